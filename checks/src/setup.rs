@@ -89,9 +89,9 @@ const PARTS: [Part; 38] = [
 /// Parts that only releases need (`cargo xtask dist`); the tests do without.
 const RELEASE_PARTS: [Part; 4] = [
     part("binutils", Proof::Program("objcopy"), "divides program and symbols"),
-    part("crun", Proof::Program("crun"), "starts the image"),
     part("dpkg", Proof::Program("dpkg-deb"), "makes packages of Debian"),
     part("rpm", Proof::Program("rpmbuild"), "makes packages of Fedora"),
+    part("runc", Proof::Program("runc"), "starts the image"),
 ];
 
 /// The packages without which there are no virtual machines.

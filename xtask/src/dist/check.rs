@@ -1,7 +1,7 @@
 //! `cargo xtask dist --check`: the artefacts, used as people would.
 //!
 //! The package is installed into bare roots of Debian 12 and 13, used, and removed without a trace;
-//! Fedora's package into an empty root; the image is started by crun. All is packed a second time
+//! Fedora's package into an empty root; the image is started by runc. All is packed a second time
 //! into the same bytes. Nothing here is judged by its time, which is only printed.
 //!
 //! **Source:** OCI runtime specification 1.0, config.md.
@@ -46,7 +46,7 @@ for page in /usr/share/man/man1/dfsbench*; do man --warnings -l $page 2>&1 >/dev
 /// Where one doesn't work; the message names the step.
 pub fn run(release: &Release, built: &Path, folder: &Path) -> Result<()> {
     let begun = Instant::now();
-    setup::install_packages(&["mmdebstrap", "debian-archive-keyring", "iproute2", "crun"])?;
+    setup::install_packages(&["mmdebstrap", "debian-archive-keyring", "iproute2", "runc"])?;
     let deb = folder.join(packages::deb_name(release)?);
     thread::scope(|scope| -> Result<()> {
         let mut roots = Vec::new();
@@ -173,12 +173,12 @@ fn try_image(archive: &Path) -> Result<()> {
     layer.unpack(bundle.join("rootfs"))?;
     let container = describe_container(&config["config"]);
     fs::write(bundle.join("config.json"), serde_json::to_vec(&container)?)?;
-    let mut crun = Command::new("crun");
-    crun.arg("--root").arg(scratch.path().join("state")).arg("--cgroup-manager=disabled");
-    crun.args(["run", "--bundle"]).arg(&bundle).arg(format!("dfsbench-{}", std::process::id()));
-    check_report(&proc::capture_text(&mut crun)?)?;
+    let mut runc = Command::new("runc");
+    runc.arg("--root").arg(scratch.path().join("state"));
+    runc.args(["run", "--bundle"]).arg(&bundle).arg(format!("dfsbench-{}", std::process::id()));
+    check_report(&proc::capture_text(&mut runc)?)?;
     let seconds = begun.elapsed().as_secs_f64();
-    println!("dist: image: a quick campaign in a container of crun; {seconds:.1} s");
+    println!("dist: image: a quick campaign in a container of runc; {seconds:.1} s");
     Ok(())
 }
 
