@@ -28,7 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A running nfs-ganesha.
 pub struct Ganesha {
     // The process goes first: it must be gone before its folder is removed.
-    _process: Background,
+    process: Background,
+    command: Command,
     folder: TempDir,
     _ticket: Ticket,
     nfs_port: u16,
@@ -81,7 +82,21 @@ impl Ganesha {
         for port in [nfs_port, mount_port] {
             process.await_port(port, PATIENCE).with_context(|| read_log_end(&log))?;
         }
-        Ok(Self { _process: process, folder, _ticket: ticket, nfs_port, mount_port })
+        Ok(Self { process, command, folder, _ticket: ticket, nfs_port, mount_port })
+    }
+
+    /// Kills it (SIGKILL) and starts it again, with the same folders and ports.
+    ///
+    /// # Errors
+    /// Where it doesn't come up again.
+    pub fn crash(&mut self) -> Result<()> {
+        self.process.kill();
+        self.process = Background::start(&mut self.command)?;
+        let log = self.folder.path().join("ganesha.log");
+        for port in [self.nfs_port, self.mount_port] {
+            self.process.await_port(port, PATIENCE).with_context(|| read_log_end(&log))?;
+        }
+        Ok(())
     }
 
     /// Returns the folder that `/vfs` exports.

@@ -21,6 +21,7 @@ pub mod capture;
 pub mod capture_tls;
 pub mod check;
 pub mod cluster;
+pub mod durability;
 pub mod ganesha;
 pub mod guard;
 pub mod hosts;

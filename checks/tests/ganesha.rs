@@ -4,6 +4,7 @@
 //! set-up.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,7 +13,7 @@ use std::{env, fs, thread};
 
 use anyhow::{Context, Result, ensure};
 use checks::check::Fixture;
-use checks::checks;
+use checks::{checks, durability};
 use tempfile::TempDir;
 
 use checks::ganesha::{Ganesha, MEM_FILE_MAX_BYTES};
@@ -55,9 +56,31 @@ checks! {
         check_nothing_is_left(&GANESHA.get()?.export("/vfs"))
     };
     clean_removes_everything_of_killed_runs: 300 s, kill_runs();
+    what_ganesha_acknowledged_is_there_after_it_was_killed: 60 s, kill_server();
     a_wrong_export_is_an_error_that_names_the_right_ones: 60 s, {
         wrong_export(&GANESHA.get()?.export("/nope"))
     };
+}
+
+/// A process that is killed loses nothing that it wrote into the page cache.
+fn kill_server() -> Result<()> {
+    let server = RefCell::new(Ganesha::start()?);
+    let target = server.borrow().export("/vfs").for_us("");
+    let folder = TempDir::new()?;
+    let command = |_, stop: &str| {
+        let mut command = OURS.command();
+        command.args(["durability", &target, "--rounds", "2", "--kill-server"]);
+        command.args(["--stop-command", stop, "--start-command", "true"]);
+        command.args(["--format", "json", "--quiet", "--results"]);
+        command.arg(folder.path().join("results.db"));
+        command
+    };
+    let reports = durability::measure(folder.path(), 1, &command, &|| server.borrow_mut().crash())?;
+    let all = ["none", "close", "sync", "osync"];
+    durability::check_kept(&reports[0], &all, "survives server crash")?;
+    let left = entries(server.borrow().vfs_folder())?;
+    ensure!(left.is_empty(), "left behind: {left:?}");
+    Ok(())
 }
 
 fn kill_runs() -> Result<()> {

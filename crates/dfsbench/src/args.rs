@@ -5,6 +5,7 @@
 
 mod compare;
 mod curve;
+mod durability;
 mod job;
 mod keep;
 mod ladder;
@@ -29,6 +30,7 @@ use report::Format;
 
 pub use compare::{Adjust, ByArgs, CompareArgs, FactorsArgs, Inconclusive};
 pub use curve::CurveArgs;
+pub use durability::DurabilityArgs;
 pub use job::{JobArgs, Launcher};
 pub use keep::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
 pub use ladder::LadderArgs;
@@ -94,6 +96,11 @@ pub enum Command {
     Curve(Box<CurveArgs>),
     #[command(about = "Load a server for hours, disturb it, and see whether it survives")]
     Soak(Box<SoakArgs>),
+    #[command(about = "Crash a server and see what it kept of what it acknowledged")]
+    Durability(Box<DurabilityArgs>),
+    #[command(about = "Write or read back for a durability measurement, as stdin says")]
+    #[command(hide = true)]
+    DurabilityClient,
     #[command(about = "Find the bottleneck: run the same work at each layer")]
     Ladder(Box<LadderArgs>),
     #[command(about = "List the plans that are built in, or print one to copy")]

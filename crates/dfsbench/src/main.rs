@@ -22,6 +22,7 @@ mod copies;
 mod curve;
 mod describe;
 mod dry_run;
+mod durability;
 mod embedded;
 mod exit;
 mod input_file;
@@ -78,6 +79,8 @@ fn run_command() -> Result<ExitCode, Failure> {
         Command::Ramp(args) => ramp::run(&args),
         Command::Curve(args) => curve::run(&args),
         Command::Soak(soak) => soak::run(&soak),
+        Command::Durability(args) => durability::run(&args),
+        Command::DurabilityClient => durability::run_client(),
         Command::Ladder(args) => ladder::run(&args),
         Command::Preset(args) => presets::run(args.name.as_deref()),
         Command::Resume(args) => resume::run(&args),

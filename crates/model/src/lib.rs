@@ -11,6 +11,7 @@ pub mod caveat;
 pub mod client;
 pub mod conclusion;
 pub mod csv;
+pub mod durability;
 pub mod fact;
 pub mod histogram;
 pub mod impossible;

@@ -205,6 +205,36 @@ words! {
     }
 }
 
+/// The generations of a block that a journal knows: `safe` <= `acknowledged` <= `newest`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Generations {
+    /// The latest one that was acknowledged as safe.
+    pub safe: u32,
+    /// The latest one that was acknowledged.
+    pub acknowledged: u32,
+    /// The latest one that was handed on.
+    pub newest: u32,
+}
+
+impl BlockState {
+    /// Judges a block by the generation that was found, `None` for anything but a whole block;
+    /// returns `None` where it is as it should be.
+    pub const fn judge(known: Generations, found: Option<u32>) -> Option<Self> {
+        let Generations { safe, acknowledged, newest } = known;
+        // Below safe a committed write is gone, above newest stands what was never written: both
+        // are losses. From safe up to acknowledged a restart may have rolled back. From
+        // acknowledged on all is well, for a write in flight may have arrived or not. A block
+        // without a whole stamp may be torn only while a write to it was in flight.
+        match found {
+            Some(found) if found < safe || found > newest => Some(Self::Lost),
+            Some(found) if found < acknowledged => Some(Self::RolledBack),
+            Some(_) => None,
+            None if newest > acknowledged => Some(Self::Torn),
+            None => Some(Self::Lost),
+        }
+    }
+}
+
 /// A block that was not found as it was written last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {

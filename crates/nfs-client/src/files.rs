@@ -104,6 +104,16 @@ impl Mount {
         self.operate_on(&Operation::Remove { dir: &dir, name: name.as_bytes() }, expect_done)
     }
 
+    /// Renames an entry of a directory; one that has the new name already is replaced.
+    ///
+    /// # Errors
+    /// [`CallFailure`]; NOENT is one.
+    pub fn rename(&mut self, dir: File, from: &str, to: &str) -> Result<(), CallFailure> {
+        let (from, to) = (from.as_bytes(), to.as_bytes());
+        let rename = Operation::Rename { from_dir: &dir, from, to_dir: &dir, to };
+        self.operate_on(&rename, expect_done)
+    }
+
     /// Removes an empty directory.
     ///
     /// # Errors

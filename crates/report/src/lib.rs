@@ -13,6 +13,7 @@ mod conclusions;
 mod csv;
 mod declared;
 mod document;
+mod durability;
 mod excerpt;
 mod experiment;
 mod factor_effects;
@@ -51,6 +52,7 @@ pub use compared::{
     Bound, Compared, CurvePair, Figure, LeftOut, Measure, Pair, Rules, Selection, is_same,
     label_names, label_values, setting_names, setting_values,
 };
+pub use durability::render_durability;
 pub use factor_effects::{FactorEffects, NoEffects};
 pub use joined::{Joined, Member, Property, Source, UnknownProperty};
 pub use json::schema as json_schema;

@@ -13,6 +13,7 @@ pub mod breaking;
 mod compare;
 pub mod criteria;
 pub mod curve;
+pub mod durability;
 pub mod effects;
 mod fairness;
 mod family;

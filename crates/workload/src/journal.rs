@@ -13,7 +13,7 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use model::soak::{BlockState, Finding, Kept};
+use model::soak::{BlockState, Finding, Generations, Kept};
 
 use crate::names::Name;
 
@@ -204,20 +204,12 @@ impl Journal {
         found: Option<u32>,
     ) -> Option<BlockState> {
         let block = self.block_at(file, offset_bytes)?;
-        let (newest, safe) = (block.newest.load(Relaxed), block.safe.load(Relaxed));
-        let acknowledged = block.acknowledged.load(Relaxed);
-        // Four bounds, in this order: safe <= acknowledged <= newest. Below safe a committed write
-        // is gone, above newest stands what was never written: both are losses. From safe up to
-        // acknowledged a restart may have rolled back. From acknowledged on all is well, for a
-        // write in flight may have arrived or not. A block without a whole stamp may be torn only
-        // while a write to it was in flight.
-        let state = match found {
-            Some(found) if found < safe || found > newest => BlockState::Lost,
-            Some(found) if found < acknowledged => BlockState::RolledBack,
-            Some(_) => return None,
-            None if newest > acknowledged => BlockState::Torn,
-            None => BlockState::Lost,
+        let known = Generations {
+            safe: block.safe.load(Relaxed),
+            acknowledged: block.acknowledged.load(Relaxed),
+            newest: block.newest.load(Relaxed),
         };
+        let state = BlockState::judge(known, found)?;
         // The worst finding is kept: a block that was lost and is written again was lost all the
         // same.
         block.noted.fetch_max(note_of(state, found), Relaxed);

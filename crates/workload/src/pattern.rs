@@ -123,6 +123,26 @@ impl Pattern {
         self
     }
 
+    /// Returns the same content as one generation of it is written; of content that has stamps.
+    #[must_use]
+    pub fn in_generation(&self, generation: u32) -> Self {
+        let mut content = self.clone();
+        if let Some(stamps) = &mut content.stamps {
+            stamps.generation = generation;
+        }
+        content
+    }
+
+    /// Returns the generation of a whole block that was read from its start; `None` where anything
+    /// else stands there.
+    pub fn find_generation(&self, block: &[u8], file: u32, offset_bytes: u64) -> Option<u32> {
+        if block.len() < STAMP_BYTES {
+            return None;
+        }
+        let stamps = Stamps { generation: u32::MAX, oldest: 0, ..self.stamps? };
+        generation_found(&self.check_stamped(&stamps, block, file, offset_bytes, 0), block)
+    }
+
     /// Returns the journal of its blocks, where there is one.
     pub const fn journal(&self) -> Option<&Arc<Journal>> {
         self.journal.as_ref()
@@ -291,12 +311,10 @@ impl Pattern {
         let checked = self.check_stamped(&stamps, read, file, offset_bytes, in_block);
         // A part without the stamp says nothing of its generation, so only a mismatch counts.
         let has_stamp = in_block == 0 && read.len() >= STAMP_BYTES;
-        let found = match &checked {
-            Ok(()) if !has_stamp => return checked,
-            Ok(()) => Some(Stamps::generation_in(read)),
-            Err(Mismatch { what: Found::Generation { found, .. }, .. }) => Some(*found),
-            Err(_) => None,
-        };
+        if checked.is_ok() && !has_stamp {
+            return checked;
+        }
+        let found = generation_found(&checked, read);
         match journal.note_found(file, offset_bytes, found) {
             Some(BlockState::Lost) => checked,
             None | Some(BlockState::RolledBack | BlockState::Torn) => Ok(()),
@@ -355,6 +373,16 @@ impl Pattern {
         let offset_bytes = offset_bytes + from as u64;
         let written = self.slice(file, offset_bytes, (read.len() - from) as u32);
         compare(&read[from..], written, file, offset_bytes)
+    }
+}
+
+/// Returns the generation of a block with a stamp, from the outcome of its check; `None` where it
+/// isn't a whole block.
+fn generation_found(checked: &Result<(), Mismatch>, read: &[u8]) -> Option<u32> {
+    match checked {
+        Ok(()) => Some(Stamps::generation_in(read)),
+        Err(Mismatch { what: Found::Generation { found, .. }, .. }) => Some(*found),
+        Err(_) => None,
     }
 }
 

@@ -6,6 +6,7 @@ mod bad_input;
 mod book;
 mod compare;
 mod curve;
+mod durability;
 mod estimate;
 mod help;
 mod hostile;

@@ -199,8 +199,11 @@ pub const XATTR_VALUE: [u8; 64] = [b'a'; 64];
 /// Closes a file and says how that went: a network file system tells there what it could not write.
 ///
 /// **Source:** close(2), "dealing with error returns".
+///
+/// # Errors
+/// What the file system reports.
 #[allow(unsafe_code)]
-fn close_file(file: OwnedFd) -> Result<(), Errno> {
+pub fn close_file(file: OwnedFd) -> Result<(), Errno> {
     // SAFETY: the descriptor was owned here and is used no more, whatever the call returns.
     match unsafe { libc::close(file.into_raw_fd()) } {
         0 => Ok(()),

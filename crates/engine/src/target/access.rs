@@ -89,7 +89,7 @@ const MARK: &str = ".campaign";
 /// Names the empty directory that marks the working directory in which it stands as ours. It is
 /// made right after that one, and is a directory since no count of files or of CREATE calls knows
 /// of it then.
-pub(super) fn mark_of(work_name: &str) -> String {
+pub fn mark_of(work_name: &str) -> String {
     format!("{work_name}{MARK}")
 }
 

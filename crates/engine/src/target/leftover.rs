@@ -15,7 +15,7 @@ use nfs_client::proto::client::File;
 use nfs_client::{CallFailure, Mount, MountOptions};
 
 use super::TargetError;
-use super::access::mark_of;
+pub use super::access::mark_of;
 use super::directory::{empty_top, io_error};
 use super::job_timer::{Job, JobTimer};
 use super::nfs::{self, WalkFailure, connect, empty_leftover};

@@ -1,0 +1,133 @@
+//! Runs of `dfsbench durability` whose events are made by the check itself.
+//!
+//! [`measure`] is the way in. dfsbench makes an event by a command, and only the check knows how
+//! the server is ended and started again, so that all of it ends with the check. The command says
+//! that dfsbench waits for the event, and waits until the check has made it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::{check, proc};
+
+/// How long dfsbench may take until it wants its event.
+const EVENT_WITHIN: Duration = Duration::from_secs(120);
+const POLL: Duration = Duration::from_millis(20);
+
+/// The file that a command makes when it is run, and the one that it waits for.
+struct Signals {
+    wanted: PathBuf,
+    made: PathBuf,
+}
+
+impl Signals {
+    fn new(folder: &Path, number: usize) -> Self {
+        let [wanted, made] = ["wanted", "made"].map(|name| folder.join(format!("{number}-{name}")));
+        Self { wanted, made }
+    }
+
+    /// The command that asks for the event, and waits for it.
+    fn command(&self) -> String {
+        let (wanted, made) = (self.wanted.display(), self.made.display());
+        format!("touch '{wanted}'; until [ -e '{made}' ]; do sleep 0.05; done")
+    }
+}
+
+/// Measures several targets at once, with one event for all of them; returns the findings of each.
+/// `command` makes the command for a target, given the command that makes its event.
+///
+/// # Errors
+/// Where one of them ends before the event, can't make it, or finds nothing.
+pub fn measure(
+    folder: &Path,
+    count: usize,
+    command: &dyn Fn(usize, &str) -> Command,
+    event: &dyn Fn() -> Result<()>,
+) -> Result<Vec<Value>> {
+    let signals: Vec<Signals> = (0..count).map(|number| Signals::new(folder, number)).collect();
+    thread::scope(|scope| {
+        let mut runs = Vec::new();
+        for (number, signals) in signals.iter().enumerate() {
+            let mut command = command(number, &signals.command());
+            runs.push(scope.spawn(move || proc::capture_output(&mut command)));
+        }
+        check::note_wait("dfsbench durability to want its event");
+        let deadline = Instant::now() + EVENT_WITHIN;
+        let mut made = Ok(());
+        while made.is_ok() && !signals.iter().all(|signals| signals.wanted.exists()) {
+            if runs.iter().any(ScopedJoinHandle::is_finished) || Instant::now() > deadline {
+                made = Err(anyhow::anyhow!("no event was wanted"));
+            }
+            thread::sleep(POLL);
+        }
+        made = made.and_then(|()| event());
+        // Whatever happened, nothing waits for ever.
+        for signals in &signals {
+            fs::write(&signals.made, "")?;
+        }
+        let mut reports = Vec::new();
+        for run in runs {
+            let Ok(output) = run.join() else { bail!("a run panicked") };
+            reports.push(parse_report(&output?));
+        }
+        made.with_context(|| format!("{reports:?}"))?;
+        reports.into_iter().collect()
+    })
+}
+
+fn parse_report(output: &Output) -> Result<Value> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(&text).with_context(|| {
+        format!("{}: {text}{}", output.status, String::from_utf8_lossy(&output.stderr))
+    })
+}
+
+/// Checks that promises were kept in all of their ops, some at least, and that they have this tier.
+///
+/// # Errors
+/// Where an op was lost, none was made, or the tier is another one.
+pub fn check_kept(report: &Value, promises: &[&str], tier: &str) -> Result<()> {
+    for promise in promises {
+        let (acked, lost) = count_ops(report, promise);
+        ensure!(acked > 0 && lost == 0, "{promise}: {lost} of {acked} lost: {report}");
+        ensure!(tier_of(report, promise) == Some(tier), "{promise}: not `{tier}`: {report}");
+    }
+    Ok(())
+}
+
+/// Checks that something was lost under promises, which have no tier therefore.
+///
+/// # Errors
+/// Where all was kept.
+pub fn check_lost(report: &Value, promises: &[&str]) -> Result<()> {
+    for promise in promises {
+        let (acked, lost) = count_ops(report, promise);
+        ensure!(acked > 0 && lost > 0, "{promise}: {lost} of {acked} lost: {report}");
+        ensure!(tier_of(report, promise) == Some("none"), "{promise}: {report}");
+    }
+    Ok(())
+}
+
+/// Counts the acknowledged and the lost ops of a promise.
+fn count_ops(report: &Value, promise: &str) -> (u64, u64) {
+    let (mut acked, mut lost) = (0, 0);
+    for event in report["events"].as_array().into_iter().flatten() {
+        for row in event["rows"].as_array().into_iter().flatten() {
+            if row["promise"] == promise && event["unverified"].is_null() {
+                acked += row["acked_ops"].as_u64().unwrap_or_default();
+                lost += row["lost_ops"].as_u64().unwrap_or_default();
+            }
+        }
+    }
+    (acked, lost)
+}
+
+fn tier_of<'r>(report: &'r Value, promise: &str) -> Option<&'r str> {
+    let mut tiers = report["tiers"].as_array()?.iter();
+    tiers.find(|tier| tier["promise"] == promise)?["tier"].as_str()
+}

@@ -1,0 +1,352 @@
+//! `dfsbench durability`: what a server or file system keeps of what it acknowledged.
+//!
+//! For each event that was named: a client process writes under each promise and reports what is
+//! acknowledged, the event is made and undone, a fresh client process reads everything back, and
+//! [`stats::durability`] judges. The journal of acknowledgements is in this process, which no event
+//! touches. Nothing is stored; the findings go to stdout.
+
+mod client;
+mod events;
+mod files;
+mod protocol;
+mod request;
+mod writer;
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use model::durability::{
+    AckedOp, CrashEvent, DurabilityReport, FoundFile, MeasuredEvent, TestFile,
+};
+use model::work::directory_name;
+use stats::durability::{EventFacts, judge_event, tiers};
+
+use crate::args::DurabilityArgs;
+use crate::calendar::token;
+use crate::embedded::{self, Embedded};
+use crate::exit::{End, Failure};
+use crate::{leftovers, output, signals};
+
+pub use client::run as run_client;
+
+use events::{Arranged, run_shell};
+use protocol::{Client, Job, Message, Task, now_ns};
+use request::Request;
+
+/// How long a message is waited for before the stop flag is checked.
+const TICK: Duration = Duration::from_millis(50);
+
+/// How long the last messages of a client that was killed may take.
+const LAST_WITHIN: Duration = Duration::from_secs(2);
+
+/// Rounds while the event is made, for each one before it: a writer that is never stopped does not
+/// fill its target.
+const ROUNDS_DURING_EVENT: u32 = 20;
+
+/// A reading back may take so many times the limit of one call.
+const READ_BACK_CALLS: u32 = 10;
+
+/// Measures what the arguments name.
+///
+/// # Errors
+/// When it can't be measured as was requested.
+pub fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
+    let mut request = Request::read(args)?;
+    let stop = signals::stop_flag()?;
+    let embedded = embedded::start(&request.plan)?;
+    if let Some(embedded) = &embedded {
+        embedded.set_addresses(&mut request.plan);
+    }
+    let token = token();
+    let campaign = controller::campaign_name(token);
+    leftovers::warn(&args.results, &request.plan.runs);
+    let _record = leftovers::Record::begin(&args.results, &campaign, &request.plan.runs)?;
+    let embedded = embedded.as_ref();
+    let measurement = Measurement { request: &request, embedded, stop: &stop, token, campaign };
+    let mut events = Vec::new();
+    for (number, arranged) in request.events.iter().enumerate() {
+        let Some(measured) = measurement.measure(arranged, number)? else { break };
+        let is_gone = measured.unverified.is_some();
+        events.push(measured);
+        if is_gone || stop.load(Relaxed) {
+            break;
+        }
+    }
+    let report = DurabilityReport {
+        schema: 1,
+        target: request.target().to_string(),
+        promises: request.describe_promises(),
+        tiers: tiers(&request.promises, &events),
+        events,
+    };
+    output::data(report::render_durability(&report, args.format).as_bytes())?;
+    if stop.load(Relaxed) {
+        output::message("interrupted: what was not measured is not in the table");
+    }
+    let is_complete = report.events.len() == request.events.len() && !stop.load(Relaxed);
+    Ok(if is_complete && report.is_clean() { End::Ok } else { End::Invalid }.into())
+}
+
+/// The parts that all events of a measurement share.
+struct Measurement<'a> {
+    request: &'a Request,
+    embedded: Option<&'a Embedded>,
+    stop: &'a AtomicBool,
+    token: u64,
+    campaign: String,
+}
+
+/// The acknowledgements of one load, in the order in which the ops were sent.
+#[derive(Default)]
+struct Load {
+    ops: Vec<AckedOp>,
+    /// The reason why the writer gave up, where it did.
+    failed: Option<String>,
+    /// The identity of the target, which tells it from others.
+    identity: String,
+    is_ready: bool,
+    is_done: bool,
+}
+
+impl Load {
+    fn note(&mut self, message: Message) {
+        match message {
+            Message::Opened { identity } => self.identity = identity,
+            Message::Sent(op) => self.ops.push(AckedOp { op, acked_ns: None }),
+            Message::Acked { ops, at_ns } => {
+                for id in ops {
+                    if let Some(acked) = self.ops.get_mut(id) {
+                        acked.acked_ns = Some(at_ns);
+                    }
+                }
+            }
+            Message::Ready => self.is_ready = true,
+            Message::Done => self.is_done = true,
+            Message::Failed(why) => self.failed = Some(why),
+            Message::Found(_) => {}
+        }
+    }
+
+    /// Notes all that a client has sent until now.
+    fn note_sent(&mut self, client: &Client) {
+        while let Ok(Some(message)) = client.receive(Duration::ZERO) {
+            self.note(message);
+        }
+    }
+
+    /// Notes what a client has sent that was killed; one that hangs in the kernel has no end.
+    fn note_last(&mut self, client: &Client) {
+        let deadline = Instant::now() + LAST_WITHIN;
+        while Instant::now() < deadline {
+            match client.receive(TICK) {
+                Ok(Some(message)) => self.note(message),
+                Ok(None) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Returns the latest acknowledgement up to an instant.
+    fn last_acked_ns(&self, until_ns: u64) -> u64 {
+        let mut last = 0;
+        for acked in &self.ops {
+            if let Some(at_ns) = acked.acked_ns
+                && at_ns <= until_ns
+            {
+                last = last.max(at_ns);
+            }
+        }
+        last
+    }
+
+    fn files(&self) -> Vec<TestFile> {
+        let mut files = BTreeSet::new();
+        for acked in &self.ops {
+            files.insert(acked.op.file);
+        }
+        Vec::from_iter(files)
+    }
+}
+
+impl Measurement<'_> {
+    /// Makes a load and one event, and judges what is there afterwards; `None` where it is to stop
+    /// before the event.
+    fn measure(
+        &self,
+        arranged: &Arranged,
+        number: usize,
+    ) -> Result<Option<MeasuredEvent>, Failure> {
+        let folder = directory_name(&self.campaign, number);
+        self.report(&format!("{}: writing under {}", arranged.event, self.request.promise_names()));
+        signals::note_directory(&folder, self.request.target());
+        let measured = self.measure_in(&folder, arranged);
+        // A working directory that can't be removed is named; whatever happened before goes first.
+        let removed = self.remove(&folder);
+        let is_gone = matches!(&measured, Ok(Some(event)) if event.unverified.is_some());
+        let why = match removed {
+            Ok(()) if is_gone => "the target is not back".to_owned(),
+            Ok(()) => {
+                signals::forget_directory();
+                return measured;
+            }
+            Err(why) => why,
+        };
+        let target = self.request.target();
+        output::message(&format!(
+            "warning: the working directory `{folder}` may be left in {target}: {why}"
+        ));
+        measured
+    }
+
+    fn measure_in(
+        &self,
+        folder: &str,
+        arranged: &Arranged,
+    ) -> Result<Option<MeasuredEvent>, Failure> {
+        let mut load = Load::default();
+        let mut client = Client::start(&self.job(folder, self.write_task()))?;
+        if !self.await_load(&client, &mut load)? {
+            return Ok(None);
+        }
+        let begun_ns = now_ns();
+        let made = arranged.make(self.embedded, &mut client);
+        let made_ns = now_ns();
+        // One that still writes goes on at a server that is back; its work ends here.
+        client.kill();
+        load.note_last(&client);
+        drop(client);
+        if let Err(why) = made {
+            return Err(Failure::Lab(format!("{}: {why}", arranged.event)));
+        }
+        let facts = EventFacts {
+            event: arranged.event,
+            // A command takes its time: what was acknowledged before it was done was so before
+            // the event.
+            at_ns: begun_ns.max(load.last_acked_ns(made_ns)),
+            access: self.request.access(),
+        };
+        self.report(&format!("{}: made; reading back", arranged.event));
+        let (found, unverified) = match self.read_back(folder, &load) {
+            Ok(found) => (Some(found), None),
+            Err(why) => (None, Some(why)),
+        };
+        Ok(Some(MeasuredEvent {
+            event: arranged.event,
+            how: arranged.describe(),
+            back_ns: now_ns().saturating_sub(facts.at_ns),
+            unverified,
+            rows: judge_event(facts, &load.ops, found.as_deref()),
+        }))
+    }
+
+    fn write_task(&self) -> Task {
+        let Request { promises, rounds, idle, .. } = self.request;
+        let during = if idle.is_some() { 0 } else { ROUNDS_DURING_EVENT };
+        Task::Write {
+            promises: promises.clone(),
+            rounds: rounds.saturating_mul(1 + during),
+            event_after: *rounds,
+        }
+    }
+
+    /// Waits until so much was written that the event may be made; returns whether it may.
+    fn await_load(&self, client: &Client, load: &mut Load) -> Result<bool, Failure> {
+        while !load.is_ready && !load.is_done {
+            if self.stop.load(Relaxed) {
+                return Ok(false);
+            }
+            match client.receive(TICK) {
+                Ok(Some(message)) => load.note(message),
+                Ok(None) => {}
+                Err(_) => return Err(Failure::Lab("the client process ended early".to_owned())),
+            }
+            if let Some(why) = &load.failed {
+                let target = self.request.target();
+                return Err(Failure::Lab(format!("{target}: {why}")));
+            }
+        }
+        if let Some(idle) = self.request.idle {
+            let until = Instant::now() + idle;
+            while Instant::now() < until {
+                if self.stop.load(Relaxed) {
+                    return Ok(false);
+                }
+                thread::sleep(TICK.min(until.saturating_duration_since(Instant::now())));
+            }
+        }
+        load.note_sent(client);
+        Ok(true)
+    }
+
+    /// Reads all files back by a fresh client, again until the target is back.
+    ///
+    /// # Errors
+    /// Why it could not be done in time, in a sentence.
+    fn read_back(&self, folder: &str, load: &Load) -> Result<Vec<FoundFile>, String> {
+        if let Some(command) = &self.request.before_reading {
+            run_shell(command)?;
+        }
+        let deadline = Instant::now() + self.request.back_within;
+        let (files, identity) = (load.files(), load.identity.clone());
+        let count = files.len();
+        let job = self.job(folder, Task::ReadBack { files, identity });
+        loop {
+            let why = match self.run_client(&job, deadline) {
+                Ok(found) if found.len() == count => return Ok(found),
+                Ok(_) => "the client that reads back ended early".to_owned(),
+                Err(why) => why,
+            };
+            if self.stop.load(Relaxed) {
+                return Err("interrupted".to_owned());
+            }
+            if Instant::now() >= deadline {
+                return Err(why);
+            }
+            thread::sleep(TICK);
+        }
+    }
+
+    fn remove(&self, folder: &str) -> Result<(), String> {
+        let deadline = Instant::now() + self.request.timeout;
+        self.run_client(&self.job(folder, Task::Remove), deadline).map(drop)
+    }
+
+    /// Has a client do a job to its end; returns what it found.
+    fn run_client(&self, job: &Job, deadline: Instant) -> Result<Vec<FoundFile>, String> {
+        let client = Client::start(job).map_err(|error| error.to_string())?;
+        let mut found = Vec::new();
+        // Reading has a limit of its own: it begins when the target has begun to answer.
+        let deadline = deadline.max(Instant::now() + self.request.timeout * READ_BACK_CALLS);
+        loop {
+            match client.receive(TICK) {
+                Ok(Some(Message::Found(file))) => found.push(file),
+                Ok(Some(Message::Failed(why))) => return Err(why),
+                Ok(Some(Message::Done)) | Err(_) => return Ok(found),
+                Ok(_) if Instant::now() >= deadline => {
+                    return Err("the target does not answer".to_owned());
+                }
+                Ok(_) => {}
+            }
+        }
+    }
+
+    fn job(&self, folder: &str, task: Task) -> Job {
+        Job {
+            target: self.request.target().clone(),
+            folder: folder.to_owned(),
+            campaign: self.token,
+            campaign_name: self.campaign.clone(),
+            timeout_ms: self.request.timeout.as_millis() as u64,
+            task,
+        }
+    }
+
+    fn report(&self, line: &str) {
+        if !self.request.is_quiet {
+            output::message(line);
+        }
+    }
+}

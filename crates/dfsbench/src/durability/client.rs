@@ -1,0 +1,145 @@
+//! A client of a durability measurement: the hidden command that writes, reads back or removes.
+//!
+//! [`run`] reads its job from stdin and writes messages to stdout, each at once: an acknowledgement
+//! that the parent process does not get does not count. It ends when stdin is closed, so that none
+//! is left where the parent was killed.
+
+use std::io::{self, BufRead as _, Read as _, Write as _};
+use std::process::ExitCode;
+use std::time::Duration;
+use std::{process, thread};
+
+use engine::target::leftover::{self, Leftover};
+use model::durability::{FoundBlock, FoundFile, TestFile};
+use workload::Pattern;
+
+use super::files::TestFolder;
+use super::protocol::{Job, Message, Task};
+use super::writer::{BLOCK_BYTES, Writer};
+use crate::exit::{End, Failure};
+
+/// Seed of the content; stamps tell campaigns, files and generations from each other.
+const SEED: u64 = 24;
+
+/// Does the job that stdin has.
+///
+/// # Errors
+/// When stdin has none.
+pub fn run() -> Result<ExitCode, Failure> {
+    let mut line = String::new();
+    let read = io::stdin().lock().read_line(&mut line);
+    let Ok(Ok(job)) = read.map(|_| serde_json::from_str::<Job>(&line)) else {
+        let hint = "`dfsbench durability` starts it";
+        return Err(Failure::Usage(format!("stdin has no job for a client (hint: {hint})")));
+    };
+    thread::spawn(end_with_parent);
+    let last = match do_job(&job) {
+        Ok(()) => Message::Done,
+        Err(why) => Message::Failed(why),
+    };
+    send(&last);
+    // A writer keeps its connection until it is ended: a client that leaves may have a server
+    // flush its data.
+    if matches!(job.task, Task::Write { .. }) {
+        loop {
+            thread::sleep(Duration::from_secs(60));
+        }
+    }
+    Ok(End::Ok.into())
+}
+
+/// Ends this process when its parent has closed stdin, or is gone.
+fn end_with_parent() {
+    let mut byte = [0];
+    while matches!(io::stdin().read(&mut byte), Ok(1..)) {}
+    process::exit(0);
+}
+
+fn do_job(job: &Job) -> Result<(), String> {
+    let timeout = Duration::from_millis(job.timeout_ms);
+    let pattern = Pattern::new(SEED, BLOCK_BYTES as usize).stamped(job.campaign, BLOCK_BYTES);
+    match &job.task {
+        Task::Write { promises, rounds, event_after } => {
+            let mut folder = TestFolder::open(&job.target, timeout)?;
+            send(&Message::Opened { identity: folder.identity()? });
+            folder.make(&job.folder)?;
+            let mut writer = Writer::new(folder, &pattern, &send);
+            writer.prepare(promises)?;
+            for round in 0..*rounds {
+                if round == *event_after {
+                    send(&Message::Ready);
+                }
+                for promise in promises {
+                    writer.make_round(*promise, round)?;
+                }
+            }
+            Ok(())
+        }
+        Task::ReadBack { files, identity } => {
+            let mut folder = TestFolder::open(&job.target, timeout)?;
+            let found = folder.identity()?;
+            let is_there = folder.enter(&job.folder)?;
+            // Without the directory all is lost, unless this is not where it was made.
+            if !is_there && found != *identity {
+                let what = "the target is another file system than before";
+                return Err(format!("{what}: {found}, not {identity}"));
+            }
+            for file in files {
+                let found = if is_there {
+                    read_back(&mut folder, &pattern, *file)?
+                } else {
+                    FoundFile { file: *file, size_bytes: None, blocks: Vec::new() }
+                };
+                send(&Message::Found(found));
+            }
+            Ok(())
+        }
+        Task::Remove => remove_all(job),
+    }
+}
+
+/// Removes the working directories of the campaign.
+fn remove_all(job: &Job) -> Result<(), String> {
+    let found = leftover::remove(&job.target, &job.campaign_name);
+    for one in found.map_err(|error| error.to_string())? {
+        if let Leftover::Kept(place, why) = one {
+            return Err(format!("{place}: {why}"));
+        }
+    }
+    Ok(())
+}
+
+/// Writes a message; without a reader there is nothing to do any more.
+fn send(message: &Message) {
+    let Ok(mut line) = serde_json::to_vec(message) else { return };
+    line.push(b'\n');
+    let mut stdout = io::stdout().lock();
+    if stdout.write_all(&line).and_then(|()| stdout.flush()).is_err() {
+        process::exit(0);
+    }
+}
+
+/// Reads a file and tells which generation each of its blocks has.
+fn read_back(
+    folder: &mut TestFolder,
+    pattern: &Pattern,
+    file: TestFile,
+) -> Result<FoundFile, String> {
+    let Some(data) = folder.read(&file.name())? else {
+        return Ok(FoundFile { file, size_bytes: None, blocks: Vec::new() });
+    };
+    let mut blocks = Vec::new();
+    for (number, block) in data.chunks(BLOCK_BYTES as usize).enumerate() {
+        let offset = number as u64 * u64::from(BLOCK_BYTES);
+        let generation = pattern.find_generation(block, file.stamp_number(), offset);
+        blocks.push(match generation {
+            // Half a block of the right generation is no block.
+            Some(generation) if block.len() == BLOCK_BYTES as usize => {
+                FoundBlock::Generation(generation)
+            }
+            _ if block.iter().all(|byte| *byte == 0) => FoundBlock::Zeros,
+            _ => FoundBlock::Other,
+        });
+    }
+    Ok(FoundFile { file, size_bytes: Some(data.len() as u64), blocks })
+}

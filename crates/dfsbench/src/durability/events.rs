@@ -1,0 +1,287 @@
+//! The events of a durability measurement: how each is made, and how it is undone.
+//!
+//! [`Arranged`] is an event that was named on the command line, with all that it takes. Nothing
+//! else is ever killed, cut or reset. The command that undoes an event waits in a process of its
+//! own before the event is made, and runs when this process asks for it or is gone, however it
+//! ended.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use model::durability::CrashEvent;
+use model::soak::FaultKind;
+
+use super::protocol::Client;
+use crate::embedded::Embedded;
+
+/// How long a command may take.
+const COMMAND_WITHIN: Duration = Duration::from_secs(120);
+
+/// How often something that is waited for is looked at.
+const TICK: Duration = Duration::from_millis(20);
+
+/// An event, and the way in which it is made.
+#[derive(Debug)]
+pub struct Arranged {
+    /// The event to make.
+    pub event: CrashEvent,
+    /// The way in which it is made.
+    pub way: Way,
+}
+
+/// The ways in which an event is made.
+#[derive(Debug)]
+pub enum Way {
+    /// The in-memory server of this process restarts.
+    RestartEmbedded,
+    /// The in-memory server of this process does not answer for a time.
+    StallEmbedded(Duration),
+    /// The client's process is killed.
+    KillClient,
+    /// Commands do it, and undo it.
+    Commands {
+        /// Makes the event.
+        make: String,
+        /// Undoes it, where it does not end by itself.
+        undo: Option<String>,
+        /// The time from one to the other.
+        lasts: Duration,
+    },
+    /// A host is reset through its kernel, by ssh.
+    Sysrq {
+        /// The host, as ssh finds it.
+        host: String,
+        /// Configuration file of ssh.
+        ssh_config: Option<PathBuf>,
+        /// Makes the target available after the host has started.
+        power_on: Option<String>,
+    },
+}
+
+impl Arranged {
+    /// Describes in a few words how it is made.
+    pub fn describe(&self) -> String {
+        match &self.way {
+            Way::RestartEmbedded => "the in-memory server restarted".to_owned(),
+            Way::StallEmbedded(_) => "the in-memory server did not answer for a time".to_owned(),
+            Way::KillClient => "SIGKILL of the writing process".to_owned(),
+            Way::Commands { make, .. } => format!("`{make}`"),
+            Way::Sysrq { host, .. } => format!("reset of {host} by its kernel (sysrq b)"),
+        }
+    }
+
+    /// Makes the event and undoes it; returns once that is done.
+    ///
+    /// # Errors
+    /// When it could not be made or undone, in a sentence.
+    pub fn make(&self, embedded: Option<&Embedded>, client: &mut Client) -> Result<(), String> {
+        match &self.way {
+            Way::RestartEmbedded => inject(embedded, FaultKind::ServerRestart, Duration::ZERO),
+            Way::StallEmbedded(lasts) => {
+                inject(embedded, FaultKind::ServerStall, *lasts)?;
+                thread::sleep(*lasts);
+                Ok(())
+            }
+            Way::KillClient => {
+                client.kill();
+                Ok(())
+            }
+            Way::Commands { make, undo, lasts } => {
+                let guard = undo.as_deref().map(Guard::start).transpose()?;
+                let made = run_shell(make);
+                if made.is_ok() {
+                    thread::sleep(*lasts);
+                }
+                // A command that failed half way is undone, too.
+                let undone = guard.map_or(Ok(()), Guard::run);
+                made.and(undone)
+            }
+            Way::Sysrq { host, ssh_config, power_on } => {
+                let ssh = Ssh { host, config: ssh_config.as_ref() };
+                ssh.reset()?;
+                power_on.as_deref().map_or(Ok(()), run_shell)
+            }
+        }
+    }
+}
+
+fn inject(embedded: Option<&Embedded>, fault: FaultKind, lasts: Duration) -> Result<(), String> {
+    let Some(embedded) = embedded else { return Err("there is no in-memory server".to_owned()) };
+    embedded.inject(fault, lasts.as_millis() as u64)
+}
+
+/// A command that waits for its time in a process of its own.
+struct Guard {
+    child: Child,
+    stdin: ChildStdin,
+    line: String,
+    output: File,
+}
+
+impl Guard {
+    /// Starts the process; the command runs when its stdin is closed, by whatever.
+    fn start(line: &str) -> Result<Self, String> {
+        let failed = |error: std::io::Error| format!("can't start a shell for `{line}`: {error}");
+        let output = tempfile::tempfile().map_err(failed)?;
+        let script = "cat >/dev/null; exec sh -c \"$1\" </dev/null";
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh", line]).stdin(Stdio::piped());
+        let mut child = start_aside(command, &output).map_err(failed)?;
+        let Some(stdin) = child.stdin.take() else { return Err(format!("`{line}` has no stdin")) };
+        Ok(Self { child, stdin, line: line.to_owned(), output })
+    }
+
+    /// Runs the command now, and waits for its end.
+    fn run(self) -> Result<(), String> {
+        drop(self.stdin);
+        await_command(self.child, &self.line, self.output)
+    }
+}
+
+/// Runs a command by the shell, and waits for its end; what it leaves running is not waited for.
+///
+/// # Errors
+/// When it fails or takes too long, with the last words of its output.
+pub fn run_shell(line: &str) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("can't start a shell for `{line}`: {error}");
+    let output = tempfile::tempfile().map_err(failed)?;
+    let mut command = Command::new("sh");
+    command.args(["-c", line]).stdin(Stdio::null());
+    let child = start_aside(command, &output).map_err(failed)?;
+    await_command(child, line, output)
+}
+
+/// Starts a command in a group of its own, which ctrl-C of a terminal does not reach, with its
+/// output in a file: a server that it leaves running would hold a pipe open.
+fn start_aside(mut command: Command, output: &File) -> std::io::Result<Child> {
+    command.process_group(0).stdout(output.try_clone()?).stderr(output.try_clone()?);
+    command.spawn()
+}
+
+fn await_command(mut child: Child, line: &str, output: File) -> Result<(), String> {
+    let deadline = Instant::now() + COMMAND_WITHIN;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(status)) => {
+                return Err(format!("`{line}` failed ({status}){}", last_words(output)));
+            }
+            Ok(None) if Instant::now() < deadline => thread::sleep(TICK),
+            Ok(None) => {
+                let _ = child.kill();
+                let limit = COMMAND_WITHIN.as_secs();
+                return Err(format!("`{line}` took more than {limit} s{}", last_words(output)));
+            }
+            Err(error) => return Err(format!("`{line}` can't be waited for: {error}")),
+        }
+    }
+}
+
+/// Returns the last line of what a command has written, for a message.
+fn last_words(mut output: File) -> String {
+    let mut bytes = Vec::new();
+    let read = output.rewind().and_then(|()| output.read_to_end(&mut bytes));
+    let text = String::from_utf8_lossy(&bytes);
+    match (read, text.lines().rfind(|line| !line.trim().is_empty())) {
+        (Ok(_), Some(line)) => format!(": {}", line.trim()),
+        _ => String::new(),
+    }
+}
+
+/// A host that ssh leads to.
+struct Ssh<'a> {
+    host: &'a str,
+    config: Option<&'a PathBuf>,
+}
+
+impl Ssh<'_> {
+    /// Resets the host at once, without a sync, and waits until it has started again.
+    ///
+    /// **Source:** Linux Documentation/admin-guide/sysrq.rst: `b` reboots without syncing or
+    /// unmounting.
+    fn reset(&self) -> Result<(), String> {
+        let before = self.boot_id()?;
+        // ssh ends when the host does not answer it any more, which is no failure.
+        let _ = self.run("echo 1 >/proc/sys/kernel/sysrq && echo b >/proc/sysrq-trigger");
+        let deadline = Instant::now() + COMMAND_WITHIN;
+        loop {
+            match self.boot_id() {
+                Ok(after) if after != before => return Ok(()),
+                _ if Instant::now() < deadline => thread::sleep(Duration::from_secs(1)),
+                Ok(_) => return Err(format!("{}: sysrq did not reset the host", self.host)),
+                Err(why) => return Err(format!("{}: it has not started again: {why}", self.host)),
+            }
+        }
+    }
+
+    /// Returns what tells one start of the host from the next.
+    fn boot_id(&self) -> Result<String, String> {
+        let output = self.run("cat /proc/sys/kernel/random/boot_id");
+        let output = output.map_err(|error| format!("can't start ssh: {error}"))?;
+        if !output.status.success() {
+            let text = String::from_utf8_lossy(&output.stderr);
+            let why = text.lines().last().unwrap_or("ssh failed").trim().to_owned();
+            return Err(why);
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
+    fn run(&self, line: &str) -> std::io::Result<std::process::Output> {
+        let mut command = Command::new("ssh");
+        if let Some(config) = self.config {
+            command.arg("-F").arg(config);
+        }
+        // A connection of its own: a shared one would hang with the host.
+        for option in [
+            "BatchMode=yes",
+            "ConnectTimeout=5",
+            "ServerAliveInterval=2",
+            "ServerAliveCountMax=2",
+            "ControlPath=none",
+        ] {
+            command.args(["-o", option]);
+        }
+        command.arg("--").arg(self.host).arg(line).process_group(0);
+        command.stdin(Stdio::null()).output()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_fails_says_its_last_words() {
+        assert_eq!(run_shell("true"), Ok(()));
+        let why = run_shell("echo first; echo no such host >&2; exit 3").unwrap_err();
+        assert!(why.contains("exit status: 3") && why.ends_with(": no such host"), "{why}");
+    }
+
+    #[test]
+    fn what_undoes_an_event_runs_when_it_is_let_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = folder.path().join("made");
+        let line = format!("touch {}", made.display());
+        let guard = Guard::start(&line).unwrap();
+        assert!(!made.exists());
+        guard.run().unwrap();
+        assert!(made.exists());
+    }
+
+    #[test]
+    fn what_undoes_an_event_runs_where_its_parent_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = folder.path().join("made");
+        let guard = Guard::start(&format!("touch {}", made.display())).unwrap();
+        let Guard { mut child, stdin, .. } = guard;
+        // As the kernel does for a process that was killed.
+        drop(stdin);
+        assert!(child.wait().unwrap().success());
+        assert!(made.exists());
+    }
+}

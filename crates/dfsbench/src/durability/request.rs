@@ -1,0 +1,296 @@
+//! The request of a durability measurement, read from its arguments: target, promises and events.
+//!
+//! [`Request`] is the principal type. All that can be wrong with a command line is found here,
+//! before anything is started.
+
+use std::time::Duration;
+
+use model::durability::Access;
+use model::setting::Setting;
+use model::units::parse_time_ns;
+use model::{Durability, Target};
+use plan::{Overrides, Plan, RawPlan};
+
+use super::CrashEvent;
+use super::events::{Arranged, Way};
+use crate::args::DurabilityArgs;
+use crate::exit::Failure;
+use crate::plan_source;
+
+/// The word for the in-memory server, as a target and as a host.
+const EMBEDDED: &str = "embedded";
+
+/// The measurement that the arguments ask for.
+pub struct Request {
+    /// A plan of one target.
+    pub plan: Plan,
+    /// The promises, each once.
+    pub promises: Vec<Durability>,
+    /// The events, in the order in which they are made.
+    pub events: Vec<Arranged>,
+    /// Rounds before an event.
+    pub rounds: u32,
+    /// The time from the last op to the event; `None` where ops are in flight.
+    pub idle: Option<Duration>,
+    /// Limit of a call.
+    pub timeout: Duration,
+    /// Limit for the target to be back.
+    pub back_within: Duration,
+    /// A command to run before files are read back.
+    pub before_reading: Option<String>,
+    /// Whether no progress is shown.
+    pub is_quiet: bool,
+}
+
+impl Request {
+    /// Reads the arguments.
+    ///
+    /// # Errors
+    /// When they can't be used.
+    pub fn read(args: &DurabilityArgs) -> Result<Self, Failure> {
+        let plan = read_plan(args)?;
+        let target = &plan.runs[0].target;
+        if !is_embedded(target) && !args.fault.is_empty() {
+            return Err(usage("--fault", "only the in-memory server has planned faults", EMBEDDED));
+        }
+        let mut promises: Vec<Durability> = Vec::new();
+        for name in &args.promise {
+            if let Some(promise) = Durability::from_name(name)
+                && !promises.contains(&promise)
+            {
+                promises.push(promise);
+            }
+        }
+        let events = arrange(args, target)?;
+        let idle = match &args.idle {
+            Some(text) => Some(read_time("--idle", text)?),
+            None => None,
+        };
+        Ok(Self {
+            plan,
+            promises,
+            events,
+            rounds: args.rounds,
+            idle,
+            timeout: read_time("--timeout", &args.timeout)?,
+            back_within: read_time("--back-within", &args.back_within)?,
+            before_reading: args.before_reading.clone(),
+            is_quiet: args.quiet,
+        })
+    }
+
+    /// Returns the target.
+    pub fn target(&self) -> &Target {
+        &self.plan.runs[0].target
+    }
+
+    /// Says how the target is used.
+    pub fn access(&self) -> Access {
+        if self.target().nfs().is_some() { Access::Nfs } else { Access::FileSystem }
+    }
+
+    /// Lists the promises.
+    pub fn promise_names(&self) -> String {
+        let mut names = Vec::new();
+        for promise in &self.promises {
+            names.push(promise.name());
+        }
+        names.join(", ")
+    }
+
+    /// Describes how each promise is fulfilled at the target.
+    pub fn describe_promises(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for promise in &self.promises {
+            let how = match self.access() {
+                Access::Nfs => over_nfs(*promise),
+                Access::FileSystem => in_directory(*promise),
+            };
+            lines.push(format!("{promise}: {how}."));
+        }
+        lines
+    }
+}
+
+const fn over_nfs(promise: Durability) -> &'static str {
+    match promise {
+        Durability::None => "WRITE with UNSTABLE was answered, and no COMMIT follows",
+        Durability::Close => {
+            "WRITE with UNSTABLE and CLOSE were answered; a kernel's client also commits at close, \
+             see sync"
+        }
+        Durability::Sync => "WRITE with UNSTABLE, then COMMIT was answered",
+        Durability::Dsync => "WRITE with DATA_SYNC was answered",
+        Durability::Osync => "WRITE with FILE_SYNC was answered",
+    }
+}
+
+const fn in_directory(promise: Durability) -> &'static str {
+    match promise {
+        Durability::None => "write(2) returned",
+        Durability::Close => "close(2) returned",
+        Durability::Sync => "fsync(2) returned, for new names that of the directory, too",
+        Durability::Dsync => {
+            "write(2) to a file with O_DSYNC returned, and for new names fsync(2) of the directory"
+        }
+        Durability::Osync => {
+            "write(2) to a file with O_SYNC returned, and for new names fsync(2) of the directory"
+        }
+    }
+}
+
+/// Reads the target into a plan whose first run has it.
+fn read_plan(args: &DurabilityArgs) -> Result<Plan, Failure> {
+    let mut raw = match args.target.as_deref() {
+        None | Some(EMBEDDED) => RawPlan::for_target(plan::parse_target(EMBEDDED)?),
+        Some(text) => plan_source::named(text)?,
+    };
+    if let Some(version) = &args.nfsvers {
+        raw.apply(&Overrides::default().with(Setting::NfsVers, &[version]))?;
+    }
+    for text in &args.fault {
+        raw.server.faults.planned.push(plan::fault::parse_fault(text)?);
+    }
+    plan::fault::check_faults(&raw.server.faults.planned)?;
+    let plan = Plan::resolve(&raw, &plan_source::surroundings())?;
+    let Some(first) = plan.runs.first() else {
+        return Err(Failure::Usage("the plan has no target".to_owned()));
+    };
+    if let Some(other) = plan.runs.iter().find(|run| run.target != first.target) {
+        let what =
+            format!("durability is that of one target: {} or {}", first.target, other.target);
+        return Err(Failure::Usage(format!("{what} (hint: a plan with one, or name it here)")));
+    }
+    if first.lab.is_some() {
+        let what = "a plan that sets up its server can't be used here yet";
+        let hint = "start the server, then name its address, --stop-command and --start-command";
+        return Err(Failure::Usage(format!("{what} (hint: {hint})")));
+    }
+    if !matches!(first.target, Target::Nfs(_) | Target::Directory { .. }) {
+        let what = format!("durability is that of files, and {} keeps none", first.target);
+        return Err(Failure::Usage(format!("{what} (hint: a directory, nfs://..., `embedded`)")));
+    }
+    Ok(plan)
+}
+
+/// Says whether the target is the in-memory server of this process.
+fn is_embedded(target: &Target) -> bool {
+    target.nfs().is_some_and(|nfs| nfs.embedded)
+}
+
+/// Arranges the events that were named.
+fn arrange(args: &DurabilityArgs, target: &Target) -> Result<Vec<Arranged>, Failure> {
+    let mut events = Vec::new();
+    if args.kill_client {
+        events.push(Arranged { event: CrashEvent::KillClient, way: Way::KillClient });
+    }
+    if args.cut_network {
+        events.push(Arranged { event: CrashEvent::CutNetwork, way: cut_network(args, target)? });
+    }
+    if args.kill_server {
+        events.push(Arranged { event: CrashEvent::KillServer, way: kill_server(args, target)? });
+    }
+    if args.power_cut.is_some() || args.confirm_power_cut.is_some() {
+        events.push(Arranged { event: CrashEvent::PowerCut, way: power_cut(args, target)? });
+    }
+    if events.is_empty() {
+        let what = "no event is named, and nothing is killed or cut without its name";
+        let hint = "--kill-server, --power-cut HOST, --kill-client or --cut-network";
+        return Err(Failure::Usage(format!("{what} (hint: {hint})")));
+    }
+    Ok(events)
+}
+
+fn kill_server(args: &DurabilityArgs, target: &Target) -> Result<Way, Failure> {
+    match (&args.stop_command, &args.start_command) {
+        (None, None) if is_embedded(target) => Ok(Way::RestartEmbedded),
+        (Some(make), Some(undo)) if !is_embedded(target) => Ok(Way::Commands {
+            make: make.clone(),
+            undo: Some(undo.clone()),
+            lasts: Duration::ZERO,
+        }),
+        _ if is_embedded(target) => {
+            Err(usage("--kill-server", "the in-memory server takes no commands", "leave them out"))
+        }
+        _ => Err(usage(
+            "--kill-server",
+            "dfsbench did not start this server",
+            "--stop-command and --start-command, such as `pkill -9 ganesha.nfsd`",
+        )),
+    }
+}
+
+fn cut_network(args: &DurabilityArgs, target: &Target) -> Result<Way, Failure> {
+    let lasts = read_time("--cut-for", &args.cut_for)?;
+    match (&args.cut_command, &args.restore_command) {
+        (None, None) if is_embedded(target) => Ok(Way::StallEmbedded(lasts)),
+        (Some(make), Some(undo)) if !is_embedded(target) => {
+            Ok(Way::Commands { make: make.clone(), undo: Some(undo.clone()), lasts })
+        }
+        _ if is_embedded(target) => {
+            Err(usage("--cut-network", "the in-memory server takes no commands", "leave them out"))
+        }
+        _ => Err(usage(
+            "--cut-network",
+            "how the network is cut and restored is not known",
+            "--cut-command and --restore-command, such as an ssh that sets a link down and up",
+        )),
+    }
+}
+
+/// Arranges a loss of power; its host has to be named twice.
+fn power_cut(args: &DurabilityArgs, target: &Target) -> Result<Way, Failure> {
+    let Some(host) = &args.power_cut else {
+        return Err(usage(
+            "--confirm-power-cut",
+            "no --power-cut names a host",
+            "--power-cut HOST",
+        ));
+    };
+    if args.confirm_power_cut.as_ref() != Some(host) {
+        let again = match &args.confirm_power_cut {
+            Some(other) => format!("--confirm-power-cut names `{other}`"),
+            None => "its name is not repeated".to_owned(),
+        };
+        let hint = format!("--confirm-power-cut {host}");
+        return Err(usage(&format!("--power-cut `{host}`"), &again, &hint));
+    }
+    if (host == EMBEDDED) != is_embedded(target) {
+        let what = "the in-memory server is the host `embedded`, and no other target is";
+        return Err(usage(
+            &format!("--power-cut `{host}`"),
+            what,
+            "the host that serves the target",
+        ));
+    }
+    if host.is_empty() || host.starts_with('-') {
+        return Err(usage(&format!("--power-cut `{host}`"), "that is no host", "as ssh finds it"));
+    }
+    match (&args.power_cut_command, &args.power_on_command) {
+        (None, None) if is_embedded(target) => Ok(Way::RestartEmbedded),
+        _ if is_embedded(target) => {
+            Err(usage("--power-cut", "the in-memory server takes no commands", "leave them out"))
+        }
+        (Some(make), undo) => {
+            Ok(Way::Commands { make: make.clone(), undo: undo.clone(), lasts: Duration::ZERO })
+        }
+        (None, power_on) => Ok(Way::Sysrq {
+            host: host.clone(),
+            ssh_config: args.ssh_config.clone(),
+            power_on: power_on.clone(),
+        }),
+    }
+}
+
+fn read_time(flag: &str, text: &str) -> Result<Duration, Failure> {
+    match parse_time_ns(text) {
+        Ok(ns) => Ok(Duration::from_nanos(ns)),
+        Err(_) => {
+            Err(usage(flag, &format!("`{text}` is not a time"), "such as 500ms, 10s or 2min"))
+        }
+    }
+}
+
+fn usage(flag: &str, what: &str, hint: &str) -> Failure {
+    Failure::Usage(format!("{flag}: {what} (hint: {hint})"))
+}

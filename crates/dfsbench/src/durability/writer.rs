@@ -1,0 +1,265 @@
+//! The work of a durability measurement: rounds of small and large files, overwrites, creates and
+//! renames, each op reported before it is made and after its promise was fulfilled.
+//!
+//! [`Writer`] is the principal type. One op is in flight at a time, but for those that one COMMIT,
+//! `fsync` or close covers. What stands before an overwrite or a rename is safe before it begins.
+
+use std::collections::BTreeMap;
+
+use model::Durability;
+use model::durability::{TestFile, TestOp, WorkKind};
+use workload::Pattern;
+
+use super::files::{OpenFile, TestFolder};
+use super::protocol::{Message, now_ns};
+
+/// Bytes of a block, which has one stamp.
+pub const BLOCK_BYTES: u32 = 4096;
+
+/// Small files of a round, a block each.
+const SMALL_FILES: u32 = 4;
+/// Writes of a round to the large file, and to the one that is overwritten: one promise for each
+/// batch, where it is not fulfilled by each write.
+const BATCH: u32 = 4;
+/// Blocks of a write to the large file.
+const LARGE_BLOCKS: u32 = 16;
+/// Blocks of an overwrite.
+const OVERWRITE_BLOCKS: u32 = 4;
+/// Parts of the file that is overwritten, each written once before any is written again.
+const OVERWRITE_PARTS: u32 = 16;
+/// Steps from one part to the next: odd, so that all parts have their turn.
+const OVERWRITE_STEP: u32 = 5;
+/// Empty files of a round, and files that are replaced by a rename.
+const NAMES: u32 = 2;
+
+/// Writes files and reports what was acknowledged.
+pub struct Writer<'a> {
+    folder: TestFolder,
+    pattern: &'a Pattern,
+    send: &'a dyn Fn(&Message),
+    /// How many ops were sent.
+    sent: usize,
+    /// Files that remain open from one round to the next.
+    open: BTreeMap<TestFile, OpenFile>,
+}
+
+impl<'a> Writer<'a> {
+    /// Begins in a folder.
+    pub fn new(folder: TestFolder, pattern: &'a Pattern, send: &'a dyn Fn(&Message)) -> Self {
+        Self { folder, pattern, send, sent: 0, open: BTreeMap::new() }
+    }
+
+    /// Makes the files that are there from the start, and makes them safe.
+    ///
+    /// # Errors
+    /// In a sentence.
+    pub fn prepare(&mut self, promises: &[Durability]) -> Result<(), String> {
+        for promise in promises {
+            let blocks = OVERWRITE_PARTS * OVERWRITE_BLOCKS;
+            self.make_safe_file(first_file(*promise, WorkKind::Overwrite), blocks)?;
+            let large = first_file(*promise, WorkKind::LargeFile);
+            self.make_safe_file(large, 0)?;
+        }
+        self.folder.make_names_safe()
+    }
+
+    /// Makes one round under a promise.
+    ///
+    /// # Errors
+    /// In a sentence, at the first op that fails.
+    pub fn make_round(&mut self, promise: Durability, round: u32) -> Result<(), String> {
+        for number in round * SMALL_FILES..(round + 1) * SMALL_FILES {
+            self.write_small(TestFile { promise, kind: WorkKind::SmallFile, number })?;
+        }
+        self.write_batch(first_file(promise, WorkKind::LargeFile), round)?;
+        self.write_batch(first_file(promise, WorkKind::Overwrite), round)?;
+        for number in round * NAMES..(round + 1) * NAMES {
+            self.create_empty(TestFile { promise, kind: WorkKind::Create, number })?;
+            self.replace(TestFile { promise, kind: WorkKind::Rename, number })?;
+        }
+        Ok(())
+    }
+
+    fn write_small(&mut self, file: TestFile) -> Result<(), String> {
+        let op = self.note_sent(one_block(file));
+        let open = self.folder.create(&file.name(), file.promise)?;
+        self.write_blocks(&open, &op.1)?;
+        self.fulfil(file.promise, &open)?;
+        if file.promise == Durability::Close {
+            self.folder.close(open)?;
+            self.note_acked(vec![op.0]);
+        } else {
+            self.note_acked(vec![op.0]);
+            self.folder.close(open)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a batch of writes to a file that is there.
+    fn write_batch(&mut self, file: TestFile, round: u32) -> Result<(), String> {
+        let promise = file.promise;
+        let open = match self.open.remove(&file) {
+            Some(open) => open,
+            None => self.folder.open_file(&file.name(), promise)?,
+        };
+        let mut waiting = Vec::new();
+        for number in round * BATCH..(round + 1) * BATCH {
+            let (id, op) = self.note_sent(batch_op(file, number));
+            self.write_blocks(&open, &op)?;
+            match promise {
+                Durability::Close | Durability::Sync => waiting.push(id),
+                _ => self.note_acked(vec![id]),
+            }
+        }
+        match promise {
+            Durability::Close => {
+                self.folder.close(open)?;
+                self.note_acked(waiting);
+                return Ok(());
+            }
+            Durability::Sync => {
+                self.folder.make_safe(&open)?;
+                self.note_acked(waiting);
+            }
+            _ => {}
+        }
+        self.open.insert(file, open);
+        Ok(())
+    }
+
+    fn create_empty(&mut self, file: TestFile) -> Result<(), String> {
+        let op = TestOp { file, first_block: 0, blocks: 0, generation: 1, bytes: 0 };
+        let (id, _) = self.note_sent(op);
+        let open = self.folder.create(&file.name(), file.promise)?;
+        self.fulfil(file.promise, &open)?;
+        if file.promise == Durability::Close {
+            self.folder.close(open)?;
+            self.note_acked(vec![id]);
+        } else {
+            self.note_acked(vec![id]);
+            self.folder.close(open)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a new file and renames it over an older one, as programs replace a file.
+    fn replace(&mut self, file: TestFile) -> Result<(), String> {
+        self.make_safe_file(file, 1)?;
+        self.folder.make_names_safe()?;
+        let (id, op) = self.note_sent(one_block(file));
+        let name = file.replacement_name();
+        let open = self.folder.create(&name, file.promise)?;
+        self.write_blocks(&open, &op)?;
+        if file.promise == Durability::Sync {
+            self.folder.make_safe(&open)?;
+        }
+        self.folder.close(open)?;
+        self.folder.rename(&name, &file.name())?;
+        if keeps_names(file.promise) {
+            self.folder.make_names_safe()?;
+        }
+        self.note_acked(vec![id]);
+        Ok(())
+    }
+
+    /// Does what a promise takes once the data of a new file is written, but for the close.
+    fn fulfil(&mut self, promise: Durability, open: &OpenFile) -> Result<(), String> {
+        if promise == Durability::Sync {
+            self.folder.make_safe(open)?;
+        }
+        // A new file is there only when its name is.
+        if keeps_names(promise) {
+            self.folder.make_names_safe()?;
+        }
+        Ok(())
+    }
+
+    /// Makes a file of so many blocks of generation 0, and makes it safe in every way.
+    fn make_safe_file(&mut self, file: TestFile, blocks: u32) -> Result<(), String> {
+        let open = self.folder.create(&file.name(), Durability::Osync)?;
+        let op = TestOp { file, first_block: 0, blocks, generation: 0, bytes: 0 };
+        if blocks > 0 {
+            self.write_blocks(&open, &op)?;
+        }
+        self.folder.make_safe(&open)?;
+        self.folder.close(open)
+    }
+
+    /// Writes the blocks of an op; generation 0 is safe at once.
+    fn write_blocks(&mut self, open: &OpenFile, op: &TestOp) -> Result<(), String> {
+        let content = self.pattern.in_generation(op.generation);
+        let number = op.file.stamp_number();
+        let mut data = vec![0; op.blocks as usize * BLOCK_BYTES as usize];
+        let first = u64::from(op.first_block) * u64::from(BLOCK_BYTES);
+        for (at, block) in data.chunks_mut(BLOCK_BYTES as usize).enumerate() {
+            content.fill(block, number, first + at as u64 * u64::from(BLOCK_BYTES));
+        }
+        let promise = if op.generation == 0 { Durability::Osync } else { op.file.promise };
+        self.folder.write(open, first, &data, promise)
+    }
+
+    /// Reports an op that is about to be made; returns its number.
+    fn note_sent(&mut self, op: TestOp) -> (usize, TestOp) {
+        let id = self.sent;
+        self.sent += 1;
+        (self.send)(&Message::Sent(op));
+        (id, op)
+    }
+
+    fn note_acked(&self, ops: Vec<usize>) {
+        (self.send)(&Message::Acked { ops, at_ns: now_ns() });
+    }
+}
+
+const fn first_file(promise: Durability, kind: WorkKind) -> TestFile {
+    TestFile { promise, kind, number: 0 }
+}
+
+/// Says whether a promise covers names, too.
+const fn keeps_names(promise: Durability) -> bool {
+    matches!(promise, Durability::Sync | Durability::Dsync | Durability::Osync)
+}
+
+fn one_block(file: TestFile) -> TestOp {
+    TestOp { file, first_block: 0, blocks: 1, generation: 1, bytes: BLOCK_BYTES.into() }
+}
+
+/// Returns the n-th write to the large file, which grows, or to the one that is overwritten.
+fn batch_op(file: TestFile, number: u32) -> TestOp {
+    let (first_block, blocks, generation) = match file.kind {
+        WorkKind::Overwrite => {
+            let part = number * OVERWRITE_STEP % OVERWRITE_PARTS;
+            (part * OVERWRITE_BLOCKS, OVERWRITE_BLOCKS, number / OVERWRITE_PARTS + 1)
+        }
+        _ => (number * LARGE_BLOCKS, LARGE_BLOCKS, 1),
+    };
+    let bytes = u64::from(blocks) * u64::from(BLOCK_BYTES);
+    TestOp { file, first_block, blocks, generation, bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_is_overwritten_once_before_any_is_again() {
+        let file = first_file(Durability::Sync, WorkKind::Overwrite);
+        let mut parts = Vec::new();
+        for number in 0..OVERWRITE_PARTS {
+            let op = batch_op(file, number);
+            assert_eq!((op.generation, op.blocks), (1, OVERWRITE_BLOCKS));
+            parts.push(op.first_block / OVERWRITE_BLOCKS);
+        }
+        parts.sort_unstable();
+        assert!(parts.into_iter().eq(0..OVERWRITE_PARTS));
+        assert_eq!(batch_op(file, OVERWRITE_PARTS).generation, 2);
+    }
+
+    #[test]
+    fn a_large_file_grows_without_a_gap() {
+        let file = first_file(Durability::None, WorkKind::LargeFile);
+        let (first, second) = (batch_op(file, 0), batch_op(file, 1));
+        assert_eq!(first.range().end, second.first_block);
+        assert_eq!(first.bytes, 65_536);
+    }
+}

@@ -1,0 +1,303 @@
+//! `dfsbench durability`: servers that keep what they promise, servers that lie, and bad input.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::rig::{End, Rig};
+
+/// Measures, and returns the findings as programs read them.
+fn measured(rig: &Rig, code: i32, flags: &[&str]) -> Value {
+    let end = rig.run(&[&["durability", "--quiet", "--format", "json"], flags].concat());
+    assert_eq!((end.code, end.stderr.as_str()), (code, ""), "{flags:?}: {end:?}");
+    serde_json::from_str(&end.stdout).unwrap()
+}
+
+/// The rows of the first event.
+fn rows(report: &Value) -> &[Value] {
+    report["events"][0]["rows"].as_array().unwrap()
+}
+
+/// The row of a promise and a kind of work.
+fn row<'r>(report: &'r Value, promise: &str, kind: &str) -> &'r Value {
+    let mut rows = rows(report).iter();
+    rows.find(|row| row["promise"] == promise && row["kind"] == kind).unwrap()
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// Acknowledged and lost ops of a row.
+fn ops(row: &Value) -> (u64, u64) {
+    (number(&row["acked_ops"]), number(&row["lost_ops"]))
+}
+
+fn tier(report: &Value, promise: &str) -> String {
+    let mut tiers = report["tiers"].as_array().unwrap().iter();
+    let tier = tiers.find(|tier| tier["promise"] == promise).unwrap();
+    tier["tier"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_honest_server_keeps_everything_under_every_promise() {
+    let rig = Rig::new();
+    for version in ["3", "4.1"] {
+        let flags = ["--kill-server", "--rounds", "4", "--nfsvers", version];
+        let all = ["--promise", "none,close,sync,dsync,osync"];
+        let report = measured(&rig, 0, &[&flags[..], &all[..]].concat());
+        assert_eq!(rows(&report).len(), 25, "{report}");
+        for row in rows(&report) {
+            assert_eq!(number(&row["lost_ops"]), 0, "{row}");
+            assert!(number(&row["acked_ops"]) >= 8, "{row}");
+        }
+        for promise in ["none", "close", "sync", "dsync", "osync"] {
+            assert_eq!(tier(&report, promise), "survives server crash");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_loses_what_was_not_committed_keeps_its_promises() {
+    let rig = Rig::new();
+    for version in ["3", "4.1"] {
+        let flags = ["--kill-server", "--fault", "lose-unstable", "--nfsvers", version];
+        // The event is made while ops are in flight.
+        let report = measured(&rig, 0, &flags);
+        for kind in ["small-file", "large-file", "overwrite", "rename"] {
+            for promise in ["none", "close"] {
+                let row = row(&report, promise, kind);
+                let (acked, lost) = ops(row);
+                assert!(acked >= 16 && lost == acked, "{row}");
+                assert_eq!(row["lost_bytes"], row["acked_bytes"], "{row}");
+                assert!(number(&row["window_ns"]) > 0, "{row}");
+                let cause = if kind == "overwrite" { "old_data" } else { "wrong_size" };
+                assert_eq!(number(&row[cause]), lost, "{row}");
+            }
+            for promise in ["sync", "osync"] {
+                assert_eq!(ops(row(&report, promise, kind)).1, 0, "{report}");
+            }
+        }
+        assert_eq!(ops(row(&report, "none", "create")).1, 0, "{report}");
+        assert_eq!((tier(&report, "none"), tier(&report, "close")), ("none".into(), "none".into()));
+        assert_eq!(tier(&report, "sync"), "survives server crash");
+    }
+}
+
+#[test]
+fn a_server_that_loses_what_was_committed_last_is_caught_to_the_op() {
+    let rig = Rig::new();
+    let host = ["--power-cut", "embedded", "--confirm-power-cut", "embedded"];
+    let flags = ["--fault", "lose-committed", "--idle", "10ms"];
+    let report = measured(&rig, 4, &[&host[..], &flags[..]].concat());
+    // Eight rounds of four small files, four writes and two renames: of each file that was written
+    // once all is lost; of the others the last batch, which is one write where each is safe.
+    for (promise, kind, acked, lost, cause) in [
+        ("sync", "small-file", 32, 32, "wrong_size"),
+        ("sync", "large-file", 32, 4, "wrong_size"),
+        ("sync", "overwrite", 32, 4, "old_data"),
+        ("sync", "rename", 16, 16, "wrong_size"),
+        ("sync", "create", 16, 0, "missing"),
+        ("osync", "small-file", 32, 32, "wrong_size"),
+        ("osync", "large-file", 32, 1, "wrong_size"),
+        ("osync", "overwrite", 32, 1, "old_data"),
+        ("osync", "rename", 16, 16, "wrong_size"),
+        ("osync", "create", 16, 0, "missing"),
+    ] {
+        let row = row(&report, promise, kind);
+        assert_eq!((ops(row), number(&row[cause])), ((acked, lost), lost), "{row}");
+    }
+    assert_eq!(number(&row(&report, "sync", "large-file")["lost_bytes"]), 4 << 16);
+    assert_eq!((tier(&report, "sync"), tier(&report, "osync")), ("none".into(), "none".into()));
+}
+
+#[test]
+fn a_client_that_is_killed_and_a_network_that_is_cut_lose_nothing_that_was_acknowledged() {
+    let rig = Rig::new();
+    let flags = ["--kill-client", "--cut-network", "--cut-for", "100ms", "--rounds", "3"];
+    let report = measured(&rig, 0, &flags);
+    let events = report["events"].as_array().unwrap();
+    assert_eq!(
+        (&events[0]["event"], &events[1]["event"]),
+        (&"kill-client".into(), &"cut-network".into())
+    );
+    // Neither says anything of a crash of the server.
+    assert_eq!(tier(&report, "sync"), "not measured");
+    // A local file system keeps what a process wrote before it was killed.
+    let target = rig.target().display().to_string();
+    let report = measured(&rig, 0, &[&target, "--kill-client", "--rounds", "1"]);
+    for row in rows(&report) {
+        assert_eq!(number(&row["lost_ops"]), 0, "{row}");
+    }
+    rig.assert_target_is_empty();
+}
+
+/// Flags of an event that damages the files of a directory by commands of a shell.
+fn damaged(rig: &Rig, commands: &str) -> Vec<String> {
+    let target = rig.target().display().to_string();
+    let stop = format!("cd '{target}'/.dfsbench-* && {commands}");
+    let flags = ["--kill-server", "--stop-command", &stop, "--start-command", "true"];
+    let load = ["--idle", "10ms", "--rounds", "2", "--promise", "sync,osync"];
+    [&[target.as_str()], &flags[..], &load].concat().into_iter().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_directory_that_is_damaged_shows_how_each_op_was_lost() {
+    let rig = Rig::new();
+    let flags = damaged(
+        &rig,
+        "rm sync-create-000001 sync-rename-000000 && : >sync-small-file-000003 && \
+         dd if=/dev/zero of=sync-large-file-000000 bs=65536 count=1 conv=notrunc && \
+         printf damage | dd of=sync-large-file-000000 bs=1 seek=70000 conv=notrunc && \
+         truncate -s 131072 osync-large-file-000000",
+    );
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let report = measured(&rig, 4, &flags);
+    for (promise, kind, cause, lost) in [
+        ("sync", "create", "missing", 1),
+        ("sync", "rename", "missing", 1),
+        ("sync", "small-file", "wrong_size", 1),
+        ("sync", "overwrite", "old_data", 0),
+        ("osync", "large-file", "wrong_size", 6),
+        ("osync", "rename", "missing", 0),
+    ] {
+        let row = row(&report, promise, kind);
+        assert_eq!((number(&row["lost_ops"]), number(&row[cause])), (lost, lost), "{row}");
+    }
+    // The first of eight writes is zeros, the second one torn; those after them were kept.
+    let large = row(&report, "sync", "large-file");
+    assert_eq!(ops(large), (8, 2), "{large}");
+    let [zeros, torn, reordered] = ["zeros", "torn", "reordered"].map(|key| number(&large[key]));
+    assert_eq!((zeros, torn, reordered), (1, 1, 6), "{large}");
+    rig.assert_target_is_empty();
+    // The same directory, left alone.
+    let flags = damaged(&rig, "true");
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let report = measured(&rig, 0, &flags);
+    assert_eq!(tier(&report, "sync"), "survives server crash");
+}
+
+#[test]
+fn a_target_that_is_not_back_in_time_is_not_verified() {
+    let rig = Rig::new();
+    let target = rig.target().display().to_string();
+    let away = rig.folder().join("away");
+    let stop = format!("mv '{target}' '{}'", away.display());
+    let flags = ["--kill-server", "--stop-command", &stop, "--start-command", "true"];
+    let more = ["--rounds", "1", "--back-within", "100ms", "--kill-client", "--promise", "sync"];
+    let end = rig.run(&[&["durability", "--quiet", &target], &flags[..], &more].concat());
+    std::fs::rename(&away, rig.target()).unwrap();
+    assert_eq!(end.code, 4, "{end:?}");
+    assert!(end.stdout.contains("kill-server COULD NOT BE VERIFIED: can't open"), "{end:?}");
+    assert!(end.stdout.contains("could not be verified"), "{end:?}");
+    assert!(end.stdout.contains("Tier of sync: not measured."), "{end:?}");
+    assert!(end.stderr.contains("warning: the working directory `.dfsbench-"), "{end:?}");
+}
+
+#[test]
+fn a_table_names_tiers_and_csv_has_every_kind() {
+    let rig = Rig::new();
+    let flags = ["durability", "--kill-server", "--rounds", "2", "--fault", "lose-unstable"];
+    let end = rig.run(&[&flags[..], &["--quiet"]].concat());
+    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    for words in [
+        "Tier of sync and osync: survives server crash.",
+        "Tier of none and close: none.",
+        "lost (not promised)",
+        "Lost, by kind of work",
+        "old data back",
+    ] {
+        assert!(end.stdout.contains(words), "{words}: {}", end.stdout);
+    }
+    let csv = rig.run(&[&flags[..], &["--format", "csv", "--quiet"]].concat()).stdout;
+    let mut lines = csv.lines();
+    let columns = lines.next().unwrap().split(',').count();
+    let lines: Vec<&str> = lines.collect();
+    assert_eq!(lines.len(), 20, "{csv}");
+    assert!(lines.iter().all(|line| line.split(',').count() == columns), "{csv}");
+    let markdown = rig.run(&[&flags[..], &["--format", "markdown"]].concat());
+    assert!(markdown.stdout.contains("| kill-server | sync |"), "{}", markdown.stdout);
+    assert!(markdown.stderr.contains("kill-server: writing under none, close"), "{markdown:?}");
+}
+
+#[test]
+fn an_interrupt_before_the_event_makes_none_and_leaves_nothing() {
+    let rig = Rig::new();
+    let target = rig.target().display().to_string();
+    let made = rig.folder().join("made");
+    let stop = format!("touch '{}'", made.display());
+    let flags = ["--kill-server", "--stop-command", &stop, "--start-command", &stop];
+    let load = ["durability", &target, "--rounds", "1", "--idle", "10min", "--promise", "none"];
+    let mut command = rig.command(&[&load[..], &flags].concat());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    let is_begun = || -> bool {
+        let entries: Vec<PathBuf> =
+            std::fs::read_dir(rig.target()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        entries.iter().any(|folder| folder.join("none-rename-000001").exists())
+    };
+    while !is_begun() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is written");
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let end = End::of(child.wait_with_output().unwrap());
+    assert_eq!(end.code, 4, "{end:?}");
+    assert!(end.stderr.contains("interrupted"), "{end:?}");
+    assert!(!made.exists(), "no event was made, and none was undone");
+    rig.assert_target_is_empty();
+}
+
+#[test]
+fn nothing_is_killed_or_cut_that_was_not_named() {
+    let rig = Rig::new();
+    let target = rig.target().display().to_string();
+    let refused = |flags: &[&str], words: &[&str]| {
+        rig.refused(&[&["durability"], flags].concat(), 2, words);
+    };
+    refused(&[], &["no event is named", "--kill-server"]);
+    refused(&[&target, "--kill-server"], &["--kill-server: dfsbench did not start", "--stop-com"]);
+    refused(&["--power-cut", "embedded"], &["its name is not repeated", "--confirm-power-cut"]);
+    refused(
+        &["nfs://h/e", "--power-cut", "h", "--confirm-power-cut", "g"],
+        &["--power-cut `h`", "names `g`"],
+    );
+    refused(&["--confirm-power-cut", "h"], &["no --power-cut names a host"]);
+    refused(
+        &[&target, "--power-cut", "embedded", "--confirm-power-cut", "embedded"],
+        &["no other target is"],
+    );
+    refused(
+        &["nfs://h/e", "--power-cut=-oProxyCommand=x", "--confirm-power-cut=-oProxyCommand=x"],
+        &["that is no host"],
+    );
+    refused(&[&target, "--cut-network"], &["--cut-command and --restore-command"]);
+    refused(
+        &["--kill-server", "--stop-command", "true", "--start-command", "true"],
+        &["the in-memory server takes no commands"],
+    );
+    refused(&["null", "--kill-client"], &["durability is that of files"]);
+    refused(&[&target, "--kill-client", "--fault", "drop 1%"], &["--fault: only the in-memory"]);
+    refused(&["--kill-server", "--fault", "lose-everything"], &["unknown fault"]);
+    refused(&["--kill-server", "--idle", "soon"], &["--idle: `soon` is not a time"]);
+}
+
+#[test]
+fn a_command_that_fails_is_one_error_with_its_last_words() {
+    let rig = Rig::new();
+    let target = rig.target().display().to_string();
+    let started = rig.folder().join("started");
+    let start = format!("touch '{}'", started.display());
+    let stop = "echo no such process >&2; exit 1";
+    let flags = ["--kill-server", "--stop-command", stop, "--start-command", &start];
+    let load = ["durability", &target, "--quiet", "--rounds", "1", "--promise", "none"];
+    let end = rig.run(&[&load[..], &flags].concat());
+    assert_eq!(end.code, 3, "{end:?}");
+    assert!(end.stderr.contains("kill-server: `echo no such"), "{end:?}");
+    assert!(end.stderr.contains("no such process"), "{end:?}");
+    assert!(started.exists(), "what a command did in part is undone");
+    rig.assert_target_is_empty();
+}

@@ -1,0 +1,290 @@
+//! The words and findings of a durability measurement: what was acknowledged, and what was found.
+//!
+//! An [`AckedOp`] is an op with the instant at which the caller was promised its durability, a
+//! [`FoundFile`] what stood in its place after a [`CrashEvent`]. [`DurabilityRow`] counts, for one
+//! event, one promise and one kind of work, what was kept and how the rest was lost;
+//! [`DurabilityReport`] is all of them. The promises are those of [`Durability`].
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::spec::Durability;
+use crate::words::words;
+
+words! {
+    /// The kinds of work whose durability is measured.
+    WorkKind {
+        /// Small files, each created and written once.
+        SmallFile = "small-file",
+        /// A large file that grows.
+        LargeFile = "large-file",
+        /// Blocks of a file that were safe, written again in place.
+        Overwrite = "overwrite",
+        /// Empty files that are created.
+        Create = "create",
+        /// Files that replace older ones by a rename.
+        Rename = "rename",
+    }
+}
+
+impl WorkKind {
+    /// Says whether only a name is to be kept, and no data.
+    pub const fn is_name_only(self) -> bool {
+        matches!(self, Self::Create)
+    }
+}
+
+words! {
+    /// The events after which everything is read back.
+    CrashEvent {
+        /// The server's process is killed and started again.
+        KillServer = "kill-server",
+        /// The server's host loses power, and is started again.
+        PowerCut = "power-cut",
+        /// The client's process is killed.
+        KillClient = "kill-client",
+        /// Nothing passes between client and server for a time.
+        CutNetwork = "cut-network",
+    }
+}
+
+words! {
+    /// How much a promise survives, as measured.
+    Tier {
+        /// Acknowledged data was lost by the weakest event that was made.
+        None = "none",
+        /// All acknowledged data survived a kill of the server's process.
+        ServerCrash = "survives server crash",
+        /// All acknowledged data survived a loss of power of the server's host.
+        PowerLoss = "survives power loss",
+        /// No event was made, or could be verified, that would show it.
+        Unknown = "not measured",
+    }
+}
+
+/// How the files of a target are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// By NFS, without the kernel's client.
+    Nfs,
+    /// By system calls of this host.
+    FileSystem,
+}
+
+/// A file that a durability measurement writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TestFile {
+    /// The promise under which it is written.
+    pub promise: Durability,
+    /// The kind of work.
+    pub kind: WorkKind,
+    /// Its number among those of the promise and the kind.
+    pub number: u32,
+}
+
+impl TestFile {
+    /// Returns the number that its blocks are stamped with; no two files have the same.
+    pub const fn stamp_number(&self) -> u32 {
+        (self.promise as u32) << 28 | (self.kind as u32) << 24 | self.number & 0x00ff_ffff
+    }
+
+    /// Returns its name.
+    pub fn name(&self) -> String {
+        format!("{}-{}-{:06}", self.promise, self.kind, self.number)
+    }
+
+    /// Returns the name under which a replacement of it is written, before it is renamed.
+    pub fn replacement_name(&self) -> String {
+        format!("{}.new", self.name())
+    }
+}
+
+/// An op that was handed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestOp {
+    /// The file that it changes.
+    pub file: TestFile,
+    /// Its first block.
+    pub first_block: u32,
+    /// The number of blocks; 0 where only a name is made.
+    pub blocks: u32,
+    /// The generation that its blocks have from then on.
+    pub generation: u32,
+    /// Bytes that it writes.
+    pub bytes: u64,
+}
+
+impl TestOp {
+    /// Returns the blocks that it writes.
+    pub const fn range(&self) -> Range<u32> {
+        self.first_block..self.first_block + self.blocks
+    }
+}
+
+/// An op, and when its promise was fulfilled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckedOp {
+    /// The op itself.
+    pub op: TestOp,
+    /// When its promise was acknowledged, in nanoseconds of the monotonic clock; `None` for one
+    /// that was in flight.
+    pub acked_ns: Option<u64>,
+}
+
+/// The content of a block that was read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FoundBlock {
+    /// A whole block of this generation.
+    Generation(u32),
+    /// Nothing but zeros.
+    Zeros,
+    /// Neither: a part of a block, or something else.
+    Other,
+}
+
+/// A file that was read back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundFile {
+    /// The file that it changes.
+    pub file: TestFile,
+    /// Its size in bytes; `None` where there is no such file.
+    pub size_bytes: Option<u64>,
+    /// Its blocks up to its size; the last one may be shorter.
+    pub blocks: Vec<FoundBlock>,
+}
+
+/// The findings for one event, one promise and one kind of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DurabilityRow {
+    /// The event that was made.
+    pub event: CrashEvent,
+    /// The promise that was requested.
+    pub promise: Durability,
+    /// The kind of work.
+    pub kind: WorkKind,
+    /// Whether a loss breaks what the promise says.
+    pub is_promised: bool,
+    /// Ops that were acknowledged.
+    pub acked_ops: u64,
+    /// Bytes of these ops.
+    pub acked_bytes: u64,
+    /// Acknowledged ops that were not there afterwards.
+    pub lost_ops: u64,
+    /// Their bytes that were not there.
+    pub lost_bytes: u64,
+    /// From the first acknowledgement that was not kept until the event, in nanoseconds.
+    pub window_ns: u64,
+    /// Lost ops whose file, or its new name, was missing.
+    pub missing: u64,
+    /// Lost ops beyond the end of a file that had been longer.
+    pub wrong_size: u64,
+    /// Lost ops of which a part was there.
+    pub torn: u64,
+    /// Lost ops in whose place there were zeros.
+    pub zeros: u64,
+    /// Lost ops in whose place the data from before was back.
+    pub old_data: u64,
+    /// Ops that were kept although an earlier one of the same file was lost.
+    pub reordered: u64,
+    /// Ops in flight that left a torn block, which no promise forbids.
+    pub torn_in_flight: u64,
+}
+
+impl DurabilityRow {
+    /// Makes a row without findings.
+    pub const fn new(event: CrashEvent, file: &TestFile) -> Self {
+        Self {
+            event,
+            promise: file.promise,
+            kind: file.kind,
+            is_promised: false,
+            acked_ops: 0,
+            acked_bytes: 0,
+            lost_ops: 0,
+            lost_bytes: 0,
+            window_ns: 0,
+            missing: 0,
+            wrong_size: 0,
+            torn: 0,
+            zeros: 0,
+            old_data: 0,
+            reordered: 0,
+            torn_in_flight: 0,
+        }
+    }
+
+    /// Adds the counts of another row of the same event and promise.
+    pub fn add(&mut self, other: &Self) {
+        self.is_promised |= other.is_promised;
+        self.acked_ops += other.acked_ops;
+        self.acked_bytes += other.acked_bytes;
+        self.lost_ops += other.lost_ops;
+        self.lost_bytes += other.lost_bytes;
+        self.window_ns = self.window_ns.max(other.window_ns);
+        self.missing += other.missing;
+        self.wrong_size += other.wrong_size;
+        self.torn += other.torn;
+        self.zeros += other.zeros;
+        self.old_data += other.old_data;
+        self.reordered += other.reordered;
+        self.torn_in_flight += other.torn_in_flight;
+    }
+
+    /// Says whether something was lost that the promise covers.
+    pub const fn breaks_promise(&self) -> bool {
+        self.is_promised && self.lost_ops > 0
+    }
+}
+
+/// One event with its findings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeasuredEvent {
+    /// The event that was made.
+    pub event: CrashEvent,
+    /// How it was made, in a few words.
+    pub how: String,
+    /// From the event until everything could be read back, in nanoseconds.
+    pub back_ns: u64,
+    /// Why nothing could be verified; the rows have no findings then.
+    pub unverified: Option<String>,
+    /// Findings by promise and kind.
+    pub rows: Vec<DurabilityRow>,
+}
+
+/// A promise with its measured tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PromiseTier {
+    /// The promise that was requested.
+    pub promise: Durability,
+    /// How much it survives.
+    pub tier: Tier,
+}
+
+/// All events of a durability measurement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DurabilityReport {
+    /// Version of this form.
+    pub schema: u32,
+    /// The target that was measured.
+    pub target: String,
+    /// How a promise is kept at the target, for each that was measured.
+    pub promises: Vec<String>,
+    /// The tier of each promise.
+    pub tiers: Vec<PromiseTier>,
+    /// The events in the order in which they were made.
+    pub events: Vec<MeasuredEvent>,
+}
+
+impl DurabilityReport {
+    /// Says whether all events were verified, and nothing was lost that was promised.
+    pub fn is_clean(&self) -> bool {
+        for event in &self.events {
+            if event.unverified.is_some() || event.rows.iter().any(DurabilityRow::breaks_promise) {
+                return false;
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,283 @@
+//! Writes the findings of `dfsbench durability`: text, Markdown, CSV and JSON.
+//!
+//! [`render_durability`] is the way in. A table has a row for each event and promise; a second one
+//! says of what was lost which kind of work it was. CSV and JSON have every kind in every row.
+
+use std::collections::BTreeMap;
+
+use model::Durability;
+use model::csv::quoted;
+use model::durability::{DurabilityReport, DurabilityRow, MeasuredEvent, Tier};
+use model::units::{Nanos, Size};
+
+use crate::Format;
+use crate::document::{Block, Cell, Column, Document, Form, Role, Section, Table, TableRow};
+use crate::show::listed;
+
+/// Columns of CSV.
+const CSV_COLUMNS: &str = "target,event,how,promise,tier,work,is_promised,outcome,acked_ops,\
+    acked_bytes,lost_ops,lost_bytes,window_ms,missing,wrong_size,torn,zeros,old_data,reordered,\
+    torn_in_flight,back_ms,unverified\n";
+
+impl Format {
+    /// Forms of the findings of `dfsbench durability`.
+    pub const DURABILITY: [Self; 4] = [Self::Table, Self::Markdown, Self::Csv, Self::Json];
+}
+
+/// Writes the findings of a durability measurement.
+pub fn render_durability(report: &DurabilityReport, format: Format) -> String {
+    match format {
+        Format::Json => {
+            let text = serde_json::to_string_pretty(report).unwrap_or_default();
+            text + "\n"
+        }
+        Format::Csv => csv(report),
+        Format::Markdown => document(report).render(Form::Markdown),
+        _ => document(report).render(Form::Text),
+    }
+}
+
+fn document(report: &DurabilityReport) -> Document {
+    let mut document = Document {
+        tool: "dfsbench durability",
+        title: "Durability".to_owned(),
+        about: vec![report.target.clone()],
+        parts: Vec::new(),
+    };
+    let mut blocks = vec![Block::Lead(sentences(report))];
+    blocks.push(Block::Table(events_table(report)));
+    document.push(Section { id: "durability", is_answer: true, blocks, ..Section::default() });
+    let lost = lost_table(report);
+    if !lost.rows.is_empty() {
+        document.push(Section {
+            id: "lost",
+            heading: "Lost, by kind of work".to_owned(),
+            blocks: vec![Block::Table(lost)],
+            ..Section::default()
+        });
+    }
+    document.push_list("promises", "Promises", report.promises.clone());
+    document
+}
+
+/// Sums up the tiers: promises of one tier in one sentence, the strongest tier first.
+fn sentences(report: &DurabilityReport) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for tier in [Tier::PowerLoss, Tier::ServerCrash, Tier::None, Tier::Unknown] {
+        let mut promises = Vec::new();
+        for one in &report.tiers {
+            if one.tier == tier {
+                promises.push(one.promise.name().to_owned());
+            }
+        }
+        if !promises.is_empty() {
+            sentences.push(format!("Tier of {}: {tier}.", listed(&promises)));
+        }
+    }
+    let mut broken = Vec::new();
+    for event in &report.events {
+        for row in sum_by_promise(event) {
+            if row.breaks_promise() {
+                broken.push(format!("{} after {}", row.promise, row.event));
+            }
+        }
+        if let Some(why) = &event.unverified {
+            sentences.push(format!("{} COULD NOT BE VERIFIED: {why}.", event.event));
+        }
+    }
+    if !broken.is_empty() {
+        sentences.insert(0, format!("Promises are BROKEN: {}.", listed(&broken)));
+    }
+    sentences
+}
+
+/// Adds up the kinds of work of each promise.
+fn sum_by_promise(event: &MeasuredEvent) -> Vec<DurabilityRow> {
+    let mut sums: BTreeMap<Durability, DurabilityRow> = BTreeMap::new();
+    for row in &event.rows {
+        // Only what is lost of the promised kinds breaks a promise.
+        let mut row = *row;
+        row.is_promised = row.breaks_promise();
+        match sums.get_mut(&row.promise) {
+            Some(sum) => sum.add(&row),
+            None => _ = sums.insert(row.promise, row),
+        }
+    }
+    sums.into_values().collect()
+}
+
+fn events_table(report: &DurabilityReport) -> Table {
+    let mut rows = Vec::new();
+    for event in &report.events {
+        for row in sum_by_promise(event) {
+            let mut cells = head_cells(&row);
+            if event.unverified.is_some() {
+                cells.push(Cell::Reason("could not be verified".to_owned(), 5));
+            } else {
+                cells.push(Cell::text(outcome(&row)));
+                cells.extend(loss_cells(&row));
+            }
+            rows.push(TableRow { cells, ..TableRow::default() });
+        }
+    }
+    Table {
+        columns: Column::all(&[
+            ("event", Role::Factor),
+            ("promise", Role::Factor),
+            ("acknowledged", Role::Number),
+            ("outcome", Role::Words),
+            ("lost ops", Role::Number),
+            ("lost", Role::Number),
+            ("window", Role::Number),
+            ("found instead", Role::Words),
+        ]),
+        rows,
+        reading: reading(report),
+        ..Table::default()
+    }
+}
+
+fn reading(report: &DurabilityReport) -> Vec<String> {
+    let mut lines = vec![
+        "acknowledged: ops whose promise was fulfilled before the event; lost: of those, what was \
+         not there afterwards."
+            .to_owned(),
+        "window: from the first acknowledgement that was not kept until the event.".to_owned(),
+    ];
+    for event in &report.events {
+        let mut line = format!("{}: {}", event.event, event.how);
+        if event.unverified.is_none() {
+            line = format!("{line}; everything was read back {} later", Nanos(event.back_ns));
+        }
+        lines.push(line + ".");
+    }
+    lines
+}
+
+fn head_cells(row: &DurabilityRow) -> Vec<Cell> {
+    vec![
+        Cell::text(row.event.name()),
+        Cell::text(row.promise.name()),
+        Cell::text(format!("{} ops, {}", row.acked_ops, Size(row.acked_bytes))),
+    ]
+}
+
+/// Names the outcome of an event for a promise, or one kind of work of it.
+const fn outcome(row: &DurabilityRow) -> &'static str {
+    match (row.acked_ops, row.lost_ops, row.is_promised) {
+        (0, ..) => "nothing acknowledged",
+        (_, 0, _) => "kept",
+        (_, _, true) => "LOST",
+        (_, _, false) => "lost (not promised)",
+    }
+}
+
+fn loss_cells(row: &DurabilityRow) -> Vec<Cell> {
+    if row.lost_ops == 0 {
+        let mut cells = vec![Cell::text("0"), Cell::text("0 B"), Cell::text("–")];
+        cells.push(Cell::text(found_instead(row)));
+        return cells;
+    }
+    vec![
+        Cell::text(row.lost_ops.to_string()),
+        Cell::text(Size(row.lost_bytes).to_string()),
+        Cell::text(Nanos(row.window_ns).to_string()),
+        Cell::text(found_instead(row)),
+    ]
+}
+
+/// Says what stood in the place of what was lost.
+fn found_instead(row: &DurabilityRow) -> String {
+    let mut parts = Vec::new();
+    for (count, what) in [
+        (row.missing, "missing"),
+        (row.wrong_size, "wrong size"),
+        (row.torn, "torn"),
+        (row.zeros, "zeros"),
+        (row.old_data, "old data back"),
+        (row.reordered, "reordered"),
+        (row.torn_in_flight, "torn in flight"),
+    ] {
+        if count > 0 {
+            parts.push(format!("{count} {what}"));
+        }
+    }
+    if parts.is_empty() { "–".to_owned() } else { parts.join(", ") }
+}
+
+fn lost_table(report: &DurabilityReport) -> Table {
+    let mut rows = Vec::new();
+    for event in &report.events {
+        for row in event.rows.iter().filter(|row| row.lost_ops > 0) {
+            let mut cells = vec![
+                Cell::text(row.event.name()),
+                Cell::text(row.promise.name()),
+                Cell::text(row.kind.name()),
+                Cell::text(format!("{} of {}", row.lost_ops, row.acked_ops)),
+            ];
+            cells.extend(loss_cells(row).into_iter().skip(1));
+            rows.push(TableRow { cells, ..TableRow::default() });
+        }
+    }
+    Table {
+        columns: Column::all(&[
+            ("event", Role::Factor),
+            ("promise", Role::Factor),
+            ("work", Role::Factor),
+            ("lost ops", Role::Number),
+            ("lost", Role::Number),
+            ("window", Role::Number),
+            ("found instead", Role::Words),
+        ]),
+        rows,
+        ..Table::default()
+    }
+}
+
+fn csv(report: &DurabilityReport) -> String {
+    let mut text = CSV_COLUMNS.to_owned();
+    for event in &report.events {
+        for row in &event.rows {
+            let mut tier = Tier::Unknown;
+            for one in &report.tiers {
+                if one.promise == row.promise {
+                    tier = one.tier;
+                }
+            }
+            let outcome = if event.unverified.is_some() { "unverified" } else { outcome(row) };
+            let cells = [
+                quoted(&report.target),
+                row.event.to_string(),
+                quoted(&event.how),
+                row.promise.to_string(),
+                tier.to_string(),
+                row.kind.to_string(),
+                row.is_promised.to_string(),
+                quoted(outcome),
+                row.acked_ops.to_string(),
+                row.acked_bytes.to_string(),
+                row.lost_ops.to_string(),
+                row.lost_bytes.to_string(),
+                format_ms(row.window_ns),
+                row.missing.to_string(),
+                row.wrong_size.to_string(),
+                row.torn.to_string(),
+                row.zeros.to_string(),
+                row.old_data.to_string(),
+                row.reordered.to_string(),
+                row.torn_in_flight.to_string(),
+                format_ms(event.back_ns),
+                quoted(event.unverified.as_deref().unwrap_or_default()),
+            ];
+            text.push_str(&cells.join(","));
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// Writes a time as a number of milliseconds, to the microsecond.
+fn format_ms(ns: u64) -> String {
+    let us = ns / 1_000;
+    format!("{}.{:03}", us / 1_000, us % 1_000)
+}

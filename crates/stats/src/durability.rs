@@ -1,0 +1,438 @@
+//! Judges a durability measurement: what was acknowledged against what was found.
+//!
+//! [`judge_event`] is the way in. An op is kept where each of its blocks has its generation or a
+//! later one; whatever else stands there says how it was lost. Ops in flight may have arrived, not
+//! arrived or be torn: no promise says which. The rule for a single block is that of soaks
+//! ([`BlockState::judge`]). Pure: nothing here knows a file or a clock.
+
+use std::collections::BTreeMap;
+
+use model::Durability;
+use model::durability::{
+    Access, AckedOp, CrashEvent, DurabilityRow, FoundBlock, FoundFile, MeasuredEvent, PromiseTier,
+    TestFile, TestOp, Tier, WorkKind,
+};
+use model::soak::{BlockState, Generations};
+
+/// The facts of an event that its judgement needs.
+#[derive(Clone, Copy, Debug)]
+pub struct EventFacts {
+    /// The event that was made.
+    pub event: CrashEvent,
+    /// When it was made, in nanoseconds of the clock of acknowledgements.
+    pub at_ns: u64,
+    /// How the target is used.
+    pub access: Access,
+}
+
+/// The way in which an acknowledged op was lost, the one that hides the others first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loss {
+    Missing,
+    WrongSize,
+    Torn,
+    Zeros,
+    OldData,
+}
+
+/// The newest generations of a block: the last one handed on, and the last one acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+struct Newest {
+    sent: u32,
+    acked: u32,
+}
+
+/// Says whether a loss breaks a promise.
+///
+/// **Source:** RFC 1813, 1.1 and 3.3.7: a server has what a procedure changes on stable storage
+/// before it replies, but for WRITE with UNSTABLE. fsync(2) and open(2), `O_DSYNC` and `O_SYNC`;
+/// neither write(2) nor close(2) promises anything.
+pub const fn is_promised(promise: Durability, kind: WorkKind, access: Access) -> bool {
+    match promise {
+        Durability::Sync | Durability::Dsync | Durability::Osync => true,
+        Durability::None | Durability::Close => {
+            matches!(access, Access::Nfs) && kind.is_name_only()
+        }
+    }
+}
+
+/// Counts what was kept and lost, in a row for each promise and kind of work; where nothing could
+/// be read back only what was acknowledged.
+pub fn judge_event(
+    facts: EventFacts,
+    ops: &[AckedOp],
+    found: Option<&[FoundFile]>,
+) -> Vec<DurabilityRow> {
+    let mut files: BTreeMap<TestFile, &FoundFile> = BTreeMap::new();
+    for file in found.unwrap_or_default() {
+        files.insert(file.file, file);
+    }
+    let mut of_files: BTreeMap<TestFile, Vec<&AckedOp>> = BTreeMap::new();
+    for acked in ops {
+        of_files.entry(acked.op.file).or_default().push(acked);
+    }
+    let mut rows: Vec<DurabilityRow> = Vec::new();
+    for (file, ops) in of_files {
+        let is_promised = is_promised(file.promise, file.kind, facts.access);
+        let row = DurabilityRow::new(facts.event, &file);
+        let mut row = DurabilityRow { is_promised, ..row };
+        if found.is_some() {
+            judge_file(&mut row, &ops, files.get(&file).copied(), facts.at_ns);
+        } else {
+            for acked in ops.iter().filter(|acked| acked.acked_ns.is_some()) {
+                row.acked_ops += 1;
+                row.acked_bytes += acked.op.bytes;
+            }
+        }
+        let same =
+            |known: &&mut DurabilityRow| known.promise == row.promise && known.kind == row.kind;
+        match rows.iter_mut().find(same) {
+            Some(known) => known.add(&row),
+            None => rows.push(row),
+        }
+    }
+    rows
+}
+
+/// Judges the ops of one file, which are in the order in which they were sent.
+fn judge_file(row: &mut DurabilityRow, ops: &[&AckedOp], found: Option<&FoundFile>, event_ns: u64) {
+    let newest = newest_generations(ops);
+    let mut has_lost = false;
+    for acked in ops {
+        let Some(acked_ns) = acked.acked_ns else {
+            row.torn_in_flight += u64::from(is_torn_in_flight(&acked.op, found, &newest));
+            continue;
+        };
+        row.acked_ops += 1;
+        row.acked_bytes += acked.op.bytes;
+        let Some((loss, share)) = find_loss(&acked.op, found, &newest) else {
+            row.reordered += u64::from(has_lost);
+            continue;
+        };
+        has_lost = true;
+        row.lost_ops += 1;
+        row.lost_bytes += share.of(acked.op.bytes);
+        // An acknowledgement may be noted while the event is made.
+        row.window_ns = row.window_ns.max(event_ns.saturating_sub(acked_ns));
+        match loss {
+            Loss::Missing => row.missing += 1,
+            Loss::WrongSize => row.wrong_size += 1,
+            Loss::Torn => row.torn += 1,
+            Loss::Zeros => row.zeros += 1,
+            Loss::OldData => row.old_data += 1,
+        }
+    }
+}
+
+/// The blocks of an op that are not there, of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct LostShare {
+    lost: u32,
+    all: u32,
+}
+
+impl LostShare {
+    const WHOLE: Self = Self { lost: 1, all: 1 };
+
+    const fn of(self, bytes: u64) -> u64 {
+        bytes * self.lost as u64 / self.all as u64
+    }
+}
+
+fn newest_generations(ops: &[&AckedOp]) -> BTreeMap<u32, Newest> {
+    let mut newest: BTreeMap<u32, Newest> = BTreeMap::new();
+    for acked in ops {
+        for block in acked.op.range() {
+            let known = newest.entry(block).or_default();
+            known.sent = known.sent.max(acked.op.generation);
+            if acked.acked_ns.is_some() {
+                known.acked = known.acked.max(acked.op.generation);
+            }
+        }
+    }
+    newest
+}
+
+/// Finds how an acknowledged op was lost, and how much of it; `None` where all of it is there.
+fn find_loss(
+    op: &TestOp,
+    found: Option<&FoundFile>,
+    newest: &BTreeMap<u32, Newest>,
+) -> Option<(Loss, LostShare)> {
+    let Some(FoundFile { size_bytes: Some(_), blocks, .. }) = found else {
+        return Some((Loss::Missing, LostShare::WHOLE));
+    };
+    let (mut lost, mut kept, mut beyond, mut zeros, mut other) = (0, 0, 0, 0, 0);
+    for block in op.range() {
+        let known = newest.get(&block).copied().unwrap_or_default();
+        // All that was acknowledged is what a promise is about, so that it counts as safe. The
+        // generation of this op is the bound: a later one that is gone is a loss of its own.
+        let known =
+            Generations { safe: op.generation, acknowledged: known.acked, newest: known.sent };
+        let generation = match blocks.get(block as usize) {
+            Some(FoundBlock::Generation(generation)) => Some(*generation),
+            _ => None,
+        };
+        match BlockState::judge(known, generation) {
+            Some(BlockState::Lost) => lost += 1,
+            None | Some(BlockState::RolledBack | BlockState::Torn) => {
+                kept += 1;
+                continue;
+            }
+        }
+        match blocks.get(block as usize) {
+            None => beyond += 1,
+            Some(FoundBlock::Zeros) => zeros += 1,
+            Some(FoundBlock::Other) => other += 1,
+            Some(FoundBlock::Generation(_)) => {}
+        }
+    }
+    if lost == 0 {
+        return None;
+    }
+    let share = LostShare { lost, all: op.blocks };
+    // A file that is replaced keeps its old content until the rename: then the rename is missing.
+    let is_old = beyond + zeros + other == 0;
+    let loss = if beyond == lost {
+        Loss::WrongSize
+    } else if kept > 0 || other > 0 {
+        Loss::Torn
+    } else if is_old && op.file.kind == WorkKind::Rename {
+        Loss::Missing
+    } else if zeros == lost {
+        Loss::Zeros
+    } else if is_old {
+        Loss::OldData
+    } else {
+        Loss::Torn
+    };
+    Some((loss, share))
+}
+
+/// Says whether an op in flight left a block that is neither old nor new.
+fn is_torn_in_flight(
+    op: &TestOp,
+    found: Option<&FoundFile>,
+    newest: &BTreeMap<u32, Newest>,
+) -> bool {
+    let Some(found) = found else { return false };
+    for block in op.range() {
+        let acknowledged = newest.get(&block).copied().unwrap_or_default().acked;
+        let known = Generations {
+            safe: acknowledged,
+            acknowledged,
+            newest: op.generation.max(acknowledged),
+        };
+        if found.blocks.get(block as usize) == Some(&FoundBlock::Other)
+            && BlockState::judge(known, None) == Some(BlockState::Torn)
+        {
+            return true;
+        }
+    }
+    false
+}
+
+/// Names the tier of each promise that was measured, by what all its events kept.
+pub fn tiers(promises: &[Durability], events: &[MeasuredEvent]) -> Vec<PromiseTier> {
+    let mut tiers = Vec::new();
+    for promise in promises {
+        tiers.push(PromiseTier { promise: *promise, tier: tier_of(*promise, events) });
+    }
+    tiers
+}
+
+/// Names the tier of one promise: the strongest event that it survived, where it survived the
+/// weaker ones, too.
+fn tier_of(promise: Durability, events: &[MeasuredEvent]) -> Tier {
+    let mut tier = Tier::Unknown;
+    // From the weakest event to the strongest: one that loses data bounds the tier, whatever the
+    // stronger ones show. Who loses data without a crash of the server has no tier at all.
+    for (event, survived) in [
+        (CrashEvent::KillClient, Tier::Unknown),
+        (CrashEvent::CutNetwork, Tier::Unknown),
+        (CrashEvent::KillServer, Tier::ServerCrash),
+        (CrashEvent::PowerCut, Tier::PowerLoss),
+    ] {
+        for measured in events.iter().filter(|measured| measured.event == event) {
+            match keeps_all(promise, measured) {
+                Some(true) => tier = survived,
+                Some(false) if tier == Tier::Unknown => return Tier::None,
+                Some(false) => return tier,
+                None => {}
+            }
+        }
+    }
+    tier
+}
+
+/// Says whether an event lost nothing that was acknowledged under a promise; `None` where it is not
+/// known.
+fn keeps_all(promise: Durability, measured: &MeasuredEvent) -> Option<bool> {
+    if measured.unverified.is_some() {
+        return None;
+    }
+    let mut is_known = false;
+    for row in measured.rows.iter().filter(|row| row.promise == promise) {
+        if row.lost_ops > 0 {
+            return Some(false);
+        }
+        is_known |= row.acked_ops > 0;
+    }
+    if is_known { Some(true) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FACTS: EventFacts =
+        EventFacts { event: CrashEvent::KillServer, at_ns: 1_000, access: Access::Nfs };
+
+    fn file(kind: WorkKind) -> TestFile {
+        TestFile { promise: Durability::Sync, kind, number: 0 }
+    }
+
+    /// Ops of a block each, acknowledged 100 ns after each other from 100 ns on.
+    fn acked(kind: WorkKind, places: &[(u32, u32)]) -> Vec<AckedOp> {
+        let mut ops = Vec::new();
+        for (number, (first_block, generation)) in places.iter().enumerate() {
+            let (first_block, generation) = (*first_block, *generation);
+            let op = TestOp { file: file(kind), first_block, blocks: 1, generation, bytes: 4096 };
+            ops.push(AckedOp { op, acked_ns: Some((number as u64 + 1) * 100) });
+        }
+        ops
+    }
+
+    fn found(kind: WorkKind, blocks: &[FoundBlock]) -> FoundFile {
+        let size_bytes = Some(blocks.len() as u64 * 4096);
+        FoundFile { file: file(kind), size_bytes, blocks: blocks.to_vec() }
+    }
+
+    fn judged(ops: &[AckedOp], found: &FoundFile) -> DurabilityRow {
+        let rows = judge_event(FACTS, ops, Some(std::slice::from_ref(found)));
+        assert_eq!(rows.len(), 1, "{rows:?}");
+        rows[0]
+    }
+
+    const NEW: FoundBlock = FoundBlock::Generation(1);
+    const OLD: FoundBlock = FoundBlock::Generation(0);
+
+    #[test]
+    fn what_is_there_was_kept() {
+        let ops = acked(WorkKind::Overwrite, &[(0, 1), (1, 1)]);
+        let row = judged(&ops, &found(WorkKind::Overwrite, &[NEW, NEW]));
+        assert_eq!((row.acked_ops, row.acked_bytes, row.lost_ops), (2, 8192, 0));
+        assert!(row.is_promised && !row.breaks_promise());
+        // A later generation was in flight or acknowledged: the older one was kept before it.
+        let ops = acked(WorkKind::Overwrite, &[(0, 1), (0, 2)]);
+        let row = judged(&ops, &found(WorkKind::Overwrite, &[FoundBlock::Generation(2)]));
+        assert_eq!((row.acked_ops, row.lost_ops), (2, 0));
+    }
+
+    #[test]
+    fn old_data_that_is_back_is_a_loss_of_every_later_write() {
+        let ops = acked(WorkKind::Overwrite, &[(0, 1), (0, 2), (0, 3)]);
+        let row = judged(&ops, &found(WorkKind::Overwrite, &[NEW]));
+        assert_eq!((row.lost_ops, row.lost_bytes, row.old_data), (2, 8192, 2));
+        // The first write that is gone was acknowledged at 200 ns, and the event was at 1000.
+        assert_eq!(row.window_ns, 800);
+        assert!(row.breaks_promise());
+    }
+
+    #[test]
+    fn a_later_write_without_an_earlier_one_is_reordered() {
+        let ops = acked(WorkKind::Overwrite, &[(0, 1), (1, 1), (2, 1)]);
+        let row = judged(&ops, &found(WorkKind::Overwrite, &[NEW, OLD, NEW]));
+        assert_eq!((row.lost_ops, row.old_data, row.reordered), (1, 1, 1));
+        let row = judged(&ops, &found(WorkKind::Overwrite, &[NEW, OLD, OLD]));
+        assert_eq!((row.lost_ops, row.reordered), (2, 0), "a lost end is in order");
+    }
+
+    #[test]
+    fn a_file_that_is_too_short_has_the_wrong_size() {
+        let ops = acked(WorkKind::LargeFile, &[(0, 1), (1, 1), (2, 1)]);
+        let row = judged(&ops, &found(WorkKind::LargeFile, &[NEW]));
+        assert_eq!((row.lost_ops, row.wrong_size, row.lost_bytes), (2, 2, 8192));
+        let row = judged(&ops, &found(WorkKind::LargeFile, &[NEW, FoundBlock::Zeros, NEW]));
+        assert_eq!((row.lost_ops, row.zeros, row.reordered), (1, 1, 1));
+    }
+
+    #[test]
+    fn an_op_that_is_there_in_part_is_torn() {
+        let mut ops = acked(WorkKind::Overwrite, &[(0, 1)]);
+        ops[0].op.blocks = 4;
+        ops[0].op.bytes = 16_384;
+        let row = judged(&ops, &found(WorkKind::Overwrite, &[NEW, OLD, NEW, NEW]));
+        assert_eq!((row.lost_ops, row.torn, row.lost_bytes), (1, 1, 4096));
+        let row = judged(&ops, &found(WorkKind::Overwrite, &[FoundBlock::Other; 4]));
+        assert_eq!((row.lost_ops, row.torn, row.lost_bytes), (1, 1, 16_384));
+    }
+
+    #[test]
+    fn a_name_that_is_missing_and_a_rename_that_is_undone_are_missing() {
+        let mut create = acked(WorkKind::Create, &[(0, 1)]);
+        create[0].op.blocks = 0;
+        let gone = FoundFile { file: file(WorkKind::Create), size_bytes: None, blocks: Vec::new() };
+        assert_eq!(judged(&create, &gone).missing, 1);
+        let empty = FoundFile { size_bytes: Some(0), ..gone };
+        assert_eq!(judged(&create, &empty).lost_ops, 0);
+        let rename = acked(WorkKind::Rename, &[(0, 1)]);
+        assert_eq!(judged(&rename, &found(WorkKind::Rename, &[OLD])).missing, 1);
+        assert_eq!(judged(&rename, &found(WorkKind::Rename, &[NEW])).lost_ops, 0);
+        assert_eq!(judged(&rename, &found(WorkKind::Rename, &[])).wrong_size, 1);
+    }
+
+    #[test]
+    fn a_write_in_flight_may_leave_anything_and_is_no_loss() {
+        let mut ops = acked(WorkKind::Overwrite, &[(0, 1), (0, 2)]);
+        ops[1].acked_ns = None;
+        for (block, torn) in [(NEW, 0), (FoundBlock::Generation(2), 0), (FoundBlock::Other, 1)] {
+            let row = judged(&ops, &found(WorkKind::Overwrite, &[block]));
+            assert_eq!((row.acked_ops, row.lost_ops, row.torn_in_flight), (1, 0, torn));
+        }
+        // But what was acknowledged before it must be there, or the newer write.
+        let row = judged(&ops, &found(WorkKind::Overwrite, &[OLD]));
+        assert_eq!((row.lost_ops, row.old_data), (1, 1));
+    }
+
+    #[test]
+    fn what_could_not_be_read_back_is_counted_and_not_judged() {
+        let ops = acked(WorkKind::Overwrite, &[(0, 1)]);
+        let rows = judge_event(FACTS, &ops, None);
+        assert_eq!((rows[0].acked_ops, rows[0].lost_ops), (1, 0));
+        let missing = judge_event(FACTS, &ops, Some(&[]));
+        assert_eq!((missing[0].lost_ops, missing[0].missing), (1, 1));
+    }
+
+    #[test]
+    fn a_promise_is_what_its_source_says() {
+        assert!(is_promised(Durability::Sync, WorkKind::Rename, Access::FileSystem));
+        assert!(!is_promised(Durability::None, WorkKind::SmallFile, Access::Nfs));
+        // A server of NFS has a new name on storage before it answers; a file system need not.
+        assert!(is_promised(Durability::None, WorkKind::Create, Access::Nfs));
+        assert!(!is_promised(Durability::Close, WorkKind::Create, Access::FileSystem));
+    }
+
+    #[test]
+    fn the_tier_is_the_strongest_event_that_was_survived_with_all_weaker_ones() {
+        let measured = |event, lost_ops, unverified: bool| {
+            let mut row = DurabilityRow::new(event, &file(WorkKind::SmallFile));
+            (row.acked_ops, row.lost_ops) = (5, lost_ops);
+            let unverified = unverified.then(|| "gone".to_owned());
+            MeasuredEvent { event, how: String::new(), back_ns: 0, unverified, rows: vec![row] }
+        };
+        let tier = |events: &[MeasuredEvent]| tiers(&[Durability::Sync], events)[0].tier;
+        let (kill, cut) = (CrashEvent::KillServer, CrashEvent::PowerCut);
+        assert_eq!(tier(&[]), Tier::Unknown);
+        assert_eq!(tier(&[measured(kill, 0, false)]), Tier::ServerCrash);
+        assert_eq!(tier(&[measured(kill, 1, false)]), Tier::None);
+        assert_eq!(tier(&[measured(kill, 0, false), measured(cut, 0, false)]), Tier::PowerLoss);
+        assert_eq!(tier(&[measured(kill, 0, false), measured(cut, 1, false)]), Tier::ServerCrash);
+        assert_eq!(tier(&[measured(kill, 1, false), measured(cut, 0, false)]), Tier::None);
+        assert_eq!(tier(&[measured(cut, 0, false)]), Tier::PowerLoss);
+        assert_eq!(tier(&[measured(kill, 0, true)]), Tier::Unknown);
+        let client = CrashEvent::KillClient;
+        assert_eq!(tier(&[measured(client, 1, false), measured(kill, 0, false)]), Tier::None);
+        assert_eq!(tier(&[measured(client, 0, false)]), Tier::Unknown);
+    }
+}
