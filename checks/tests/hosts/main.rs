@@ -8,6 +8,7 @@ mod copied;
 mod ladder;
 mod load;
 mod network;
+mod seeds;
 
 use std::fs;
 use std::process::Command;
@@ -37,6 +38,9 @@ checks! {
     clean_restores_what_was_killed_with_its_agents: 300 s, cleaned(LAB.get()?);
     packets_that_the_network_drops_fail_the_row_with_both_hosts: 200 s, {
         network::large_frames_dropped(LAB.get()?)
+    };
+    a_seed_that_is_killed_after_five_trials_is_resumed_and_leaves_nothing: 300 s, {
+        seeds::resumed(LAB.get()?)
     };
     a_ladder_starts_a_server_of_ours_on_the_servers_host: 300 s, ladder::measured(LAB.get()?);
     clean_ends_a_server_whose_agent_was_killed: 300 s, ladder::cleaned(LAB.get()?);

@@ -45,7 +45,7 @@ pub fn of_campaign(plan: &Plan, earlier: &Campaign) -> Result<Probed, Failure> {
         let mut pace = None;
         let mut likeness_max = 0;
         for (other, known) in &found {
-            let alike = likeness(run, other);
+            let alike = likeness_of_hosts(run, other);
             if run.impossible().is_none() && alike > likeness_max {
                 (pace, likeness_max) = (Some(*known), alike);
             }
@@ -147,6 +147,21 @@ pub fn likeness(one: &RunSpec, other: &RunSpec) -> u32 {
     if one.target_name != other.target_name || one.workload != other.workload {
         return 0;
     }
+    2 * (MINOR + 1) + settings_alike(one, other)
+}
+
+/// The same where another target of hosts that are set up counts, too, and less than the same one:
+/// what is around a trial is set up by like steps.
+fn likeness_of_hosts(one: &RunSpec, other: &RunSpec) -> u32 {
+    match likeness(one, other) {
+        0 if one.workload != other.workload || one.lab.is_none() || other.lab.is_none() => 0,
+        0 => settings_alike(one, other).max(1),
+        alike => alike,
+    }
+}
+
+/// Counts the settings that two runs have in common; the backend weighs more than all others.
+fn settings_alike(one: &RunSpec, other: &RunSpec) -> u32 {
     let minor = [
         one.direct == other.direct,
         one.io_size_bytes == other.io_size_bytes,
@@ -155,9 +170,31 @@ pub fn likeness(one: &RunSpec, other: &RunSpec) -> u32 {
         one.workers == other.workers && one.queue_depth == other.queue_depth,
         one.nfs() == other.nfs(),
     ];
-    let mut alike = 2 * (MINOR + 1);
+    let mut alike = 0;
     if one.backend == other.backend {
         alike += MINOR + 1;
     }
     alike + minor.into_iter().map(u32::from).sum::<u32>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::testing::RunBuilder;
+    use model::{Host, LabSpec, Workload};
+    use std::path::Path;
+
+    #[test]
+    fn another_target_of_hosts_that_are_set_up_tells_less_and_not_nothing() {
+        let mut one = RunBuilder::new(Workload::Stream).on_directory(Path::new("/srv")).build();
+        let mut other = one.clone();
+        "other".clone_into(&mut other.target_name);
+        assert_eq!(likeness_of_hosts(&one, &other), 0);
+        let lab = LabSpec::new(Host::here("server"), Host::here("client"));
+        (one.lab, other.lab) = (Some(Box::new(lab.clone())), Some(Box::new(lab)));
+        let elsewhere = likeness_of_hosts(&one, &other);
+        assert!(elsewhere > 0 && elsewhere < likeness_of_hosts(&one, &one), "{elsewhere}");
+        other.workload = Workload::Metadata;
+        assert_eq!(likeness_of_hosts(&one, &other), 0);
+    }
 }

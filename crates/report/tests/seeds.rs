@@ -244,6 +244,42 @@ fn the_talk_of_1996_bears_out_that_read_ahead_matters() {
     assert!(plain.contains(" matters most, in "), "{plain}");
 }
 
+#[test]
+fn settings_that_no_row_has_both_are_not_the_axes_of_one_picture() {
+    let mut campaign = preset(include_str!("../../../presets/seed-003.toml"));
+    for ([version, transfer, proto, mtu, ahead], read, write) in THROUGHPUT {
+        let rate = [(Pass::Write, write.unwrap_or(read) * KIB), (Pass::Read, read * KIB)];
+        let kib = match (transfer, ahead) {
+            ("8 KiB", "1") => "8 KiB",
+            ("8 KiB", _) => "40 KiB",
+            (_, "1") => "32 KiB",
+            _ => "160 KiB",
+        };
+        // The read-ahead of our client counts transfers, that of the kernel's KiB.
+        for (backend, name, level) in
+            [("nfs", "read_ahead", ahead), ("posix", "bdi_read_ahead", kib)]
+        {
+            let wanted = [
+                ("workload", "stream"),
+                ("backend", backend),
+                ("server_kind", "knfsd"),
+                ("nfsvers", version),
+                ("transfer_size", transfer),
+                ("proto", proto),
+                ("mtu", mtu),
+                (name, level),
+            ];
+            plant(&mut campaign, &wanted, &rate);
+        }
+    }
+    let page = render(&campaign, Format::Html);
+    let start = page.find("data-pass=\"stream read\"").expect("the reads are drawn");
+    let part = &page[start..page[start..].find('>').expect("a tag") + start];
+    let has = |name: &str| part.contains(&format!("\"{name}\""));
+    assert!(!(has("read_ahead") && has("bdi_read_ahead")), "{part}");
+    assert!(!(has("backend") && (has("read_ahead") || has("bdi_read_ahead"))), "{part}");
+}
+
 /// Settings by name and value, then a read and a write.
 type Row<'r> = (&'r [(&'r str, &'r str)], f64, f64);
 

@@ -52,7 +52,7 @@ pub fn is_matrix(sheet: &Sheet<'_>) -> bool {
     for (_, pass, mut rows) in sheet.groups() {
         rows.retain(|row| row.counts());
         if pass != Pass::App && rows.len() >= ROWS_MIN {
-            let varied = Varied::all(sheet, &rows, &[]);
+            let varied = Varied::together(Varied::all(sheet, &rows, &[]), &rows);
             if varied.len() >= 2 && Layout::of(&varied).is_some() {
                 return true;
             }
@@ -70,6 +70,7 @@ pub fn section(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
     for (name, pass, mut rows) in sheet.groups() {
         rows.retain(|row| row.counts());
         let varied = Varied::all(sheet, &rows, &dominant_names(effects, &name));
+        let varied = Varied::together(varied, &rows);
         if pass == Pass::App || rows.len() < ROWS_MIN || drawn.len() == PASSES_MAX {
             continue;
         }

@@ -64,6 +64,29 @@ impl Varied {
         varied
     }
 
+    /// Keeps those that one picture can show together: in their order, each that most rows have
+    /// beside those before it, and that leaves each of these two levels.
+    ///
+    /// Settings such as the read-ahead of two kinds of client are in no row both: by one as axis
+    /// and the other as colour, a picture would be empty.
+    pub fn together(all: Vec<Self>, rows: &[&Row<'_>]) -> Vec<Self> {
+        let mut shared = rows.to_vec();
+        let mut kept: Vec<Self> = Vec::new();
+        for setting in all {
+            let mut with = shared.clone();
+            with.retain(|row| setting.value(row) != NOT_APPLICABLE);
+            let mut narrowed = Vec::with_capacity(kept.len() + 1);
+            for one in kept.iter().chain([&setting]) {
+                narrowed.push(Self::of(one.column, &one.name, &with));
+            }
+            let has_levels = narrowed.iter().all(|one| one.levels.len() >= 2);
+            if has_levels && with.len() * 2 >= rows.len() {
+                (kept, shared) = (narrowed, with);
+            }
+        }
+        kept
+    }
+
     /// Whether it is the target, and no setting.
     pub const fn is_target(&self) -> bool {
         self.column.is_none()
