@@ -234,8 +234,8 @@ fn the_talk_of_1996_bears_out_that_read_ahead_matters() {
     let first = text.find("How much each factor matters (share of the variance)").expect(&text);
     assert!(first < text.find("Reached: ").expect(&text), "{text}");
     let line = text[first..].lines().next().unwrap_or_default();
-    assert!(line.contains("stream write: proto 67 % (udp is 1.2"), "{line}");
-    assert!(line.contains("nfsvers 0.0 %") && line.contains("within the noise"), "{line}");
+    assert!(line.contains("stream write: proto 67 % (udp is 1.3x tcp)"), "{line}");
+    assert!(line.contains("within the noise") && line.contains(". In stream read: "), "{line}");
     // A plan without that question has no ranking.
     let start = campaign.plan_toml.find("[[conclusion]]").expect("it has sentences");
     campaign.plan_toml.truncate(start);

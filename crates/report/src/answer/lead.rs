@@ -6,7 +6,7 @@
 //! Where a sentence of the plan asks for a ranking of all factors, that is the first sentence.
 
 use model::{CaveatCode, Expectation};
-use stats::effects::FactorEffect;
+use stats::effects::{FactorEffect, LevelEffect};
 
 use super::findings::{Finding, Ratios};
 use super::group::{Figure, Group};
@@ -62,22 +62,32 @@ fn rank_factors(effects: &FactorEffects) -> Option<String> {
     let mut ranked = Vec::new();
     for pass in &effects.passes {
         let Ok(found) = &pass.found else { continue };
-        let mut named = Vec::new();
+        if found.factors.is_empty() || ranked.len() == PASSES_MAX {
+            continue;
+        }
+        let (mut certain, mut noise) = (Vec::new(), Vec::new());
         // They are in the order of their shares.
         for effect in found.factors.iter().take(RANKED_MAX) {
-            named.push(rank_one(&pass.factors[effect.factor], effect));
+            let list = if is_certain(effect) { &mut certain } else { &mut noise };
+            list.push(rank_one(&pass.factors[effect.factor], effect));
         }
-        if !named.is_empty() && ranked.len() < PASSES_MAX {
-            ranked.push(format!("{}: {}", pass.name, named.join(", ")));
+        if !noise.is_empty() {
+            certain.push(format!("within the noise {}", noise.join(", ")));
         }
+        ranked.push(format!("n {}: {}.", pass.name, certain.join(", ")));
     }
     if ranked.is_empty() {
         return None;
     }
-    Some(format!("How much each factor matters (share of the variance), in {}.", ranked.join("; ")))
+    Some(format!("How much each factor matters (share of the variance), i{}", ranked.join(" I")))
 }
 
-/// Names a factor with its share and the level that lies farthest from another one.
+/// Says whether a level of a factor differs from another one beyond the noise.
+fn is_certain(effect: &FactorEffect) -> bool {
+    effect.levels.iter().any(LevelEffect::is_apart)
+}
+
+/// Names a factor with its share and its largest effect; of one within the noise the effect alone.
 fn rank_one(factor: &Factor, effect: &FactorEffect) -> String {
     let mut farthest: Option<(usize, f64)> = None;
     for (number, level) in effect.levels.iter().enumerate() {
@@ -92,8 +102,10 @@ fn rank_one(factor: &Factor, effect: &FactorEffect) -> String {
     let (first, other) = (&factor.levels[level.against], &factor.levels[number]);
     let (high, low) = if level.ratio < 1.0 { (first, other) } else { (other, first) };
     let ratio = Ratios::of_effect(level).as_times();
-    let noise = if level.is_apart() { "" } else { ", within the noise" };
-    format!("{} {share} ({high} is {ratio} {low}{noise})", factor.name)
+    if !is_certain(effect) {
+        return format!("{} {ratio}", factor.name);
+    }
+    format!("{} {share} ({high} is {ratio} {low})", factor.name)
 }
 
 /// The highest figure of the first kinds of pass.

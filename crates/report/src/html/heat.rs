@@ -63,6 +63,7 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
         rows.retain(|row| row.counts());
         let mut factors = Varied::all(sheet, &rows, &[]);
         factors.retain(|factor| !factor.is_target() && factor.levels.len() <= LEVELS_MAX);
+        let factors = Varied::together(factors, &rows);
         // They stand in the order of their levels: the finest two, the finer one across.
         if let [across, down, ..] = &factors[..]
             && across.levels.len() * down.levels.len() >= CELLS_MIN
