@@ -1,9 +1,10 @@
 //! `dfsbench durability`: servers that keep what they promise, servers that lie, and bad input.
 
-use std::path::PathBuf;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::rig::{End, Rig};
@@ -222,11 +223,9 @@ fn a_table_names_tiers_and_csv_has_every_kind() {
     assert!(markdown.stderr.contains("kill-server: writing under none, close"), "{markdown:?}");
 }
 
-#[test]
-fn an_interrupt_before_the_event_makes_none_and_leaves_nothing() {
-    let rig = Rig::new();
+/// Starts a measurement that waits for its event when this returns; its one event makes a file.
+fn waiting(rig: &Rig, made: &Path) -> Child {
     let target = rig.target().display().to_string();
-    let made = rig.folder().join("made");
     let stop = format!("touch '{}'", made.display());
     let flags = ["--kill-server", "--stop-command", &stop, "--start-command", &stop];
     let load = ["durability", &target, "--rounds", "1", "--idle", "10min", "--promise", "none"];
@@ -242,12 +241,38 @@ fn an_interrupt_before_the_event_makes_none_and_leaves_nothing() {
         assert!(begun.elapsed() < Duration::from_secs(60), "nothing is written");
         std::thread::park_timeout(Duration::from_millis(20));
     }
-    let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    child
+}
+
+fn kill(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(child.id().cast_signed()).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+#[test]
+fn an_interrupt_before_the_event_makes_none_and_leaves_nothing() {
+    let rig = Rig::new();
+    let made = rig.folder().join("made");
+    let child = waiting(&rig, &made);
+    kill(&child, Signal::INT);
     let end = End::of(child.wait_with_output().unwrap());
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stderr.contains("interrupted"), "{end:?}");
     assert!(!made.exists(), "no event was made, and none was undone");
+    rig.assert_target_is_empty();
+}
+
+#[test]
+fn what_a_killed_measurement_leaves_is_removed_by_clean() {
+    let rig = Rig::new();
+    let made = rig.folder().join("made");
+    let mut child = waiting(&rig, &made);
+    kill(&child, Signal::KILL);
+    child.wait().unwrap();
+    let cleaned = rig.run(&["clean"]);
+    assert_eq!(cleaned.code, 0, "{cleaned:?}");
+    assert!(cleaned.stdout.contains(".dfsbench-"), "{cleaned:?}");
+    assert!(!made.exists(), "no event was made");
     rig.assert_target_is_empty();
 }
 
