@@ -100,19 +100,6 @@ pub fn check_kept(report: &Value, promises: &[&str], tier: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks that something was lost under promises, which have no tier therefore.
-///
-/// # Errors
-/// Where all was kept.
-pub fn check_lost(report: &Value, promises: &[&str]) -> Result<()> {
-    for promise in promises {
-        let (acked, lost) = count_ops(report, promise);
-        ensure!(acked > 0 && lost > 0, "{promise}: {lost} of {acked} lost: {report}");
-        ensure!(tier_of(report, promise) == Some("none"), "{promise}: {report}");
-    }
-    Ok(())
-}
-
 /// Counts the acknowledged and the lost ops of a promise.
 fn count_ops(report: &Value, promise: &str) -> (u64, u64) {
     let (mut acked, mut lost) = (0, 0);

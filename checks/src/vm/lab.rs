@@ -271,19 +271,6 @@ impl Lab {
         self.space.plug_in(self.machine(host)?)
     }
 
-    /// Cuts a guest's power and boots it again with the disks that it had, until it is ready.
-    ///
-    /// # Errors
-    /// Where there is no such guest, or it doesn't come up.
-    pub fn cut_power(&self, host: &str) -> Result<()> {
-        self.close_connection(host);
-        let key = ssh::key(&self.folder)?;
-        let emulator = self.emulator(self.machine(host)?);
-        emulator.cut_power()?;
-        emulator.start(&self.space, &self.plan, &Start::PowerOn { key: &key })?;
-        emulator.await_ready(Instant::now() + BOOT_MAX)
-    }
-
     fn machine(&self, host: &str) -> Result<&Machine> {
         let found = self.plan.machines.iter().find(|machine| machine.name == host);
         found.with_context(|| format!("there is no machine {host}"))

@@ -207,23 +207,6 @@ impl<'a> Emulator<'a> {
         Ok(())
     }
 
-    /// Ends it as a loss of power does: its memory is gone, its disks have what it wrote to them.
-    ///
-    /// # Errors
-    /// Where it doesn't run, or won't end.
-    pub fn cut_power(&self) -> Result<()> {
-        // A killed emulator could leave the files of its disks in pieces; one that quits closes
-        // them.
-        let mut monitor = Monitor::connect(&self.file_path("qmp"))?;
-        monitor.execute("quit", &json!({}))?;
-        let deadline = Instant::now() + DEATH_MAX;
-        while self.process().is_some() {
-            ensure!(Instant::now() < deadline, "{} won't end", self.machine.name);
-            thread::sleep(POLL);
-        }
-        Ok(())
-    }
-
     /// Returns the number of its process, if it runs and is ours.
     pub fn process(&self) -> Option<u32> {
         let path = self.file_path("pid");
