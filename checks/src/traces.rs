@@ -2,7 +2,7 @@
 //!
 //! [`check_counts`] captures a short run of an op mix and compares the calls of each procedure of
 //! v2, v3 and MOUNT, and of each operation of v4. [`check_python`] runs the reader that
-//! `docs/trace.md` has.
+//! `docs/trace.md` has. [`check_replay`] replays such a run on another server.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -148,6 +148,58 @@ pub fn check_python(ours: Ours, protocol: Protocol, export: &Export) -> Result<(
         "{calls} calls, {ops} operations instead of {want:?}:\n{printed}"
     );
     Ok(())
+}
+
+/// A replay as it is printed.
+#[derive(Deserialize)]
+struct Replay {
+    outcomes: Vec<Outcome>,
+}
+
+#[derive(Deserialize)]
+struct Outcome {
+    ops: u64,
+    issued: u64,
+    accounted: u64,
+    kinds: Vec<ReplayedKind>,
+}
+
+#[derive(Deserialize)]
+struct ReplayedKind {
+    kind: String,
+    ops: u64,
+    unexpected_errors: u64,
+}
+
+/// Captures a run over a protocol and replays it on another server, over the same protocol or
+/// another one: each operation is carried out and ends as it did in the trace.
+///
+/// # Errors
+/// Where one doesn't.
+pub fn check_replay(ours: Ours, protocol: Protocol, export: &Export, target: &str) -> Result<()> {
+    for _ in 0..CAPTURES_MAX {
+        let capture = capture_run(ours, protocol, export)?;
+        let folder = TempDir::with_prefix("dfsbench-trace-")?;
+        let trace = folder.path().join("trace.dfst");
+        let description = describe(ours, capture.file(), &trace)?;
+        // What was lost may be what a later operation depends on.
+        if description.end.counters.segments_lost > 0 {
+            continue;
+        }
+        let mut command = ours.command();
+        command.arg("replay").arg(&trace).arg(target).args(["--closed", "--format", "json"]);
+        let json = proc::capture_output(&mut command)?.stdout;
+        let replay: Replay = serde_json::from_slice(&json).context("no replay was printed")?;
+        let outcome = replay.outcomes.first().context("nothing was replayed")?;
+        let Outcome { ops, issued, accounted, .. } = *outcome;
+        ensure!(ops > 100 && issued == ops && accounted == ops, "{ops}, {issued}, {accounted}");
+        for kind in &outcome.kinds {
+            let ReplayedKind { kind, ops, unexpected_errors } = kind;
+            ensure!(*unexpected_errors == 0, "{unexpected_errors} of {ops} {kind} failed");
+        }
+        return Ok(());
+    }
+    bail!("{CAPTURES_MAX} captures in a row lost something: the machine is too busy")
 }
 
 /// Captures a short run.
