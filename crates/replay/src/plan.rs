@@ -1,7 +1,7 @@
 //! A plan of a replay: a step for each operation of a trace, made before the start.
 //!
 //! [`ReplayPlan::read`] goes through a trace twice in memory: first to learn the tree that it takes
-//! for granted, then to make the steps and what they wait for. A step takes some 300 bytes with all
+//! for granted, then to make the steps and what they wait for. A step takes some 400 bytes with all
 //! that belongs to it, and [`OPS_MAX`] bounds how many there can be.
 
 use std::collections::{BTreeMap, HashMap};

@@ -1,11 +1,12 @@
 //! Plans of traces that are written by hand: which tree they take for granted, which steps they
 //! have, and one error for what can't be planned.
 
+mod common;
+
+use common::traces::{call, op, trace_of};
 use nfs_client::proto::client::ProtocolVersion;
 use replay::{Action, InitialObject, PlanError, PlanSettings, ReplayPlan, Window};
-use trace::{
-    Call, Connection, End, Entry, Header, Op, TraceError, TraceWriter, Transport, Version, op_flag,
-};
+use trace::{Call, Entry, Op, TraceError, Version, op_flag};
 
 // Procedures of NFS v3. **Source:** RFC 1813 section 3.3.
 const GETATTR: u8 = 1;
@@ -32,11 +33,6 @@ const SETTINGS: PlanSettings = PlanSettings {
     wsize: 1 << 20,
 };
 
-/// A successful operation.
-fn op(kind: u8, file: u32) -> Op {
-    Op { kind, file, status: Some(0), ..Op::default() }
-}
-
 fn lookup(dir: u32, name: u64, result: u32, file_type: u8, size: u64) -> Op {
     Op { name, result, file_type, size: Some(size), ..op(LOOKUP, dir) }
 }
@@ -48,44 +44,6 @@ fn trace(ops: &[Op]) -> Vec<u8> {
         calls.push(call(number as u64, 0, number as u64 * 1_000_000_000, *op));
     }
     trace_of(&calls, &[])
-}
-
-fn call(number: u64, connection: u32, start_ns: u64, op: Op) -> Call {
-    Call {
-        number,
-        start_ns,
-        response_ns: Some(1_000_000),
-        connection,
-        version: Version::V3,
-        flags: 0,
-        retransmissions: 0,
-        call_bytes: 100,
-        reply_bytes: 100,
-        ops: vec![op],
-    }
-}
-
-fn trace_of(calls: &[Call], entries: &[Entry]) -> Vec<u8> {
-    let mut file = Vec::new();
-    let mut writer = TraceWriter::new(&mut file, &Header::default()).unwrap();
-    let mut connections = Vec::new();
-    for number in 0..4 {
-        connections.push(Connection {
-            number,
-            client: number + 1,
-            server: 1,
-            client_address: String::new(),
-            server_address: String::new(),
-            server_port: 2049,
-            transport: Transport::Tcp,
-            ip: 4,
-        });
-    }
-    writer.connections(&connections).unwrap();
-    writer.block(calls.iter(), entries).unwrap();
-    let duration_ns = calls.last().map_or(0, |call| call.start_ns + 1_000_000);
-    writer.finish(&End { duration_ns, ..End::default() }).unwrap();
-    file
 }
 
 fn plan(trace: &[u8]) -> ReplayPlan {

@@ -1,6 +1,8 @@
 //! A proxy that writes down what goes over its connections, and traces of that.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub mod traces;
+
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};

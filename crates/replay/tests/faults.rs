@@ -1,0 +1,93 @@
+//! Planted faults of a server, as a replay shows them.
+
+mod common;
+
+use std::sync::atomic::AtomicBool;
+
+use common::traces::{call, op, trace_of};
+use engine::SystemClock;
+use nfs_client::MountOptions;
+use nfs_client::proto::client::ProtocolVersion;
+use nfs_proto::{Status, nfs3};
+use nfs_server::{
+    CallServiceTime, ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, Server, ServerConfig,
+    ServiceTime,
+};
+use replay::{
+    Fill, Outcome, Pace, PlanSettings, Problem, ReplayPlan, ReplaySettings, Replayer, Window,
+};
+use trace::{Call, Op};
+
+const READ: u8 = 6;
+
+/// Reads of a client, a millisecond apart, each of which took 1 ms at the origin.
+fn reads(count: u64) -> Vec<Call> {
+    let mut calls = Vec::new();
+    for number in 0..count {
+        let read = Op { offset: number * 100, length: 100, count: 100, ..op(READ, 10) };
+        calls.push(call(number, 0, number * 1_000_000, read));
+    }
+    calls
+}
+
+fn replay(calls: &[Call], faults: FaultPlan) -> Outcome {
+    let server = Server::start(ServerConfig { faults, udp: false, ..ServerConfig::default() });
+    let server = server.unwrap();
+    let mut options = MountOptions::new("127.0.0.1", "/export");
+    let port = Some(server.address().port());
+    (options.port, options.mount_port) = (port, port);
+    let (clock, stop) = (SystemClock::new(), AtomicBool::new(false));
+    let mut replayer = Replayer::connect(&options, &clock, &stop).unwrap();
+    let settings = PlanSettings {
+        window: Window::ALL,
+        clients_max: None,
+        version: ProtocolVersion::V3,
+        rsize: 1 << 20,
+        wsize: 1 << 20,
+    };
+    let mut plan = ReplayPlan::read(&trace_of(calls, &[])[..], &settings).unwrap();
+    let directory = "replayed".to_owned();
+    let settings = ReplaySettings { directory, fill: Fill::Data };
+    let mut files = replayer.prepare(&mut plan, &settings).unwrap();
+    replayer.replay(&plan, &mut files, Pace::Open { speed: 1.0 }).unwrap()
+}
+
+fn calls_of(kind: nfs3::Procedure) -> FaultedCalls {
+    FaultedCalls::V3(kind.number())
+}
+
+#[test]
+fn an_error_that_the_trace_does_not_have_is_named() {
+    let always = PartsPerMillion(1_000_000);
+    let calls = calls_of(nfs3::Procedure::Read);
+    let fault = ErrorFault { calls, status: Status::Io, share: always };
+    let faults = FaultPlan { errors: vec![fault], ..FaultPlan::default() };
+    let outcome = replay(&reads(20), faults.clone());
+    assert_eq!((outcome.kinds[0].unexpected_errors, outcome.is_faithful()), (20, false));
+    let Problem { kind, origin, ended, count } = &outcome.problems[0];
+    assert_eq!((kind.as_str(), origin.as_str(), *count), ("READ", "success", 20));
+    assert_eq!(ended, Status::Io.name_in(ProtocolVersion::V3));
+    // The same where the trace has it.
+    let mut failed = reads(20);
+    for call in &mut failed {
+        call.ops[0].status = Some(Status::Io.number());
+    }
+    let outcome = replay(&failed, faults);
+    assert_eq!((outcome.kinds[0].expected_errors, outcome.is_faithful()), (20, true));
+    assert_eq!(outcome.problems, []);
+}
+
+#[test]
+fn a_server_that_is_slower_than_the_trace_falls_behind() {
+    let calls = calls_of(nfs3::Procedure::Read);
+    let time = ServiceTime::Fixed { time_ns: 300_000_000 };
+    let service_times = vec![CallServiceTime { calls, time }];
+    let outcome = replay(&reads(20), FaultPlan { service_times, ..FaultPlan::default() });
+    assert_eq!(outcome.behind.map(|behind| behind.from_ns), Some(0), "{outcome:#?}");
+    assert!(outcome.is_faithful());
+    let read = &outcome.kinds[0];
+    assert!(read.response.p50 >= 290_000_000 && read.origin.p50 < 1_100_000, "{read:?}");
+    // Reads don't wait for one another: all of them were started before the first had ended.
+    assert_eq!(outcome.start_wait.max, 0);
+    assert!(outcome.took_ns >= 300_000_000);
+}
