@@ -243,6 +243,13 @@ fn read_request(args: &ReplayArgs) -> Result<Request, Failure> {
     if args.prepare_only {
         paces.truncate(1);
     }
+    if args.tree.is_some() && paces.len() > 1 {
+        return Err(Failure::Usage(
+            "--tree: one tree can't serve several speeds, since each replay changes it (hint: name \
+             one --speed, or leave out --tree)"
+                .to_owned(),
+        ));
+    }
     let window = match &args.window {
         Some(text) => read_window(text)?,
         None => Window::ALL,

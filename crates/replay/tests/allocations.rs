@@ -90,7 +90,7 @@ fn allocations(rounds: u64, version: ProtocolVersion) -> u64 {
 fn more_operations_take_no_more_allocations() {
     for version in [ProtocolVersion::V3, ProtocolVersion::V4_1] {
         let (few, many) = (allocations(50, version), allocations(500, version));
-        // Some buffer may grow once more, and a longer replay has more slices of time in its
+        // Some buffer may grow further, and a longer replay has more slices of time in its
         // outcome; an allocation for each operation would be 2700 more.
         assert!(many < few + 100, "{version}: {few} and {many} allocations");
     }

@@ -198,6 +198,8 @@ fn what_can_not_be_replayed_is_one_error() {
     ] {
         rig.refused(args, 2, words);
     }
+    let several = ["replay", "nfs.dfst", "embedded", "--speed", "1,2", "--tree", "t"];
+    rig.refused(&several, 2, &["--tree: one tree can't serve several speeds"]);
     let closed = "nfs://127.0.0.1:1/export?mountport=1";
     rig.refused(&["replay", "nfs.dfst", closed], 3, &["127.0.0.1"]);
 }
