@@ -214,7 +214,7 @@ impl Ssh<'_> {
                 Ok(after) if after != before => return Ok(()),
                 _ if Instant::now() < deadline => thread::sleep(Duration::from_secs(1)),
                 Ok(_) => return Err(format!("{}: sysrq did not reset the host", self.host)),
-                Err(why) => return Err(format!("{}: it has not started again: {why}", self.host)),
+                Err(why) => return Err(format!("it has not started again: {why}")),
             }
         }
     }
@@ -226,7 +226,7 @@ impl Ssh<'_> {
         if !output.status.success() {
             let text = String::from_utf8_lossy(&output.stderr);
             let why = text.lines().last().unwrap_or("ssh failed").trim().to_owned();
-            return Err(why);
+            return Err(format!("{}: {why}", self.host));
         }
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }

@@ -1,5 +1,6 @@
 //! `dfsbench durability`: servers that keep what they promise, servers that lie, and bad input.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -273,6 +274,57 @@ fn what_a_killed_measurement_leaves_is_removed_by_clean() {
     assert_eq!(cleaned.code, 0, "{cleaned:?}");
     assert!(cleaned.stdout.contains(".dfsbench-"), "{cleaned:?}");
     assert!(!made.exists(), "no event was made");
+    rig.assert_target_is_empty();
+}
+
+/// Makes a program `ssh` in a folder: a host whose boot id is in a file, and which sysrq resets.
+fn make_ssh(rig: &Rig, on_reset: &str) -> PathBuf {
+    let folder = rig.folder().join("bin");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("boot"), "1").unwrap();
+    let boot = folder.join("boot").display().to_string();
+    let script = format!(
+        "#!/bin/sh\nfor last; do :; done\ncase $last in\n*sysrq-trigger*) {on_reset} ;;\n\
+         *boot_id*) cat '{boot}' ;;\nesac\n"
+    )
+    .replace("BOOT", &boot);
+    let ssh = folder.join("ssh");
+    std::fs::write(&ssh, script).unwrap();
+    std::fs::set_permissions(&ssh, std::fs::Permissions::from_mode(0o755)).unwrap();
+    folder
+}
+
+#[test]
+fn a_host_that_is_named_twice_is_reset_by_ssh_and_waited_for() {
+    let rig = Rig::new();
+    let bin = make_ssh(&rig, "echo 2 >'BOOT'; exit 255");
+    let target = rig.target().display().to_string();
+    let power = ["--power-cut", "storage", "--confirm-power-cut", "storage"];
+    let load = ["durability", &target, "--quiet", "--rounds", "1", "--promise", "sync"];
+    let mut command = rig.command(&[&load[..], &power].concat());
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let end = End::of(command.env("PATH", path).output().unwrap());
+    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    assert!(end.stdout.contains("Tier of sync: survives power loss."), "{end:?}");
+    assert!(end.stdout.contains("reset of storage by its kernel (sysrq b)"), "{end:?}");
+    assert_eq!(std::fs::read_to_string(bin.join("boot")).unwrap(), "2\n");
+    rig.assert_target_is_empty();
+}
+
+#[test]
+fn a_host_that_ssh_does_not_reach_is_not_reset_and_is_an_error() {
+    let rig = Rig::new();
+    let bin = make_ssh(&rig, "echo 2 >'BOOT'");
+    let ssh = "#!/bin/sh\necho 'ssh: connect to host storage: refused' >&2\nexit 255\n";
+    std::fs::write(bin.join("ssh"), ssh).unwrap();
+    let target = rig.target().display().to_string();
+    let power = ["--power-cut", "storage", "--confirm-power-cut", "storage"];
+    let load = ["durability", &target, "--quiet", "--rounds", "1", "--promise", "none"];
+    let mut command = rig.command(&[&load[..], &power].concat());
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let end = End::of(command.env("PATH", path).output().unwrap());
+    assert_eq!(end.code, 3, "{end:?}");
+    assert!(end.stderr.contains("power-cut: storage: ssh: connect to host"), "{end:?}");
     rig.assert_target_is_empty();
 }
 
