@@ -293,8 +293,9 @@ impl<'a> Trial<'a> {
         };
         let resident = self.sample_residency(pass);
         result.caveats.extend(caveats::about_direct(pass, resident_before, resident));
-        let facts = caveats::sending_limits(&measured.result, &measured.tally.tcp);
-        Ok(Worked { pass, share, measured, facts: facts.into_iter().collect(), server })
+        let mut facts = self.target.end_pass(pass);
+        facts.extend(caveats::sending_limits(&measured.result, &measured.tally.tcp));
+        Ok(Worked { pass, share, measured, facts, server })
     }
 
     /// Holds the pass that was worked last against every cross-check source, and raises its

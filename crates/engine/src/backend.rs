@@ -71,6 +71,9 @@ pub trait Backend: Send {
         Ok(())
     }
 
+    /// Returns what the server lent for the pass, which is over; outside the timed window.
+    fn end(&mut self) {}
+
     /// Counts of its own, independent of the recorder, once the pass is over.
     fn tally(&self) -> Tally {
         Tally::default()
@@ -107,6 +110,8 @@ pub struct Tally {
     pub syncs_without_commit: u64,
     /// Data that was read and is not as it was written.
     pub mismatches: Mismatches,
+    /// Files that were read without an OPEN and a CLOSE, for they were delegated.
+    pub delegated_opens: u64,
     /// The first reply that refused or misunderstood a call, where ops are calls.
     pub bad_reply: Option<BadReply>,
     /// Counts of TCP on connections of our own while they were measured.

@@ -113,6 +113,10 @@ pub const TIMELINE_STEP_NS: u64 = 5_000_000;
 /// Points of a timeline: its step doubles where there would be more.
 pub const TIMELINE_POINTS_MAX: usize = 256;
 
+/// How long a worker returns delegations at the end of its pass, in nanoseconds; the server forgets
+/// the rest with their lease.
+pub const RETURN_WITHIN_NS: u64 = 5_000_000_000;
+
 const _: () = assert!(STOPPED_CLEAN_UP_IDLE_MAX.as_nanos() < STOPPED_CLEAN_UP_MAX.as_nanos());
 const _: () = assert!(STOPPED_CLEAN_UP_MAX.as_nanos() < CLEAN_UP_MAX.as_nanos());
 const _: () = assert!(TIMELINE_POINTS_MAX.is_multiple_of(2));

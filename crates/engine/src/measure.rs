@@ -291,6 +291,9 @@ impl Ready {
             _ => None,
         };
         let schedule_span_ns = timing.schedule_span_ns(end.recorder.scheduled().1);
+        if matches!(end.ending, Ending::Complete | Ending::Stopped) {
+            backend.end();
+        }
         WorkerReport {
             end,
             start_ns,
@@ -456,6 +459,7 @@ impl Measured {
         all.recovered.add(&tally.recovered);
         all.mismatches.merge(&tally.mismatches);
         all.syncs_without_commit += tally.syncs_without_commit;
+        all.delegated_opens += tally.delegated_opens;
         all.bad_reply = all.bad_reply.or(tally.bad_reply);
         all.tcp.add(&tally.tcp);
     }

@@ -349,6 +349,12 @@ impl TrialTarget {
         self.access.facts()
     }
 
+    /// Returns to the server what it lent for a pass, whose window is over, and lists what became of
+    /// it.
+    pub fn end_pass(&self, pass: Pass) -> Vec<Fact> {
+        self.access.end_pass(pass)
+    }
+
     /// Returns the caveats that the target raised by itself, such as an option that it refused.
     pub fn caveats(&self, spec: &RunSpec) -> Vec<Caveat> {
         self.access.caveats(spec)

@@ -164,6 +164,8 @@ pub struct NfsSettings {
     /// How many calls over UDP may be without a reply at a time.
     #[serde(default = "UdpWindow::of_earlier_releases")]
     pub udp_window: UdpWindow,
+    /// Delegations to read are kept, and their files opened without a call; of v4.1 and later.
+    pub delegations: bool,
     /// Transfers that a sequential reader has in flight beyond what its ops ask for.
     pub read_ahead: u32,
     /// Transfers that a sequential writer has in flight after their ops have ended.
@@ -188,6 +190,7 @@ impl Default for NfsSettings {
             timeo_ms: 1_100,
             retrans: 3,
             udp_window: UdpWindow::Adaptive,
+            delegations: false,
             read_ahead: 0,
             write_behind: 0,
             stable: Stable::Unstable,

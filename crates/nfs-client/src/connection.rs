@@ -8,6 +8,7 @@
 
 mod client4;
 mod control;
+mod delegations;
 mod recovery;
 mod shared_session;
 
@@ -18,7 +19,7 @@ use std::time::Duration;
 
 use nfs_proto::client::{
     Config, Counters, Data, Event, Framing, Operation, PayloadMode, Pending, ProtocolVersion,
-    Session, StartError,
+    Session, StartError, Wanted,
 };
 use nfs_proto::limits::SLOTS_MAX;
 use rustix::event::{PollFlags, Timespec, poll};
@@ -32,6 +33,8 @@ use crate::transport::{Opening, TcpCounters, TcpMeter, Transport, open_transport
 
 pub(crate) use client4::Client4;
 pub(crate) use control::Control;
+pub use delegations::DelegationCounts;
+pub(crate) use delegations::DelegationUser;
 pub(crate) use recovery::RENEWAL_SLOTS;
 use recovery::{Renewal, Trouble};
 use shared_session::SessionUser;
@@ -87,6 +90,8 @@ pub struct Connection {
     /// Calls that the caller may have in flight; a renewal has a slot beside them where it can.
     slots: usize,
     renewal: Renewal,
+    /// The part in the delegations of the client, in v4.1 and later.
+    delegations: Option<DelegationUser>,
     /// The server does not know the session or the client any more.
     forgotten: bool,
     tcp: TcpMeter,
@@ -135,6 +140,7 @@ impl Connection {
             identity: if version.is_stateful() { options.identity.clone() } else { None },
             slots: options.slots,
             renewal: Renewal::default(),
+            delegations: None,
             forgotten: false,
             tcp: TcpMeter::default(),
         })
@@ -155,7 +161,8 @@ impl Connection {
     /// The others are for good.
     ///
     /// # Panics
-    /// When a payload is not within the pool. The tag `u32::MAX` is not the caller's.
+    /// When a payload is not within the pool. The tags `u32::MAX` and `u32::MAX - 2` are not the
+    /// caller's.
     pub fn start(
         &mut self,
         now_ns: u64,
@@ -169,7 +176,22 @@ impl Connection {
             let end = payload.start + payload.len as usize;
             assert!(end <= self.pool.len(), "payload up to {end} of a pool of {}", self.pool.len());
         }
-        self.link.session.start(now_ns, tag, operation)
+        let uses_delegations = match &mut self.delegations {
+            Some(user) if user.wanted() == Wanted::Read => {
+                user.note_change(operation);
+                true
+            }
+            _ => false,
+        };
+        // Before the change itself, where a slot is left for both.
+        if uses_delegations && self.has_returns() && self.link.session.free_slots() > 1 {
+            self.start_return(now_ns);
+        }
+        self.link.session.start(now_ns, tag, operation)?;
+        if uses_delegations && let Some(user) = &mut self.delegations {
+            user.note_open(tag, operation);
+        }
+        Ok(())
     }
 
     /// Sends what the socket takes.
@@ -179,6 +201,9 @@ impl Connection {
     pub fn flush(&mut self, clock: &dyn Fn() -> u64) -> Result<(), ConnectionError> {
         if self.is_down() || self.link.session.is_unbound() {
             return Ok(());
+        }
+        if self.has_returns() {
+            self.start_return(clock());
         }
         match self.link.flush(&self.pool, clock) {
             Ok(()) => Ok(()),
@@ -205,7 +230,7 @@ impl Connection {
         if self.is_down() {
             return Ok(self.take_events(events));
         }
-        let received = if self.client.is_none() {
+        let received = if self.client.is_none() && self.delegations.is_none() {
             self.link.receive(scratch, clock, events)
         } else {
             self.receive_stateful(scratch, clock, events)
@@ -330,7 +355,9 @@ impl Connection {
     /// call: a server grants each session of v4.1 and later as many slots as it wants to.
     pub fn free_slots(&self) -> usize {
         let session = &self.link.session;
-        let in_flight = session.in_flight() - usize::from(self.renewal.in_flight);
+        let returning = matches!(&self.delegations, Some(user) if user.is_returning());
+        let own = usize::from(self.renewal.in_flight) + usize::from(returning);
+        let in_flight = session.in_flight() - own;
         // What v4.0 has in place of slots is ours alone, and the renewal's is kept free. In a
         // session every call renews the lease: where the server grants no more than the caller
         // uses, the renewal takes any free slot and a call waits for it.

@@ -24,7 +24,7 @@ mod transport;
 /// The protocol that connections speak.
 pub use nfs_proto as proto;
 
-pub use connection::{CALLS_MAX, Connection, ConnectionOptions};
+pub use connection::{CALLS_MAX, Connection, ConnectionOptions, DelegationCounts};
 pub use error::{CallFailure, ConnectionError, MountError, PendingCalls, Silence};
 pub use interrupt::{Interrupt, Interrupted};
 pub use listing::{DirEntry, LISTED_BYTES_MAX, LISTED_ENTRIES_MAX, Unlistable};

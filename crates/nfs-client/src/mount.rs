@@ -13,7 +13,7 @@ use nfs_proto::client::{File, Operation, ProtocolVersion};
 use nfs_proto::nfs3::Fsinfo;
 use nfs_proto::nfs4::{Op, OpCode, OpOk};
 
-use crate::connection::{Client4, Control, Granted, SessionSize, Target};
+use crate::connection::{Client4, Control, DelegationCounts, Granted, SessionSize, Target};
 use crate::error::{CallFailure, MountError};
 use crate::export::{Mounted, mount_export, unmount_export};
 use crate::locate::connect_nfs;
@@ -139,10 +139,21 @@ impl Mount {
     pub fn unmount(mut self) -> Result<(), MountError> {
         match &self.source {
             Source::Mounted(mounted) => unmount_export(mounted, &self.options),
-            Source::Client(client, _) => client
-                .leave(&mut self.control)
-                .map_err(|failure| explain(NFS, &self.options, failure)),
+            Source::Client(client, _) => {
+                self.control.return_delegations();
+                client
+                    .leave(&mut self.control)
+                    .map_err(|failure| explain(NFS, &self.options, failure))
+            }
         }
+    }
+
+    /// Returns all delegations that the client of this mount holds, and says what became of all so
+    /// far, those of its further clients included.
+    pub fn return_delegations(&mut self) -> DelegationCounts {
+        let Source::Client(client, _) = &self.source else { return DelegationCounts::default() };
+        self.control.return_delegations();
+        client.delegations().counters().read()
     }
 
     /// Returns the client that connections of version 4 belong to.
@@ -173,7 +184,7 @@ fn blame_version(control: &mut Control, options: &MountOptions, error: MountErro
 fn join_client(control: &mut Control) -> Result<(File, Client4, Granted), CallFailure> {
     let name = control.target().options.identity.machine_name.clone();
     let size = SessionSize::of_mount(control.target().options.session);
-    let client = Client4::introduce(control, &name, size)?;
+    let client = Client4::introduce(control, &name, size, Arc::default())?;
     let granted = client.join(control)?;
     Ok((get_server_root(control)?, client, granted))
 }

@@ -66,7 +66,8 @@ fn join_connection(
         None => Arc::clone(of_mount),
         Some(identity) => {
             let size = SessionSize::of_one(options.slots.min(CALLS_MAX));
-            let client = Client4::introduce(control, &identity.machine_name, size)?;
+            let counters = Arc::clone(of_mount.delegations().counters());
+            let client = Client4::introduce(control, &identity.machine_name, size, counters)?;
             let client = Arc::new(client);
             of_mount.add_other(&client);
             client

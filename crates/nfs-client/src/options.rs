@@ -113,6 +113,9 @@ pub struct MountOptions {
     pub retrans: u32,
     /// How many datagrams may be without a reply at a time.
     pub udp_window: UdpWindow,
+    /// Keep delegations to read and open their files without a call, in v4.1 and later; else OPEN
+    /// says that none is wanted, and one that is granted all the same is returned at once.
+    pub delegations: bool,
     /// Call from a port below 1024, which takes a privilege.
     pub resvport: bool,
     /// Puts NFS, and MOUNT where it can, under TLS; over TCP only.
@@ -152,6 +155,7 @@ impl MountOptions {
             timeo: Duration::from_millis(1_100),
             retrans: 3,
             udp_window: UdpWindow::Adaptive,
+            delegations: false,
             resvport: false,
             tls: None,
             timeout: Duration::from_secs(5),
@@ -182,6 +186,7 @@ impl MountOptions {
             timeo: Duration::from_millis(timeo_ms),
             retrans,
             udp_window,
+            delegations: target.settings.delegations,
             resvport: who.resvport,
             tls: match xprtsec {
                 XprtSec::Tls => Some(Tls::new((*target.tls).clone())),

@@ -70,6 +70,10 @@ pub const CALLBACK_BYTES_MAX: usize = 4096;
 /// How many bytes of answers to callbacks wait at most before further ones are not answered.
 pub const CALLBACK_ANSWERS_BYTES_MAX: usize = 16 * 1024;
 
+/// Recalled delegations that wait at most for the caller of a client to return them; the server is
+/// put off with further ones.
+pub const RECALLS_MAX: usize = 64;
+
 /// The longest wait before a datagram is sent again, in nanoseconds. **Source:** nfs(5), `timeo`.
 pub const RETRANSMIT_NS_MAX: u64 = 60_000_000_000;
 

@@ -117,6 +117,44 @@ fn every_workload_over_nfs_is_accounted_for_call_by_call() {
 }
 
 #[test]
+fn every_workload_with_delegations_is_accounted_for_and_returns_them() {
+    for version in [NfsVersion::V4_1, NfsVersion::V4_2] {
+        let server = Arc::new(Server::start(ServerConfig::default()).unwrap());
+        let mut on = nfs(&server);
+        if let Target::Nfs(target) = &mut on.target {
+            (target.settings.version, target.settings.delegations) = (version, true);
+            target.embedded = true;
+        }
+        for spec in runs(&on) {
+            let mut rig = Rig::beside(&server);
+            rig.begin(&spec);
+            for pass in spec.passes() {
+                let before = server.counters();
+                let end = rig.run(*pass);
+                assert_eq!(end.broken, None, "{} {pass}", spec.workload);
+                assert_exact(&spec, &end.result);
+                let after = server.counters();
+                let granted = after.delegations_granted - before.delegations_granted;
+                let returned = after.delegations_returned - before.delegations_returned;
+                assert_eq!(returned, granted, "{} {pass}", spec.workload);
+                let mut found = None;
+                for fact in &end.facts {
+                    if fact.name == format!("{pass}: delegations") {
+                        found = Some(fact.value.clone());
+                    }
+                }
+                let value = format!("{granted} granted, 0 recalled, {granted} returned");
+                assert_eq!(found, (granted > 0).then_some(value), "{} {pass}", spec.workload);
+                let is_read_alone = matches!(pass, Pass::Read | Pass::ReadFiles);
+                assert!(granted > 0 || !is_read_alone, "{} {pass}", spec.workload);
+            }
+        }
+        let counters = server.counters();
+        assert_eq!((counters.delegations_recalled, counters.delegations_revoked), (0, 0));
+    }
+}
+
+#[test]
 fn closing_in_time_is_accounted_for_and_leaves_nothing_uncommitted() {
     let server = Arc::new(Server::start(ServerConfig::default()).unwrap());
     for version in [NfsVersion::V3, NfsVersion::V4_0, NfsVersion::V4_1] {

@@ -23,7 +23,7 @@ use nfs_client::{Connection, Scratch, TcpCounters};
 
 use super::{Backend, Lost, Recovered, Tally, wait_time};
 use crate::clock::Clock;
-use crate::limits::{REAP_ROUNDS_MAX, TICK};
+use crate::limits::{REAP_ROUNDS_MAX, RETURN_WITHIN_NS, TICK};
 use closing::Closing;
 use set::Common;
 use transfers::{Opens, Transfers};
@@ -105,6 +105,12 @@ impl Backend for Nfs {
         closing::close_files(self, stop)
     }
 
+    fn end(&mut self) {
+        let Self { connection, scratch, clock, .. } = self;
+        let until_ns = clock.now_ns().saturating_add(RETURN_WITHIN_NS);
+        connection.return_delegations(scratch, &|| clock.now_ns(), until_ns);
+    }
+
     fn tally(&self) -> Tally {
         tally_of(std::iter::once(&self.connection), &self.common)
     }
@@ -147,6 +153,7 @@ fn tally_of<'a>(connections: impl Iterator<Item = &'a Connection>, common: &Comm
         recovered,
         calls: Some(common.calls.get()),
         syncs_without_commit: common.syncs_without_commit,
+        delegated_opens: common.delegated_opens,
         mismatches: common.mismatches,
         bad_reply: common.bad_reply,
         tcp,

@@ -56,6 +56,11 @@ pub(super) trait TargetAccess: Send + Sync {
         Vec::new()
     }
 
+    /// Ends what a pass began with the server, outside its window, and lists what became of it.
+    fn end_pass(&self, _pass: Pass) -> Vec<Fact> {
+        Vec::new()
+    }
+
     /// Lists caveats that the target raised by itself.
     fn caveats(&self, _spec: &RunSpec) -> Vec<Caveat> {
         Vec::new()

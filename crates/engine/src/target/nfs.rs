@@ -14,7 +14,7 @@ use std::time::Duration;
 use model::units::Size;
 use model::{Caveat, CaveatCode, Fact, NfsTarget, RunSpec, Workload};
 use nfs_client::proto::client::File;
-use nfs_client::{CallFailure, Identity, Mount, MountError, MountOptions};
+use nfs_client::{CallFailure, DelegationCounts, Identity, Mount, MountError, MountOptions};
 use workload::{FileSet, Places};
 
 use super::access::{TargetAccess, WorkerPass, mark_of};
@@ -47,6 +47,8 @@ pub(super) struct NfsAccess {
     timer: JobTimer,
     /// Names that a directory may have before it is held to be endless.
     names_max: u64,
+    /// What became of delegations up to the end of the last pass.
+    delegations: Mutex<DelegationCounts>,
 }
 
 /// Files and links that all workers of a pass work on.
@@ -108,6 +110,7 @@ impl NfsAccess {
             shared: Mutex::default(),
             timer,
             names_max: names_max(spec.workload, spec.files),
+            delegations: Mutex::default(),
         })
     }
 
@@ -235,6 +238,24 @@ impl TargetAccess for NfsAccess {
                 "TCP_CONGESTION",
             ),
         ]
+    }
+
+    /// Returns the delegations that are held, and reports what became of those of this pass where
+    /// there were any.
+    fn end_pass(&self, pass: Pass) -> Vec<Fact> {
+        let now = self.mount().return_delegations();
+        let mut last = self.delegations.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *last, now);
+        if now == before {
+            return Vec::new();
+        }
+        let value = format!(
+            "{} granted, {} recalled, {} returned",
+            now.granted - before.granted,
+            now.recalled - before.recalled,
+            now.returned - before.returned
+        );
+        vec![Fact::new("target", format!("{pass}: delegations"), value, "counted by the client")]
     }
 
     fn caveats(&self, spec: &RunSpec) -> Vec<Caveat> {

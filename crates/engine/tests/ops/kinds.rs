@@ -1,7 +1,8 @@
 //! What each kind of op does, on all backends alike.
 
 use engine::InventoryScope;
-use model::{BackendKind, NfsVersion, Op, OpError, OpKind, Outcome};
+use engine::backend::OperationKind;
+use model::{BackendKind, NfsVersion, Op, OpError, OpKind, Outcome, Target};
 
 use crate::rig::{FILE_BYTES, FILES, IO_BYTES, Rig};
 
@@ -90,6 +91,39 @@ fn files_are_created_read_appended_and_removed_by_name() {
         assert_eq!(rig.op(OpKind::Create, file, 0, 0), 0);
         assert!(rig.content(path).unwrap().is_empty());
     });
+}
+
+#[test]
+fn a_delegated_file_is_opened_once_until_the_client_changes_it() {
+    for version in [NfsVersion::V4_1, NfsVersion::V4_2] {
+        let mut rig = Rig::on_nfs(version, |spec| {
+            if let Target::Nfs(target) = &mut spec.target {
+                target.settings.delegations = true;
+            }
+        });
+        let file = 7;
+        rig.op(OpKind::Create, file, 0, 10_001);
+        let opens = |rig: &Rig| {
+            let calls = rig.tally().calls.unwrap();
+            [OperationKind::Open, OperationKind::Close].map(|kind| calls.of(kind))
+        };
+        let [before, closed] = opens(&rig);
+        for _ in 0..4 {
+            assert_eq!(rig.op(OpKind::ReadFile, file, 0, 10_001), 10_001);
+        }
+        assert_eq!(opens(&rig), [before + 1, closed + 1], "{version}");
+        assert_eq!(rig.tally().delegated_opens, 3);
+        // What is appended is opened to write, which no delegation to read outlives.
+        rig.op(OpKind::Append, file, 10_001, 9_000);
+        assert_eq!(rig.op(OpKind::ReadFile, file, 0, 19_001), 19_001);
+        assert_eq!(opens(&rig), [before + 3, closed + 3], "{version}");
+        rig.name_op(OpKind::Remove, file);
+        assert_eq!(rig.try_op(op(OpKind::ReadFile, file, 0, 10)), ENOENT);
+        rig.backend.end();
+        let counters = rig.server.as_ref().unwrap().counters();
+        assert_eq!(counters.delegations_granted, counters.delegations_returned);
+        assert_eq!(counters.delegations_recalled, 0);
+    }
 }
 
 #[test]

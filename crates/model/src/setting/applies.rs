@@ -38,6 +38,11 @@ pub(super) fn uses_our_udp(run: &RunSpec) -> bool {
     uses_udp(run) && run.target.nfs().is_some()
 }
 
+/// Our own client, which can be called back.
+pub(super) fn has_our_sessions(run: &RunSpec) -> bool {
+    run.target.nfs().is_some() && matches!(run.nfs().version, NfsVersion::V4_1 | NfsVersion::V4_2)
+}
+
 /// A WRITE of v2 is always stable.
 pub(super) fn has_stable_writes(run: &RunSpec) -> bool {
     run.nfs().version != NfsVersion::V2

@@ -337,6 +337,11 @@ settings! {
     // RFC 5681, RFC 6298; Linux, net/sunrpc/xprt.c.
     UdpWindow => word("udp_window", nfs!(udp_window), UdpWindow::NAMES).when(uses_our_udp)
         .of_targets().always_shown();
+    /// Keep delegations to read: OPEN asks for one, and a file that is delegated is opened again
+    /// without a call until the server recalls it, as kernels do. All are returned after each pass.
+    /// Only for nfs with v4.1 and later.
+    // RFC 8881, section 10.4.
+    Delegations => flag("delegations", nfs!(delegations)).when(has_our_sessions);
     /// Memory of the server: files that are larger can't all come from it. 0 is not known.
     ServerMemorySize => size("server_memory_size", run!(server_memory_bytes)).family(Family::Data)
         .range(0, 1 << 50, "no server has as much");

@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use nfs_proto::client::{Binding, Event, ProtocolVersion, is_unbound};
+use nfs_proto::client::{Binding, Event, ProtocolVersion, Wanted, is_unbound};
 use nfs_proto::limits::RECORD_OVERHEAD_BYTES;
 use nfs_proto::nfs3::Verifier;
 use nfs_proto::nfs4::{
@@ -20,6 +20,7 @@ use nfs_proto::nfs4::{
 };
 use nfs_proto::{CallError, DecodeError, Status};
 
+use super::delegations::{DelegationCounters, DelegationUser, Delegations};
 use super::Control;
 use super::shared_session::{Granted, SessionSize, SessionUser, SharedSession};
 use crate::error::CallFailure;
@@ -45,6 +46,7 @@ pub(crate) struct Client4 {
     name: String,
     verifier: Verifier,
     size: SessionSize,
+    delegations: Arc<Delegations>,
     record: Mutex<Record>,
 }
 
@@ -74,11 +76,12 @@ struct OwnSession {
 }
 
 impl Client4 {
-    /// Introduces a client that no server has seen before.
+    /// Introduces a client that no server has seen before; its delegations are counted with others.
     pub(crate) fn introduce(
         control: &mut Control,
         machine_name: &str,
         size: SessionSize,
+        counters: Arc<DelegationCounters>,
     ) -> Result<Self, CallFailure> {
         // The name must differ between processes and the verifier between lives of one: the server
         // discards all state of a name that comes with another verifier. RFC 8881 section 2.4.
@@ -93,7 +96,13 @@ impl Client4 {
             own_sessions: Vec::new(),
             others: Vec::new(),
         };
+        let wanted = if control.target().options.delegations {
+            Wanted::Read
+        } else {
+            Wanted::Nothing
+        };
         let client = Self {
+            delegations: Arc::new(Delegations::new(wanted, counters)),
             version: control.version(),
             name: format!("{machine_name}/{}/{random:016x}", std::process::id()),
             verifier: Verifier(random.to_be_bytes()),
@@ -120,6 +129,7 @@ impl Client4 {
         // to others.
         record.own_sessions.clear();
         record.shared = None;
+        self.delegations.clear();
         Ok(())
     }
 
@@ -176,7 +186,10 @@ impl Client4 {
         };
         let mut granted = Granted { read_bytes: u32::MAX, write_bytes: u32::MAX };
         if self.version.has_sessions() {
+            let number = record.connections;
+            let user = DelegationUser::new(Arc::clone(&self.delegations), number);
             granted = self.join_session(control, record, binding)?;
+            control.set_delegations(user);
         } else {
             control.session().bind(&binding);
         }
@@ -208,7 +221,7 @@ impl Client4 {
     ) -> Result<Granted, CallFailure> {
         let shared = match record.shared.take() {
             // The server may have forgotten it since, in a restart between two passes.
-            Some(shared) if bind_connection(control, shared.id)? => shared,
+            Some(shared) if bind_connection(control, shared.id, self.direction())? => shared,
             _ => {
                 let slots = self.size.slots.max(binding.slots);
                 let (id, channel) = create_session(control, record, slots)?;
@@ -229,6 +242,19 @@ impl Client4 {
         control.set_session_user(user);
         control.session().bind(&binding);
         Ok(Granted::of(&channel))
+    }
+
+    pub(crate) fn delegations(&self) -> &Delegations {
+        &self.delegations
+    }
+
+    /// Returns the directions in which calls may go over a connection: the server recalls what it
+    /// delegates.
+    fn direction(&self) -> u32 {
+        match self.delegations.wanted() {
+            Wanted::Read => direction::FORE_OR_BOTH,
+            Wanted::Nothing => direction::FORE,
+        }
     }
 
     /// Returns how often an idle connection renews the lease.
@@ -332,8 +358,12 @@ impl OwnSession {
 /// Binds a connection to a session, and says whether the server knows the session. A server that
 /// refuses for another reason binds it by itself, with the first SEQUENCE.
 /// **Source:** RFC 8881 sections 2.10.3.1 and 18.34.
-fn bind_connection(control: &mut Control, session: SessionId) -> Result<bool, CallFailure> {
-    let bind = Op::BindConnToSession { session, direction: direction::FORE, rdma: false };
+fn bind_connection(
+    control: &mut Control,
+    session: SessionId,
+    direction: u32,
+) -> Result<bool, CallFailure> {
+    let bind = Op::BindConnToSession { session, direction, rdma: false };
     let bound = control.compound(&[bind], |event| check_result(event, OpCode::BindConnToSession));
     match bound {
         Err(failure) => match failure.status() {
@@ -347,7 +377,8 @@ fn bind_connection(control: &mut Control, session: SessionId) -> Result<bool, Ca
 /// Destroys a session. That takes a connection that is bound to it: RFC 8881 sections 18.34 and
 /// 18.37.3.
 fn destroy_session(control: &mut Control, session: SessionId) -> Result<(), CallFailure> {
-    if control.session().session_id() != session && !bind_connection(control, session)? {
+    let is_bound = control.session().session_id() == session;
+    if !is_bound && !bind_connection(control, session, direction::FORE)? {
         return Ok(());
     }
     ignore_refusal(control.compound(&[Op::DestroySession { session }], |event| {

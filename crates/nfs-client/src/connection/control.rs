@@ -17,7 +17,7 @@ use nfs_proto::program::Call;
 use nfs_proto::{CallError, DecodeError};
 
 use super::shared_session::SessionUser;
-use super::{Connection, ConnectionOptions, Target, target_of};
+use super::{Connection, ConnectionOptions, DelegationUser, Target, target_of};
 use crate::error::{CallFailure, ConnectionError, MountError, Silence};
 use crate::interrupt::POLL_INTERVAL;
 use crate::options::{MountOptions, TRANSFER_BYTES_DEFAULT};
@@ -71,6 +71,28 @@ impl Control {
     /// Notes that the connection uses its session from now on.
     pub(super) fn set_session_user(&mut self, user: Arc<SessionUser>) {
         self.connection.session_user = Some(user);
+    }
+
+    /// Gives the connection its part in the delegations of its client.
+    pub(super) fn set_delegations(&mut self, user: DelegationUser) {
+        self.session().want_delegations(user.wanted());
+        self.connection.delegations = Some(user);
+    }
+
+    /// Returns all delegations that the client of this connection holds.
+    pub(crate) fn return_delegations(&mut self) {
+        self.connection.take_all_delegations();
+        self.finish_returns();
+    }
+
+    /// Waits until what is to be returned was: this connection makes one call at a time.
+    fn finish_returns(&mut self) {
+        if self.connection.has_returns() {
+            let started = self.started;
+            let until_ns = self.now_ns() + self.target.options.timeout.as_nanos() as u64;
+            let clock = || nanoseconds_since(started);
+            self.connection.finish_returns(&mut self.scratch, &clock, until_ns);
+        }
     }
 
     pub(crate) fn server(&self) -> SocketAddr {
@@ -175,6 +197,7 @@ impl Control {
             self.session().abandon(0);
             return Err(failure);
         }
+        self.finish_returns();
         // A transfer ends with an event; were there none, the call had no answer.
         match answer {
             Some(Ok(value)) => Ok(value),

@@ -11,7 +11,8 @@ use nfs_proto::Status;
 use nfs_proto::client::{Event, is_unbound};
 use nfs_proto::nfs4::Op;
 
-use super::{Connection, ConnectionOptions, Control};
+use super::delegations::RETURN;
+use super::{Connection, ConnectionOptions, Control, DelegationUser};
 use crate::error::{ConnectionError, MountError};
 use crate::link::Broken;
 use crate::scratch::Scratch;
@@ -40,20 +41,32 @@ pub(super) struct Renewal {
     pub(super) in_flight: bool,
 }
 
-/// The ends of renewals among the events of one receive.
+/// The ends of calls that are not the caller's, among the events of one receive.
 #[derive(Debug, Default)]
-struct Renewed {
+struct OwnEnds {
+    /// All of them.
     count: usize,
+    is_renewed: bool,
     /// The server does not know the client any more.
     is_refused: bool,
 }
 
-impl Renewed {
-    /// Handles an event that ends a renewal, and returns whether it was one.
-    fn take_renewal(&mut self, event: &Event<'_>) -> bool {
+impl OwnEnds {
+    /// Handles an event that ends such a call, and returns whether it was one. An event of the
+    /// caller may bring a delegation.
+    fn take_own(&mut self, event: &Event<'_>, user: &mut Option<DelegationUser>) -> bool {
+        if let Some(user) = user {
+            if event.tag == RETURN {
+                user.note_returned(event);
+                self.count += 1;
+                return true;
+            }
+            user.note_event(event);
+        }
         if event.tag != RENEWAL {
             return false;
         }
+        self.is_renewed = true;
         self.count += 1;
         if let Err(error) = event.result
             && let Some(status) = error.status()
@@ -113,41 +126,45 @@ impl Connection {
         clock: &dyn Fn() -> u64,
         events: &mut dyn FnMut(&Event<'_>),
     ) -> Result<usize, Broken> {
-        let mut renewed = Renewed::default();
+        let mut own = OwnEnds::default();
+        let user = &mut self.delegations;
         let count = self.link.receive(scratch, clock, &mut |event| {
-            if !renewed.take_renewal(event) {
+            if !own.take_own(event, user) {
                 events(event);
             }
         });
-        self.note_renewed(&renewed);
+        self.take_recalls();
+        self.note_own(&own);
         // The session holds operations back that the server refused with BADSESSION or
-        // STALE_CLIENTID: nothing more may be sent before there is another binding.
-        self.forgotten |= self.link.session.is_unbound();
+        // STALE_CLIENTID: nothing more may be sent before there is another binding. The connection
+        // of the mount itself is made again by its caller.
+        self.forgotten |= self.client.is_some() && self.link.session.is_unbound();
         // Calls that are out will be refused too; their replies are worth waiting for.
         if self.forgotten && self.link.session.awaited_calls() == 0 {
             let now_ns = clock();
             let trouble = self.trouble.get_or_insert(Trouble::beginning_at(now_ns));
             trouble.next_ns.get_or_insert(now_ns);
         }
-        Ok(count? - renewed.count)
+        Ok(count? - own.count)
     }
 
     /// Passes on the events that wait, without reading from the socket, and keeps what is not the
     /// caller's: a renewal ends here too, by the loss of its connection.
     pub(super) fn take_events(&mut self, events: &mut dyn FnMut(&Event<'_>)) -> usize {
-        let mut renewed = Renewed::default();
+        let mut own = OwnEnds::default();
+        let user = &mut self.delegations;
         let count = self.link.take_events(&mut |event| {
-            if !renewed.take_renewal(event) {
+            if !own.take_own(event, user) {
                 events(event);
             }
         });
-        self.note_renewed(&renewed);
-        count - renewed.count
+        self.note_own(&own);
+        count - own.count
     }
 
-    fn note_renewed(&mut self, renewed: &Renewed) {
-        self.renewal.in_flight &= renewed.count == 0;
-        self.forgotten |= renewed.is_refused;
+    fn note_own(&mut self, own: &OwnEnds) {
+        self.renewal.in_flight &= !own.is_renewed;
+        self.forgotten |= own.is_refused;
     }
 
     /// Reconnects and makes another session, and another client if need be; the calls that

@@ -1,11 +1,13 @@
 //! Answers what a server of v4.1 calls on the connection of its client.
 //!
-//! [`Callbacks`] holds the answers until they are sent, bounded in bytes. This client asks for no
-//! delegations, layouts or notices, so that it has nothing to return: it accepts what a server
-//! may say to any client, and knows none of its operations about data.
+//! [`Callbacks`] holds the answers until they are sent, bounded in bytes, and the recalls until the
+//! caller has taken them: it is to return those delegations. This client asks for no layouts or
+//! notices: it accepts what a server may say to any client, and knows none of its operations
+//! about data.
 //! **Source:** RFC 8881 sections 2.10.3.1, 19 and 20.
 
-use crate::limits::CALLBACK_ANSWERS_BYTES_MAX;
+use super::types::Recall;
+use crate::limits::{CALLBACK_ANSWERS_BYTES_MAX, RECALLS_MAX};
 use crate::nfs4::{
     CALLBACK_PROGRAM, CALLBACK_VERSION, CallbackCompound, CallbackOk, CallbackOp, CallbackResult,
     SessionId, encode_callback_reply,
@@ -19,6 +21,8 @@ use crate::xdr::{Reader, Writer};
 #[derive(Debug, Default)]
 pub(super) struct Callbacks {
     answers: Vec<u8>,
+    /// Delegations that are to be returned.
+    recalls: Vec<Recall>,
 }
 
 impl Callbacks {
@@ -30,6 +34,11 @@ impl Callbacks {
     /// Forgets what was sent, or can't be sent any more.
     pub(super) fn clear(&mut self) {
         self.answers.clear();
+    }
+
+    /// Takes a delegation that is to be returned.
+    pub(super) fn take_recall(&mut self) -> Option<Recall> {
+        self.recalls.pop()
     }
 
     /// Appends the answer to a call and returns true, unless it is no call that can be answered or
@@ -48,7 +57,8 @@ impl Callbacks {
         let result = compound.map(drop);
         ReplyHeader { xid: header.xid, result }.encode(&mut writer);
         if let Ok(Some(compound)) = compound {
-            encode_callback_reply(&mut writer, compound.tag, carry_out_all(&compound, session));
+            let results = carry_out_all(&compound, session, &mut self.recalls);
+            encode_callback_reply(&mut writer, compound.tag, results);
         }
         record::end(&mut self.answers, mark, 0);
         true
@@ -78,6 +88,7 @@ fn decode_call<'a>(
 fn carry_out_all<'a>(
     compound: &CallbackCompound<'a>,
     session: SessionId,
+    recalls: &mut Vec<Recall>,
 ) -> impl Iterator<Item = CallbackResult<'a>> {
     let mut failed = false;
     compound.ops().map_while(move |op| {
@@ -85,7 +96,7 @@ fn carry_out_all<'a>(
             return None;
         }
         let result = match op {
-            Ok(op) => carry_out(&op, session),
+            Ok(op) => carry_out(&op, session, recalls),
             Err((code, status)) => CallbackResult::Failed(code, status),
         };
         failed = result.status() != Status::Ok;
@@ -93,7 +104,11 @@ fn carry_out_all<'a>(
     })
 }
 
-fn carry_out<'a>(op: &CallbackOp<'a>, ours: SessionId) -> CallbackResult<'a> {
+fn carry_out<'a>(
+    op: &CallbackOp<'a>,
+    ours: SessionId,
+    recalls: &mut Vec<Recall>,
+) -> CallbackResult<'a> {
     CallbackResult::Ok(match *op {
         CallbackOp::Sequence { session, sequence, slot, highest_slot, .. } => {
             // A connection belongs to one session here. A callback of another one is answered
@@ -104,7 +119,14 @@ fn carry_out<'a>(op: &CallbackOp<'a>, ours: SessionId) -> CallbackResult<'a> {
             let target_highest_slot = highest_slot;
             CallbackOk::Sequence { session, sequence, slot, highest_slot, target_highest_slot }
         }
-        CallbackOp::Recall { .. } => CallbackOk::Recall,
+        CallbackOp::Recall { stateid, file, .. } => {
+            // A caller that takes none would have them grow without end: the server tries again.
+            if recalls.len() >= RECALLS_MAX {
+                return CallbackResult::Failed(op.code(), Status::Jukebox);
+            }
+            recalls.push(Recall { stateid, file });
+            CallbackOk::Recall
+        }
         CallbackOp::RecallAny { .. } => CallbackOk::RecallAny,
         CallbackOp::RecallSlot { .. } => CallbackOk::RecallSlot,
         CallbackOp::NotifyLock { .. } => CallbackOk::NotifyLock,

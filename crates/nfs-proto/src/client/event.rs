@@ -122,6 +122,8 @@ pub struct Event<'a> {
     /// The file of an [`Outcome::Object`], where the server named it; LOOKUP and OPEN always do.
     /// It stands apart since it is larger than all the rest.
     pub file: Option<&'a File>,
+    /// The delegation that an OPEN brought, requested or not: it is to be returned some time.
+    pub delegation: Option<&'a nfs4::Stateid>,
 }
 
 impl<'a> Event<'a> {

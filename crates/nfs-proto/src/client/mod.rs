@@ -34,6 +34,6 @@ pub use operation::{
 pub use resume::is_unbound;
 pub use session::Session;
 pub use types::{
-    Binding, Chunk, Config, Counters, Framing, PayloadMode, PayloadWant, Pending, Retry,
-    SessionSlot, SlotShare, StartError, UdpWindow,
+    Binding, Chunk, Config, Counters, Framing, PayloadMode, PayloadWant, Pending, Recall, Retry,
+    SessionSlot, SlotShare, StartError, UdpWindow, Wanted,
 };

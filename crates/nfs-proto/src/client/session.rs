@@ -11,12 +11,12 @@ use super::callback::Callbacks;
 use super::congestion::Congestion;
 use super::dialect::{Delivery, Dialect};
 use super::event::{Completed, Event};
-use super::operation::{Data, Kind, Operation, PayloadRange};
+use super::operation::{Data, Kind, Operation, OperationKind, PayloadRange};
 use super::receive::{Context, Receiver};
 use super::slot::{Slot, SlotState, SlotTable};
 use super::types::{
-    Binding, Config, Counters, Framing, PayloadWant, Pending, Retry, SessionSlot, SlotShare,
-    StartError,
+    Binding, Config, Counters, Framing, PayloadWant, Pending, Recall, Retry, SessionSlot,
+    SlotShare, StartError, Wanted,
 };
 use crate::error::StreamError;
 use crate::limits::TRANSFER_BYTES_MAX;
@@ -178,6 +178,17 @@ impl Session {
         self.dialect.callback_session().unwrap_or_default()
     }
 
+    /// Has each OPEN that only reads ask for a delegation; else each says that none is wanted. Only
+    /// v4.1 and later can say it.
+    pub const fn want_delegations(&mut self, wanted: Wanted) {
+        self.dialect.want_delegations(wanted);
+    }
+
+    /// Takes a delegation that the server wants back: the caller is to return it.
+    pub fn take_recall(&mut self) -> Option<Recall> {
+        self.callbacks.take_recall()
+    }
+
     /// Returns the flags of the last SEQUENCE that was answered, see
     /// [`crate::nfs4::sequence_status`].
     pub const fn status_flags(&self) -> u32 {
@@ -275,6 +286,8 @@ impl Session {
         let completed = self.completed.take().or_else(|| self.take_lost())?;
         let slot = self.table.release(completed.slot);
         self.expected_payload_bytes -= u64::from(slot.requested);
+        let opens =
+            matches!(slot.kind, Kind::File(OperationKind::Open | OperationKind::Create));
         Some(Event {
             tag: slot.tag,
             kind: slot.kind,
@@ -286,6 +299,7 @@ impl Session {
             body: self.receiver.body_from(completed.body_at),
             payload: self.receiver.kept_payload(completed.slot, completed.payload_bytes),
             file: self.receiver.named_file(&completed.result),
+            delegation: if opens { self.dialect.delegation() } else { None },
         })
     }
 

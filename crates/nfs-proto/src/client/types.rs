@@ -3,7 +3,8 @@
 //! All plain data; the state machine is [`super::Session`].
 
 use super::operation::{Kind, OperationKind, PayloadRange};
-use crate::nfs4::{ClientId, SessionId};
+use crate::nfs3::FileHandle;
+use crate::nfs4::{ClientId, SessionId, Stateid};
 use crate::rpc::Credential;
 use crate::version::ProtocolVersion;
 
@@ -211,6 +212,25 @@ pub struct Pending {
     pub kind: Kind,
     /// When the call was started.
     pub started_ns: u64,
+}
+
+/// Whether opens ask for delegations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Wanted {
+    /// Those that only read ask for a delegation to read.
+    Read,
+    /// None does.
+    #[default]
+    Nothing,
+}
+
+/// A delegation that the server wants back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recall {
+    /// The delegation.
+    pub stateid: Stateid,
+    /// The file that it is of.
+    pub file: FileHandle,
 }
 
 /// Counters of what went over the wire; they only ever grow.

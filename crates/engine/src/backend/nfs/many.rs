@@ -24,7 +24,7 @@ use super::transfers::{Opens, Transfers};
 use super::{depth_on, tally_of};
 use crate::backend::{Backend, Lost, Tally, wait_time};
 use crate::clock::Clock;
-use crate::limits::{REAP_ROUNDS_MAX, TICK};
+use crate::limits::{REAP_ROUNDS_MAX, RETURN_WITHIN_NS, TICK};
 
 /// Sockets that one wait reports at most.
 const EVENTS_MAX: usize = 256;
@@ -280,6 +280,14 @@ impl Backend for Many {
 
     fn close(&mut self, stop: &AtomicBool) -> Result<(), Lost> {
         closing::close_files(self, stop)
+    }
+
+    fn end(&mut self) {
+        let Self { entries, scratch, clock, .. } = self;
+        let until_ns = clock.now_ns().saturating_add(RETURN_WITHIN_NS);
+        for entry in entries {
+            entry.connection.return_delegations(scratch, &|| clock.now_ns(), until_ns);
+        }
     }
 
     fn tally(&self) -> Tally {

@@ -109,6 +109,8 @@ pub(super) struct Common {
     pub(super) rewritten_bytes: u64,
     /// Syncs that took no COMMIT.
     pub(super) syncs_without_commit: u64,
+    /// Ops that read a file by a delegation, without an OPEN.
+    pub(super) delegated_opens: u64,
     /// Data that was read and is not as it was written.
     pub(super) mismatches: Mismatches,
     /// The first reply that refused or misunderstood a call.
@@ -133,6 +135,7 @@ impl Common {
             resent_bytes: 0,
             rewritten_bytes: 0,
             syncs_without_commit: 0,
+            delegated_opens: 0,
             mismatches: Mismatches::default(),
             bad_reply: None,
             set,

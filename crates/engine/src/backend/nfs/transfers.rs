@@ -27,7 +27,7 @@ use super::set::Common;
 use super::uncommitted::Piece;
 use crate::limits::{COMMITS_MAX, REOPENS_MAX};
 use calls::NotStarted;
-use judge::{Judged, is_state_lost, judge, opened_file};
+use judge::{Judged, is_delegation_lost, is_state_lost, judge, opened_file};
 pub(super) use steps::Stage;
 
 /// The tag of the call that opens a file again: the largest that is ours, far above all transfers.
@@ -62,6 +62,17 @@ pub(super) struct Transfers {
     opens: Opens,
 }
 
+/// Whether an op reads a file by a delegation, without an open of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Delegated {
+    /// It has found, or may yet find, the file otherwise.
+    No,
+    /// It relies on a delegation.
+    Yes,
+    /// The server does not know it any more: the op begins again, with an OPEN.
+    Lost,
+}
+
 #[derive(Clone, Copy)]
 struct OpSlot {
     op: Op,
@@ -71,6 +82,7 @@ struct OpSlot {
     object: Option<File>,
     /// It is an open of this op, to be closed.
     is_open: bool,
+    delegated: Delegated,
     /// Bytes for which calls of this stage were started.
     started_bytes: u32,
     calls: u32,
@@ -111,6 +123,7 @@ impl OpSlot {
             stage,
             object: None,
             is_open: false,
+            delegated: Delegated::No,
             started_bytes: 0,
             calls: 0,
             commits: 0,
@@ -205,6 +218,7 @@ impl Transfers {
             self.start_call(link, now_ns, tag, common);
         }
         while let Some(&slot) = self.waiting.front() {
+            self.use_delegation(slot, link, common);
             let state = &mut self.ops[slot as usize];
             let acts = state.stage == Stage::Act;
             let syncs = acts && state.op.kind == OpKind::Sync;
@@ -241,6 +255,30 @@ impl Transfers {
         }
     }
 
+    /// Lets an op that reads a delegated file begin with its data, as a kernel does: the server need
+    /// not be called.
+    #[inline]
+    fn use_delegation(&mut self, slot: u32, link: &mut Connection, common: &mut Common) {
+        let state = &mut self.ops[slot as usize];
+        if state.stage != Stage::Find || state.op.kind != OpKind::ReadFile {
+            return;
+        }
+        let (dir, name) = (common.place(state.op.file), Name::file(state.op.file));
+        if state.delegated == Delegated::Lost {
+            link.give_up_delegation(dir, name.as_bytes());
+            state.delegated = Delegated::No;
+            return;
+        }
+        // A file without data is opened and closed: that is all that is done to it.
+        if state.op.len_bytes > 0
+            && let Some(file) = link.delegated(dir, name.as_bytes())
+        {
+            (state.object, state.stage) = (Some(file), Stage::Read);
+            state.delegated = Delegated::Yes;
+            common.delegated_opens += 1;
+        }
+    }
+
     /// Takes the end of a call.
     pub(super) fn end_call(&mut self, event: &Event<'_>, common: &mut Common) {
         let tag = event.tag;
@@ -259,6 +297,16 @@ impl Transfers {
                 common.resent_bytes += u64::from(transfer.len);
             }
             return self.parked.push(tag);
+        }
+        if let Some(slot) = transfer.op
+            && self.ops[slot as usize].delegated != Delegated::No
+            && is_delegation_lost(event)
+        {
+            // Several calls of one op may find it out.
+            let delegated = &mut self.ops[slot as usize].delegated;
+            common.delegated_opens -= u64::from(*delegated == Delegated::Yes);
+            *delegated = Delegated::Lost;
+            return self.end_transfer(tag, Ok(Judged::Moved(0)), event.done_ns, common);
         }
         match judge(event, &transfer, common) {
             // RFC 1813, 3.3.6 and 3.3.7: a server may move less than was requested; the client
@@ -328,7 +376,8 @@ impl Transfers {
     /// Goes on with an op whose calls have ended: it is over, or its next stage begins.
     fn advance_op(&mut self, slot: u32, done_ns: u64) {
         let state = &mut self.ops[slot as usize];
-        if state.calls > 0 || !(state.is_started() || state.error.is_some()) {
+        let is_lost = state.delegated == Delegated::Lost;
+        if state.calls > 0 || !(state.is_started() || state.error.is_some() || is_lost) {
             return;
         }
         // An op that failed in the midst of its data starts no further calls.
@@ -336,6 +385,12 @@ impl Transfers {
             self.waiting.retain(|waiting| *waiting != slot);
         }
         let state = &mut self.ops[slot as usize];
+        if is_lost && state.error.is_none() {
+            // What was read by then is read again: it may belong to another version of the file.
+            (state.stage, state.started_bytes, state.object) = (Stage::Find, 0, None);
+            self.waiting.push_back(slot);
+            return;
+        }
         match steps::next(state) {
             Some(stage) => {
                 (state.stage, state.started_bytes) = (stage, 0);

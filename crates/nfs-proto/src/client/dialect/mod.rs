@@ -14,9 +14,9 @@ use super::file::File;
 use super::listing::Listing;
 use super::operation::{Kind, Operation, OperationKind};
 use super::slot::Slot;
-use super::types::{Binding, SessionSlot, SlotShare, StartError};
+use super::types::{Binding, SessionSlot, SlotShare, StartError, Wanted};
 use crate::error::DecodeError;
-use crate::nfs4::{ClientId, CompoundReply, List, Op, Segment, SessionId};
+use crate::nfs4::{ClientId, CompoundReply, List, Op, Segment, SessionId, Stateid};
 use crate::status::{CallError, Status};
 use crate::version::ProtocolVersion;
 use crate::xdr::{Reader, Writer};
@@ -127,6 +127,16 @@ impl Dialect {
     /// Returns the session that a server calls back in, where it does so on the same connection.
     pub(super) fn callback_session(&self) -> Option<SessionId> {
         self.version.has_sessions().then(|| self.v4.session())
+    }
+
+    /// Has opens ask for delegations, or say that they want none.
+    pub(super) const fn want_delegations(&mut self, wanted: Wanted) {
+        self.v4.want_delegations(wanted);
+    }
+
+    /// Returns the delegation that the last OPEN brought.
+    pub(super) const fn delegation(&self) -> Option<&Stateid> {
+        self.v4.delegation()
     }
 
     /// Returns the flags of the last SEQUENCE that was answered.

@@ -128,6 +128,16 @@ pub(super) fn is_state_lost(event: &Event<'_>) -> bool {
     )
 }
 
+/// Tells whether a server does not know the delegation, or the file, that a call relied on: it was
+/// returned by another connection, revoked, or removed with its file.
+///
+/// **Source:** RFC 8881, 15.1.5.
+pub(super) fn is_delegation_lost(event: &Event<'_>) -> bool {
+    let Err(error) = &event.result else { return false };
+    let is_gone = matches!(error.status(), Some(Status::DelegRevoked | Status::Stale));
+    is_gone || is_state_lost(event)
+}
+
 /// Returns the op's error, and keeps the first reply whose reason a code can't hold.
 #[cold]
 fn note_error(event: &Event<'_>, error: CallError, common: &mut Common) -> OpError {

@@ -5,7 +5,7 @@
 
 use super::super::super::file::File;
 use super::super::super::operation::{Data, OpenAccess, Operation, OperationKind, SeekWhat};
-use super::super::super::types::StartError;
+use super::super::super::types::{StartError, Wanted};
 use super::attributes::{ENTRY, ENTRY_PLUS, FILE, FSINFO, FSSTAT, Owner, PATHCONF, to_set};
 use super::owners::OWNER_BYTES;
 use crate::nfs3::{CreateHow, MknodWhat, Sattr, Verifier};
@@ -22,6 +22,7 @@ const SEQID_AT: usize = 4;
 pub(super) struct Compound<'c> {
     pub(super) builder: CompoundBuilder<'c>,
     pub(super) version: ProtocolVersion,
+    pub(super) wanted: Wanted,
     pub(super) client: ClientId,
     pub(super) owner: [u8; OWNER_BYTES],
     /// The owner's sequence number; 0 where there are sessions.
@@ -60,10 +61,14 @@ impl Compound<'_> {
     fn push_open(&mut self, dir: &File, name: &[u8], access: u32, how: OpenHow<'_>) -> usize {
         self.push_putfh(dir);
         let seqid_at = self.builder.position() + SEQID_AT;
-        // A delegation would have to be returned when the server recalls it. This client wants
-        // none, and since v4.1 it can say so; before, its callback address leads nowhere, and no
-        // server grants one.
-        let want = if self.version.has_sessions() { share::WANT_NO_DELEGATION } else { 0 };
+        // A delegation has to be returned when the server recalls it. Unless one is wanted, v4.1
+        // and later can say so; before, the callback address leads nowhere, and no server grants
+        // one. One to write is never wanted: what is written goes over the wire at once.
+        let want = match self.wanted {
+            _ if !self.version.has_sessions() => 0,
+            Wanted::Read if access == share::READ => share::WANT_READ_DELEGATION,
+            _ => share::WANT_NO_DELEGATION,
+        };
         self.builder.push(&Op::Open {
             seqid: self.seqid,
             share_access: access | want,

@@ -22,10 +22,11 @@ use owners::{Owners, advances_seqid};
 use super::super::operation::{Operation, OperationKind};
 use super::super::resume::{is_unbound, refuses_opener};
 use super::super::slot::Slot;
-use super::super::types::{Binding, SessionSlot, SlotShare, StartError};
+use super::super::types::{Binding, SessionSlot, SlotShare, StartError, Wanted};
 use super::{Delivery, Next};
 use crate::nfs4::{
-    ClientId, CompoundBuilder, CompoundReply, Op, OpCode, OpOk, OpResult, SessionId, open_result,
+    ClientId, CompoundBuilder, CompoundReply, Delegation, Op, OpCode, OpOk, OpResult, SessionId,
+    Stateid, open_result,
 };
 use crate::status::Status;
 use crate::version::ProtocolVersion;
@@ -77,6 +78,9 @@ pub(in super::super) struct State {
     owners: Owners,
     /// Flags of the last SEQUENCE that was answered.
     status_flags: u32,
+    wanted: Wanted,
+    /// The delegation that the last OPEN brought.
+    delegation: Option<Stateid>,
     scratch: Vec<u8>,
 }
 
@@ -92,6 +96,8 @@ impl State {
             slots: vec![SlotState::default(); slots],
             owners: Owners::new(slots),
             status_flags: 0,
+            wanted: Wanted::Nothing,
+            delegation: None,
             scratch: Vec::with_capacity(SCRATCH_BYTES),
         }
     }
@@ -171,6 +177,14 @@ impl State {
 
     pub(super) const fn status_flags(&self) -> u32 {
         self.status_flags
+    }
+
+    pub(super) const fn want_delegations(&mut self, wanted: Wanted) {
+        self.wanted = wanted;
+    }
+
+    pub(super) const fn delegation(&self) -> Option<&Stateid> {
+        self.delegation.as_ref()
     }
 
     /// Tells whether the call of a slot is one that the server makes once.
@@ -264,6 +278,7 @@ impl State {
         encode::Compound {
             builder,
             version: self.version,
+            wanted: self.wanted,
             client: self.client,
             owner: self.owners.name_of(owner),
             seqid,
@@ -320,6 +335,7 @@ impl State {
         let Some(owner) = self.slots[index as usize].owner else { return Next::Done };
         let mut results = reply.results();
         let (mut flags, mut stateid, mut file, mut closed) = (0, None, None, false);
+        self.delegation = None;
         while let Ok(Some(result)) = results.next_result() {
             let code = result.code();
             if matches!(code, OpCode::Open | OpCode::OpenConfirm | OpCode::Close)
@@ -328,8 +344,14 @@ impl State {
                 self.owners.advance_seqid(owner);
             }
             match result {
-                OpResult::Ok(OpOk::Open { stateid: opened, flags: reported, .. }) => {
+                OpResult::Ok(OpOk::Open { stateid: opened, flags: reported, delegation, .. }) => {
                     (flags, stateid) = (reported, Some(opened));
+                    // Whether it was requested or not: what the server counts on is returned.
+                    if let Delegation::Read { stateid, .. } | Delegation::Write { stateid, .. } =
+                        delegation
+                    {
+                        self.delegation = Some(stateid);
+                    }
                 }
                 OpResult::Ok(OpOk::OpenConfirm { stateid: opened }) => stateid = Some(opened),
                 OpResult::Ok(OpOk::Getfh { file: found }) => file = Some(found),
