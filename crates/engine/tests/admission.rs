@@ -42,7 +42,7 @@ fn run(spec: &RunSpec, pass: Pass) -> Measured {
     let config = TargetConfig {
         work_name: ".dfsbench-admission".into(),
         seed: 42,
-        pattern: Pattern::new(1, 4096),
+        pattern: Pattern::new(1, 1 << 20),
         clock: Arc::new(SystemClock::new()),
         keep: false,
         stop: Stop::default(),

@@ -94,7 +94,7 @@ fn allocations_of(spec: &RunSpec) -> u64 {
     let config = TargetConfig {
         seed: 1,
         work_name: format!(".dfsbench-{}-{}", spec.backend.name(), spec.workload.name()),
-        pattern: Pattern::new(1, 4096),
+        pattern: Pattern::new(1, 1 << 20),
         clock: Arc::new(SystemClock::new()),
         keep: false,
         stop: Stop::default(),

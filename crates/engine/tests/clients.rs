@@ -56,7 +56,7 @@ impl Rig {
         let config = TargetConfig {
             seed: 1,
             work_name: WORK.into(),
-            pattern: Pattern::new(1, 4_096),
+            pattern: Pattern::new(1, 1 << 20),
             clock: Arc::new(SystemClock::new()),
             keep: true,
             stop: Stop::default(),

@@ -82,7 +82,7 @@ impl Rig {
         let config = TargetConfig {
             seed: 1,
             work_name: ".dfsbench-recovery".into(),
-            pattern: Pattern::new(1, IO_BYTES as usize),
+            pattern: Pattern::new(1, 1 << 20),
             clock: Arc::new(SystemClock::new()),
             keep: false,
             stop: Stop::default(),
@@ -153,7 +153,7 @@ impl Rig {
             let path = format!("/export/.dfsbench-recovery/{name}");
             let content = self.server.read_file(&path).unwrap();
             assert_eq!(content.len() as u64, FILE_BYTES, "{name}");
-            let pattern = Pattern::new(1, IO_BYTES as usize);
+            let pattern = Pattern::new(1, 1 << 20);
             for (at, chunk) in content.chunks(IO_BYTES as usize).enumerate() {
                 let offset = at as u64 * u64::from(IO_BYTES);
                 assert!(chunk == pattern.slice(number, offset, IO_BYTES), "{name} at {offset}");
@@ -208,7 +208,7 @@ fn what_a_restart_loses_of_a_mix_is_written_again_before_its_next_commit() {
         let recovered = rig.drive(Pass::OpMix, 200, Server::restart_now).recovered;
         assert!(recovered.resent_bytes > 0 && recovered.reconnects > 0, "{recovered:?}");
         // What was appended in several calls has no hole where the first of them was lost.
-        let pattern = Pattern::new(1, IO_BYTES as usize);
+        let pattern = Pattern::new(1, 1 << 20);
         let places = Places::of(&rig.spec);
         for number in 0..rig.spec.files {
             let place = places.path_of(places.of_number(number));

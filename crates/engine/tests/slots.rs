@@ -73,7 +73,7 @@ impl Rig {
         let config = TargetConfig {
             seed: 1,
             work_name: ".dfsbench-slots".into(),
-            pattern: Pattern::new(1, IO_BYTES as usize),
+            pattern: Pattern::new(1, 1 << 20),
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             keep: false,
             stop: Stop::default(),

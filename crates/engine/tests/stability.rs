@@ -56,7 +56,7 @@ fn try_run_on(
     let config = TargetConfig {
         seed: 1,
         work_name: ".dfsbench-stability".into(),
-        pattern: Pattern::new(1, IO_BYTES as usize),
+        pattern: Pattern::new(1, 1 << 20),
         clock: Arc::new(SystemClock::new()),
         keep: false,
         stop: Stop::default(),

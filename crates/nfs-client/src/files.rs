@@ -139,10 +139,48 @@ impl Mount {
         dir: File,
         max_entries: u64,
     ) -> Result<Vec<DirEntry>, CallFailure> {
+        self.list(dir, max_entries, |dir, cursor| Operation::Readdir {
+            dir,
+            cursor,
+            bytes: READDIR_BYTES,
+        })
+    }
+
+    /// Lists a directory as [`Mount::readdir_up_to`] does, with the attributes of what stands in it,
+    /// in calls that bring them with the names. A server that has no such call lists names alone.
+    ///
+    /// # Errors
+    /// As [`Mount::readdir`].
+    pub fn readdirplus_up_to(
+        &mut self,
+        dir: File,
+        max_entries: u64,
+    ) -> Result<Vec<DirEntry>, CallFailure> {
+        if self.version() == ProtocolVersion::V2 {
+            return self.readdir_up_to(dir, max_entries);
+        }
+        let listed = self.list(dir, max_entries, |dir, cursor| Operation::ReaddirPlus {
+            dir,
+            cursor,
+            bytes: READDIR_BYTES,
+        });
+        match listed {
+            Err(failure) if failure.lacks_call() => self.readdir_up_to(dir, max_entries),
+            listed => listed,
+        }
+    }
+
+    /// Lists a directory by calls of one kind, a page each.
+    fn list(
+        &mut self,
+        dir: File,
+        max_entries: u64,
+        request: for<'a> fn(&'a File, Cursor) -> Operation<'a>,
+    ) -> Result<Vec<DirEntry>, CallFailure> {
         let mut cursor = Cursor::default();
         let mut listing = DirListing::begin(max_entries);
         loop {
-            let page = Operation::Readdir { dir: &dir, cursor, bytes: READDIR_BYTES };
+            let page = request(&dir, cursor);
             let eof = self.control.operate(&page, |event| {
                 let page = event.listing()?;
                 let mut empty = true;
@@ -150,7 +188,7 @@ impl Mount {
                 // verifier that has changed makes the server refuse the cookie (BAD_COOKIE).
                 for entry in &page {
                     (cursor.cookie, empty) = (entry.cookie, false);
-                    listing.push(entry.fileid, entry.name);
+                    listing.push(&entry);
                 }
                 cursor.verifier = page.verifier;
                 // A page with nothing on it would be requested again for ever.

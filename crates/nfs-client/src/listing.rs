@@ -7,7 +7,9 @@
 
 use std::collections::HashSet;
 
-/// Most names of one directory that are listing.
+use nfs_proto::client::{Attributes, Entry};
+
+/// Most names of one directory that are listed.
 pub const LISTED_ENTRIES_MAX: u64 = 1 << 25;
 /// Most bytes of names of one directory.
 pub const LISTED_BYTES_MAX: u64 = 1 << 30;
@@ -19,6 +21,8 @@ pub struct DirEntry {
     pub fileid: u64,
     /// Its name; `.` and `..` are left out of listings.
     pub name: Vec<u8>,
+    /// Its attributes, where they were requested and the server sent them with the name.
+    pub attributes: Option<Attributes>,
 }
 
 /// Why a directory was not listed to its end.
@@ -69,11 +73,12 @@ impl DirListing {
     }
 
     /// Takes a name; one beyond the limit is only counted.
-    pub(crate) fn push(&mut self, fileid: u64, name: &[u8]) {
+    pub(crate) fn push(&mut self, entry: &Entry<'_>) {
+        let Entry { fileid, name, attributes, .. } = *entry;
         self.count += 1;
         self.bytes += name.len() as u64;
         if name != b"." && name != b".." && !self.is_too_long() {
-            self.entries.push(DirEntry { fileid, name: name.to_vec() });
+            self.entries.push(DirEntry { fileid, name: name.to_vec(), attributes });
         }
     }
 
@@ -100,13 +105,17 @@ impl DirListing {
 mod tests {
     use super::*;
 
+    fn named(name: &[u8]) -> Entry<'_> {
+        Entry { fileid: 1, name, cookie: 0, attributes: None, handle: None }
+    }
+
     #[test]
     fn a_cookie_that_ended_a_page_before_ends_the_listing() {
         let mut listing = DirListing::begin(100);
-        listing.push(1, b"a");
+        listing.push(&named(b"a"));
         assert_eq!(listing.end_page(7), Ok(()));
         assert_eq!(listing.end_page(9), Ok(()));
-        listing.push(2, b"b");
+        listing.push(&named(b"b"));
         let again = Unlistable::RepeatedCookie { cookie: 7, entries: 2 };
         assert_eq!(listing.end_page(7), Err(again));
         // It would begin again from the start.
@@ -117,7 +126,7 @@ mod tests {
     fn names_and_bytes_are_bounded() {
         let mut listing = DirListing::begin(2);
         for name in [&b"."[..], b"a", b"b"] {
-            listing.push(1, name);
+            listing.push(&named(name));
         }
         let too_long = Unlistable::TooLong { entries: 3, bytes: 3, max_entries: 2 };
         assert_eq!(listing.end_page(5), Err(too_long));
@@ -125,7 +134,9 @@ mod tests {
         let mut listing = DirListing::begin(u64::MAX);
         let name = vec![b'x'; 1 << 24];
         listing.bytes = LISTED_BYTES_MAX - (1 << 25);
-        (0..3).for_each(|_| listing.push(1, &name));
+        for _ in 0..3 {
+            listing.push(&named(&name));
+        }
         assert!(matches!(listing.end_page(5), Err(Unlistable::TooLong { .. })));
     }
 }

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use nfs_client::proto::client::{Event, File, OpenAccess, Operation, ProtocolVersion};
+use nfs_client::proto::nfs3::StableHow;
 use nfs_client::proto::status::Status;
 use nfs_client::{
     Connection, ConnectionOptions, DelegationCounts, Mount, MountOptions, Scratch, SessionPlan,
@@ -45,7 +46,7 @@ impl Rig {
         let server = server(delegations);
         let mut writer = mount(&server, ProtocolVersion::V3, false);
         let file = writer.create(writer.root(), "f").unwrap();
-        writer.write(file, 0, b"old").unwrap();
+        writer.write(file, 0, b"old", StableHow::FileSync).unwrap();
         let mount = mount(&server, version, wanted);
         let connection = open(&mount);
         Self { server, mount, connection, scratch: Scratch::new(), start: Instant::now() }
@@ -144,7 +145,7 @@ fn a_recall_is_answered_by_returning_the_delegation() {
         let mut writer = Mount::connect(&options).unwrap();
         let writing = std::thread::spawn(move || {
             let file = writer.lookup(writer.root(), "f").unwrap();
-            writer.write(file, 0, b"new")
+            writer.write(file, 0, b"new", StableHow::FileSync)
         });
         while rig.delegated().is_some() || rig.server.counters().delegations_returned == 0 {
             rig.receive(&mut |event| panic!("no call is in flight: {event:?}"));
@@ -184,7 +185,8 @@ fn one_that_was_not_requested_is_returned_at_once() {
         let read = Operation::Read { file: &opened, offset: 0, count: 3 };
         assert_eq!(rig.call(&read).0, Ok(()));
         // The blocking connection of the mount does the same.
-        let (mount, root) = (&mut rig.mount, rig.mount.root());
+        let root = rig.mount.root();
+        let mount = &mut rig.mount;
         let file = mount.open(root, "f", OpenAccess::Read).unwrap();
         mount.close(file).unwrap();
         assert_eq!(rig.mount.return_delegations(), counts(2, 0, 2), "{version}");

@@ -253,7 +253,7 @@ fn lossy(spec: &RunSpec, pass: Pass) -> (PassResult, CrossCheckSources) {
     let config = TargetConfig {
         work_name: String::new(),
         seed: 1,
-        pattern: Pattern::new(1, 4096),
+        pattern: Pattern::new(1, 1 << 20),
         clock: Arc::new(SystemClock::new()),
         keep: false,
         stop: Stop::default(),

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::units::Size;
-use model::{Caveat, CaveatCode, Fact, NfsTarget, RunSpec, Workload};
+use model::{Caveat, CaveatCode, Fact, NfsTarget, Pass, RunSpec, Workload};
 use nfs_client::proto::client::File;
 use nfs_client::{CallFailure, DelegationCounts, Identity, Mount, MountError, MountOptions};
 use workload::{FileSet, Places};

@@ -20,8 +20,8 @@ use nfs_proto::nfs4::{
 };
 use nfs_proto::{CallError, DecodeError, Status};
 
-use super::delegations::{DelegationCounters, DelegationUser, Delegations};
 use super::Control;
+use super::delegations::{DelegationCounters, DelegationUser, Delegations};
 use super::shared_session::{Granted, SessionSize, SessionUser, SharedSession};
 use crate::error::CallFailure;
 use crate::options::TRANSFER_BYTES_DEFAULT;
@@ -96,11 +96,8 @@ impl Client4 {
             own_sessions: Vec::new(),
             others: Vec::new(),
         };
-        let wanted = if control.target().options.delegations {
-            Wanted::Read
-        } else {
-            Wanted::Nothing
-        };
+        let wanted =
+            if control.target().options.delegations { Wanted::Read } else { Wanted::Nothing };
         let client = Self {
             delegations: Arc::new(Delegations::new(wanted, counters)),
             version: control.version(),

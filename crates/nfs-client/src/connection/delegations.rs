@@ -196,7 +196,7 @@ impl DelegationUser {
         Self { shared, number, opens, to_return: Vec::new(), is_returning: false }
     }
 
-    pub(super) const fn wanted(&self) -> Wanted {
+    pub(super) fn wanted(&self) -> Wanted {
         self.shared.wanted
     }
 

@@ -286,8 +286,7 @@ impl Session {
         let completed = self.completed.take().or_else(|| self.take_lost())?;
         let slot = self.table.release(completed.slot);
         self.expected_payload_bytes -= u64::from(slot.requested);
-        let opens =
-            matches!(slot.kind, Kind::File(OperationKind::Open | OperationKind::Create));
+        let opens = matches!(slot.kind, Kind::File(OperationKind::Open | OperationKind::Create));
         Some(Event {
             tag: slot.tag,
             kind: slot.kind,

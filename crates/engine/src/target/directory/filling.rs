@@ -62,8 +62,7 @@ impl DirectoryAccess {
             check_stop(config)?;
             let path = self.path(Sort::File, number);
             let Some(bytes) = set.size(number) else { continue };
-            let step = PREPARE_IO.min(spec.io_size_bytes.max(4096));
-            write_file(&path, number, bytes, step, config)
+            write_file(&path, number, bytes, config)
                 .map_err(|error| io_error("prepare", &path, &error))?;
         }
         for number in 0..fixtures.directories {
@@ -94,21 +93,16 @@ impl DirectoryAccess {
     }
 }
 
-/// Writes a file whole, so many bytes at a time, and waits until it is on storage.
-fn write_file(
-    path: &Path,
-    number: u32,
-    bytes: u64,
-    step: u32,
-    config: &TargetConfig,
-) -> std::io::Result<()> {
+/// Writes a file whole and waits until it is on storage. The size of the run's own ops makes no
+/// difference to what is found, and small writes would take longer than many a pass.
+fn write_file(path: &Path, number: u32, bytes: u64, config: &TargetConfig) -> std::io::Result<()> {
     let file = File::create(path)?;
-    let mut buffer = vec![0; if config.pattern.is_copied() { step as usize } else { 0 }];
-    for offset in (0..bytes).step_by(step as usize) {
+    let mut buffer = vec![0; if config.pattern.is_copied() { PREPARE_IO as usize } else { 0 }];
+    for offset in (0..bytes).step_by(PREPARE_IO as usize) {
         if config.stop.is_set() {
             return Ok(());
         }
-        let len = u64::from(step).min(bytes - offset) as u32;
+        let len = u64::from(PREPARE_IO).min(bytes - offset) as u32;
         file.write_all_at(content_of(&config.pattern, &mut buffer, number, offset, len), offset)?;
     }
     file.sync_all()

@@ -14,6 +14,7 @@ use workload::{FileSet, Name, Places};
 use super::super::fixtures::Fixtures;
 use super::super::{TargetConfig, TargetError, check_stop, content_of};
 use super::NfsAccess;
+use crate::limits::PREPARE_IO;
 
 impl NfsAccess {
     /// Empties the working directory where it is ours, and forgets what stood in it.
@@ -112,7 +113,9 @@ impl NfsAccess {
     ) -> Result<(), TargetError> {
         let dir = self.place_of(places, number);
         let mut mount = self.mount();
-        let step = mount.wsize().min(spec.io_size_bytes.max(4096));
+        // Not by the size of the run's own ops: at one call at a time, writes of 4 KiB would take
+        // longer than many a pass.
+        let step = mount.wsize().min(PREPARE_IO);
         let name = Name::file(number);
         let failed = |failure| self.failed("prepare", name.as_str(), &failure);
         let file =

@@ -344,7 +344,9 @@ impl State {
                 self.owners.advance_seqid(owner);
             }
             match result {
-                OpResult::Ok(OpOk::Open { stateid: opened, flags: reported, delegation, .. }) => {
+                OpResult::Ok(OpOk::Open {
+                    stateid: opened, flags: reported, delegation, ..
+                }) => {
                     (flags, stateid) = (reported, Some(opened));
                     // Whether it was requested or not: what the server counts on is returned.
                     if let Delegation::Read { stateid, .. } | Delegation::Write { stateid, .. } =
