@@ -369,6 +369,8 @@ impl<'a> Trial<'a> {
         }
         match self.target.inventory(whose) {
             Ok(inventory) => inventory,
+            // A campaign that is stopped does not wait for it.
+            Err(_) if self.stop.is_set() => None,
             Err(error) => {
                 let evidence = format!("the target could not be counted: {error}");
                 let data = Evidence::counts(0, 1, "counted", "files at the target");

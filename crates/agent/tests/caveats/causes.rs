@@ -159,6 +159,24 @@ fn a_stopped_pass_is_interrupted() {
 }
 
 #[test]
+fn a_pass_that_is_stopped_while_it_is_counted_is_not_accused() {
+    let server = server(ServerConfig::default());
+    for (stops_after_work, counted) in [(false, true), (true, false)] {
+        let mut rig = Rig::new();
+        let spec = nfs(&server);
+        rig.begin(&spec);
+        rig.stops_after_work = stops_after_work;
+        let end = rig.run(Pass::Write);
+        assert!(!codes(&end).contains(&CaveatCode::Accounting));
+        let mut at_target = false;
+        for cross_check in &end.result.cross_checks {
+            at_target |= cross_check.source == "files in the working directory";
+        }
+        assert_eq!(at_target, counted, "{:?}", end.result.cross_checks);
+    }
+}
+
+#[test]
 fn a_transfer_size_that_the_server_refuses_is_not_effective() {
     let small = server(ServerConfig {
         faults: FaultPlan {

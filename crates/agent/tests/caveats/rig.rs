@@ -22,6 +22,8 @@ pub struct Rig {
     share: Share,
     /// Stops as soon as a pass reports its progress.
     pub stops_at_progress: bool,
+    /// Stops between the work of a pass and its accounting.
+    pub stops_after_work: bool,
 }
 
 impl Rig {
@@ -67,6 +69,7 @@ impl Rig {
             stop,
             share: Share::ALL,
             stops_at_progress: false,
+            stops_after_work: false,
         }
     }
 
@@ -77,7 +80,12 @@ impl Rig {
             match transport.receive().unwrap() {
                 Report::Progress(_) if self.stops_at_progress => self.stop.store(true, Relaxed),
                 Report::Progress(_) => {}
-                report => return report,
+                report => {
+                    if self.stops_after_work && matches!(report, Report::Worked { .. }) {
+                        self.stop.store(true, Relaxed);
+                    }
+                    return report;
+                }
             }
         }
     }
