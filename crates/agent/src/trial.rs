@@ -1,9 +1,9 @@
 //! One trial on this host: a target, and the passes on it.
 //!
 //! A pass is prepared, worked and accounted for, each by an order of its own, since other agents
-//! may work on the same files at the same moment. [`Trial::account`] calls every cross-check source
-//! and raises every caveat. The order matters: the server's counters are read before the directory
-//! is counted, and the directory once all agents have ended.
+//! may work on the same files at the same moment.
+
+mod account;
 
 use std::cell::{Cell, RefCell};
 use std::ffi::OsStr;
@@ -298,88 +298,6 @@ impl<'a> Trial<'a> {
         Ok(Worked { pass, share, measured, facts, server })
     }
 
-    /// Holds the pass that was worked last against every cross-check source, and raises its
-    /// caveats; `others` is what other agents did, where this one counts for all.
-    pub(crate) fn account(&mut self, others: &[Done]) -> Report {
-        let Some(worked) = self.worked.take() else {
-            return Report::Failed("no pass has been worked".to_owned());
-        };
-        let Worked { pass, share, measured, facts, server } = worked;
-        let Measured { mut result, ending, tally, span, timeline } = measured;
-        let spec = &self.assignment.spec;
-        if self.external.is_some() {
-            result.cross_checks =
-                accounting::cross_checks(spec, &result, &CrossCheckSources::default());
-            match self.left_behind(&result, &ending) {
-                Ok(cross_check) => result.cross_checks.extend(cross_check),
-                Err(error) => return Report::Failed(error.to_string()),
-            }
-        } else {
-            let inventory = self.inventory(pass, &ending, &mut result.caveats);
-            let sources = CrossCheckSources {
-                // What others did at the same moment, our server counted, too.
-                server: if self.is_alone() { server } else { None },
-                tally,
-                inventory,
-                share: self.assignment.share,
-                others: others.to_vec(),
-            };
-            result.cross_checks = accounting::cross_checks(spec, &result, &sources);
-            result.caveats.extend(caveats::about_recovery(&tally.recovered));
-        }
-        self.add_journal(&mut result, &tally);
-        self.caveat(&mut result, share, &ending, &tally);
-        let broken = broken(&result, &ending);
-        Report::Ran(Box::new(PassEnd { broken, result, facts, span, timeline }))
-    }
-
-    /// Adds the state of what a soak wrote so far, and the recovery work of the client.
-    fn add_journal(&self, result: &mut PassResult, tally: &Tally) {
-        let Assignment { spec, share, .. } = &self.assignment;
-        let Some(journal) = self.target.journal() else { return };
-        if spec.soak.is_none() {
-            return;
-        }
-        result.scope.kept = Some(journal.summarize(|file| share.owns(file, spec.workers)));
-        let Recovered { retransmissions, reconnects, replays, delays, resent_bytes } =
-            tally.recovered;
-        result.scope.recovery =
-            Some(Recovery { retransmissions, reconnects, replays, delays, resent_bytes });
-    }
-
-    /// Counts what a pass left, as far as this agent is to.
-    fn inventory(
-        &self,
-        pass: Pass,
-        ending: &Ending,
-        caveats: &mut Vec<Caveat>,
-    ) -> Option<engine::target::Inventory> {
-        let Assignment { spec, share, .. } = &self.assignment;
-        let whose = match pass {
-            _ if self.is_alone() => InventoryScope::All,
-            // Files of a mix belong to no share: the first agent counts for all.
-            Pass::OpMix if share.first == 0 => InventoryScope::All,
-            Pass::OpMix => return None,
-            _ => InventoryScope::OfShare(*share, spec.workers),
-        };
-        // What a lost target holds can't be counted, and is not claimed; nor is a pass that was
-        // stopped: counting a million files would delay the end.
-        if !pass.writes() || matches!(ending, Ending::Lost(_) | Ending::Stopped) {
-            return None;
-        }
-        match self.target.inventory(whose) {
-            Ok(inventory) => inventory,
-            // A campaign that is stopped does not wait for it.
-            Err(_) if self.stop.is_set() => None,
-            Err(error) => {
-                let evidence = format!("the target could not be counted: {error}");
-                let data = Evidence::counts(0, 1, "counted", "files at the target");
-                caveats.push(CaveatCode::Accounting.because(evidence).with_data(data));
-                None
-            }
-        }
-    }
-
     /// Says whether no other agent works in the same trial.
     fn is_alone(&self) -> bool {
         self.assignment.share.count >= self.assignment.spec.workers
@@ -469,38 +387,6 @@ impl<'a> Trial<'a> {
         self.cached.iter().any(|whose| whose.counts_name(name.as_bytes()))
     }
 
-    fn caveat(&self, result: &mut PassResult, share: Share, ending: &Ending, tally: &Tally) {
-        // What is requested of this agent is its part of the run.
-        let in_pass = self.assignment.spec.in_pass(result.pass);
-        let spec = &in_pass.part(share);
-        let mut caveats = self.target.caveats(spec);
-        caveats.extend(caveats::about_outcome(result, ending, tally));
-        if *ending == Ending::Complete {
-            caveats.extend(caveats::about_figures(spec, result));
-            caveats.extend(caveats::about_load(spec, result));
-        }
-        caveats.extend(caveats::about_cache(spec, result, self.mount.as_ref()));
-        caveats.extend(caveats::about_mount(result, self.mount.as_ref()));
-        caveats.extend(caveats::about_segments(spec, result, self.mount.as_ref(), &tally.tcp));
-        caveats.extend(caveats::about_host(lab::facts::emulated().as_deref()));
-        let memory = lab::facts::memory_bytes();
-        caveats.extend(caveats::about_server_cache(spec, result, self.mount.as_ref(), memory));
-        caveats.extend(caveats::about_data(spec, result, self.mount.as_ref(), memory));
-        caveats.extend(self.calendar());
-        result.caveats.extend(caveats);
-        for Caveat { code, data, .. } in &result.caveats {
-            debug_assert!(data.is_some() || !code.has_threshold(), "{code} has no data");
-        }
-    }
-
-    /// Compares the clocks with their last readings.
-    fn calendar(&self) -> Option<Caveat> {
-        let now = read_clocks(self.agent);
-        let before = self.clocks.replace(now);
-        let wall_ns = i128::from(now.wall_ns) - i128::from(before.wall_ns);
-        caveats::about_calendar(wall_ns, now.mono_ns - before.mono_ns)
-    }
-
     fn is_on_local_server(&self) -> bool {
         self.assignment.spec.target.nfs().is_some_and(|nfs| nfs.embedded)
     }
@@ -548,17 +434,4 @@ fn journal_path(agent: &Agent, assignment: &Assignment) -> Option<PathBuf> {
 /// Reads the wall clock and the monotonic clock, one right after the other.
 fn read_clocks(agent: &Agent) -> ClockReading {
     crate::read(&*agent.clock)
-}
-
-pub(crate) fn broken(result: &PassResult, ending: &Ending) -> Option<Broken> {
-    let pass = result.pass.name();
-    match ending {
-        Ending::Complete => None,
-        Ending::Stopped => Some(Broken::Stopped),
-        Ending::Lost(reason) => Some(Broken::Failed(format!("{pass}: {reason}"))),
-        Ending::TooManyErrors => {
-            let errors = caveats::errors_in_words(result);
-            Some(Broken::Failed(format!("{pass} given up after {errors}")))
-        }
-    }
 }
