@@ -37,6 +37,15 @@ pub struct Browser {
     _ticket: Ticket,
 }
 
+/// The colours that a reader prefers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colours {
+    /// Dark text on a light page.
+    Light,
+    /// Light text on a dark page.
+    Dark,
+}
+
 /// A page in the browser.
 pub struct Tab<'a> {
     browser: &'a mut Browser,
@@ -139,12 +148,13 @@ impl Tab<'_> {
         self.wait_for("document.readyState === 'complete' && location.href !== 'about:blank'")
     }
 
-    /// Evaluates an expression in the page.
+    /// Evaluates an expression in the page, and waits for it where it is a promise.
     ///
     /// # Errors
     /// Where it throws.
     pub fn eval(&mut self, expression: &str) -> Result<Value> {
-        let params = json!({ "expression": expression, "returnByValue": true });
+        let params =
+            json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
         let mut result = self.call("Runtime.evaluate", &params)?;
         ensure!(result.get("exceptionDetails").is_none(), "{expression}: {result}");
         Ok(result["result"]["value"].take())
@@ -215,6 +225,16 @@ impl Tab<'_> {
     /// Where the browser has ended.
     pub fn forbid_scripts(&mut self) -> Result<()> {
         self.call("Emulation.setScriptExecutionDisabled", &json!({ "value": true })).map(|_| ())
+    }
+
+    /// Lets the page know which colours its reader prefers.
+    ///
+    /// # Errors
+    /// Where the browser has ended.
+    pub fn set_colours(&mut self, colours: Colours) -> Result<()> {
+        let value = if colours == Colours::Dark { "dark" } else { "light" };
+        let features = json!([{ "name": "prefers-color-scheme", "value": value }]);
+        self.call("Emulation.setEmulatedMedia", &json!({ "features": features })).map(|_| ())
     }
 
     /// Returns the console's messages that are more than mere information.

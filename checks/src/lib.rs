@@ -16,6 +16,7 @@
     reason = "for developers' tools: they print, wait, read the environment, and panic for bugs"
 )]
 
+pub mod axe;
 pub mod browser;
 pub mod capture;
 pub mod capture_tls;

@@ -4,6 +4,7 @@
 //! nothing there, and has a table and a chart in its document once its script has run.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
 
+mod axe;
 mod page;
 mod view;
 
@@ -41,6 +42,8 @@ checks! {
     the_page_is_no_blank_picture: 120 s, picture(PAGE.get()?);
     the_page_is_sorted_and_filtered_by_keys: 240 s, page::is_used(&PAGE.get()?.path);
     a_page_of_a_matrix_is_for_looking: 400 s, page::look_at_a_matrix();
+    axe_finds_what_is_planted: 60 s, axe::finds_what_is_planted();
+    axe_finds_nothing_on_any_kind_of_page: 400 s, axe::finds_nothing();
     a_page_of_ten_thousand_runs_opens_at_once: 400 s, page::open_ten_thousand_runs();
     a_view_shows_campaigns_while_they_are_made: 300 s, {
         // Its campaigns must not be those of the page.

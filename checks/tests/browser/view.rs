@@ -9,6 +9,7 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 
 use super::OURS;
+use checks::axe;
 use checks::browser::Browser;
 use checks::ours::Run;
 use checks::proc::Background;
@@ -30,6 +31,7 @@ pub fn is_live(results: &Path) -> Result<()> {
     tab.open(&url)?;
     let before = tab.eval(ROWS)?.as_u64().unwrap_or(0);
     ensure!(before > 1, "{before} campaigns are listed");
+    axe::expect_no_findings(&mut tab, "the list of campaigns")?;
     tab.eval("document.querySelector('input[name=before]').checked = true")?;
     tab.eval("document.querySelector('.filters input').focus()")?;
     another()?;
@@ -42,6 +44,7 @@ pub fn is_live(results: &Path) -> Result<()> {
     tab.eval("document.querySelector('input[name=after]').checked = true")?;
     tab.eval("document.querySelector('form button[type=submit]').click()")?;
     tab.wait_for("document.querySelector('h1').textContent.startsWith('Campaigns ')")?;
+    axe::expect_no_findings(&mut tab, "two campaigns compared in a view")?;
     tab.eval("document.querySelector('nav a').click()")?;
     tab.wait_for(&format!("{ROWS} === {}", before + 1))?;
     tab.eval("document.querySelector('#campaigns a').click()")?;
