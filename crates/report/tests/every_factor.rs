@@ -5,8 +5,8 @@ mod campaigns;
 use campaigns::{made, spec};
 use model::setting::{Kind, Setting, Value};
 use model::{
-    Arrivals, BackendKind, Campaign, FileSystem, Host, LabSpec, Pass, Proto, Raid, RunSpec,
-    Sharing, Target, Workload,
+    Arrivals, BackendKind, Campaign, FileSystem, Host, LabSpec, NfsVersion, Pass, Proto, Raid,
+    RunSpec, Sharing, Target, Workload,
 };
 use report::{Format, render};
 
@@ -30,6 +30,11 @@ fn bases() -> Vec<RunSpec> {
             run.load.rate_per_s = 100;
             if let Target::Nfs(nfs) = &mut run.target {
                 nfs.settings.proto = Proto::Udp;
+            }
+            bases.push(run.clone());
+            // Delegations are there since v4.1.
+            if let Target::Nfs(nfs) = &mut run.target {
+                (nfs.settings.proto, nfs.settings.version) = (Proto::Tcp, NfsVersion::V4_1);
             }
             bases.push(run);
         }
