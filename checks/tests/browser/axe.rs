@@ -54,7 +54,10 @@ pub fn finds_nothing() -> Result<()> {
 pub fn finds_what_is_planted() -> Result<()> {
     let folder = TempDir::new()?;
     let page = folder.path().join("planted.html");
-    std::fs::write(&page, "<!doctype html><html lang=en><title>x</title><main><h1>x</h1><input></main>")?;
+    std::fs::write(
+        &page,
+        "<!doctype html><html lang=en><title>x</title><main><h1>x</h1><input></main>",
+    )?;
     let mut browser = Browser::start()?;
     let mut tab = browser.open_tab()?;
     tab.open(&format!("file://{}", page.display()))?;
