@@ -11,7 +11,6 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::backend::{Recovered, Tally};
 use engine::residency::Residency;
 use engine::settle::{self, Settling};
 use engine::target::works_anywhere;
@@ -21,19 +20,13 @@ use engine::{
     measure,
 };
 use fleet::in_process::AgentEnd;
-use fleet::{
-    Assignment, Begun, Broken, ClockReading, Done, JournalLocation, Order, PassEnd, Report,
-};
+use fleet::{Assignment, Begun, ClockReading, JournalLocation, Order, Report};
 use lab::mounts::Mount;
 use lab::{cache, counters};
-use model::soak::Recovery;
-use model::{
-    Caveat, CaveatCode, Evidence, Fact, Invalidation, Opens, Pass, PassResult, RunSpec, Share,
-    Telemetry, Workload,
-};
+use model::{Fact, Invalidation, Opens, Pass, RunSpec, Share, Telemetry, Workload};
 use workload::Pattern;
 
-use crate::accounting::{self, CrossCheckSources};
+use crate::accounting;
 use crate::caveats::Calendar;
 use crate::this_host::ThisHost;
 use crate::{Agent, ServerCounts, THIS_HOST, caveats};

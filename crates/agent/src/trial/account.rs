@@ -3,10 +3,9 @@
 //! The order matters: the server's counters are read right after the pass, before its directory is
 //! counted, and the directory once all agents have ended.
 
-use engine::InventoryScope;
-use engine::Measured;
 use engine::backend::{Recovered, Tally};
 use engine::worker::Ending;
+use engine::{InventoryScope, Measured};
 use fleet::{Assignment, Broken, Done, PassEnd, Report};
 use model::soak::Recovery;
 use model::{Caveat, CaveatCode, Evidence, Pass, PassResult, Share};
