@@ -1,4 +1,5 @@
-//! axe-core, which finds what keeps people from using a page: no names, no contrast, no way by keys.
+//! axe-core, which finds what keeps people from using a page: missing names, weak contrast, keys that
+//! lead nowhere.
 //!
 //! Its script is in `checks/axe-core`, and is put into pages that are examined.
 //!

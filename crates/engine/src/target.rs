@@ -349,7 +349,7 @@ impl TrialTarget {
         self.access.facts()
     }
 
-    /// Returns to the server what it lent for a pass, whose window is over, and lists what became of
+    /// Returns to the server what it lent for a pass, whose window is over, and lists the counts of
     /// it.
     pub fn end_pass(&self, pass: Pass) -> Vec<Fact> {
         self.access.end_pass(pass)

@@ -146,8 +146,8 @@ impl Mount {
         })
     }
 
-    /// Lists a directory as [`Mount::readdir_up_to`] does, with the attributes of what stands in it,
-    /// in calls that bring them with the names. A server that has no such call lists names alone.
+    /// Lists a directory as [`Mount::readdir_up_to`] does, with the attributes of its entries, in
+    /// calls that bring them with the names. A server that has no such call lists names alone.
     ///
     /// # Errors
     /// As [`Mount::readdir`].

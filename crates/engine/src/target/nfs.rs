@@ -47,7 +47,7 @@ pub(super) struct NfsAccess {
     timer: JobTimer,
     /// Names that a directory may have before it is held to be endless.
     names_max: u64,
-    /// What became of delegations up to the end of the last pass.
+    /// Counts of delegations up to the end of the last pass.
     delegations: Mutex<DelegationCounts>,
 }
 

@@ -38,7 +38,7 @@ const RECALLED_MAX: usize = 64;
 /// The longest wait for the reply to a return, before the end is looked at again.
 const WAIT: Duration = Duration::from_millis(50);
 
-/// What became of delegations so far.
+/// Counts of delegations so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DelegationCounts {
     /// Those that a server granted, requested or not.
@@ -49,7 +49,7 @@ pub struct DelegationCounts {
     pub returned: u64,
 }
 
-/// [`DelegationCounts`] of a mount, which all of its clients count.
+/// The [`DelegationCounts`] of a mount, which all of its clients count.
 #[derive(Debug, Default)]
 pub(crate) struct DelegationCounters {
     granted: AtomicU64,

@@ -219,7 +219,7 @@ pub struct Pending {
 pub enum Wanted {
     /// Those that only read ask for a delegation to read.
     Read,
-    /// None does.
+    /// None asks for one.
     #[default]
     Nothing,
 }
@@ -227,7 +227,7 @@ pub enum Wanted {
 /// A delegation that the server wants back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recall {
-    /// The delegation.
+    /// The stateid of the delegation.
     pub stateid: Stateid,
     /// The file that it is of.
     pub file: FileHandle,

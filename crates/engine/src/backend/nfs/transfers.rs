@@ -255,8 +255,8 @@ impl Transfers {
         }
     }
 
-    /// Lets an op that reads a delegated file begin with its data, as a kernel does: the server need
-    /// not be called.
+    /// Lets an op that reads a delegated file begin with its data, as a kernel does: the server is
+    /// not called.
     #[inline]
     fn use_delegation(&mut self, slot: u32, link: &mut Connection, common: &mut Common) {
         let state = &mut self.ops[slot as usize];
