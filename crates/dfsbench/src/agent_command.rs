@@ -19,7 +19,7 @@ use model::units;
 
 use crate::args::AgentArgs;
 use crate::exit::{self, End, Failure};
-use crate::{agents, embedded, job, output, signals};
+use crate::{embedded, job, output, signals, user_dirs};
 
 /// The variables that may name this host; without them the name is the kernel's.
 ///
@@ -54,7 +54,7 @@ pub fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
     let agent = Agent {
         clock: Arc::new(clock),
         stop: Arc::clone(&stop),
-        state_dir: agents::state_dir(),
+        state_dir: user_dirs::state_dir(),
         local_server: None,
         give_up: Some(give_up),
     };

@@ -21,6 +21,7 @@ use crate::copies::Copies;
 use crate::job::Job;
 use crate::output::lock_always;
 use crate::progress::Visibility;
+use crate::user_dirs;
 
 /// Names of the hosts that have agents, for the message of a process that can't end in order.
 static REACHED: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -116,7 +117,7 @@ impl Agents {
     fn make_launcher(&self, host: &Host) -> Result<Launcher, Gone> {
         Launcher::new(LauncherOptions {
             binaries: candidate_programs(host)?,
-            cache: cache_dir(),
+            cache: user_dirs::cache_dir(),
             on_copy: self.copies.observer(),
         })
     }
@@ -219,38 +220,4 @@ fn this_program(host: &Host) -> Result<PathBuf, Gone> {
             Err(Gone(format!("host {}: can't find this program's file: {error}", host.name)))
         }
     }
-}
-
-/// Returns the directory of this host's undo log: one for root, else the user's own folder.
-///
-/// **Source:** the XDG base directory specification, `XDG_STATE_HOME`.
-pub fn state_dir() -> PathBuf {
-    if rustix::process::geteuid().is_root() {
-        return PathBuf::from("/var/lib/dfsbench");
-    }
-    user_dir("XDG_STATE_HOME", ".local/state")
-        .unwrap_or_else(|| std::env::temp_dir().join("dfsbench"))
-}
-
-/// Returns the directory for what can be made again: compressed programs.
-///
-/// **Source:** the XDG base directory specification, `XDG_CACHE_HOME`.
-pub fn cache_dir() -> Option<PathBuf> {
-    user_dir("XDG_CACHE_HOME", ".cache")
-}
-
-/// Returns our directory below that of a variable, else below the usual place in the home;
-/// `None` without a home.
-fn user_dir(variable: &str, usual: &str) -> Option<PathBuf> {
-    let base = match absolute_path(variable) {
-        Some(base) => base,
-        None => absolute_path("HOME")?.join(usual),
-    };
-    Some(base.join("dfsbench"))
-}
-
-/// Reads a path from the environment; the specification says that relative ones are ignored.
-fn absolute_path(variable: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(std::env::var_os(variable)?);
-    if path.is_absolute() { Some(path) } else { None }
 }

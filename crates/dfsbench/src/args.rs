@@ -4,7 +4,9 @@
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
 
 mod compare;
+mod config_file;
 mod curve;
+pub mod defaults;
 mod durability;
 mod job;
 mod keep;
@@ -22,6 +24,7 @@ mod soak;
 mod trace;
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -34,7 +37,7 @@ pub use durability::DurabilityArgs;
 pub use job::{JobArgs, Launcher};
 pub use keep::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
 pub use ladder::LadderArgs;
-pub use layout::{command, command_with_words, parse};
+pub use layout::{command, command_with_words, config_file, parse};
 pub use preset::PresetArgs;
 pub use probe::ProbeArgs;
 pub use ramp::{Raise, RampArgs};
@@ -44,6 +47,8 @@ pub use schedule::{K8sArgs, SlurmArgs};
 pub use serve::ServeArgs;
 pub use soak::SoakArgs;
 pub use trace::{CaptureArgs, DescribeArgs, DescribeFormat};
+
+use crate::metrics::parse_address;
 
 /// Path of the results when no other is named.
 pub const RESULTS: &str = "dfsbench.db";
@@ -156,6 +161,8 @@ pub enum Command {
     #[command(about = "Execute the requests of a controller, over stdin and stdout or over TCP")]
     #[command(hide = true)]
     Agent(AgentArgs),
+    #[command(about = "Show which defaults of flags are effective, and where they are set")]
+    Config(ConfigArgs),
     /// Print completions for a shell
     Completions {
         /// Name of the shell
@@ -215,6 +222,10 @@ pub struct MakingArgs {
     /// Write each event as one JSON object a line, in a file or, with `-`, on stderr
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub json_progress: Option<PathBuf>,
+    /// Serve progress, rates and caveats for Prometheus over HTTP at ADDRESS/metrics while the
+    /// campaign runs: to all who reach the address; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_address, help_heading = "Output")]
+    pub metrics: Option<SocketAddr>,
     /// Leave the measured files behind, in directories named .dfsbench-*
     #[arg(long, help_heading = "Output")]
     pub keep: bool,
@@ -266,10 +277,36 @@ pub struct ViewArgs {
     /// Port to listen on; 0 takes a free one
     #[arg(long, default_value_t = 0)]
     pub port: u16,
+    /// Serve the figures of the last campaign for Prometheus at ADDRESS/metrics, too, without a
+    /// token: to all who reach the address; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_address)]
+    pub metrics: Option<SocketAddr>,
     /// Don't open a browser
     #[arg(long)]
     pub no_open: bool,
 }
+
+/// Shows which defaults of flags are effective, and where each is set.
+///
+/// $XDG_CONFIG_HOME/dfsbench/config.toml, else ~/.config/dfsbench/config.toml, sets defaults. A key
+/// is the long name of a flag: outside of tables for every command that has it, in a table such as
+/// [run] for that command. The command line wins, then the environment (DFSBENCH_RESULTS), then a
+/// plan, then the file.
+#[derive(Debug, Parser)]
+#[command(after_help = CONFIG_EXAMPLES)]
+pub struct ConfigArgs {
+    /// Command whose flags are listed, all of them [default: what is set, for all commands]
+    pub command: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const CONFIG_EXAMPLES: &str = "\
+Examples:
+  dfsbench config                             what the environment and the file set
+  dfsbench config run                         every flag of `dfsbench run` with its default
+  DFSBENCH_RESULTS=/srv/all.db dfsbench config";
 
 /// Writes a file of an NFS server to stdout.
 #[derive(Debug, Parser)]

@@ -4,6 +4,7 @@
 //! of them pass is anything written. What was measured before a later failure is kept in the file.
 
 use std::cell::Cell;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -22,16 +23,18 @@ use report::{Extent, Format};
 use results::Store;
 
 use crate::agents::Agents;
+use crate::args::defaults::{UsedDefault, used_defaults};
 use crate::args::{JobArgs, MakingArgs, RunArgs};
 use crate::busy::ProcessorTimes;
 use crate::calendar::{now_unix_ms, token};
 use crate::exit::{End, Failure};
 use crate::job::Job;
+use crate::metrics::{self, Endpoint};
 use crate::progress::lines::{self, Lines};
 use crate::progress::{Progress, Visibility, check_screen};
 use crate::{
     agents, dry_run, embedded, job, leftovers, output, output_file, plan_source, render, signals,
-    writeback,
+    user_dirs, writeback,
 };
 
 /// Makes the campaign that the arguments ask for.
@@ -100,6 +103,8 @@ pub struct Means<'a> {
     pub watch: bool,
     /// The path of the progress in a machine-readable format.
     pub json_progress: Option<&'a Path>,
+    /// The address at which metrics are served meanwhile.
+    pub metrics: Option<SocketAddr>,
     /// Leave working directories behind.
     pub keep: bool,
     /// Devices that may be formatted.
@@ -119,6 +124,7 @@ impl<'a> Means<'a> {
             quiet: args.quiet,
             watch: args.watch,
             json_progress: args.json_progress.as_deref(),
+            metrics: args.metrics,
             keep: args.keep,
             allow_destroy: &args.allow_destroy,
             question: Question::Figures,
@@ -152,6 +158,8 @@ pub fn make(
 pub struct Observers {
     progress: Progress,
     lines: Option<Lines>,
+    /// Serves metrics until the campaign has ended.
+    _metrics: Option<Endpoint>,
 }
 
 impl Observers {
@@ -167,8 +175,12 @@ impl Observers {
             }
             lines = Some(Lines::open(path, trials)?);
         }
+        let metrics = match means.metrics {
+            Some(address) => Some(serve_metrics(address, &progress, means.visibility())?),
+            None => None,
+        };
         let progress = if means.watch { progress.on_screen()? } else { progress };
-        Ok(Self { progress, lines })
+        Ok(Self { progress, lines, _metrics: metrics })
     }
 
     /// Reports how it ended.
@@ -193,12 +205,28 @@ impl Observers {
     }
 }
 
+/// Serves what progress knows, and reports the address where progress is shown.
+fn serve_metrics(
+    address: SocketAddr,
+    progress: &Progress,
+    visibility: Visibility,
+) -> Result<Endpoint, Failure> {
+    let live = progress.live();
+    let source: Arc<metrics::Source> = Arc::new(move || metrics::answer(live().render()));
+    let endpoint = Endpoint::start(address, source)?;
+    if visibility == Visibility::Shown {
+        output::message(&format!("metrics: {}", endpoint.url()));
+    }
+    Ok(endpoint)
+}
+
 impl Means<'_> {
     /// Returns the same outputs without any progress.
     pub fn without_progress(&self) -> Self {
         Self {
             quiet: true,
             json_progress: None,
+            metrics: None,
             question: Question::Figures,
             job: Cell::new(None),
             ..*self
@@ -275,7 +303,7 @@ pub fn with_agents<T>(
     let agent = Agent {
         clock: clock.clone(),
         stop: Arc::clone(stop),
-        state_dir: agents::state_dir(),
+        state_dir: user_dirs::state_dir(),
         local_server,
         give_up: None,
     };
@@ -473,6 +501,12 @@ fn command_line() -> String {
     // The path of the program differs between hosts; its name says enough.
     if let Some(name) = Path::new(&words[0]).file_name() {
         words[0] = name.to_string_lossy().into_owned();
+    }
+    // The user's defaults count like flags, so that the stored command does the same elsewhere.
+    for UsedDefault { flag, values, .. } in used_defaults() {
+        for value in values {
+            words.push(format!("{flag}={value}"));
+        }
     }
     words.join(" ")
 }

@@ -13,11 +13,11 @@ use fleet::{Report, RestoredChange, request};
 use model::Host;
 use model::units::Size;
 
-use crate::agents::{self, Agents};
+use crate::agents::Agents;
 use crate::args::CleanArgs;
 use crate::exit::{End, Failure};
 use crate::progress::Visibility;
-use crate::{leftovers, output, plan_source, signals};
+use crate::{leftovers, output, plan_source, signals, user_dirs};
 
 /// Cleans this host and those that are named.
 ///
@@ -72,7 +72,7 @@ pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
 
 /// Removes the compressed programs that campaigns keep for their next agents over ssh.
 fn remove_cache() {
-    let Some(cache) = agents::cache_dir() else { return };
+    let Some(cache) = user_dirs::cache_dir() else { return };
     let RemovedPrograms { files, bytes } = ssh::remove_cached_programs(&cache);
     if files > 0 {
         output::message(&format!(

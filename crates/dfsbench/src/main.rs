@@ -18,6 +18,7 @@ mod capture;
 mod catalog;
 mod clean;
 mod compare;
+mod config;
 mod copies;
 mod curve;
 mod describe;
@@ -25,6 +26,7 @@ mod dry_run;
 mod durability;
 mod embedded;
 mod exit;
+mod http;
 mod input_file;
 mod job;
 mod joined;
@@ -33,6 +35,7 @@ mod ladder;
 mod leftovers;
 mod manual;
 mod memory_guard;
+mod metrics;
 mod output;
 mod output_file;
 mod pace;
@@ -51,25 +54,45 @@ mod signals;
 mod slurm;
 mod soak;
 mod target;
+mod user_dirs;
 mod view;
 mod writeback;
 
 use std::process::ExitCode;
 
+use args::defaults::UsedDefault;
 use args::{AgentArgs, Command};
 use exit::Failure;
 
 fn main() -> ExitCode {
     signals::make_file_limit_an_error();
     exit::note_panics();
-    exit::caught(run_command).unwrap_or_else(|failure| Failure::end(&failure))
+    exit::caught(run_command).unwrap_or_else(|failure| Failure::end(&with_origin(failure)))
+}
+
+/// Adds to a wrong value where it is set, if that is not the command line.
+fn with_origin(failure: Failure) -> Failure {
+    if failure.code() != 2 {
+        return failure;
+    }
+    let message = failure.to_string();
+    for default in args::defaults::used_defaults() {
+        let mut words = message.split(|c: char| !c.is_alphanumeric() && c != '-');
+        let names_value =
+            default.values.iter().any(|value| value.len() > 3 && message.contains(value));
+        if names_value || words.any(|word| word == default.flag) {
+            let UsedDefault { flag, origin, .. } = default;
+            return Failure::Usage(format!("{message}; {flag} is set by {origin}"));
+        }
+    }
+    failure
 }
 
 fn run_command() -> Result<ExitCode, Failure> {
     if let Some(args) = AgentArgs::alone(std::env::args_os()) {
         return agent_command::run(&args);
     }
-    let args = args::parse();
+    let args = args::parse()?;
     match args.command.unwrap_or_else(Command::quick) {
         Command::Run(run) => match run.until_broken {
             Some(clients_max) => ramp::until_broken(&run, clients_max),
@@ -106,6 +129,7 @@ fn run_command() -> Result<ExitCode, Failure> {
         Command::Slurm(args) => slurm::run(&args),
         Command::K8s(args) => k8s::run(&args),
         Command::Agent(args) => agent_command::run(&args),
+        Command::Config(args) => config::run(&args),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { directory } => manual::man(directory.as_deref()),
     }

@@ -24,7 +24,7 @@ const EXIT_CODES: &str =
     "0 ok, 2 usage, plan or results file, 3 a server, host or file can't be used";
 
 /// Files of most commands.
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 4] = [
     (
         "dfsbench.db, dfsbench.html",
         "Results of all campaigns, and the page of the last one; --results names others.",
@@ -36,6 +36,10 @@ const FILES: [(&str, &str); 3] = [
     (
         "/var/lib/dfsbench, $XDG_STATE_HOME/dfsbench",
         "Undo logs of root, and of other users, on hosts that are set up.",
+    ),
+    (
+        "$XDG_CONFIG_HOME/dfsbench/config.toml, ~/.config/dfsbench/config.toml",
+        "Defaults of flags; see dfsbench-config(1). DFSBENCH_RESULTS names the results file.",
     ),
 ];
 

@@ -89,14 +89,23 @@ fn check_spelling(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Lets the flags win over a plan, and reads what it takes from files.
+/// Lets the flags win over a plan, and the plan over the user's defaults; reads what it takes from
+/// files.
 ///
 /// # Errors
 /// When a flag or a file can't be used.
 pub fn apply(raw: &mut RawPlan, args: &RunArgs) -> Result<(), Failure> {
-    raw.apply(&args.overrides())?;
+    let mut defaults = args.defaults();
+    // First, since values of flags are not scaled.
+    raw.apply(&Overrides { scale: defaults.scale.take(), ..Overrides::default() })?;
+    let given = args.overrides();
+    raw.apply(&given)?;
     if let Some((trials, duration)) = args.effort() {
-        apply_effort(raw, args, trials, duration)?;
+        raw.apply(&effort_overrides(raw, &given, trials, duration))?;
+    }
+    raw.apply_defaults(defaults)?;
+    if let Some((trials, duration)) = args.default_effort() {
+        raw.apply_defaults(effort_overrides(raw, &given, trials, duration))?;
     }
     raw.read_mixes(input_file::read_mix)?;
     if args.job.launcher.is_some() {
@@ -105,14 +114,8 @@ pub fn apply(raw: &mut RawPlan, args: &RunArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Sets the trials and the duration of `--quick` or `--thorough`, unless flags name others.
-fn apply_effort(
-    raw: &mut RawPlan,
-    args: &RunArgs,
-    trials: &str,
-    duration: &str,
-) -> Result<(), Failure> {
-    let given = args.overrides();
+/// Returns the trials and the duration of `--quick` or `--thorough`, unless flags name others.
+fn effort_overrides(raw: &RawPlan, given: &Overrides, trials: &str, duration: &str) -> Overrides {
     let mut effort = Overrides::default();
     if given.trials.is_none() {
         effort.trials = Some(trials.to_owned());
@@ -122,7 +125,7 @@ fn apply_effort(
     if is_timed && !given.settings.contains_key(&Setting::Duration) {
         effort = effort.with(Setting::Duration, &[duration]);
     }
-    Ok(raw.apply(&effort)?)
+    effort
 }
 
 /// Reads the plan of a file, or of stdin by the name `-`.

@@ -16,6 +16,7 @@ use controller::Event;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::TrialState;
 use plan::Plan;
+use report::live::Live;
 
 use crate::exit::Failure;
 use crate::output;
@@ -125,6 +126,13 @@ impl Progress {
             | Event::HostProgress { .. }
             | Event::PassEnded(_) => {}
         }
+    }
+
+    /// Returns what metrics are made of, at any time and in any thread.
+    pub fn live(&self) -> impl Fn() -> Live + Send + Sync + 'static {
+        let (seen, started) = (Arc::clone(&self.seen), self.started);
+        // The lock is held for a copy only: the thread that reports events waits for no reader.
+        move || lock_always(&seen).live(started.elapsed())
     }
 
     /// Removes the bar or the screen.

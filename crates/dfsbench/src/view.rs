@@ -5,14 +5,13 @@
 //! accepts, one looks for changes, and each connection has one of its own, of which there are only
 //! so many; a page is made under a lock and sent without it, so that a slow client delays no other.
 
-mod http;
 mod news;
 mod pages;
 
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
@@ -25,8 +24,9 @@ use results::{Store, StoreError};
 
 use crate::args::ViewArgs;
 use crate::exit::{End, Failure};
+use crate::http::{self, Answer, Request};
+use crate::metrics::{self, Endpoint};
 use crate::{output, signals};
-use http::{Answer, Request};
 use news::News;
 use pages::Pages;
 
@@ -90,6 +90,10 @@ pub fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
         open_browser(&url);
     }
     watch_file(args.results.clone(), Arc::clone(&shared.news));
+    let _metrics = match args.metrics {
+        Some(address) => Some(serve_metrics(address, &shared)?),
+        None => None,
+    };
     while !stop.load(Relaxed) {
         match listener.accept() {
             Ok((stream, _)) => serve_in_thread(stream, &shared),
@@ -98,6 +102,15 @@ pub fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
     }
     shared.pages.close();
     Ok(End::Ok.into())
+}
+
+/// Serves the metrics of the last campaign at an address of their own, without a token.
+fn serve_metrics(address: SocketAddr, shared: &Arc<Shared>) -> Result<Endpoint, Failure> {
+    let shared = Arc::clone(shared);
+    let source: Arc<metrics::Source> = Arc::new(move || shared.pages.answer_metrics());
+    let endpoint = Endpoint::start(address, source)?;
+    output::message(&format!("metrics: {}", endpoint.url()));
+    Ok(endpoint)
 }
 
 /// Listens without waiting for connections; returns the port, too.
@@ -278,7 +291,7 @@ fn is_same(guess: &str, token: &str) -> bool {
 }
 
 fn error_answer(status: &'static str, fields: &'static str, sentence: &str) -> Answer {
-    Answer { status, fields, body: served::error_page(status, sentence) }
+    Answer { status, content_type: http::HTML, fields, body: served::error_page(status, sentence) }
 }
 
 fn not_found() -> Answer {

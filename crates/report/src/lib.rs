@@ -16,14 +16,17 @@ mod document;
 mod durability;
 mod excerpt;
 mod experiment;
+mod exposition;
 mod factor_effects;
 mod figures;
 mod found;
 mod grid;
 mod host_settings;
 mod html;
+mod influx;
 mod joined;
 mod json;
+pub mod live;
 mod marks;
 mod next_step;
 mod notes;
@@ -82,6 +85,8 @@ pub enum Format {
     Seed,
     /// OpenMetrics text for Prometheus and its textfile collector.
     OpenMetrics,
+    /// Lines of the protocol of InfluxDB, a point for each row and each trial.
+    Influx,
     /// The activity of the hosts during each pass, in the format of sar.
     Sar,
     /// The distribution of the trials of each row: means, deviation, extremes, and each trial.
@@ -92,7 +97,7 @@ pub enum Format {
 
 impl Format {
     /// Forms of a campaign's report.
-    pub const REPORT: [Self; 11] = [
+    pub const REPORT: [Self; 12] = [
         Self::Table,
         Self::Markdown,
         Self::Csv,
@@ -102,6 +107,7 @@ impl Format {
         Self::Iozone,
         Self::Seed,
         Self::OpenMetrics,
+        Self::Influx,
         Self::Sar,
         Self::Trials,
     ];
@@ -128,6 +134,7 @@ impl Format {
             Self::Iozone => "iozone",
             Self::Seed => "seed",
             Self::OpenMetrics => "openmetrics",
+            Self::Influx => "influx",
             Self::Sar => "sar",
             Self::Trials => "trials",
             Self::Junit => "junit",
@@ -149,6 +156,7 @@ impl Format {
                  by hand"
             }
             Self::OpenMetrics => "Gauges and summaries for Prometheus, as OpenMetrics text",
+            Self::Influx => "Points for InfluxDB, Telegraf and VictoriaMetrics, as line protocol",
             Self::Sar => "The activity of the hosts during each pass, as sar prints it",
             Self::Trials => "Means, deviation and extremes of the trials, and each trial",
             Self::Junit => "XML for build servers",
@@ -199,6 +207,7 @@ fn render_sheet(sheet: &sheet::Sheet<'_>, format: Format) -> String {
         Format::Iozone => classic::iozone(sheet),
         Format::Seed => classic::seed(sheet),
         Format::OpenMetrics => openmetrics::render(sheet),
+        Format::Influx => influx::render(sheet),
         Format::Sar => sar::render(sheet),
         Format::Trials => spread::render(sheet),
         Format::Table | Format::Junit => figures::text(sheet, Screen::default()),

@@ -9,8 +9,9 @@
 
 use std::fmt::Write as _;
 
-use model::{CampaignState, Histogram, Verdict};
+use model::{Campaign, CampaignState, Histogram, TrialState, Verdict};
 
+use crate::exposition::{Exposition, escape_label, labels};
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
 
 /// Quantiles of the summaries; 1 is the maximum.
@@ -109,7 +110,7 @@ const SUMMARIES: [Times; 2] = [
 
 /// Writes all families and the mark of the end.
 pub fn render(sheet: &Sheet<'_>) -> String {
-    let mut out = String::new();
+    let mut out = Exposition::default();
     write_campaign(&mut out, sheet);
     // The format wants all samples of a metric together, so the rows are walked once for each.
     let (mut rows, mut usable) = (Vec::new(), Vec::new());
@@ -121,15 +122,15 @@ pub fn render(sheet: &Sheet<'_>) -> String {
         rows.push((row, labels));
     }
     for gauge in &GAUGES {
-        write_head(&mut out, gauge.name, "gauge", gauge.unit, gauge.help);
+        out.family(gauge.name, "gauge", gauge.unit, gauge.help);
         for (row, labels) in &usable {
             if let Some(value) = (gauge.value)(row) {
-                write_sample(&mut out, gauge.name, labels, value);
+                out.sample(gauge.name, labels, value);
             }
         }
     }
     for summary in &SUMMARIES {
-        write_head(&mut out, summary.name, "summary", "seconds", summary.help);
+        out.family(summary.name, "summary", "seconds", summary.help);
         for (row, labels) in &usable {
             let times = (summary.times)(row);
             if times.count() == 0 {
@@ -138,59 +139,76 @@ pub fn render(sheet: &Sheet<'_>) -> String {
             for q in QUANTILES {
                 let labels = format!("{labels},quantile=\"{q:?}\"");
                 let ns = if q < 1.0 { times.quantile(q) } else { times.max() };
-                write_sample(&mut out, summary.name, &labels, ns as f64 / 1e9);
+                out.sample(summary.name, &labels, ns as f64 / 1e9);
             }
-            write_sample(
-                &mut out,
-                &format!("{}_count", summary.name),
-                labels,
-                times.count() as f64,
-            );
+            out.sample(&format!("{}_count", summary.name), labels, times.count() as f64);
         }
     }
     write_caveats(&mut out, &rows);
-    out.push_str("# EOF\n");
-    out
+    out.finish()
 }
 
 /// The campaign itself.
-fn write_campaign(out: &mut String, sheet: &Sheet<'_>) {
+fn write_campaign(out: &mut Exposition, sheet: &Sheet<'_>) {
     let campaign = sheet.campaign;
     let state = match campaign.state {
         CampaignState::Running => "running",
         CampaignState::Complete => "complete",
         CampaignState::Interrupted => "interrupted",
     };
-    let own = format!("campaign=\"{}\",name=\"{}\"", campaign.id, escape_label(&campaign.name));
-    write_head(out, "dfsbench_campaign", "gauge", "", "A campaign; its value is always 1.");
+    let own = labels(&[("campaign", &campaign.id.to_string()), ("name", &campaign.name)]);
+    out.family("dfsbench_campaign", "gauge", "", "A campaign; its value is always 1.");
     let version = escape_label(&campaign.tool_version);
     let seed = campaign.seed;
     let labels = format!("{own},state=\"{state}\",version=\"{version}\",seed=\"{seed}\"");
-    write_sample(out, "dfsbench_campaign", &labels, 1.0);
+    out.sample("dfsbench_campaign", &labels, 1.0);
     let name = "dfsbench_campaign_started_seconds";
-    write_head(out, name, "gauge", "seconds", "When the campaign began, since 1970 UTC.");
-    write_sample(out, name, &own, campaign.started_unix_ms as f64 / 1e3);
+    out.family(name, "gauge", "seconds", "When the campaign began, since 1970 UTC.");
+    out.sample(name, &own, campaign.started_unix_ms as f64 / 1e3);
+    write_trials(out, campaign, &own);
+}
+
+/// Trials by how they ended; while a campaign runs, those that are stored so far.
+fn write_trials(out: &mut Exposition, campaign: &Campaign, own: &str) {
+    let [mut done, mut failed, mut interrupted] = [0_u32; 3];
+    for run in &campaign.runs {
+        for trial in &run.trials {
+            match trial.state {
+                TrialState::Done => done += 1,
+                TrialState::Failed(_) => failed += 1,
+                TrialState::Interrupted => interrupted += 1,
+            }
+        }
+    }
+    let name = "dfsbench_campaign_trials";
+    out.family(name, "gauge", "", "Trials that have ended, by how they ended.");
+    for (state, count) in [("done", done), ("failed", failed), ("interrupted", interrupted)] {
+        out.sample(name, &format!("{own},state=\"{state}\""), f64::from(count));
+    }
+    let name = "dfsbench_campaign_runs";
+    out.family(name, "gauge", "", "Runs with at least one trial.");
+    out.sample(name, own, campaign.runs.iter().filter(|run| !run.trials.is_empty()).count() as f64);
 }
 
 /// Verdicts and caveats, of rows without figures, too.
-fn write_caveats(out: &mut String, rows: &[(&Row<'_>, String)]) {
+fn write_caveats(out: &mut Exposition, rows: &[(&Row<'_>, String)]) {
     let name = "dfsbench_verdict";
-    write_head(out, name, "gauge", "", "1 for the verdict that a row has, 0 for the others.");
+    out.family(name, "gauge", "", "1 for the verdict that a row has, 0 for the others.");
     for (row, labels) in rows {
         for verdict in [Verdict::Valid, Verdict::Degraded, Verdict::Invalid] {
             let labels = format!("{labels},verdict=\"{}\"", verdict.name());
-            write_sample(out, name, &labels, f64::from(u8::from(row.judged.verdict == verdict)));
+            out.sample(name, &labels, f64::from(u8::from(row.judged.verdict == verdict)));
         }
     }
     let name = "dfsbench_caveat";
-    write_head(out, name, "gauge", "", "1 for each caveat of a row.");
+    out.family(name, "gauge", "", "1 for each caveat of a row.");
     for (row, labels) in rows {
         for caveat in &row.judged.caveats {
             if caveat.is_minor() {
                 continue;
             }
             let labels = format!("{labels},caveat=\"{}\"", caveat.code.code());
-            write_sample(out, name, &labels, 1.0);
+            out.sample(name, &labels, 1.0);
         }
     }
 }
@@ -217,36 +235,7 @@ fn row_labels(sheet: &Sheet<'_>, row: &Row<'_>) -> String {
     labels
 }
 
-fn write_head(out: &mut String, name: &str, kind: &str, unit: &str, help: &str) {
-    let _ = writeln!(out, "# TYPE {name} {kind}");
-    if !unit.is_empty() {
-        let _ = writeln!(out, "# UNIT {name} {unit}");
-    }
-    let _ = writeln!(out, "# HELP {name} {help}");
-}
-
-fn write_sample(out: &mut String, name: &str, labels: &str, value: f64) {
-    let _ = writeln!(out, "{name}{{{labels}}} {value}");
-}
-
 /// A setting's name as the end of a label's name, which has letters, digits and underscores.
 fn label_name(name: &str) -> String {
     name.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
-}
-
-/// A label's value: three characters have escapes, other control characters are replaced.
-fn escape_label(text: &str) -> String {
-    // OpenMetrics 1.0, 4.1 (escaped strings): backslash, quote and line feed; a raw control
-    // character would end the line or the file for some readers.
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '"' => out.push_str("\\\""),
-            '\n' => out.push_str("\\n"),
-            c if c.is_control() => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }

@@ -4,8 +4,11 @@
 mod campaigns;
 mod parsers;
 
+use std::collections::BTreeSet;
+
 use model::{Campaign, CampaignLine, CaveatCode, HostResult, Pass, Workload};
 use parsers::{check, open_metrics};
+use report::live::{CurrentPass, HostRate, Live, LiveRate, TrialRate, Work};
 use report::{
     Extent, Format, ListedCampaign, Remark, Screen, Verdicts, about, about_json, list, render,
 };
@@ -75,6 +78,88 @@ fn the_metrics_of_every_campaign_fit_the_standard() {
         let named = &families["dfsbench_campaign"].samples[0].1["name"];
         assert_eq!(*named, campaign.name);
     }
+}
+
+#[test]
+fn metrics_while_a_campaign_runs_fit_the_standard_and_have_all_heads_at_once() {
+    let idle = Live { name: "a \"b\"\n".into(), ..Live::default() };
+    let work = Work { target: "nfs\\1".into(), backend: "nfs", workload: "stream" };
+    let rate = LiveRate { ops_per_s: 12.5, bytes_per_s: 1e9 };
+    let pass = Pass::Read;
+    let busy = Live {
+        trials_planned: Some(3),
+        ops: 7,
+        current: Some(CurrentPass { work: work.clone(), pass, rate: Some(rate) }),
+        hosts: vec![HostRate { host: "c1".into(), rate }, HostRate { host: "c2".into(), rate }],
+        last_trial: vec![TrialRate { work, pass, rate, service_time_p99_ns: 1_500_000 }],
+        caveats: vec![(CaveatCode::Cached, 2)],
+        ..Live::default()
+    };
+    let [idle, busy] = [idle, busy].map(|live| open_metrics(&live.render()).unwrap());
+    assert!(idle.keys().eq(busy.keys()));
+    let value = |name: &str| busy[name].samples[0].2.to_string();
+    assert_eq!(value("dfsbench_live_bytes_per_second"), "1000000000");
+    assert_eq!(value("dfsbench_live_last_trial_service_time_p99_seconds"), "0.0015");
+    assert_eq!(busy["dfsbench_live_host_ops_per_second"].samples.len(), 2);
+    assert!(idle["dfsbench_live_bytes_per_second"].samples.is_empty());
+}
+
+/// Splits a point of the line protocol at a character that no backslash and no quote hides.
+fn split_point(text: &str, at: char) -> Vec<String> {
+    let (mut parts, mut part) = (Vec::new(), String::new());
+    let (mut escaped, mut quoted) = (false, false);
+    for c in text.chars() {
+        if c == at && !escaped && !quoted {
+            parts.push(std::mem::take(&mut part));
+            continue;
+        }
+        quoted ^= c == '"' && !escaped;
+        escaped = c == '\\' && !escaped;
+        part.push(c);
+    }
+    parts.push(part);
+    parts
+}
+
+#[test]
+fn points_of_every_campaign_keep_to_the_line_protocol() {
+    for campaign in all().into_iter().chain([hostile()]) {
+        let text = render(&campaign, Format::Influx);
+        let mut known = BTreeSet::new();
+        for line in text.lines().filter(|line| !line.starts_with("# ")) {
+            let parts = split_point(line, ' ');
+            let [series, fields, at_ns] = parts.as_slice() else { panic!("{line}") };
+            assert!(at_ns.parse::<i64>().is_ok(), "{line}");
+            let mut tags = split_point(series, ',').into_iter();
+            let measurement = tags.next().unwrap();
+            assert!(["dfsbench", "dfsbench_trial"].contains(&measurement.as_str()), "{line}");
+            for tag in tags {
+                assert!(split_point(&tag, '=').iter().all(|it| !it.is_empty()), "{line}: {tag}");
+            }
+            for field in split_point(fields, ',') {
+                let [key, value] = &split_point(&field, '=')[..] else { panic!("{line}: {field}") };
+                let is_text = value.starts_with('"') && value.ends_with('"');
+                let number = value.trim_end_matches('i').parse::<f64>();
+                let is_number = number.is_ok_and(f64::is_finite);
+                let is_flag = ["true", "false"].contains(&value.as_str());
+                assert!(!key.is_empty() && (is_text || is_number || is_flag), "{line}: {field}");
+            }
+            // A second point of the same series and time would replace the first.
+            assert!(known.insert((series.clone(), at_ns.clone())), "{line}");
+        }
+        let rows = open_metrics(&render(&campaign, Format::OpenMetrics)).unwrap();
+        let rows = rows["dfsbench_verdict"].samples.len() / 3;
+        assert_eq!(text.lines().filter(|line| line.starts_with("dfsbench,")).count(), rows);
+    }
+}
+
+#[test]
+fn points_have_the_figures_of_the_table_and_none_that_do_not_count() {
+    let text = render(&campaigns::quick(), Format::Influx);
+    let invalid: Vec<_> = text.lines().filter(|line| line.contains("\"invalid\"")).collect();
+    let valid: Vec<_> = text.lines().filter(|line| line.contains("\"valid\"")).collect();
+    assert!(!invalid.is_empty() && invalid.iter().all(|line| !line.contains("_per_s=")), "{text}");
+    assert!(!valid.is_empty() && valid.iter().all(|line| line.contains("ops_per_s=")), "{text}");
 }
 
 #[test]

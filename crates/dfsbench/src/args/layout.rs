@@ -14,10 +14,14 @@ use model::setting::{Kind, Setting};
 use model::{BackendKind, Workload};
 use workload::opmix::PROFILES;
 
+use super::config_file::ConfigFile;
+use super::defaults::Defaults;
 use super::run::FEW_EXAMPLES;
 use super::settings::own_words;
 use super::{Args, EXAMPLES};
+use crate::exit::Failure;
 use crate::presets::Preset;
+use crate::user_dirs;
 
 /// Commands that take the options of `dfsbench run`.
 const MEASURING: [&str; 6] = ["run", "ramp", "curve", "soak", "ladder", "resume"];
@@ -92,16 +96,39 @@ fn arrange(command: Command) -> Command {
     })
 }
 
-/// Reads the command line; ends the process where it is wrong, or asks for help.
-pub fn parse() -> Args {
-    let mut command = command();
-    let words = fill_bare_flags(std::env::args_os().collect());
+/// Names the file with the user's defaults.
+pub fn config_file() -> ConfigFile {
+    ConfigFile::new(user_dirs::config_file())
+}
+
+/// Reads the command line, with the user's defaults; ends the process where it is wrong, or asks
+/// for help.
+///
+/// # Errors
+/// When the configuration file can't be used.
+pub fn parse() -> Result<Args, Failure> {
+    let mut words = fill_bare_flags(std::env::args_os().collect());
+    if words.len() == 1 {
+        // Without a command it is a run, whose defaults count.
+        words.push("run".into());
+    }
+    let mut plain = command();
+    let given = match plain.try_get_matches_from_mut(&words) {
+        Ok(matches) => Some(matches),
+        // Help is there whatever the file has.
+        Err(error) if error.exit_code() == 0 => error.exit(),
+        Err(_) => None,
+    };
+    let defaults = Defaults::read(&mut plain, &config_file())?;
+    let in_use = words.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    let below = given.as_ref().and_then(|given| given.subcommand_matches(&in_use));
+    let mut command = defaults.apply(command(), &in_use, below)?;
     let parsed = match command.try_get_matches_from_mut(words) {
         Ok(matches) => Args::from_arg_matches(&matches),
         Err(error) => Err(error),
     };
     match parsed {
-        Ok(args) => args,
+        Ok(args) => Ok(args),
         Err(error) => without_hidden_commands(error, &command).exit(),
     }
 }

@@ -4,9 +4,11 @@
 //! accept the same words and refuse them with the same message.
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, ValueHint};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Parser, ValueHint};
 use plan::Overrides;
 
 use super::settings::SettingArgs;
@@ -22,6 +24,12 @@ Examples:
   dfsbench run metadata --dry-run             what a preset would do, how long, how much
 --help shows all options, and more examples; `dfsbench preset` lists the presets.";
 
+/// Trials and duration of `--quick`.
+const QUICK: (&str, &str) = ("3", "1s");
+
+/// Trials and duration of `--thorough`.
+const THOROUGH: (&str, &str) = ("11", "30s");
+
 /// Measures a directory, an NFS server, or what a plan says.
 ///
 /// Flags that name a setting take several values, separated by commas; each such flag is a
@@ -29,6 +37,9 @@ Examples:
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct RunArgs {
+    /// Before all others, which are taken out of clap's matches one by one
+    #[command(flatten)]
+    defaulted: DefaultedArgs,
     /// A directory, nfs://host[:port]/export[/dir][?version=4.1&proto=tcp&uid=..&gid=..], a plan
     /// file, `-` (a plan from stdin), `embedded` (the in-memory server), `null`, `memory`, or a
     /// preset: quick, seed-000 to seed-004, bonnie, copies, iozone, metadata, op-mix, transactions
@@ -106,6 +117,39 @@ pub struct RunArgs {
     pub making: MakingArgs,
 }
 
+/// The arguments that nothing on the command line set: built-in defaults and the user's.
+#[derive(Clone, Debug, Default)]
+struct DefaultedArgs {
+    ids: BTreeSet<String>,
+}
+
+impl Args for DefaultedArgs {
+    fn augment_args(command: Command) -> Command {
+        command
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        command
+    }
+}
+
+impl FromArgMatches for DefaultedArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut defaulted = Self::default();
+        defaulted.update_from_arg_matches(matches)?;
+        Ok(defaulted)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        for id in matches.ids() {
+            if matches.value_source(id.as_str()) == Some(ValueSource::DefaultValue) {
+                self.ids.insert(id.to_string());
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Arguments of a dry run.
 #[derive(Debug, Args)]
 pub struct EstimateArgs {
@@ -140,15 +184,43 @@ impl RunArgs {
 
     /// Returns the trials and the duration of `--quick` or `--thorough`; a flag for either wins.
     pub fn effort(&self) -> Option<(&'static str, &'static str)> {
-        match (self.quick, self.thorough) {
-            (true, _) => Some(("3", "1s")),
-            (false, true) => Some(("11", "30s")),
-            (false, false) => None,
+        if self.quick && !self.is_default("quick") {
+            Some(QUICK)
+        } else if self.thorough && !self.is_default("thorough") {
+            Some(THOROUGH)
+        } else {
+            None
         }
     }
 
-    /// The flags, as the plan takes them.
+    /// Returns the same where no flag but the user's configuration has `quick` or `thorough`.
+    pub fn default_effort(&self) -> Option<(&'static str, &'static str)> {
+        match (self.effort(), self.quick, self.thorough) {
+            (Some(_), ..) | (None, false, false) => None,
+            (None, true, _) => Some(QUICK),
+            (None, false, true) => Some(THOROUGH),
+        }
+    }
+
+    fn is_default(&self, id: &str) -> bool {
+        self.defaulted.ids.contains(id)
+    }
+
+    /// The flags that were given, as the plan takes them.
     pub fn overrides(&self) -> Overrides {
+        let mut given = self.all_overrides();
+        given.retain(|key| !self.is_default(key));
+        given
+    }
+
+    /// The user's defaults of flags, for what neither a flag nor the plan sets.
+    pub fn defaults(&self) -> Overrides {
+        let mut defaults = self.all_overrides();
+        defaults.retain(|key| self.is_default(key));
+        defaults
+    }
+
+    fn all_overrides(&self) -> Overrides {
         Overrides {
             name: self.name.clone(),
             scale: self.scale.clone(),

@@ -5,6 +5,7 @@
 //! pass has ended, since a worker is not interrupted before.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use controller::Event;
 use model::units::Nanos;
@@ -12,6 +13,7 @@ use model::{
     CaveatCode, ClientResult, IntervalSample, Pass, PassResult, RunSpec, Telemetry, Trial,
     TrialState,
 };
+use report::live::{CurrentPass, HostRate, Live, LiveRate, TrialRate, Work};
 use stats::Rate;
 
 /// So many rates are kept: a minute of them.
@@ -46,9 +48,28 @@ pub struct Seen {
     pub ended: VecDeque<String>,
     /// Trials that failed.
     pub failed: usize,
+    /// What programs read beside all that.
+    totals: Totals,
     /// The caveats so far, each code once, in order of appearance.
     pub caveats: Vec<CaveatSeen>,
     last_ns: u64,
+}
+
+/// Sums since the start, and the last results, for programs.
+#[derive(Debug, Default)]
+struct Totals {
+    /// Trials that ended well.
+    trials_done: usize,
+    /// Trials that were interrupted.
+    trials_interrupted: usize,
+    /// Ops of all intervals.
+    ops: u64,
+    /// Bytes of all intervals.
+    bytes: u64,
+    /// The work of the current run.
+    work: Work,
+    /// Passes of the trial that ended last.
+    last_trial: Vec<TrialRate>,
 }
 
 /// One of several hosts.
@@ -112,6 +133,7 @@ impl Seen {
         match event {
             Event::TrialBegun { position, spec } => {
                 (self.position, self.label, self.pass) = (*position, label(spec), None);
+                self.totals.work = work_of(spec);
                 self.clear_rates();
             }
             Event::PassBegun(pass) => {
@@ -147,6 +169,31 @@ impl Seen {
         Some(Rate::of_pass(pass, *per_s))
     }
 
+    /// Copies what metrics are made of.
+    pub fn live(&self, elapsed: Duration) -> Live {
+        let mut hosts = Vec::new();
+        for HostSeen { host, ops_per_s, bytes_per_s, .. } in &self.hosts {
+            let rate = LiveRate { ops_per_s: *ops_per_s, bytes_per_s: *bytes_per_s };
+            hosts.push(HostRate { host: host.clone(), rate });
+        }
+        let rate = self.now.map(|(ops_per_s, bytes_per_s)| LiveRate { ops_per_s, bytes_per_s });
+        let work = self.totals.work.clone();
+        Live {
+            name: self.name.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            trials_planned: if self.total > 0 { Some(self.total) } else { None },
+            trials_done: self.totals.trials_done,
+            trials_failed: self.failed + self.totals.trials_interrupted,
+            elapsed_s: elapsed.as_secs_f64(),
+            ops: self.totals.ops,
+            bytes: self.totals.bytes,
+            current: self.pass.map(|pass| CurrentPass { work, pass, rate }),
+            hosts,
+            last_trial: self.totals.last_trial.clone(),
+            caveats: self.caveats.iter().map(|seen| (seen.code, seen.passes)).collect(),
+        }
+    }
+
     fn clear_rates(&mut self) {
         self.rates.clear();
         (self.now, self.last_ns) = (None, 0);
@@ -154,6 +201,8 @@ impl Seen {
     }
 
     fn sample(&mut self, sample: &IntervalSample) {
+        self.totals.ops = self.totals.ops.saturating_add(sample.ops);
+        self.totals.bytes = self.totals.bytes.saturating_add(sample.bytes);
         let lasts_ns = sample.at_ns.saturating_sub(self.last_ns);
         self.last_ns = sample.at_ns;
         let (Some(pass), true) = (self.pass, lasts_ns >= INTERVAL_MIN_NS) else { return };
@@ -183,7 +232,12 @@ impl Seen {
 
     fn trial(&mut self, spec: &RunSpec, trial: &Trial) {
         self.clear_rates();
-        self.failed += usize::from(matches!(trial.state, TrialState::Failed(_)));
+        match trial.state {
+            TrialState::Done => self.totals.trials_done += 1,
+            TrialState::Interrupted => self.totals.trials_interrupted += 1,
+            TrialState::Failed(_) => self.failed += 1,
+        }
+        self.totals.last_trial = trial.passes.iter().map(|pass| trial_rate(spec, pass)).collect();
         if self.ended.len() == ENDED_MAX {
             self.ended.pop_front();
         }
@@ -281,6 +335,24 @@ fn per_s(sample: &IntervalSample, lasts_ns: u64) -> (f64, f64) {
     (sample.ops as f64 / seconds, sample.bytes as f64 / seconds)
 }
 
+fn work_of(spec: &RunSpec) -> Work {
+    Work {
+        target: spec.target_name.clone(),
+        backend: spec.backend.name(),
+        workload: spec.workload.name(),
+    }
+}
+
+fn trial_rate(spec: &RunSpec, pass: &PassResult) -> TrialRate {
+    let seconds = pass.window_ns.max(1) as f64 / 1e9;
+    let rate = LiveRate {
+        ops_per_s: pass.ops() as f64 / seconds,
+        bytes_per_s: pass.bytes() as f64 / seconds,
+    };
+    let service_time_p99_ns = pass.service_time().quantile(0.99);
+    TrialRate { work: work_of(spec), pass: pass.pass, rate, service_time_p99_ns }
+}
+
 /// A run in a few words: its target, how it is worked on, and its workload.
 pub fn label(spec: &RunSpec) -> String {
     if spec.target_name == spec.backend.name() {
@@ -363,6 +435,40 @@ mod tests {
         assert_eq!((seen.hosts[0].ops_per_s, seen.hosts[0].bytes_per_s), (20.0, 20e6));
         seen.hear(&Event::PassBegun(Pass::Write));
         assert!(seen.rates.is_empty() && seen.hosts.is_empty() && seen.rate().is_none());
+    }
+
+    #[test]
+    fn metrics_have_sums_the_current_rate_and_the_last_trial() {
+        let mut seen = Seen::of("quick", 3);
+        let (spec, trial) = (spec(), trial(vec![CaveatCode::Cached.because("50 %.")]));
+        let idle = seen.live(Duration::from_secs(2)).render();
+        assert!(idle.contains("trials_planned{campaign_name=\"quick\"} 3\n"), "{idle}");
+        assert!(!idle.contains("dfsbench_live_bytes_per_second{"), "{idle}");
+        seen.hear(&Event::TrialBegun { position: 0, spec: &spec });
+        seen.hear(&Event::PassBegun(Pass::Read));
+        for (at_ms, ops) in [(100, 10), (200, 20)] {
+            seen.hear(&Event::Progress(sample(at_ms, ops)));
+        }
+        let now = seen.live(Duration::from_secs(3)).render();
+        let labels = "campaign_name=\"quick\",target=\"null\",backend=\"null\",\
+                      workload=\"stream\",pass=\"read\"";
+        for line in [
+            "dfsbench_live_ops_total{campaign_name=\"quick\"} 30\n".to_owned(),
+            format!("dfsbench_live_bytes_per_second{{{labels}}} 200000000\n"),
+            format!("dfsbench_live_ops_per_second{{{labels}}} 200\n"),
+        ] {
+            assert!(now.contains(&line), "{line} not in {now}");
+        }
+        seen.hear(&Event::TrialEnded { spec: &spec, trial: &trial });
+        let ended = seen.live(Duration::from_secs(4)).render();
+        for line in [
+            "dfsbench_live_trials{campaign_name=\"quick\",state=\"done\"} 1\n",
+            "dfsbench_live_caveat_passes{campaign_name=\"quick\",caveat=\"cached\",\
+             severity=\"degraded\"} 1\n",
+            &format!("dfsbench_live_last_trial_ops_per_second{{{labels}}} 0\n"),
+        ] {
+            assert!(ended.contains(line), "{line} not in {ended}");
+        }
     }
 
     #[test]

@@ -7,16 +7,19 @@
 use std::sync::{Arc, Mutex};
 
 use report::served::Served;
-use report::{Compared, Rules, Selection};
+use report::{Compared, Format, Rules, Selection};
 use results::{Store, StoreError};
 use tempfile::TempDir;
 
-use super::http::{Answer, Request};
 use super::news::News;
 use super::{error_answer, not_found};
 use crate::exit::Failure;
-use crate::memory_guard;
+use crate::http::{self, Answer, Request};
 use crate::output::lock_always;
+use crate::{memory_guard, metrics};
+
+/// The page for Prometheus: the report of the last campaign, or of `?campaign=N`.
+const METRICS: &str = "metrics";
 
 /// Renders the pages of a results file.
 pub struct Pages {
@@ -57,7 +60,12 @@ impl Pages {
         (maker.copied, maker.last, maker.folder) = (None, None, None);
     }
 
-    /// Answers a request below the token: ``, `campaign/7`, `compare?before=1&after=2`.
+    /// Answers with the metrics of the last campaign.
+    pub fn answer_metrics(&self) -> Answer {
+        self.answer(METRICS, &Request::default())
+    }
+
+    /// Answers a request below the token: `metrics`, ``, `campaign/7`, `compare?before=1&after=2`.
     pub fn answer(&self, page: &str, request: &Request) -> Answer {
         let mut maker = lock_always(&self.maker);
         // First, so that what changes from now on is news to the page.
@@ -139,6 +147,13 @@ impl Maker {
         if let Some(id) = page.strip_prefix("campaign/").and_then(|id| id.parse().ok()) {
             return within_memory(copy, &[id], || Ok(ok_answer(served.campaign(&copy.load(id)?))));
         }
+        if page == METRICS {
+            let last = copy.list()?.last().map(|line| line.id);
+            let Some(id) = request.campaign("campaign").or(last) else { return Ok(not_found()) };
+            return within_memory(copy, &[id], || {
+                Ok(metrics::answer(report::render(&copy.load(id)?, Format::OpenMetrics)))
+            });
+        }
         if page == "compare" {
             let ids = (request.campaign("before"), request.campaign("after"));
             let (Some(before), Some(after)) = ids else {
@@ -153,7 +168,7 @@ impl Maker {
 }
 
 fn ok_answer(body: String) -> Answer {
-    Answer { status: "200 OK", fields: "", body }
+    Answer { status: "200 OK", content_type: http::HTML, fields: "", body }
 }
 
 /// Makes a page of campaigns where memory suffices for them, else one that says so.

@@ -36,6 +36,8 @@ impl Rig {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dfsbench"));
         command.current_dir(self.folder()).args(args).stdin(Stdio::null());
+        // The defaults of the user who runs the tests are none of theirs.
+        command.env("XDG_CONFIG_HOME", self.folder().join("config")).env_remove("DFSBENCH_RESULTS");
         command
     }
 

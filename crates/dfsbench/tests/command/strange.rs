@@ -12,7 +12,7 @@ use crate::rig::{End, Rig, Served};
 
 const RUN: [&str; 7] = ["run", "null", "--duration", "100ms", "--trials", "1", "--quiet"];
 const HOSTILE: &str = "<script>alert(1)</script>";
-const FORMATS: [&str; 11] = [
+const FORMATS: [&str; 12] = [
     "table",
     "markdown",
     "csv",
@@ -22,6 +22,7 @@ const FORMATS: [&str; 11] = [
     "iozone",
     "seed",
     "openmetrics",
+    "influx",
     "sar",
     "trials",
 ];

@@ -64,9 +64,100 @@ impl Overrides {
         self.settings.insert(setting, levels.iter().map(|level| (*level).to_owned()).collect());
         self
     }
+
+    /// Keeps the values whose key, such as `io_size` or `trials`, is wanted.
+    pub fn retain(&mut self, is_wanted: impl Fn(&str) -> bool) {
+        let texts = [
+            ("name", &mut self.name),
+            ("scale", &mut self.scale),
+            ("trials", &mut self.trials),
+            ("discard", &mut self.discard),
+            ("until", &mut self.until),
+            ("budget", &mut self.budget),
+            ("warmup_trials", &mut self.warmup_trials),
+            ("order", &mut self.order),
+            ("seed", &mut self.seed),
+            ("server_memory", &mut self.server_memory),
+            ("server_threads", &mut self.server_threads),
+        ];
+        for (key, text) in texts {
+            if !is_wanted(key) {
+                *text = None;
+            }
+        }
+        for (key, words) in [("workload", &mut self.workload), ("backend", &mut self.backend)] {
+            if !is_wanted(key) {
+                words.clear();
+            }
+        }
+        if !is_wanted("tls_ca") {
+            self.tls_ca = None;
+        }
+        self.settings.retain(|setting, _| is_wanted(setting.key()));
+    }
 }
 
 impl RawPlan {
+    /// Applies defaults of flags: only to what the plan leaves open, and where they fit its
+    /// targets.
+    ///
+    /// # Errors
+    /// When a value can't be used.
+    pub fn apply_defaults(&mut self, mut defaults: Overrides) -> Result<(), PlanError> {
+        defaults.retain(|key| !self.has_written(key));
+        defaults.backend.retain(|name| match backend_named(name) {
+            Ok(backend) => self.targets.iter().any(|it| it.what.backends().contains(&backend)),
+            // An unknown one is refused below.
+            Err(_) => true,
+        });
+        self.apply(&defaults)?;
+        // They are for runs of all kinds: one that no run depends on is no mistake of this plan.
+        for &setting in defaults.settings.keys() {
+            let levels = self.factors.get(setting).unwrap_or_default().iter();
+            let unwritten: Vec<_> =
+                levels.map(|level| Located::unwritten(level.value.clone())).collect();
+            if !unwritten.is_empty() {
+                self.factors.insert(setting, unwritten);
+            }
+        }
+        Ok(())
+    }
+
+    /// Says whether the plan has a value of its own for a key.
+    fn has_written(&self, key: &str) -> bool {
+        let repetition = &self.repetition;
+        match key {
+            // A plan of text has all three; one that the command line makes has none.
+            "name" | "workload" | "backend" => {
+                self.workloads.iter().any(|it| it.kind.place != Place::Whole)
+            }
+            "trials" => repetition.trials.is_some(),
+            "discard" => repetition.discard.is_some(),
+            "until" => repetition.until_permille.is_some(),
+            "budget" => repetition.budget_ms.is_some(),
+            "warmup_trials" => repetition.warmup_trials.is_some(),
+            "order" => repetition.order.is_some(),
+            "seed" => self.seed.is_some(),
+            "server_memory" => self.server.memory_bytes.is_some(),
+            "server_threads" => self.server.threads.is_some(),
+            "tls_ca" => !self.targets.iter().any(|it| match &it.what {
+                TargetArg::Nfs(address) => address.tls.ca.is_none(),
+                _ => false,
+            }),
+            _ => Setting::ALL.into_iter().any(|it| it.key() == key && self.has_levels(it)),
+        }
+    }
+
+    /// Says whether a setting has levels anywhere in the plan.
+    fn has_levels(&self, setting: Setting) -> bool {
+        self.factors.get(setting).is_some()
+            || self.workloads.iter().any(|it| it.settings.get(setting).is_some())
+            || self.targets.iter().any(|it| match it.what.settings() {
+                Some(settings) => settings.get(setting).is_some(),
+                None => false,
+            })
+    }
+
     /// Applies flags, which win over the plan.
     ///
     /// # Errors

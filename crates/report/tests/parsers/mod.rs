@@ -155,7 +155,9 @@ pub fn open_metrics(text: &str) -> Result<BTreeMap<String, Family>, String> {
                 return Err(format!("{line}: stands behind samples"));
             }
             match word {
-                "TYPE" if ["gauge", "summary"].contains(&rest) => rest.clone_into(&mut family.kind),
+                "TYPE" if ["counter", "gauge", "summary"].contains(&rest) => {
+                    rest.clone_into(&mut family.kind);
+                }
                 "UNIT" if name.ends_with(&format!("_{rest}")) => rest.clone_into(&mut family.unit),
                 "HELP" => rest.clone_into(&mut family.help),
                 _ => return Err(format!("{line}: is not known or not allowed")),
@@ -167,6 +169,7 @@ pub fn open_metrics(text: &str) -> Result<BTreeMap<String, Family>, String> {
         let quantile = labels.get("quantile").map(|q| q.parse::<f64>());
         let fits = match (family.kind.as_str(), quantile) {
             ("gauge", None) => name == current,
+            ("counter", None) => name == format!("{current}_total"),
             ("summary", Some(Ok(q))) => name == current && (0.0..=1.0).contains(&q),
             ("summary", None) => name == format!("{current}_count"),
             _ => false,

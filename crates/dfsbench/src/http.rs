@@ -1,4 +1,4 @@
-//! Serves the part of HTTP/1.1 that a page on loopback needs: it reads a request, writes an answer,
+//! Serves the part of HTTP/1.1 that pages and metrics need: it reads a request, writes an answer,
 //! and closes the connection.
 //!
 //! Bytes come from anybody on this host, so a head has a largest size and a deadline, and nothing
@@ -18,8 +18,11 @@ const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
 /// An answer has to be taken within this time.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
+/// Content type of pages.
+pub const HTML: &str = "text/html; charset=utf-8";
+
 /// A client's request.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// `GET`, `HEAD` and others.
     pub method: String,
@@ -55,6 +58,8 @@ impl Request {
 pub struct Answer {
     /// Status code and words: `200 OK`.
     pub status: &'static str,
+    /// Content type of the body.
+    pub content_type: &'static str,
     /// Further header lines, each with its end.
     pub fields: &'static str,
     /// The body of the answer.
@@ -128,8 +133,9 @@ pub enum Body {
 /// When the client went away, or reads it too slowly.
 pub fn write(stream: &mut TcpStream, answer: &Answer, policy: &str, body: Body) -> io::Result<()> {
     let head = format!(
-        "HTTP/1.1 {}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n{}{}\r\n",
+        "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}{}\r\n",
         answer.status,
+        answer.content_type,
         answer.body.len(),
         common_headers(policy),
         answer.fields

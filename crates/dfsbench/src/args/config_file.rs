@@ -1,0 +1,265 @@
+//! The user's configuration file as it is written: keys, values and their lines.
+//!
+//! [`ConfigFile`] is the principal type. The text is TOML: a key outside of tables is for every
+//! command that has the flag, a key of a table for the command that the table is named by. Whether
+//! a flag exists, and takes the value, is not known here.
+
+use std::fmt;
+use std::io::{ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::exit::Failure;
+
+/// The largest file: ten times what a default for every flag takes.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// A default of a flag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Name of the command in whose table it stands; `None` is every command.
+    pub table: Option<String>,
+    /// Long name of the flag, without dashes.
+    pub flag: String,
+    /// Values as they would stand on the command line; at least one.
+    pub values: Vec<String>,
+    /// The place where it is set.
+    pub origin: Origin,
+}
+
+/// The place where a default is set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// This variable of the environment.
+    Variable(&'static str),
+    /// A line of the configuration file, from 1.
+    Line {
+        /// Path of the file.
+        path: PathBuf,
+        /// Number of the line.
+        line: usize,
+    },
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variable(name) => f.write_str(name),
+            Self::Line { path, line } => write!(f, "{}:{line}", path.display()),
+        }
+    }
+}
+
+impl Entry {
+    /// Makes the entry of an environment variable.
+    pub fn of_variable(flag: &str, value: String) -> Self {
+        let origin = Origin::Variable(super::defaults::RESULTS_VARIABLE);
+        Self { table: None, flag: flag.to_owned(), values: vec![value], origin }
+    }
+
+    /// Orders entries by which wins: the environment over tables, tables over the rest of the file.
+    pub const fn rank(&self) -> u8 {
+        match (&self.origin, &self.table) {
+            (Origin::Variable(_), _) => 2,
+            (Origin::Line { .. }, Some(_)) => 1,
+            (Origin::Line { .. }, None) => 0,
+        }
+    }
+
+    /// The line in the file, from 1; 0 for the environment.
+    pub const fn line(&self) -> usize {
+        match self.origin {
+            Origin::Variable(_) => 0,
+            Origin::Line { line, .. } => line,
+        }
+    }
+
+    /// Makes the error of this entry.
+    pub fn refused(&self, what: &str, hint: &str) -> Failure {
+        Failure::Usage(format!("{}: {what} (hint: {hint})", self.origin))
+    }
+}
+
+/// A configuration file that may not exist.
+#[derive(Debug)]
+pub struct ConfigFile {
+    path: Option<PathBuf>,
+}
+
+impl ConfigFile {
+    /// Names the file; `None` where the user has no home.
+    pub fn new(path: Option<PathBuf>) -> Self {
+        Self { path }
+    }
+
+    /// Path of the file, where there may be one.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Reads the entries in the order of their lines; none where there is no file.
+    ///
+    /// # Errors
+    /// When it can't be read, or is no TOML of keys, values and tables of them.
+    pub fn read(&self) -> Result<Vec<Entry>, Failure> {
+        let Some(path) = &self.path else { return Ok(Vec::new()) };
+        match read_text(path) {
+            Ok(text) => parse(path, &text),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(Failure::Usage(format!(
+                "can't read the configuration `{}`: {error} (hint: make it a readable file, or set \
+                 XDG_CONFIG_HOME to a directory without one)",
+                path.display()
+            ))),
+        }
+    }
+}
+
+fn read_text(path: &Path) -> std::io::Result<String> {
+    let found = std::fs::metadata(path)?;
+    if !found.is_file() {
+        return Err(std::io::Error::new(ErrorKind::InvalidInput, "not a regular file"));
+    }
+    if found.len() > BYTES_MAX {
+        return Err(std::io::Error::new(ErrorKind::FileTooLarge, "larger than 1 MiB"));
+    }
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Reads text of a file.
+///
+/// # Errors
+/// See [`ConfigFile::read`].
+fn parse(path: &Path, text: &str) -> Result<Vec<Entry>, Failure> {
+    let place = FilePlace { path, text };
+    let root = match DeTable::parse(text) {
+        Ok(root) => root,
+        Err(error) => {
+            let start = error.span().map_or(0, |span| span.start);
+            let what = format!("not TOML: {}", error.message().trim().replace('\n', "; "));
+            return Err(place.refuse(start, &what, "write KEY = VALUE, and [COMMAND] before keys"));
+        }
+    };
+    let mut entries = Vec::new();
+    for (key, value) in root.get_ref() {
+        match value.get_ref() {
+            DeValue::Table(table) => {
+                for (flag, value) in table {
+                    entries.push(place.entry(Some(key.get_ref()), flag, value)?);
+                }
+            }
+            _ => entries.push(place.entry(None, key, value)?),
+        }
+    }
+    entries.sort_by_key(Entry::line);
+    Ok(entries)
+}
+
+/// The text of a file, for the lines of what stands in it.
+struct FilePlace<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl FilePlace<'_> {
+    fn origin(&self, offset: usize) -> Origin {
+        // Spans count bytes; one at the end of the text may lie behind it.
+        let before = self.text.get(..offset).unwrap_or(self.text);
+        Origin::Line { path: self.path.to_owned(), line: 1 + before.matches('\n').count() }
+    }
+
+    fn refuse(&self, offset: usize, what: &str, hint: &str) -> Failure {
+        Failure::Usage(format!("{}: {what} (hint: {hint})", self.origin(offset)))
+    }
+
+    /// Makes the entry of a key; `_` and `-` are one to users of plans.
+    fn entry(
+        &self,
+        table: Option<&str>,
+        key: &Spanned<std::borrow::Cow<'_, str>>,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<Entry, Failure> {
+        let mut values = Vec::new();
+        match value.get_ref() {
+            DeValue::Array(levels) => {
+                for level in levels {
+                    values.extend(scalar(level.get_ref()));
+                }
+                if values.len() != levels.len() {
+                    values.clear();
+                }
+            }
+            one => values.extend(scalar(one)),
+        }
+        if values.is_empty() {
+            let what = format!("`{}` has no value that a flag takes", key.get_ref());
+            let hint = "write a text, a number, true or false, or several in brackets";
+            return Err(self.refuse(key.span().start, &what, hint));
+        }
+        Ok(Entry {
+            table: table.map(str::to_owned),
+            flag: key.get_ref().replace('_', "-"),
+            values,
+            origin: self.origin(key.span().start),
+        })
+    }
+}
+
+/// Writes a value as a word of the command line.
+fn scalar(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.clone().into_owned()),
+        DeValue::Integer(number) => {
+            Some(i128::from_str_radix(number.as_str(), number.radix()).ok()?.to_string())
+        }
+        DeValue::Float(number) => Some(number.as_str().to_owned()),
+        DeValue::Boolean(flag) => Some(flag.to_string()),
+        DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<Entry>, String> {
+        parse(Path::new("c.toml"), text).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn keys_have_their_table_their_values_and_their_line() {
+        let text = "results = 'a.db'\n\n[run]\nio_size = ['4KiB', 65_536]\nquick = true\n";
+        let entries = read(text).unwrap();
+        let found: Vec<_> = entries
+            .iter()
+            .map(|it| (it.table.as_deref(), it.flag.as_str(), it.values.join(" "), it.line()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (None, "results", "a.db".to_owned(), 1),
+                (Some("run"), "io-size", "4KiB 65536".to_owned(), 4),
+                (Some("run"), "quick", "true".to_owned(), 5),
+            ]
+        );
+        assert_eq!(read("").unwrap(), []);
+    }
+
+    #[test]
+    fn what_is_no_value_is_refused_with_its_line() {
+        for (text, words) in [
+            ("a = 1\nb =", "c.toml:2: not TOML"),
+            ("\nwhen = 2026-01-01", "c.toml:2: `when` has no value"),
+            ("a = [1, {b = 2}]", "c.toml:1: `a` has no value"),
+            ("a = []", "c.toml:1: `a` has no value"),
+            ("[run.deep]\na = 1", "has no value"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(words) && error.contains("(hint: "), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,517 @@
+//! Defaults of flags that the user sets once: in a configuration file, or by the environment.
+//!
+//! [`Defaults`] is the principal type. Keys are the long names of flags, so that no list of them
+//! stands here: names, values and conflicts are those of clap's own command. What is found becomes
+//! the default value of the flag, never a word of the command line: a flag that is given wins, and
+//! a default takes no part in `requires` and `conflicts_with`.
+//!
+//! Agents don't read the file: a host does what its controller requests.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::sync::OnceLock;
+
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
+
+use super::config_file::{ConfigFile, Entry};
+use crate::exit::Failure;
+
+/// The variable that names the results file.
+pub const RESULTS_VARIABLE: &str = "DFSBENCH_RESULTS";
+
+/// Flags that consent to a loss: they stand on the command line, where they are seen.
+const CONSENT: [&str; 2] = ["allow-destroy", "really"];
+
+/// A default that the command in use has taken.
+#[derive(Debug)]
+pub struct UsedDefault {
+    /// The flag with its dashes.
+    pub flag: String,
+    /// Its values.
+    pub values: Vec<String>,
+    /// The variable, or the file with the line.
+    pub origin: String,
+}
+
+static USED: OnceLock<Vec<UsedDefault>> = OnceLock::new();
+
+/// Returns the defaults of this process that are not built in.
+pub fn used_defaults() -> &'static [UsedDefault] {
+    USED.get().map_or(&[], Vec::as_slice)
+}
+
+/// Everything that the environment and the file set.
+#[derive(Debug, Default)]
+pub struct Defaults {
+    entries: Vec<Checked>,
+}
+
+/// An entry, and the commands that take it.
+#[derive(Debug)]
+pub struct Checked {
+    /// The entry.
+    pub entry: Entry,
+    /// Names of the commands whose flag takes its value.
+    pub commands: Vec<String>,
+}
+
+impl Defaults {
+    /// Reads the environment and the file, and checks them against the commands.
+    ///
+    /// # Errors
+    /// When the file can't be read, is no TOML, or has a key or a value that no flag takes.
+    pub fn read(command: &mut Command, file: &ConfigFile) -> Result<Self, Failure> {
+        let mut defaults = Self::default();
+        for entry in file.read()? {
+            defaults.entries.push(Checked::new(entry, command)?);
+        }
+        if let Some(path) = results_of_environment()? {
+            defaults.entries.push(Checked::new(Entry::of_variable("results", path), command)?);
+        }
+        Ok(defaults)
+    }
+
+    /// Returns the entries: those for all commands first, then those of tables, then those of the
+    /// environment; a later one wins.
+    pub fn entries(&self) -> Vec<&Checked> {
+        let mut entries: Vec<&Checked> = self.entries.iter().collect();
+        entries.sort_by_key(|checked| checked.entry.rank());
+        entries
+    }
+
+    /// Returns the default of each flag of a command, by the id of the flag.
+    pub fn of_command(&self, command: &Command) -> BTreeMap<String, &Entry> {
+        let mut found = BTreeMap::new();
+        for Checked { entry, commands } in self.entries() {
+            if commands.iter().any(|name| name == command.get_name())
+                && let Some(arg) = find_flag(command, &entry.flag)
+            {
+                found.insert(arg.get_id().to_string(), entry);
+            }
+        }
+        found
+    }
+
+    /// Makes the defaults those of the command in use, but for flags that conflict with given ones.
+    ///
+    /// # Errors
+    /// When two of the file conflict with each other.
+    pub fn apply(
+        &self,
+        command: Command,
+        in_use: &str,
+        given: Option<&ArgMatches>,
+    ) -> Result<Command, Failure> {
+        let Some(used) = command.find_subcommand(in_use) else { return Ok(command) };
+        let mut found = self.of_command(used);
+        found.retain(|id, entry| is_set(entry, used) && !is_excluded(used, id, given));
+        check_conflicts(used, &found)?;
+        let mut noted = Vec::new();
+        for (id, entry) in &found {
+            let is_given = given.is_some_and(|given| is_given(given, id));
+            if !is_given {
+                noted.push(UsedDefault {
+                    flag: format!("--{}", entry.flag),
+                    values: entry.values.clone(),
+                    origin: entry.origin.to_string(),
+                });
+            }
+        }
+        // Set once: the command line is parsed once in a process.
+        let _ = USED.set(noted);
+        let mut values: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
+        for (id, entry) in found {
+            values.insert(id, leak(&entry.values));
+        }
+        Ok(command.mut_subcommands(|command| {
+            if command.get_name() == in_use { with_defaults(command, &values) } else { command }
+        }))
+    }
+}
+
+/// Keeps texts as long as the process: clap's defaults are static, and so is the command line.
+fn leak(values: &[String]) -> Vec<&'static str> {
+    let mut kept: Vec<&'static str> = Vec::new();
+    for value in values {
+        kept.push(value.clone().leak());
+    }
+    kept
+}
+
+fn with_defaults(command: Command, values: &BTreeMap<String, Vec<&'static str>>) -> Command {
+    command.mut_args(|arg| match values.get(arg.get_id().as_str()) {
+        // A flag that must be given has its value now.
+        Some(values) => arg.required(false).default_values(values.clone()),
+        None => arg,
+    })
+}
+
+/// Reads the variable for the results file; an empty one is as none.
+fn results_of_environment() -> Result<Option<String>, Failure> {
+    match std::env::var_os(RESULTS_VARIABLE) {
+        None => Ok(None),
+        Some(path) if path.is_empty() => Ok(None),
+        Some(path) => match path.into_string() {
+            Ok(path) => Ok(Some(path)),
+            Err(path) => Err(Failure::Usage(format!(
+                "{RESULTS_VARIABLE}: {} is no text (hint: --results takes any path)",
+                path.display()
+            ))),
+        },
+    }
+}
+
+impl Checked {
+    /// Finds the commands that take an entry.
+    ///
+    /// # Errors
+    /// When none does.
+    fn new(mut entry: Entry, command: &mut Command) -> Result<Self, Failure> {
+        if CONSENT.contains(&entry.flag.as_str()) {
+            let what = format!("`{}` has no default", entry.flag);
+            let hint = format!("give --{} where it is meant", entry.flag);
+            return Err(entry.refused(&what, &hint));
+        }
+        let scope = commands_in_scope(&entry, command)?;
+        let (mut commands, mut refusal) = (Vec::new(), None);
+        let mut is_known = false;
+        for name in scope {
+            let below = command.find_subcommand(&name);
+            let Some(arg) = below.and_then(|below| find_flag(below, &entry.flag)) else {
+                continue;
+            };
+            is_known = true;
+            let arg = arg.clone();
+            entry.expand_home(arg.get_value_hint());
+            match check_values(command, &name, &arg, &entry) {
+                Ok(()) => commands.push(name),
+                Err(why) => refusal = refusal.or(Some(why)),
+            }
+        }
+        match refusal {
+            _ if !is_known => Err(unknown_flag(&entry, command)),
+            Some((what, hint)) if commands.is_empty() => Err(entry.refused(&what, &hint)),
+            // Of a value for all commands, those that have other words for the flag take none.
+            _ => Ok(Self { entry, commands }),
+        }
+    }
+}
+
+/// Lists the commands that an entry is meant for.
+fn commands_in_scope(entry: &Entry, command: &Command) -> Result<Vec<String>, Failure> {
+    let mut names = Vec::new();
+    for below in command.get_subcommands() {
+        if !below.is_hide_set() {
+            names.push(below.get_name().to_owned());
+        }
+    }
+    let Some(table) = &entry.table else { return Ok(names) };
+    if names.contains(table) {
+        return Ok(vec![table.clone()]);
+    }
+    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+    let hint = match plan::nearest_word(table, &known) {
+        Some(near) => format!("did you mean [{near}]?"),
+        None => "tables have the names of commands, such as [run]".to_owned(),
+    };
+    Err(entry.refused(&format!("there is no command `{table}`"), &hint))
+}
+
+fn unknown_flag(entry: &Entry, command: &Command) -> Failure {
+    let mut known: Vec<&str> = Vec::new();
+    for below in command.get_subcommands() {
+        let is_meant = match &entry.table {
+            Some(table) => below.get_name() == table,
+            None => !below.is_hide_set(),
+        };
+        for arg in below.get_arguments() {
+            if let (true, Some(long)) = (is_meant, settable_name(arg)) {
+                known.push(long);
+            }
+        }
+    }
+    let of = match &entry.table {
+        Some(table) => format!("`dfsbench {table}` has no flag"),
+        None => "no command has a flag".to_owned(),
+    };
+    let hint = match plan::nearest_word(&entry.flag, &known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("`dfsbench {} --help` lists them", entry.table.as_deref().unwrap_or("run")),
+    };
+    entry.refused(&format!("{of} `--{}`", entry.flag), &hint)
+}
+
+/// Finds the flag of a long name.
+fn find_flag<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
+    command.get_arguments().find(|arg| settable_name(arg) == Some(name))
+}
+
+/// Returns the long name of a flag that can have a default.
+pub fn settable_name(arg: &Arg) -> Option<&str> {
+    let long = arg.get_long()?;
+    let is_help = matches!(
+        arg.get_action(),
+        ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong | ArgAction::Version
+    );
+    if is_help { None } else { Some(long) }
+}
+
+/// Says whether a flag takes no value: it is there, or it isn't.
+pub fn is_switch(arg: &Arg) -> bool {
+    matches!(arg.get_action(), ArgAction::SetTrue | ArgAction::SetFalse)
+}
+
+/// Checks the values as clap checks those of the command line.
+///
+/// # Errors
+/// What is wrong, and a hint.
+fn check_values(
+    command: &mut Command,
+    name: &str,
+    arg: &Arg,
+    entry: &Entry,
+) -> Result<(), (String, String)> {
+    let flag = &entry.flag;
+    let shown = entry.values.join(",");
+    if is_switch(arg) {
+        return match entry.values.as_slice() {
+            [one] if one == "true" || one == "false" => Ok(()),
+            _ => Err((format!("`{flag} = {shown}`"), "write true or false".to_owned())),
+        };
+    }
+    let takes_many =
+        matches!(arg.get_action(), ArgAction::Append) || arg.get_value_delimiter().is_some();
+    if entry.values.len() != 1 && !takes_many {
+        return Err((
+            format!("`{flag}` has {} values", entry.values.len()),
+            "it takes one".to_owned(),
+        ));
+    }
+    let mut words = vec![OsString::from("dfsbench"), OsString::from(name)];
+    for value in &entry.values {
+        words.push(format!("--{flag}={value}").into());
+    }
+    let Err(error) = command.try_get_matches_from_mut(words) else { return Ok(()) };
+    // What else a command needs or excludes is no matter of a default.
+    if !matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation) {
+        return Ok(());
+    }
+    let text = error.to_string();
+    let mut lines = text.trim_start_matches("error: ").lines();
+    let what = lines.next().unwrap_or_default().to_owned();
+    let words = lines.find(|line| line.contains("[possible values"));
+    let hint = match words {
+        Some(words) => words.trim().trim_matches(['[', ']']).to_owned(),
+        None => format!("`dfsbench {name} --help` says what --{flag} takes"),
+    };
+    Err((what, hint))
+}
+
+/// Says whether an entry sets its flag: `quick = false` sets nothing.
+fn is_set(entry: &Entry, command: &Command) -> bool {
+    let is_off = entry.values == ["false"];
+    !(is_off && find_flag(command, &entry.flag).is_some_and(is_switch))
+}
+
+fn is_given(matches: &ArgMatches, id: &str) -> bool {
+    matches.ids().any(|known| known.as_str() == id)
+        && matches.value_source(id) == Some(ValueSource::CommandLine)
+}
+
+/// Says whether a given flag excludes another one.
+fn is_excluded(command: &Command, id: &str, given: Option<&ArgMatches>) -> bool {
+    let Some(given) = given else { return false };
+    for arg in command.get_arguments() {
+        let other = arg.get_id().as_str();
+        if other != id && is_given(given, other) && exclude_each_other(command, id, other) {
+            return true;
+        }
+    }
+    false
+}
+
+fn check_conflicts(command: &Command, found: &BTreeMap<String, &Entry>) -> Result<(), Failure> {
+    for (id, entry) in found {
+        for (other_id, other) in found {
+            if entry.line() > other.line() && exclude_each_other(command, id, other_id) {
+                let what = format!(
+                    "`{}` and `{}` of line {} exclude each other",
+                    entry.flag,
+                    other.flag,
+                    other.line()
+                );
+                return Err(entry.refused(&what, "remove one, or set it to false"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Says whether two flags can't be given together: by clap's rules, or as `--udp` and `--no-udp`.
+fn exclude_each_other(command: &Command, one: &str, other: &str) -> bool {
+    for (id, excluded) in [(one, other), (other, one)] {
+        if id.strip_prefix("no_") == Some(excluded) {
+            return true;
+        }
+        let Some(arg) = command.get_arguments().find(|arg| arg.get_id() == id) else { continue };
+        if command.get_arg_conflicts_with(arg).iter().any(|arg| arg.get_id() == excluded) {
+            return true;
+        }
+    }
+    false
+}
+
+impl Entry {
+    /// Replaces `~/` where a path is meant: no shell has read the file.
+    fn expand_home(&mut self, hint: ValueHint) {
+        let is_path = matches!(
+            hint,
+            ValueHint::AnyPath
+                | ValueHint::FilePath
+                | ValueHint::DirPath
+                | ValueHint::ExecutablePath
+        );
+        let Some(home) = std::env::var("HOME").ok().filter(|_| is_path && self.line() > 0) else {
+            return;
+        };
+        for value in &mut self.values {
+            if let Some(rest) = value.strip_prefix("~/") {
+                *value = format!("{}/{rest}", home.trim_end_matches('/'));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values to try for a flag, until it takes one.
+    const SAMPLES: [&str; 7] = ["1", "1s", "20", "200", "127.0.0.1:0", "x", "true"];
+
+    fn defaults(text: &str) -> Result<Defaults, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        std::fs::write(&path, text).unwrap();
+        let read = Defaults::read(&mut super::super::command(), &ConfigFile::new(Some(path)));
+        read.map_err(|failure| failure.to_string())
+    }
+
+    fn sample(arg: &Arg) -> Vec<String> {
+        let mut samples = Vec::new();
+        for word in arg.get_possible_values() {
+            samples.push(word.get_name().to_owned());
+        }
+        samples.extend(SAMPLES.map(str::to_owned));
+        samples
+    }
+
+    /// Words of a command line with everything that the command needs, but for one flag.
+    fn words(command: &Command, but_for: &Arg) -> Vec<String> {
+        let mut words = vec!["dfsbench".to_owned(), command.get_name().to_owned()];
+        for arg in command.get_arguments() {
+            if arg.is_required_set() && arg.get_id() != but_for.get_id() {
+                let value = sample(arg)[0].clone();
+                match arg.get_long() {
+                    Some(long) => words.push(format!("--{long}={value}")),
+                    None => words.push(value),
+                }
+            }
+        }
+        if command.get_name() == "tag" {
+            words.push("a-tag".to_owned());
+        }
+        words
+    }
+
+    #[test]
+    fn every_flag_of_every_command_can_be_set() {
+        let command = super::super::command();
+        let mut set = 0;
+        for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+            for arg in below.get_arguments() {
+                let Some(flag) = settable_name(arg).filter(|flag| !CONSENT.contains(flag)) else {
+                    continue;
+                };
+                let name = below.get_name();
+                let found = sample(arg).into_iter().find_map(|value| {
+                    let value =
+                        if is_switch(arg) { "true".to_owned() } else { format!("'{value}'") };
+                    defaults(&format!("[{name}]\n{flag} = {value}")).ok()
+                });
+                let defaults = found.unwrap_or_else(|| panic!("[{name}] {flag}"));
+                let found = defaults.of_command(below);
+                let entry = found[arg.get_id().as_str()];
+                let values = [(arg.get_id().to_string(), leak(&entry.values))].into();
+                let mut with = command.clone().mut_subcommands(|command| {
+                    if command.get_name() == name {
+                        with_defaults(command, &values)
+                    } else {
+                        command
+                    }
+                });
+                let matches = with.try_get_matches_from_mut(words(below, arg)).unwrap();
+                let id = arg.get_id().as_str();
+                let matches = matches.subcommand_matches(name).unwrap();
+                let raw: Vec<_> = matches.get_raw(id).unwrap().collect();
+                assert_eq!(raw, [entry.values[0].as_str()], "[{name}] {flag}");
+                assert_eq!(matches.value_source(id), Some(ValueSource::DefaultValue));
+                set += 1;
+            }
+        }
+        assert!(set > 700, "{set} flags");
+    }
+
+    #[test]
+    fn a_key_that_no_flag_takes_is_one_error_with_its_line_and_a_hint() {
+        for (text, words) in [
+            (
+                "\nresult = 'a'",
+                ":2: no command has a flag `--result` (hint: did you mean `results`?)",
+            ),
+            (
+                "[run]\nio_sice = '4KiB'",
+                ":2: `dfsbench run` has no flag `--io-sice` (hint: did you",
+            ),
+            ("[list]\nio_size = '4KiB'", ":2: `dfsbench list` has no flag `--io-size` (hint: "),
+            ("[runn]\nquick = true", ":2: there is no command `runn` (hint: did you mean [run]?)"),
+            ("[agent]\nstdio = true", ":2: there is no command `agent`"),
+            ("[run]\nquick = 'yes'", ":2: `quick = yes` (hint: write true or false)"),
+            ("[run]\nformat = 'tabel'", "invalid value 'tabel' for '--format"),
+            ("format = 'tabel'", "possible values: "),
+            ("[run]\ntrials = [1, 2]", ":2: `trials` has 2 values (hint: it takes one)"),
+            ("[run]\nallow_destroy = '/dev/sda'", ":2: `allow-destroy` has no default"),
+            ("[run]\nhelp = true", ":2: `dfsbench run` has no flag `--help`"),
+        ] {
+            let error = defaults(text).unwrap_err();
+            assert!(error.contains(words), "{text}: {error}");
+            assert_eq!(error.matches("(hint: ").count(), 1, "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn tables_win_over_the_rest_and_a_value_is_for_commands_that_take_it() {
+        let defaults =
+            defaults("format = 'markdown'\nresults = 'a.db'\n[report]\nformat = 'csv'").unwrap();
+        let command = super::super::command();
+        for (name, format) in
+            [("run", Some("markdown")), ("report", Some("csv")), ("export", None), ("show", None)]
+        {
+            let found = defaults.of_command(command.find_subcommand(name).unwrap());
+            assert_eq!(found.get("format").map(|it| it.values[0].as_str()), format, "{name}");
+            assert_eq!(found["results"].values, ["a.db"]);
+        }
+    }
+
+    #[test]
+    fn flags_that_exclude_each_other_are_found() {
+        let command = super::super::command();
+        let below = |name| command.find_subcommand(name).unwrap();
+        assert!(exclude_each_other(below("run"), "quick", "thorough"));
+        assert!(exclude_each_other(below("run"), "thorough", "quick"));
+        assert!(exclude_each_other(below("serve"), "udp", "no_udp"));
+        assert!(!exclude_each_other(below("run"), "quick", "trials"));
+    }
+}

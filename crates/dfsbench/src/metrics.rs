@@ -1,0 +1,258 @@
+//! `--metrics ADDRESS`: metrics for Prometheus over HTTP, at `/metrics`.
+//!
+//! [`Endpoint`] is the principal type: a thread that waits for connections, and one for each of a
+//! few connections at a time. The text is made by the caller's function from what is known already;
+//! nothing measured waits for a reader, however slow it is. It only reads, and has no token: the
+//! address is the user's choice.
+
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::exit::Failure;
+use crate::http::{self, Answer, Body, Request};
+
+/// Content type of the text.
+///
+/// **Source:** OpenMetrics 1.0, 4.3.
+pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Content type of messages.
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// Content security policy: there is nothing in an answer that a browser should load.
+const POLICY: &str = "default-src 'none'";
+
+/// Connections at a time.
+const CONNECTIONS_MAX: usize = 8;
+
+/// The longest wait for a connection that is to end the waiting thread.
+const WAKE_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// Makes the text of the metrics.
+pub type Source = dyn Fn() -> Answer + Send + Sync;
+
+/// An address at which metrics are served, until it is dropped.
+pub struct Endpoint {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Makes the answer with metrics.
+pub fn answer(text: String) -> Answer {
+    Answer { status: "200 OK", content_type: OPEN_METRICS, fields: "", body: text }
+}
+
+/// Reads the value of `--metrics`.
+///
+/// # Errors
+/// When it is no address with a port.
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let with_port: Result<SocketAddr, _> = text.parse();
+    match with_port {
+        Ok(address) => Ok(address),
+        Err(_) => {
+            Err("not an IP address with a port, such as 127.0.0.1:9464 or [::1]:9464; port 0 \
+                       takes a free one"
+                .to_owned())
+        }
+    }
+}
+
+impl Endpoint {
+    /// Listens, and answers from now on.
+    ///
+    /// # Errors
+    /// When nothing can listen there.
+    pub fn start(address: SocketAddr, source: Arc<Source>) -> Result<Self, Failure> {
+        let listened =
+            TcpListener::bind(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
+        let (address, listener) = match listened {
+            Ok(both) => both,
+            Err(error) => {
+                return Err(Failure::Lab(format!(
+                    "can't serve metrics on {address}: {error} (hint: name a free port with \
+                     --metrics; port 0 takes one)"
+                )));
+            }
+        };
+        let stop = Arc::new(AtomicBool::new(false));
+        let thread = std::thread::Builder::new().name("metrics".into()).spawn({
+            let stop = Arc::clone(&stop);
+            move || accept_all(&listener, &stop, &source)
+        });
+        match thread {
+            Ok(thread) => Ok(Self { address, stop, thread: Some(thread) }),
+            Err(error) => Err(Failure::Lab(format!("can't start a thread for metrics: {error}"))),
+        }
+    }
+
+    /// Returns the address for a browser or Prometheus.
+    pub fn url(&self) -> String {
+        format!("http://{}/metrics", self.address)
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        // The thread waits in `accept`, which uses no processor; a connection wakes it. An
+        // unspecified address is reached by loopback.
+        let mut address = self.address;
+        if address.ip().is_unspecified() {
+            let loopback = if address.is_ipv4() { "127.0.0.1" } else { "::1" };
+            address.set_ip(loopback.parse().expect("an address of loopback"));
+        }
+        if TcpStream::connect_timeout(&address, WAKE_TIME_MAX).is_ok()
+            && let Some(thread) = self.thread.take()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn accept_all(listener: &TcpListener, stop: &AtomicBool, source: &Arc<Source>) {
+    let open = Arc::new(AtomicUsize::new(0));
+    while !stop.load(Ordering::Acquire) {
+        let Ok((stream, _)) = listener.accept() else {
+            // Out of descriptors, for a moment: a loop without a pause would take a processor.
+            std::thread::park_timeout(Duration::from_millis(100));
+            continue;
+        };
+        if stop.load(Ordering::Acquire) || open.load(Ordering::Acquire) >= CONNECTIONS_MAX {
+            continue;
+        }
+        let slot = Slot::take(&open);
+        let source = Arc::clone(source);
+        // Where no thread can be had, the connection closes, and the next scrape may succeed.
+        let _ = std::thread::Builder::new().name("metrics".into()).spawn(move || {
+            let _slot = slot;
+            answer_request(stream, &source);
+        });
+    }
+}
+
+/// One of the connections that may be open.
+struct Slot {
+    open: Arc<AtomicUsize>,
+}
+
+impl Slot {
+    fn take(open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Ordering::AcqRel);
+        Self { open: Arc::clone(open) }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.open.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn answer_request(mut stream: TcpStream, source: &Arc<Source>) {
+    let is_loopback = stream.local_addr().is_ok_and(|address| address.ip().is_loopback());
+    let (answer, body) = match http::read(&mut stream) {
+        Err(why) => (message("400 Bad Request", "", why), Body::Sent),
+        Ok(request) => {
+            let body = if request.method == "HEAD" { Body::Omitted } else { Body::Sent };
+            let answer = match refuse(&request, is_loopback) {
+                Some(refused) => refused,
+                None => source(),
+            };
+            (answer, body)
+        }
+    };
+    // A client that went away needs no answer.
+    let _ = http::write(&mut stream, &answer, POLICY, body);
+}
+
+fn refuse(request: &Request, is_loopback: bool) -> Option<Answer> {
+    if !matches!(request.method.as_str(), "GET" | "HEAD") {
+        let sentence = "Metrics are read with GET.";
+        return Some(message("405 Method Not Allowed", "Allow: GET, HEAD\r\n", sentence));
+    }
+    // A page of another site may give our address a name of its own, and then read it: "DNS
+    // rebinding". On loopback nothing but a browser of this host is at risk.
+    if is_loopback && !names_loopback(request.host.as_deref().unwrap_or_default()) {
+        let sentence = "The Host field of the request does not name this host.";
+        return Some(message("400 Bad Request", "", sentence));
+    }
+    if request.path != "/metrics" {
+        return Some(message("404 Not Found", "", "Metrics are at /metrics."));
+    }
+    None
+}
+
+/// Says whether a Host field names loopback: `localhost`, `127.0.0.1:9464`, `[::1]:9464`.
+fn names_loopback(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let address: Result<IpAddr, _> = name.trim_matches(['[', ']']).parse();
+    name == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+fn message(status: &'static str, fields: &'static str, sentence: &str) -> Answer {
+    Answer { status, content_type: PLAIN, fields, body: format!("{sentence}\n") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+
+    use super::*;
+
+    fn get(address: SocketAddr, head: &str) -> String {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    #[test]
+    fn metrics_are_read_at_one_path_by_those_who_name_this_host() {
+        let source: Arc<Source> = Arc::new(|| answer("planted 1\n# EOF\n".to_owned()));
+        let endpoint = Endpoint::start(parse_address("127.0.0.1:0").unwrap(), source).unwrap();
+        let address = endpoint.address;
+        assert_eq!(endpoint.url(), format!("http://{address}/metrics"));
+        // One that sends nothing holds up no other.
+        let _slow = TcpStream::connect(address).unwrap();
+        for (head, status, text) in [
+            ("GET /metrics HTTP/1.1\r\nHost: localhost:1\r\n\r\n", "200 OK", "planted 1"),
+            ("HEAD /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", "200 OK", "openmetrics-text"),
+            ("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "404 ", "at /metrics"),
+            ("POST /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", "405 ", "with GET"),
+            ("GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", "400 ", "Host field"),
+            ("\x16\x03\x01\r\n\r\n", "400 ", "no HTTP"),
+        ] {
+            let answer = get(address, head);
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{head}: {answer}");
+            assert!(answer.contains(text), "{head}: {answer}");
+        }
+        drop(endpoint);
+        assert!(TcpStream::connect(address).is_err());
+    }
+
+    #[test]
+    fn an_address_needs_a_port_and_one_that_is_taken_is_refused() {
+        for text in ["9464", "127.0.0.1", "localhost:9464", "127.0.0.1:70000", ""] {
+            assert!(parse_address(text).unwrap_err().contains("127.0.0.1:9464"), "{text}");
+        }
+        assert!(
+            names_loopback("[::1]:80") && names_loopback("127.9.9.9") && !names_loopback("a:80")
+        );
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let source: Arc<Source> = Arc::new(|| answer(String::new()));
+        let Err(error) = Endpoint::start(taken.local_addr().unwrap(), source) else {
+            panic!("two listen on one port");
+        };
+        assert!(error.to_string().contains("can't serve metrics on 127.0.0.1:"), "{error}");
+        assert!(error.to_string().contains("(hint: "), "{error}");
+    }
+}
