@@ -22,7 +22,7 @@ use crate::exit::Failure;
 pub const RESULTS_VARIABLE: &str = "DFSBENCH_RESULTS";
 
 /// Flags that consent to a loss: they stand on the command line, where they are seen.
-const CONSENT: [&str; 2] = ["allow-destroy", "really"];
+const CONSENT: [&str; 3] = ["allow-destroy", "confirm-power-cut", "really"];
 
 /// A default that the command in use has taken.
 #[derive(Debug)]
