@@ -1,5 +1,5 @@
 //! Developers' commands: `cargo xtask setup|test|tidy|real|vm|static|dist|fuzz|
-//! peers`.
+//! peers|book|python`.
 //!
 //! Everything that a person or CI has to do to this repository is one of these commands, so that
 //! there is one way to do it. Nothing here is part of the benchmark: xtask uses no crate of the
@@ -23,12 +23,14 @@ use real::Selection;
 // Set-up that the tests against real peers share.
 use checks::{native, noise, proc, repo, setup};
 
+mod book;
 mod dist;
 mod doctable;
 mod fuzz;
 mod peers;
 mod portable;
 mod programs;
+mod python;
 mod real;
 mod steps;
 mod test;
@@ -83,6 +85,10 @@ enum Task {
     Dist(dist::Options),
     /// Feeds the decoders and state machines with input that no peer would send.
     Fuzz(fuzz::Options),
+    /// Makes the book of `docs/`, with search and the manual of each command, in `target/book`.
+    Book,
+    /// Tests the Python package and executes its notebook, with packages of an index.
+    Python,
     /// Performance as ratios against fio, libnfs and iperf3, on the same work in the same minutes.
     Peers(peers::Options),
 }
@@ -104,6 +110,8 @@ fn main() -> ExitCode {
         Task::Static => portable::build_and_print(),
         Task::Dist(options) => dist::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),
+        Task::Book => book::build(),
+        Task::Python => Ok(python::run()),
         Task::Peers(options) => peers::run(&options),
     };
     match outcome {
