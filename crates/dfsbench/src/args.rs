@@ -297,7 +297,7 @@ pub struct ViewArgs {
 pub struct ConfigArgs {
     /// Command whose flags are listed, all of them [default: what is set, for all commands]
     pub command: Option<String>,
-    /// Print JSON
+    /// Print everything as JSON
     #[arg(long)]
     pub json: bool,
 }

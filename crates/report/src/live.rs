@@ -1,8 +1,9 @@
 //! Metrics of a campaign while it runs: how far it is, the rate of the last interval, caveats.
 //!
 //! [`Live`] is what is known at an instant; [`Live::render`] writes it as OpenMetrics text. It
-//! holds what progress has reported anyway: nothing is measured for it, and the same state gives the
-//! same bytes. Families have a head also without a sample, so that a reader knows all of them at once.
+//! holds what progress has reported anyway: nothing is measured for it, and the same state gives
+//! the same bytes. Families have a head also without a sample, so that a reader knows all of them
+//! at once.
 
 use model::{CaveatCode, Pass};
 

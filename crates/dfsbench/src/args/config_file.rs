@@ -13,6 +13,9 @@ use toml::de::{DeTable, DeValue};
 
 use crate::exit::Failure;
 
+/// The variable that names the results file.
+pub const RESULTS_VARIABLE: &str = "DFSBENCH_RESULTS";
+
 /// The largest file: ten times what a default for every flag takes.
 const BYTES_MAX: u64 = 1 << 20;
 
@@ -55,7 +58,7 @@ impl fmt::Display for Origin {
 impl Entry {
     /// Makes the entry of an environment variable.
     pub fn of_variable(flag: &str, value: String) -> Self {
-        let origin = Origin::Variable(super::defaults::RESULTS_VARIABLE);
+        let origin = Origin::Variable(RESULTS_VARIABLE);
         Self { table: None, flag: flag.to_owned(), values: vec![value], origin }
     }
 

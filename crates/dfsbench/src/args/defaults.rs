@@ -15,11 +15,8 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 
-use super::config_file::{ConfigFile, Entry};
+use super::config_file::{ConfigFile, Entry, RESULTS_VARIABLE};
 use crate::exit::Failure;
-
-/// The variable that names the results file.
-pub const RESULTS_VARIABLE: &str = "DFSBENCH_RESULTS";
 
 /// Flags that consent to a loss: they stand on the command line, where they are seen.
 const CONSENT: [&str; 3] = ["allow-destroy", "confirm-power-cut", "really"];
@@ -29,7 +26,7 @@ const CONSENT: [&str; 3] = ["allow-destroy", "confirm-power-cut", "really"];
 pub struct UsedDefault {
     /// The flag with its dashes.
     pub flag: String,
-    /// Its values.
+    /// Values of the flag.
     pub values: Vec<String>,
     /// The variable, or the file with the line.
     pub origin: String,
@@ -51,7 +48,7 @@ pub struct Defaults {
 /// An entry, and the commands that take it.
 #[derive(Debug)]
 pub struct Checked {
-    /// The entry.
+    /// Entry of the file or the environment.
     pub entry: Entry,
     /// Names of the commands whose flag takes its value.
     pub commands: Vec<String>,

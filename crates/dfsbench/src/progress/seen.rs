@@ -48,7 +48,7 @@ pub struct Seen {
     pub ended: VecDeque<String>,
     /// Trials that failed.
     pub failed: usize,
-    /// What programs read beside all that.
+    /// Totals for programs, beside all that.
     totals: Totals,
     /// The caveats so far, each code once, in order of appearance.
     pub caveats: Vec<CaveatSeen>,
