@@ -1,5 +1,5 @@
-//! axe-core, which finds what keeps people from using a page: missing names, weak contrast, keys that
-//! lead nowhere.
+//! axe-core, which finds what keeps people from using a page: missing names, weak contrast, keys
+//! that lead nowhere.
 //!
 //! Its script is in `checks/axe-core`, and is put into pages that are examined.
 //!
