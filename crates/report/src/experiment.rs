@@ -108,7 +108,7 @@ fn describe_extent(sheet: &Sheet<'_>) -> String {
     }
     let all = match sheet.columns.len() {
         0 => counted(runs.len(), "run"),
-        _ => format!("{}, one for each combination of levels", counted(runs.len(), "run")),
+        _ => format!("{}, each a combination of levels", counted(runs.len(), "run")),
     };
     let left_out = match impossible {
         0 => String::new(),

@@ -52,6 +52,11 @@ pub(super) fn has_client_hosts(run: &RunSpec) -> bool {
     !run.placement.hosts.is_empty()
 }
 
+/// Whether agents on hosts take part: where work is done, or where something is set up.
+pub(super) fn has_hosts(run: &RunSpec) -> bool {
+    has_client_hosts(run) || run.lab.is_some()
+}
+
 pub(super) fn has_several_agents(run: &RunSpec) -> bool {
     run.agents() > 1
 }

@@ -92,6 +92,7 @@ fn every_setting_of_hosts_reads_back() {
          raid = [\"none\", 0]\nraid_chunk = \"64KiB\"\ncrypt = [true, false]\n\
          crypt_cipher = \"aes-cbc-essiv:sha256\"\ncrypt_key = 256\n\
          format_options = \"-d su=64k\"\nfs_mount_options = \"noatime,nodiratime\"\n\
+         server_ram = \"1GiB\"\nclient_ram = \"2GiB\"\n\
          server_kind = [\"knfsd\", \"ganesha\"]\nexport_options = [\"\", \"async,no_wdelay\"]\n\
          nfsd_threads = 64\ntunnel_compression = true\ntunnel_cipher = \"aes128-ctr\"\n\
          mount_options = [\"noac\", \"\"]\nbdi_read_ahead = 15360\n\
@@ -280,4 +281,20 @@ fn flags_of_hosts_are_levels_too() {
     let (both, none) = ("noac,nocto".to_owned(), String::new());
     let expected = [(8, both.clone()), (8, none.clone()), (64, both), (64, none)];
     assert_eq!(wanted, expected);
+}
+
+#[test]
+fn a_host_that_is_set_up_may_be_waited_for_when_it_is_lost() {
+    let text = "name = \"t\"\n[factors]\non_lost = \"30s\"\n[[host]]\nname = \"s\"\nssh = \"s\"\n\
+                [[host]]\nname = \"c\"\nssh = \"c\"\n[[target]]\nname = \"n\"\nserver = \"s\"\n\
+                client = \"c\"\ndirectory = \"/srv\"\n[[workload]]\nkind = \"stream\"\n";
+    let plan = plan(text).unwrap();
+    assert_eq!(plan.runs[0].placement.lost_wait_ms, Some(30_000));
+    assert_eq!(plan.without_effect, []);
+    reads_back(&plan);
+    // Without any host there is nothing to wait for.
+    let here = "name = \"t\"\n[factors]\non_lost = \"30s\"\n[[target]]\nname = \"n\"\n\
+                path = \"/srv\"\n[[workload]]\nkind = \"stream\"\n";
+    let plan = crate::common::plan(here).unwrap();
+    assert_eq!(plan.without_effect.len(), 1);
 }
