@@ -21,6 +21,29 @@ use crate::options::MountOptions;
 use crate::service::{NFS, explain};
 
 /// An export that was mounted over the network.
+///
+/// # Examples
+///
+/// Connects to a server, writes a file and reads it:
+/// ```
+/// use nfs_client::proto::nfs3::StableHow;
+/// use nfs_client::{Mount, MountOptions};
+/// # use nfs_server::{Server, ServerConfig};
+///
+/// # let server = Server::start(ServerConfig::default())?;
+/// # let port = server.address().port();
+/// let mut options = MountOptions::new("127.0.0.1", "/export");
+/// options.port = Some(port); // where the server has no portmapper
+/// let mut mount = Mount::connect(&options)?;
+/// let root = mount.root();
+/// let file = mount.create(root, "greeting")?;
+/// mount.write(file, 0, b"hello", StableHow::FileSync)?;
+/// assert_eq!(mount.read(file, 0, 5)?, b"hello");
+/// assert_eq!(mount.readdir(root)?[0].name, b"greeting");
+/// mount.unmount()?;
+/// # server.shutdown();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Mount {
     pub(crate) control: Control,

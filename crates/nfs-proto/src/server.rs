@@ -45,6 +45,39 @@ pub enum Message<'a> {
 ///
 /// The way of the bytes: [`Session::free_space`], receive into it, [`Session::mark_filled`], then
 /// [`Session::next_request`] until it returns `None`.
+///
+/// # Examples
+///
+/// A call as a client encodes it, and how a server answers:
+/// ```
+/// use nfs_proto::program::{Call, Offered};
+/// use nfs_proto::rpc::{CallHeader, Credential, RPC_VERSION};
+/// use nfs_proto::server::{Session, encode_nfs3_reply};
+/// use nfs_proto::xdr::Writer;
+/// use nfs_proto::{nfs3, record};
+///
+/// let mut sent = Vec::new();
+/// let mark = record::begin(&mut sent);
+/// let header = CallHeader {
+///     xid: 7,
+///     rpc_version: RPC_VERSION,
+///     program: nfs3::PROGRAM,
+///     version: nfs3::VERSION,
+///     procedure: nfs3::Procedure::Null.number(),
+///     credential: Ok(Credential::None),
+/// };
+/// header.encode(&mut Writer::new(&mut sent));
+/// record::end(&mut sent, mark, 0);
+///
+/// let mut session = Session::new(Offered::ALL);
+/// session.handle_input(&sent);
+/// let mut answer = Vec::new();
+/// let request = session.next_request(&mut answer)?.expect("the call is complete");
+/// assert_eq!(request.body, Ok(Call::Nfs3(nfs3::Call::Null)));
+/// encode_nfs3_reply(&mut answer, request.xid, &nfs3::Reply::Null);
+/// assert_eq!(answer[4..8], 7_u32.to_be_bytes());
+/// # Ok::<(), nfs_proto::StreamError>(())
+/// ```
 #[derive(Debug)]
 pub struct Session {
     inbox: Inbox,

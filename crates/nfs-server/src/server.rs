@@ -36,6 +36,21 @@ use crate::tls::TlsServer;
 const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
 
 /// A running server.
+///
+/// # Examples
+///
+/// Serves an empty export `/export` on loopback, until it is stopped:
+/// ```
+/// use nfs_server::{Server, ServerConfig};
+///
+/// let server = Server::start(ServerConfig::default())?;
+/// let address = server.address();
+/// assert!(address.ip().is_loopback());
+/// println!("mount -t nfs -o port={0},mountport={0} {1}:/export /mnt", address.port(), address.ip());
+/// assert_eq!(server.list_directory("/export"), Some(Vec::new()));
+/// server.shutdown();
+/// # Ok::<(), nfs_server::ServerError>(())
+/// ```
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
