@@ -47,7 +47,7 @@ pub fn build_dfsbench() -> Result<PathBuf> {
 /// Where it doesn't build.
 pub fn build_release(sources: &Path, folder: &Path) -> Result<PathBuf> {
     let (mut rust, mut c) = (LINKED_STATICALLY.to_owned(), Vec::new());
-    for (from, to) in remapped_paths(sources)? {
+    for (from, to) in remapped_paths(sources, folder)? {
         // Flags are divided at blanks; a path with one would become two.
         write!(rust, " --remap-path-prefix={from}={to}")?;
         c.push(format!("-ffile-prefix-map={from}={to}"));
@@ -69,18 +69,20 @@ fn cargo_build(sources: &Path, folder: &Path) -> Command {
 }
 
 /// Lists the folders of this machine that a program would name, each with what it names instead.
-fn remapped_paths(sources: &Path) -> Result<Vec<(String, &'static str)>> {
+fn remapped_paths(sources: &Path, build: &Path) -> Result<Vec<(String, &'static str)>> {
     let mut rustc = Command::new("rustc");
     let sysroot = proc::capture_text(rustc.args(["--print", "sysroot"]))?;
     let home = match std::env::var("CARGO_HOME") {
         Ok(folder) => folder,
         Err(_) => format!("{}/.cargo", std::env::var("HOME").context("HOME isn't set")?),
     };
-    // The last one that fits wins, and the sources may lie below cargo's folder.
+    // The last one that fits wins: the sources may lie below cargo's folder, and the folder of the
+    // build, where build scripts write sources, too, below that.
     Ok(vec![
         (sysroot.trim().to_owned(), "/rust"),
         (home, "/cargo"),
         (sources.display().to_string(), "/dfsbench"),
+        (build.display().to_string(), "/build"),
     ])
 }
 

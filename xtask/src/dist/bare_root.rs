@@ -22,9 +22,9 @@ const MAKE_MAX: Duration = Duration::from_secs(600);
 /// Packages of every root: what reads pages, completes commands and checks units.
 const INCLUDED: &str = "man-db,bash-completion,systemd";
 
-/// Changed by dpkg, man and apt whatever is installed and removed.
-const NOT_COMPARED: [&str; 4] =
-    ["/var/cache/", "/var/log/", "/var/lib/dpkg/triggers/", "/var/lib/apt/"];
+/// Folders that dpkg, man, apt and systemd change with any package.
+const NOT_COMPARED: [&str; 5] =
+    ["/run/", "/var/cache/", "/var/log/", "/var/lib/apt/", "/var/lib/dpkg/triggers/"];
 
 /// The root of a system that nothing was installed in yet.
 pub struct BareRoot {

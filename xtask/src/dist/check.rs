@@ -141,16 +141,15 @@ fn try_rpm(package: &Path) -> Result<()> {
     version.arg(root.path()).args(["/usr/bin/dfsbench", "--version"]);
     proc::capture_text(&mut version)?;
     rpm(&["--erase", "dfsbench"])?;
-    let mut find = Command::new("find");
-    find.arg(root.path().join("usr")).args(["-not", "-type", "d", "-or", "-path", "*/dfsbench*"]);
-    let left = if root.path().join("usr").exists() {
-        proc::capture_text(&mut find)?
-    } else {
-        String::new()
-    };
-    // Its own list of packages lies below /usr on some systems.
-    let is_left = left.lines().any(|path| !path.contains("/rpm/"));
-    ensure!(!is_left, "after the removal of the rpm these are left:\n{left}");
+    let usr = root.path().join("usr");
+    if usr.exists() {
+        // Folders that other packages would own may stay, and the list of packages itself.
+        let mut find = Command::new("find");
+        find.args([".", "-not", "-type", "d", "-or", "-name", "dfsbench*"]).current_dir(&usr);
+        let left = proc::capture_text(&mut find)?;
+        let is_left = left.lines().any(|path| !path.contains("/rpm/"));
+        ensure!(!is_left, "after the removal of the rpm these are left:\n{left}");
+    }
     println!("dist: rpm: installed, used, removed; {:.1} s", begun.elapsed().as_secs_f64());
     Ok(())
 }
