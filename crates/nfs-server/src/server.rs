@@ -46,7 +46,8 @@ const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
 /// let server = Server::start(ServerConfig::default())?;
 /// let address = server.address();
 /// assert!(address.ip().is_loopback());
-/// println!("mount -t nfs -o port={0},mountport={0} {1}:/export /mnt", address.port(), address.ip());
+/// let (host, port) = (address.ip(), address.port());
+/// println!("mount -t nfs -o port={port},mountport={port} {host}:/export /mnt");
 /// assert_eq!(server.list_directory("/export"), Some(Vec::new()));
 /// server.shutdown();
 /// # Ok::<(), nfs_server::ServerError>(())
