@@ -21,6 +21,7 @@ mod schedule;
 mod serve;
 mod settings;
 mod soak;
+mod systems;
 mod trace;
 
 use std::ffi::OsString;
@@ -46,6 +47,7 @@ pub use run::RunArgs;
 pub use schedule::{K8sArgs, SlurmArgs};
 pub use serve::ServeArgs;
 pub use soak::SoakArgs;
+pub use systems::{SystemsArgs, SystemsCommand};
 pub use trace::{CaptureArgs, DescribeArgs, DescribeFormat};
 
 use crate::metrics::parse_address;
@@ -110,6 +112,8 @@ pub enum Command {
     Ladder(Box<LadderArgs>),
     #[command(about = "List the plans that are built in, or print one to copy")]
     Preset(PresetArgs),
+    #[command(about = "List the file systems that can be set up, print or check a recipe")]
+    Systems(SystemsArgs),
     #[command(about = "Continue a campaign that was stopped or killed")]
     Resume(ResumeArgs),
     #[command(about = "Render a campaign from the results file")]

@@ -63,6 +63,14 @@ pub fn read_mix(path: &str) -> Result<String, String> {
     read_file(Path::new(path), MIX_BYTES_MAX)
 }
 
+/// Reads the text of a recipe.
+///
+/// # Errors
+/// As [`read_plan`], in a sentence without the path.
+pub fn read_recipe(path: &Path) -> Result<String, String> {
+    read_file(path, PLAN_BYTES_MAX)
+}
+
 fn read_file(path: &Path, bytes_max: u64) -> Result<String, String> {
     read_bounded(open_input(path)?, bytes_max)
 }

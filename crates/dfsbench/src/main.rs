@@ -53,6 +53,7 @@ mod server_config;
 mod signals;
 mod slurm;
 mod soak;
+mod systems;
 mod target;
 mod user_dirs;
 mod view;
@@ -106,6 +107,7 @@ fn run_command() -> Result<ExitCode, Failure> {
         Command::DurabilityClient => durability::run_client(),
         Command::Ladder(args) => ladder::run(&args),
         Command::Preset(args) => presets::run(args.name.as_deref()),
+        Command::Systems(args) => systems::run(&args),
         Command::Resume(args) => resume::run(&args),
         Command::List(args) => catalog::list(&args),
         Command::Show(args) => catalog::show(&args),

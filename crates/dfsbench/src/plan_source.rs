@@ -108,6 +108,7 @@ pub fn apply(raw: &mut RawPlan, args: &RunArgs) -> Result<(), Failure> {
         raw.apply_defaults(effort_overrides(raw, &given, trials, duration))?;
     }
     raw.read_mixes(input_file::read_mix)?;
+    raw.read_systems(|path| input_file::read_recipe(Path::new(path)))?;
     if args.job.launcher.is_some() {
         job::use_targets(raw)?;
     }
@@ -145,6 +146,7 @@ pub fn plan_of_job(text: &str, source_name: &str, agents: u32) -> Result<Plan, F
     let mut raw = RawPlan::parse(text, source_name)?;
     job::use_targets(&mut raw)?;
     raw.read_mixes(input_file::read_mix)?;
+    raw.read_systems(|path| input_file::read_recipe(Path::new(path)))?;
     let around = surroundings();
     Ok(Plan::resolve(&raw, &Surroundings { job: Some(job::unnamed_hosts(agents)), ..around })?)
 }

@@ -3,6 +3,7 @@
 //! The plan is the one that is stored with the campaign, every default written out, so that the
 //! missing trials are made in the order in which they would have been made. Stored trials are kept.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use model::{Campaign, CampaignState, Question, RunSpec};
@@ -12,7 +13,7 @@ use results::Store;
 use crate::args::ResumeArgs;
 use crate::campaign::{self, Means};
 use crate::exit::Failure;
-use crate::{joined, leftovers, output, signals, soak, target};
+use crate::{input_file, joined, leftovers, output, signals, soak, target};
 
 /// Makes the missing trials of a stored campaign.
 ///
@@ -34,7 +35,8 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
             "{what} (hint: its results are kept; start a new one)"
         )));
     }
-    let raw = RawPlan::parse(&stored.plan_toml, &format!("campaign {id}"))?;
+    let mut raw = RawPlan::parse(&stored.plan_toml, &format!("campaign {id}"))?;
+    raw.read_systems(|path| input_file::read_recipe(Path::new(path)))?;
     let stop = signals::stop_flag()?;
     // The seed is the stored one, so that order and random choices are those of the first half.
     let means = Means { question: stored.question.clone(), ..Means::of(&args.making) };

@@ -175,6 +175,17 @@ impl Runner {
         Ok(())
     }
 
+    /// Gives up a wait where the campaign is being stopped.
+    ///
+    /// # Errors
+    /// Where it is.
+    pub fn check_stop(&self, waiting_for: &str) -> Result<(), LabError> {
+        if self.is_stopped() {
+            return Err(LabError::Stopped { command: waiting_for.to_owned() });
+        }
+        Ok(())
+    }
+
     /// Reaps programs that were started and have ended.
     pub fn reap(&mut self) {
         self.started.retain_mut(|child| matches!(child.try_wait(), Ok(None)));

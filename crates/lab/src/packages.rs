@@ -52,6 +52,19 @@ pub fn package_of(program: &str) -> &str {
     program
 }
 
+/// Returns the ID of this host's distribution, such as `debian`; empty where it isn't known.
+///
+/// **Source:** os-release(5).
+pub fn distribution() -> String {
+    let text = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+    for line in text.lines() {
+        if let Some(id) = line.strip_prefix("ID=") {
+            return id.trim_matches('"').to_owned();
+        }
+    }
+    String::new()
+}
+
 /// Says that a program is missing, and how to get it.
 pub fn missing(program: &str) -> LabError {
     LabError::Missing { program: program.to_owned(), package: package_of(program).to_owned() }

@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use procfs::net::TcpState;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -16,6 +17,99 @@ use crate::error::LabError;
 
 /// The longest time for a server to end by itself.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Environment variable that marks the processes of a system: its value is a folder of ours.
+pub const MARK: &str = "DFSBENCH_SERVICE";
+
+/// How often processes that shall end are looked at.
+const POLL: Duration = Duration::from_millis(50);
+
+/// Returns a command that marks the process and all that it starts. **Source:** env(1).
+///
+/// `dfsbench` stands for this very program.
+pub fn marked_command(mark: &Path, words: &[String]) -> Vec<String> {
+    let mut argv = vec!["env".to_owned(), format!("{MARK}={}", mark.display())];
+    argv.extend_from_slice(words);
+    argv
+}
+
+/// Numbers of the processes that carry a mark. **Source:** proc_pid_environ(5).
+pub fn marked(mark: &Path) -> Vec<u32> {
+    let wanted = format!("{MARK}={}", mark.display());
+    let mut found = Vec::new();
+    for pid in numbers() {
+        // A process that has ended and isn't reaped yet has no environment.
+        let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { continue };
+        if environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()) {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+/// Ends the processes that carry a mark: politely, and after so many seconds not.
+///
+/// # Errors
+/// Where one of them doesn't end.
+pub fn end_marked(runner: &mut Runner, mark: &Path, within_s: u64) -> Result<(), LabError> {
+    let patient = Duration::from_secs(within_s);
+    for (signal, limit) in [(Signal::TERM, patient), (Signal::KILL, PATIENCE)] {
+        let mut waited = Duration::ZERO;
+        let mut signalled = Vec::new();
+        loop {
+            let left = marked(mark);
+            if left.is_empty() {
+                return Ok(());
+            }
+            // One that is started meanwhile is found by a later look.
+            for pid in left {
+                if !signalled.contains(&pid) {
+                    send_to_marked(pid, mark, signal);
+                    signalled.push(pid);
+                }
+            }
+            if waited >= limit {
+                break;
+            }
+            pause(POLL);
+            waited += POLL;
+            // Our own children would be listed until they are reaped.
+            runner.reap();
+        }
+    }
+    match marked(mark).first() {
+        None => Ok(()),
+        Some(pid) => {
+            let what = mark.display();
+            Err(LabError::Unable(format!("pid {pid} of {what} doesn't end when it is killed")))
+        }
+    }
+}
+
+/// Sends a signal to a process if it still carries the mark: its number may be another's by now.
+fn send_to_marked(pid: u32, mark: &Path, signal: Signal) {
+    let number = Pid::from_raw(pid.cast_signed()).expect("a process has a number above 0");
+    let Ok(handle) = pidfd_open(number, PidfdFlags::empty()) else { return };
+    // The handle stays that of one process, whatever becomes of the number.
+    if marked(mark).contains(&pid) {
+        // One that has just ended needs no signal.
+        let _ = pidfd_send_signal(&handle, signal);
+    }
+}
+
+/// Names the process that listens on a TCP port, as `name (pid n)`.
+pub fn listener(port: u16) -> Option<String> {
+    let sockets = [procfs::net::tcp(), procfs::net::tcp6()];
+    for entry in sockets.into_iter().flatten().flatten() {
+        if entry.local_address.port() == port && entry.state == TcpState::Listen {
+            let wanted = format!("socket:[{}]", entry.inode);
+            let named =
+                |link: &Path| fs::read_link(link).is_ok_and(|to| to.as_os_str() == wanted.as_str());
+            return holders(named).first().cloned();
+        }
+    }
+    None
+}
 
 /// Waits for a moment.
 #[expect(clippy::disallowed_methods, reason = "a host that is set up isn't measured")]

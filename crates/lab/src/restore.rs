@@ -18,7 +18,7 @@ use crate::host::{calendar, devices, exports, interfaces, nfsd};
 use crate::log::UndoLog;
 use crate::processes;
 use crate::undo::Undo;
-use crate::{undo_guard, unmount};
+use crate::{additions, undo_guard, unmount};
 
 /// Undoes one change of several parts: what was done last first, and all of it, whatever fails.
 ///
@@ -72,6 +72,8 @@ pub fn restore(undo: &Undo, runner: &mut Runner) -> Result<(), LabError> {
         Undo::Mapped { name } => devices::close_mapped(runner, name),
         Undo::Wipe { device, uuid } => devices::wipe(runner, device, uuid),
         Undo::End { program } => processes::end(runner, program),
+        Undo::EndMarked { mark, within_s } => processes::end_marked(runner, mark, *within_s),
+        Undo::Additions { path, before } => additions::remove(runner, path, before.as_ref()),
         Undo::Works { directory, campaign } => remove_works(runner, directory, campaign),
         Undo::Export { directory, clients } => exports::withdraw(runner, directory, clients),
         Undo::Nfsd { state } => nfsd::restore(runner, state),

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use procfs::net::{TcpNetEntry, TcpState};
 
-use crate::commands::{filled_lines, join_last};
+use crate::commands::{self, Runner, SOON, filled_lines, join_last};
 use crate::error::LabError;
+use crate::mounts;
 use crate::processes::{self, pause};
 
 /// How often a server is requested.
@@ -20,6 +21,12 @@ const POLL: Duration = Duration::from_millis(50);
 const TRIES: u32 = 200;
 /// How long one answer may take.
 const ANSWER: Duration = Duration::from_secs(2);
+/// How often a system is requested whether it is ready.
+const SERVICE_POLL: Duration = Duration::from_millis(100);
+/// How often a system is requested whether it is quiet.
+const QUIET_POLL: Duration = Duration::from_millis(500);
+/// How long its programs may be missing before they are taken for ended.
+const GONE_AFTER: Duration = Duration::from_secs(2);
 /// Number of the program NFS. **Source:** RFC 1813, 3.
 const NFS: u32 = 100_003;
 
@@ -65,6 +72,114 @@ pub fn await_up(
         pause(POLL);
         waited += POLL;
     }
+}
+
+/// Waits until a try succeeds, at most so long, and only while programs with this mark run.
+///
+/// # Errors
+/// Where it never does: why the last try failed, and the last words of the programs.
+pub fn await_service(
+    runner: &mut Runner,
+    what: &str,
+    mark: &Path,
+    limit: Duration,
+    attempt: impl Fn(&Runner) -> Result<(), LabError>,
+) -> Result<(), LabError> {
+    let mut waited = Duration::ZERO;
+    loop {
+        let tried = attempt(runner);
+        let Err(error) = tried else { return Ok(()) };
+        if let LabError::Stopped { .. } = error {
+            return Err(error);
+        }
+        runner.reap();
+        // A program that puts itself into the background is seen again after a moment.
+        let is_gone = waited >= GONE_AFTER && processes::marked(mark).is_empty();
+        if is_gone || waited >= limit {
+            let why = if is_gone {
+                "its program ended".to_owned()
+            } else {
+                format!("it didn't within {} s", limit.as_secs())
+            };
+            let why = format!("{why}: {error}; {}", last_words(mark));
+            return Err(LabError::Silent { what: what.to_owned(), why });
+        }
+        runner.check_stop(what)?;
+        pause(SERVICE_POLL);
+        waited += SERVICE_POLL;
+    }
+}
+
+/// Waits until a command succeeds and doesn't print a text.
+///
+/// # Errors
+/// Where something still goes on after the limit, with the end of what it printed.
+pub fn await_quiet(
+    runner: &Runner,
+    argv: &[String],
+    busy: &str,
+    limit: Duration,
+) -> Result<(), LabError> {
+    let mut waited = Duration::ZERO;
+    loop {
+        let output = runner.output(argv, SOON)?;
+        let is_busy = !busy.is_empty() && output.stdout.contains(busy);
+        if output.status.success() && !is_busy {
+            return Ok(());
+        }
+        if waited >= limit {
+            let (what, seconds) = (commands::show(argv), limit.as_secs());
+            let text = [output.stdout, output.stderr].join("\n");
+            let why = format!("it wasn't quiet within {seconds} s; {}", last_lines(&text));
+            return Err(LabError::Silent { what, why });
+        }
+        runner.check_stop(&commands::show(argv))?;
+        pause(QUIET_POLL);
+        waited += QUIET_POLL;
+    }
+}
+
+/// Reaches a TCP port of the loopback.
+///
+/// # Errors
+/// Where nothing answers.
+pub fn reach(port: u16) -> Result<(), LabError> {
+    if answers(port) { Ok(()) } else { Err(LabError::Refused("nothing answers".to_owned())) }
+}
+
+/// Looks whether something is mounted on a point, without a look at what is mounted.
+///
+/// # Errors
+/// Where nothing is.
+pub fn mounted(point: &Path) -> Result<(), LabError> {
+    match mounts::named(point) {
+        Some(_) => Ok(()),
+        None => Err(LabError::Refused("nothing is mounted".to_owned())),
+    }
+}
+
+/// Collects the last lines of the messages and logs in a folder of ours.
+fn last_words(folder: &Path) -> String {
+    let mut words = Vec::new();
+    let Ok(entries) = fs::read_dir(folder) else { return "it says nothing".to_owned() };
+    let mut paths = Vec::new();
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with("stderr") || name.ends_with("log") {
+            paths.push(entry.path());
+        }
+    }
+    paths.sort();
+    for path in paths {
+        let text = fs::read(&path).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let lines = filled_lines(&text);
+        if !lines.is_empty() {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            words.push(format!("{name}: {}", join_last(&lines, 3)));
+        }
+    }
+    if words.is_empty() { "it says nothing".to_owned() } else { words.join("; ") }
 }
 
 /// Something answers on a TCP port of the loopback.

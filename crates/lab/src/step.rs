@@ -72,6 +72,49 @@ pub enum Step {
     },
     /// Waits until something answers on a TCP port of the loopback.
     Await(u16),
+    /// Starts a program of a system, which goes on running or ends by itself.
+    Launch {
+        /// The program and its arguments.
+        argv: Vec<String>,
+        /// File of its error messages.
+        stderr: PathBuf,
+    },
+    /// Runs a command again until it succeeds.
+    AwaitCommand {
+        /// The program and its arguments.
+        argv: Vec<String>,
+        /// How long at most.
+        limit: Duration,
+        /// Mark of the programs that shall answer; the folder of their messages, too.
+        mark: PathBuf,
+    },
+    /// Waits until a program of a system answers on a TCP port of the loopback.
+    AwaitService {
+        /// Number of the port.
+        port: u16,
+        /// How long at most.
+        limit: Duration,
+        /// Mark of the programs, as above.
+        mark: PathBuf,
+    },
+    /// Waits until a program of a system has mounted it.
+    AwaitMount {
+        /// The mount point.
+        point: PathBuf,
+        /// How long at most.
+        limit: Duration,
+        /// Mark of the program, as above.
+        mark: PathBuf,
+    },
+    /// Runs a command again until it succeeds and doesn't print a text.
+    AwaitQuiet {
+        /// The program and its arguments.
+        argv: Vec<String>,
+        /// The text that it prints while something goes on.
+        busy: String,
+        /// How long at most.
+        limit: Duration,
+    },
     /// Tries whether packets of full size get through to another host.
     TryPath {
         /// The other host.
@@ -113,6 +156,12 @@ impl Step {
         Self::Write { path: path.into(), text: text.into() }
     }
 
+    /// Says whether the step changes nothing, and is not what an action did.
+    pub const fn only_waits(&self) -> bool {
+        matches!(self, Self::Await(_) | Self::AwaitGrace | Self::AwaitCommand { .. })
+            || matches!(self, Self::AwaitService { .. } | Self::AwaitMount { .. })
+    }
+
     /// Returns the file of the error messages of a program that was started by this link.
     pub fn stderr_of(link: &Path) -> PathBuf {
         link.with_file_name("stderr")
@@ -145,6 +194,27 @@ impl Step {
             }
             Self::Start { link, argv, user } => start(runner, link, argv, *user),
             Self::Await(port) => servers::await_port(*port),
+            Self::Launch { argv, stderr } => {
+                let file = trust::create_file(stderr)?;
+                runner.start(argv, Stdio::from(file), RunAs::Root)
+            }
+            Self::AwaitCommand { argv, limit, mark } => {
+                let what = commands::show(argv);
+                servers::await_service(runner, &what, mark, *limit, |runner| {
+                    runner.run(argv, SOON).map(drop)
+                })
+            }
+            Self::AwaitService { port, limit, mark } => {
+                let what = format!("port {port} of the loopback");
+                servers::await_service(runner, &what, mark, *limit, |_| servers::reach(*port))
+            }
+            Self::AwaitMount { point, limit, mark } => {
+                let what = format!("the mount on {}", point.display());
+                servers::await_service(runner, &what, mark, *limit, |_| servers::mounted(point))
+            }
+            Self::AwaitQuiet { argv, busy, limit } => {
+                servers::await_quiet(runner, argv, busy, *limit)
+            }
             Self::TryPath { peer, bytes } => path_probe::try_path(peer, *bytes),
             Self::AwaitGrace => grace::await_end(),
             Self::Fill(file) => filler::fill(runner, file),
@@ -167,8 +237,21 @@ impl fmt::Display for Step {
             Self::File { path, text } => {
                 write!(f, "write {} ({} lines)", path.display(), text.lines().count())
             }
-            Self::Start { argv, .. } => write!(f, "{} &", commands::show(argv)),
-            Self::Await(port) => write!(f, "wait for port {port} of 127.0.0.1"),
+            Self::Start { argv, .. } | Self::Launch { argv, .. } => {
+                write!(f, "{} &", commands::show(argv))
+            }
+            Self::AwaitMount { point, .. } => {
+                write!(f, "wait for the mount on {}", point.display())
+            }
+            Self::AwaitQuiet { argv, busy, .. } if !busy.is_empty() => {
+                write!(f, "wait until `{}` prints no `{busy}`", commands::show(argv))
+            }
+            Self::AwaitCommand { argv, .. } | Self::AwaitQuiet { argv, .. } => {
+                write!(f, "wait until `{}` succeeds", commands::show(argv))
+            }
+            Self::Await(port) | Self::AwaitService { port, .. } => {
+                write!(f, "wait for port {port} of 127.0.0.1")
+            }
             Self::TryPath { peer: Peer { name, address }, bytes } => {
                 write!(f, "try packets of {bytes} bytes, not fragmented, to {name} ({address})")
             }

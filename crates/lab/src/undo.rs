@@ -3,6 +3,7 @@
 //! Principal type: [`Undo`]. It is made before the change and holds what the change loses, such as
 //! the old value of a sysctl. [`crate::restore`] carries it out.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -83,6 +84,20 @@ pub enum Undo {
         /// The path that they run by, which no other program uses.
         program: PathBuf,
     },
+    /// Ends the processes that carry a mark of ours in their environment, and all that they started.
+    EndMarked {
+        /// The mark: a folder of ours, which no other program names.
+        mark: PathBuf,
+        /// Longest time to end after SIGTERM, in seconds.
+        within_s: u64,
+    },
+    /// Removes what programs of ours added to a folder that isn't ours.
+    Additions {
+        /// The folder, or a single file.
+        path: PathBuf,
+        /// All that was there before; `None` where the path itself wasn't.
+        before: Option<BTreeSet<PathBuf>>,
+    },
     /// Removes what a campaign's clients left in a directory that was served to them, once the
     /// campaign is over: one that is lost while nothing is mounted can't do it.
     Works {
@@ -114,6 +129,6 @@ impl Undo {
     /// Says whether there is something to undo even after the host was started again.
     pub const fn outlives_boot(&self) -> bool {
         matches!(self, Self::File { .. } | Self::Array { .. } | Self::Wipe { .. })
-            || matches!(self, Self::Folder { .. } | Self::Works { .. })
+            || matches!(self, Self::Folder { .. } | Self::Works { .. } | Self::Additions { .. })
     }
 }

@@ -10,11 +10,13 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use model::options::{OptionError, check_clients, check_interface, check_object_name, check_path};
+use model::system::may_leave;
 
 use crate::error::LabError;
 use crate::host::{devices, nfsd};
 use crate::kernel_settings;
 use crate::undo::Undo;
+use crate::unmount::ANY;
 use crate::{NFSD_FOLDER, RUN, safety, trust};
 
 /// Refuses to undo what dfsbench never did.
@@ -37,7 +39,7 @@ pub fn check(undo: &Undo) -> Result<(), LabError> {
             if file_system == "nfsd" && point == Path::new(NFSD_FOLDER) {
                 return Ok(());
             }
-            let known = ["ext4", "ext3", "ext2", "xfs", "btrfs", "tmpfs", "nfs"];
+            let known = ["ext4", "ext3", "ext2", "xfs", "btrfs", "tmpfs", "nfs", ANY];
             if !known.contains(&file_system.as_str()) {
                 return Err(refuse(point, "dfsbench mounts no such file system"));
             }
@@ -48,6 +50,14 @@ pub fn check(undo: &Undo) -> Result<(), LabError> {
             parsed(program, check_path(program))?;
             // Nothing is opened: the path is only compared with what processes run by.
             if program.starts_with(RUN) { Ok(()) } else { Err(refuse(program, "isn't ours")) }
+        }
+        // Nothing is opened: the mark is only compared with what processes carry.
+        Undo::EndMarked { mark, .. } => check_below_run(mark),
+        Undo::Additions { path, .. } => {
+            if !may_leave(&path.to_string_lossy()) {
+                return Err(refuse(path, "is no place where a system leaves files"));
+            }
+            check_no_link_on_the_way(path)
         }
         Undo::Folder { path } => check_without_links(path),
         // A link in its place is removed, not followed.
@@ -229,6 +239,11 @@ mod tests {
             Undo::Wipe { device: "/dev/null".into(), uuid: name("u") },
             Undo::End { program: "/usr/sbin/sshd".into() },
             Undo::End { program: "/run/dfsbench/../../usr/sbin/sshd".into() },
+            Undo::EndMarked { mark: "/usr".into(), within_s: 1 },
+            Undo::EndMarked { mark: RUN.into(), within_s: 1 },
+            Undo::Additions { path: "/etc".into(), before: None },
+            Undo::Additions { path: "/var/lib/../x".into(), before: None },
+            Undo::Additions { path: folder.to_owned(), before: None },
             Undo::Works { directory: file("link"), campaign: name("c") },
             Undo::Works { directory: folder.to_owned(), campaign: name("") },
             Undo::Works { directory: folder.to_owned(), campaign: name("*/..") },
@@ -278,6 +293,9 @@ mod tests {
             Undo::Tree { path: Path::new(RUN).join("ganesha") },
             Undo::End { program: Path::new(RUN).join("ganesha/ganesha.nfsd") },
             Undo::Unmount { point: Path::new(RUN).join("mount"), file_system: name("nfs") },
+            Undo::Unmount { point: Path::new(RUN).join("mount"), file_system: name(ANY) },
+            Undo::EndMarked { mark: Path::new(RUN).join("systems/x"), within_s: 1 },
+            Undo::Additions { path: "/var/lib/no-such-system".into(), before: None },
             Undo::Array { name: name("dfsbench"), devices: vec!["/dev/no-such".into()] },
             Undo::Works { directory: folder.path().to_owned(), campaign: name("mounts-1") },
             Undo::Export { directory: file("x y"), clients: name("10.0.0.1 fd00::1") },

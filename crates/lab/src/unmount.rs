@@ -24,6 +24,9 @@ const TRIES: u32 = 20;
 /// The same where no process holds it: the kernel's server lets files go after a while, a busy
 /// machine's after a longer one.
 const TRIES_OF_KERNEL: u32 = 120;
+/// Stands for any type of file system in the undo log: one of other hosts, whose servers may be
+/// gone.
+pub const ANY: &str = "any";
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Unmounts a mount point of ours; does nothing where nothing of that type is mounted.
@@ -39,7 +42,7 @@ pub fn at(runner: &Runner, point: &Path, file_system: &str) -> Result<(), LabErr
         if tried >= TRIES && !holders(point).is_empty() {
             break;
         }
-        if file_system == "nfs" { try_nfs(runner, point)? } else { try_local(runner, point)? }
+        if is_remote(file_system) { try_nfs(runner, point)? } else { try_local(runner, point)? }
     }
     if !is_mounted(point, file_system) {
         return Ok(());
@@ -51,12 +54,17 @@ pub fn at(runner: &Runner, point: &Path, file_system: &str) -> Result<(), LabErr
     Err(LabError::Busy { point: point.to_owned(), holders })
 }
 
+/// Says whether the mount may wait for a server that is gone.
+fn is_remote(file_system: &str) -> bool {
+    matches!(file_system, "nfs" | ANY)
+}
+
 /// Says whether a file system of this type is mounted there; `nfs` stands for `nfs4`, too.
 fn is_mounted(point: &Path, file_system: &str) -> bool {
     // Following a link at a mount whose server is gone would wait for it.
-    let mount = if file_system == "nfs" { mounts::named(point) } else { mounts::at(point) };
+    let mount = if is_remote(file_system) { mounts::named(point) } else { mounts::at(point) };
     match mount {
-        Some(mount) => mount.file_system.starts_with(file_system),
+        Some(mount) => file_system == ANY || mount.file_system.starts_with(file_system),
         None => false,
     }
 }

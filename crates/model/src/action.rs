@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::fact::Fact;
 use crate::lab::{FileSystem, Raid as RaidLevel};
 use crate::nfs::NfsVersion;
+use crate::system::{FilledFile, FilledStep};
 
 /// Something with blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -56,7 +57,7 @@ macro_rules! for_each_action {
         $hand_to! {
             LoopFile Raid Crypt Format Mount Export Nfsd Ganesha Unfs3 OwnServer Tunnel
             NfsMount ReadAhead Sysctl Mtu TryPaths Shape CpuFrequency Cores Ram NfsdStop Cut
-            Fill ClockStep
+            Fill ClockStep Service AwaitQuiet RemoteMount FuseMount
         }
     };
 }
@@ -324,6 +325,85 @@ pub struct ClockStep {
     pub by_ms: i64,
     /// The boot of the kernel whose clock is left alone, that of the controller.
     pub not_boot: String,
+}
+
+/// Starts a system on a host, as its recipe says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Service {
+    /// Name of the recipe.
+    pub system: String,
+    /// Values of its settings, as a plan writes them.
+    pub settings: String,
+    /// Folder of its own files, which also marks its processes.
+    pub dir: PathBuf,
+    /// Directory of the server that its files lie below; `None` where it keeps them elsewhere.
+    pub storage: Option<PathBuf>,
+    /// Programs that the host needs.
+    pub programs: Vec<String>,
+    /// Packages that have them: the ID of a distribution, and names with blanks between them.
+    pub packages: Vec<(String, String)>,
+    /// TCP ports that must be free.
+    pub ports: Vec<u16>,
+    /// Folders that are made first.
+    pub folders: Vec<PathBuf>,
+    /// Files that are written then.
+    pub files: Vec<FilledFile>,
+    /// What is started and run, in this order.
+    pub steps: Vec<FilledStep>,
+    /// Longest time to end after SIGTERM, in seconds.
+    pub stop_within_s: u64,
+    /// Files and folders elsewhere that the programs make.
+    pub leaves: Vec<PathBuf>,
+    /// Command that prints the version; empty for none.
+    pub version: Vec<String>,
+    /// What its documentation promises of written data.
+    pub durability: String,
+}
+
+/// Waits until nothing goes on in the background of a system; changes nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct AwaitQuiet {
+    /// Name of the recipe.
+    pub system: String,
+    /// Command that ends with 0 where it is quiet.
+    pub run: Vec<String>,
+    /// Text that it prints while it isn't; empty where its exit code tells.
+    pub busy: String,
+    /// Longest time, in seconds.
+    pub within_s: u64,
+}
+
+/// Mounts a file system of any type that the kernel or a helper of mount(8) knows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RemoteMount {
+    /// Type of the file system, as mount(8) takes it.
+    pub kind: String,
+    /// The source, as mount(8) takes it.
+    pub source: String,
+    /// Path of the mount point; made where it is missing.
+    pub point: PathBuf,
+    /// Options of the type.
+    pub options: Vec<String>,
+}
+
+/// Mounts a system by a program of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FuseMount {
+    /// Name of the recipe.
+    pub system: String,
+    /// The command.
+    pub run: Vec<String>,
+    /// Folder of its own files, which also marks its processes.
+    pub dir: PathBuf,
+    /// Path of the mount point; made where it is missing.
+    pub point: PathBuf,
+    /// Packages that have the program: the ID of a distribution, and names with blanks between
+    /// them.
+    pub packages: Vec<(String, String)>,
+    /// Longest time until it is mounted, in seconds.
+    pub within_s: u64,
+    /// Files and folders elsewhere that the program makes.
+    pub leaves: Vec<PathBuf>,
 }
 
 /// An action and the host that it is for.

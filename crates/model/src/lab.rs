@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fact::Fact;
 use crate::nfs::{NfsSettings, NfsVersion, Proto, XprtSec};
+use crate::system::{NfsAccess, Recipe};
 use crate::words::words;
 
 /// Path at which the server mounts the file system that it serves.
@@ -473,6 +474,35 @@ pub struct LabSpec {
     pub fresh: Fresh,
     /// A setting that is not effective fails the run, and is not a mere caveat.
     pub strict: bool,
+    /// The system that is set up in the place of an NFS server, where a plan names one.
+    #[serde(default)]
+    pub system: Option<Box<System>>,
+    /// Values of its settings that a plan gives.
+    #[serde(default)]
+    pub system_settings: Vec<(String, String)>,
+    /// What is mounted, where the site has set it up itself.
+    #[serde(default)]
+    pub site_mount: Option<SiteMount>,
+}
+
+/// A system that a plan names.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct System {
+    /// Its name or the path of its file, as the plan has it.
+    pub source: String,
+    /// The recipe.
+    pub recipe: Recipe,
+}
+
+/// A file system that others have set up, and that clients mount.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SiteMount {
+    /// Type of the file system, as mount(8) takes it.
+    pub kind: String,
+    /// The source, as mount(8) takes it.
+    pub source: String,
+    /// Options of the mount.
+    pub options: Vec<String>,
 }
 
 impl LabSpec {
@@ -492,6 +522,9 @@ impl LabSpec {
             invalidation: Invalidation::None,
             fresh: Fresh::Campaign,
             strict: false,
+            system: None,
+            system_settings: Vec::new(),
+            site_mount: None,
         }
     }
 
@@ -530,16 +563,44 @@ impl LabSpec {
 
     /// Says whether files lie on what [`Self::storage`] names, and not in a server of ours.
     pub fn has_storage(&self) -> bool {
-        !self.is_served() || self.serving.kind != ServerKind::Own
+        if !self.is_served() {
+            return true;
+        }
+        match (&self.system, &self.site_mount) {
+            (_, Some(_)) => false,
+            (Some(system), None) => system.recipe.storage,
+            (None, None) => self.serving.kind != ServerKind::Own,
+        }
+    }
+
+    /// Says whether the plan's own kinds of servers serve, and not a recipe or the site.
+    pub fn has_server_kind(&self) -> bool {
+        self.is_served() && self.system.is_none() && self.site_mount.is_none()
+    }
+
+    /// The export of a recipe that is used by NFS: always by our own client, by a mount where
+    /// there is no other way.
+    pub fn system_nfs(&self) -> Option<&NfsAccess> {
+        let access = &self.system.as_ref()?.recipe.access;
+        let has_other = access.fuse.is_some() || access.mount.is_some();
+        if self.own_client || !has_other { access.nfs.as_ref() } else { None }
     }
 
     /// Returns the path of the export that clients mount; of several the first.
     pub fn export(&self) -> &Path {
+        if let Some(nfs) = self.system_nfs()
+            && nfs.export != "{storage}"
+        {
+            return Path::new(&nfs.export);
+        }
         if self.has_storage() { self.storage.place() } else { Path::new(OWN_EXPORT) }
     }
 
     /// Returns the paths of all exports that clients mount.
     pub fn exports(&self) -> Vec<PathBuf> {
+        if !self.has_server_kind() && self.is_served() {
+            return vec![self.export().to_owned()];
+        }
         if self.has_storage() { self.storage.places() } else { vec![PathBuf::from(OWN_EXPORT)] }
     }
 
@@ -554,6 +615,10 @@ impl LabSpec {
         match self.path {
             // The client's end of the tunnel; the server's ports are known to the tunnel alone.
             DataPath::Tunnel => Some((TUNNEL_PORT, TUNNEL_MOUNT_PORT)),
+            _ if let Some(nfs) = self.system_nfs() => {
+                let mount_port = if nfs.mount_port == 0 { nfs.port } else { nfs.mount_port };
+                Some((nfs.port, mount_port))
+            }
             _ => is_ours.then_some((OWN_PORT, OWN_PORT)),
         }
     }
@@ -570,9 +635,11 @@ impl LabSpec {
             // An export names its clients.
             self.is_served() == other.is_served()
                 && self.serving == other.serving
+                && (&self.system, &self.system_settings) == (&other.system, &other.system_settings)
                 && self.clients().eq(other.clients()),
             self.path == other.path && self.tunnelling == other.tunnelling,
-            (self.own_client, &self.mounting) == (other.own_client, &other.mounting),
+            (self.own_client, &self.mounting, &self.site_mount)
+                == (other.own_client, &other.mounting, &other.site_mount),
         ];
         !agree[..layers.min(Self::LAYERS)].contains(&false)
     }

@@ -32,6 +32,7 @@ pub mod setting;
 pub mod share;
 pub mod soak;
 pub mod spec;
+pub mod system;
 pub mod target;
 pub mod telemetry;
 #[doc(hidden)]
@@ -54,7 +55,7 @@ pub use histogram::Histogram;
 pub use impossible::Impossible;
 pub use lab::{
     DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, Mounting, Protocol, Raid, ServerKind,
-    Serving, Storage, Tuning, Tunnelling,
+    Serving, SiteMount, Storage, System, Tuning, Tunnelling,
 };
 pub use nfs::{
     Family, Identity, NfsSettings, NfsTarget, NfsVersion, Proto, Sec, Stable, TlsOptions,

@@ -16,7 +16,10 @@ mod tests;
 use thiserror::Error;
 
 pub use mkfs::{MkfsOption, parse_mkfs_options};
-pub use mount::{check_export_options, check_mount_options, check_nfs_options};
+pub use mount::{
+    check_export_options, check_mount_options, check_nfs_options, check_remote_options,
+    check_remote_source, check_remote_type,
+};
 pub use names::{
     check_address, check_clients, check_congestion, check_crypt_cipher, check_interface,
     check_object_name, check_path, check_quotable_path, check_ssh_destination, check_sysctl,

@@ -34,7 +34,9 @@ mod own_server;
 mod raid;
 mod ram;
 mod read_ahead;
+mod remote_mount;
 mod rpcbind;
+mod service;
 mod shape;
 mod storage;
 mod sysctl;
@@ -211,7 +213,7 @@ pub fn commands(action: &Action) -> Vec<String> {
 pub fn describe(action: &Action) -> String {
     for step in assume(action).steps().iter().rev() {
         // A step that waits, or that may be refused, is not what was done.
-        if !matches!(step, Step::Offer { .. } | Step::Await(_) | Step::AwaitGrace) {
+        if !step.only_waits() && !matches!(step, Step::Offer { .. }) {
             return step.to_string();
         }
     }

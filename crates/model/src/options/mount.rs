@@ -6,7 +6,7 @@
 //! **Source:** mount(8); ext4(5); xfs(5); btrfs(5); tmpfs(5); nfs(5); exports(5); of the kernel
 //! Documentation/admin-guide/ext4.rst and xfs.rst.
 
-use super::{Form, OptionError, Table, shorten};
+use super::{Form, OptionError, Table, begins_with, is_word, shorten};
 use crate::lab::FileSystem;
 
 use Form::{Flag, Number, OneOf, Word};
@@ -218,4 +218,57 @@ pub fn check_nfs_options(options: &[String]) -> Result<(), OptionError> {
 /// Where one isn't in the list of exports(5), or its value has another form.
 pub fn check_export_options(options: &[String]) -> Result<(), OptionError> {
     options.iter().try_for_each(|option| EXPORT.check(option))
+}
+
+/// Checks the type of a file system that a site has set up: one word.
+///
+/// # Errors
+/// Where it is another text.
+pub fn check_remote_type(kind: &str) -> Result<(), OptionError> {
+    if is_word(kind) && kind.len() <= 32 {
+        return Ok(());
+    }
+    let what = format!("`{}` is no type of a file system", shorten(kind));
+    Err(OptionError::new(what, "what `mount -t` takes, such as `ceph` or `lustre`"))
+}
+
+/// Checks the source of such a mount: printable, without blanks, no option.
+///
+/// # Errors
+/// Where it is another text.
+pub fn check_remote_source(source: &str) -> Result<(), OptionError> {
+    let is_plain = source.chars().all(|c| !c.is_whitespace() && !c.is_control());
+    if is_plain && begins_with(source, "/[:.#_") && source.len() <= 1_024 {
+        return Ok(());
+    }
+    let what = format!("`{}` is no source of a mount", shorten(source));
+    Err(OptionError::new(what, "what `mount` takes, such as `10.0.0.1:/` or `10.0.0.1@tcp:/fs`"))
+}
+
+/// Checks options of such a mount, whose names are those of its type: none does something else
+/// than to mount, or chooses another program.
+///
+/// # Errors
+/// With the first that isn't one, or is refused.
+pub fn check_remote_options(options: &[String]) -> Result<(), OptionError> {
+    const ALLOWED: [&str; 3] = ["subvol", "device", "errors"];
+    for option in options {
+        let name = option.split('=').next().unwrap_or_default();
+        let refused = REFUSED.iter().find(|(refused, _)| *refused == name);
+        if let Some((_, why)) = refused
+            && !ALLOWED.contains(&name)
+        {
+            let what = format!("`{}` is not allowed: {why}", shorten(option));
+            return Err(OptionError::new(what, "leave it out"));
+        }
+        let is_plain = option.chars().all(|c| c != ',' && !c.is_whitespace() && !c.is_control());
+        if !is_plain || !begins_with(option, "_") {
+            let what = format!("`{}` is no option of a mount", shorten(option));
+            return Err(OptionError::new(
+                what,
+                "each option on its own, as `name` or `name=value`",
+            ));
+        }
+    }
+    Ok(())
 }

@@ -137,6 +137,15 @@ pub(super) fn is_new_file_system(run: &RunSpec) -> bool {
     is_lab(run, |lab| lab.has_storage() && lab.storage.file_system != FileSystem::Existing)
 }
 
+pub(super) fn has_server_kind(run: &RunSpec) -> bool {
+    is_lab(run, LabSpec::has_server_kind)
+}
+
+/// A recipe serves, which may have settings.
+pub(super) fn is_system(run: &RunSpec) -> bool {
+    is_lab(run, |lab| lab.is_served() && lab.system.is_some())
+}
+
 pub(super) fn is_knfsd(run: &RunSpec) -> bool {
     is_served_by(run, &[ServerKind::Knfsd])
 }
@@ -146,7 +155,7 @@ pub(super) fn has_nfsd_threads(run: &RunSpec) -> bool {
 }
 
 fn is_served_by(run: &RunSpec, kinds: &[ServerKind]) -> bool {
-    is_lab(run, |lab| lab.is_served() && kinds.contains(&lab.serving.kind))
+    is_lab(run, |lab| lab.has_server_kind() && kinds.contains(&lab.serving.kind))
 }
 
 pub(super) fn is_tunnel(run: &RunSpec) -> bool {

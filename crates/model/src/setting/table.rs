@@ -124,7 +124,11 @@ settings! {
     /// Program that serves: the kernel, NFS-Ganesha, unfs3, one that runs already and is left
     /// alone, or this program's own server, in memory (`tmpfs_size`) and on port 20492. Not for
     /// data_path disk.
-    ServerKind => word("server_kind", lab!(serving.kind), ServerKind::NAMES).when(is_served);
+    ServerKind => word("server_kind", lab!(serving.kind), ServerKind::NAMES)
+        .when(has_server_kind);
+    /// Settings of the target's system, as name=value. Only for targets with `system`.
+    SystemSettings => words("system_settings", lab!(system_settings)).separator('+')
+        .when(is_system);
     /// Options of exports(5), such as async. Only for knfsd.
     ExportOptions => words("export_options", lab!(serving.export_options)).when(is_knfsd);
     /// Threads of the server; 0 leaves them as they are. Only for knfsd and ganesha.

@@ -5,12 +5,13 @@
 
 use model::setting::{Family, Setting, Value};
 use model::{
-    BackendKind, DataPath, FileSystem, Invalidation, LabSpec, Proto, RunSpec, Storage, Target,
+    BackendKind, DataPath, FileSystem, Invalidation, LabSpec, Proto, RunSpec, Storage, System,
+    Target,
 };
 
 use crate::meaning::placement;
 use crate::written::error::value_or;
-use crate::written::lab::LabArg;
+use crate::written::lab::{LabArg, SystemArg};
 
 impl LabArg {
     /// The hosts with the default of every setting.
@@ -21,6 +22,15 @@ impl LabArg {
         spec.path = if self.client.is_some() { DataPath::Network } else { DataPath::Loopback };
         spec.own_client = matches!(backend, BackendKind::Nfs | BackendKind::Tcp);
         spec.invalidation = Invalidation::Caches;
+        if let Some(SystemArg { source, recipe: Some(recipe) }) = &self.system {
+            spec.invalidation = spec.invalidation.max(recipe.caches.cold);
+            let (source, recipe) = (source.value.clone(), recipe.clone());
+            spec.system = Some(Box::new(System { source, recipe }));
+        }
+        if let Some(mount) = &self.site_mount {
+            spec.invalidation = Invalidation::Remount;
+            spec.site_mount = Some(mount.clone());
+        }
         let mut directories = value_or(self.directories.clone(), Vec::new()).into_iter();
         let directory = directories.next().unwrap_or_default();
         spec.storage = Storage {

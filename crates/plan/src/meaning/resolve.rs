@@ -67,6 +67,15 @@ impl Plan {
                 return Err(fault.of_key("mix_from", path.place));
             }
         }
+        for target in &raw.targets {
+            if let Some(lab) = target.what.lab()
+                && let Some(system) = &lab.system
+                && system.recipe.is_none()
+            {
+                let fault = Fault::new(format!("`{}` was not read", system.source.value));
+                return Err(fault.of_key("system", system.source.place));
+            }
+        }
         let seed = value_or(raw.seed, around.seed);
         let server = ServerPlan::resolve(&raw.server, seed);
         let repeated = raw.repetition.resolve()?;

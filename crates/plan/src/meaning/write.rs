@@ -8,7 +8,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use model::setting::{Setting, Value};
-use model::{Host, LabSpec, NfsTarget, Placement, Repetition, RunSpec, Sec, Target, TcpTarget};
+use model::{
+    Host, LabSpec, NfsTarget, Placement, Repetition, RunSpec, Sec, SiteMount, Target, TcpTarget,
+};
 
 use crate::meaning::matrix::product;
 use crate::meaning::resolve::Plan;
@@ -224,6 +226,17 @@ fn write_lab(out: &mut String, lab: &LabSpec, clients: Option<&str>) {
         }
     }
     write_size(out, "tmpfs_size", storage.size_bytes);
+    if let Some(system) = &lab.system {
+        write_key(out, "system", &quoted(&system.source));
+    }
+    if let Some(SiteMount { kind, source, options }) = &lab.site_mount {
+        let (kind, source) = (quoted(kind), quoted(source));
+        let options = match options.as_slice() {
+            [] => String::new(),
+            options => format!(", options = {}", list_of(options)),
+        };
+        write_key(out, "mount", &format!("{{ type = {kind}, source = {source}{options} }}"));
+    }
 }
 
 fn write_tcp(tcp: &TcpTarget) -> String {

@@ -77,7 +77,8 @@ fn char_start(text: &str, offset: usize) -> usize {
     offset
 }
 
-fn place_of(text: &str, span: &Range<usize>) -> Place {
+/// The line and the column at which a span begins.
+pub(crate) fn place_of(text: &str, span: &Range<usize>) -> Place {
     let before = &text[..char_start(text, span.start)];
     let line = before.matches('\n').count() as u32 + 1;
     // Editors count columns in characters, not in bytes.

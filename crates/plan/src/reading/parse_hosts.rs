@@ -13,17 +13,26 @@ use model::setting::Range;
 use crate::reading::document::{Field, Table};
 use crate::reading::placement::{self, known_host};
 use crate::reading::section::Section;
+use crate::reading::systems;
 use crate::reading::values::{bounded_size, bounded_u32};
 use crate::written::error::{Fault, Located, Place, PlanError};
 use crate::written::hosts::{PlannedHost, UsedFrom};
 use crate::written::lab::LabArg;
 use crate::written::limits;
-use crate::written::settings::Settings;
 use crate::written::text::either;
 
 /// The keys of a `[[target]]` that is set up on hosts.
-pub(crate) const LAB_KEYS: [&str; 6] =
-    ["client", "clients", "devices", "loop_size", "directory", "tmpfs_size"];
+pub(crate) const LAB_KEYS: [&str; 9] = [
+    "client",
+    "clients",
+    "devices",
+    "loop_size",
+    "directory",
+    "tmpfs_size",
+    "system",
+    "settings",
+    "mount",
+];
 
 /// Names that hosts can't have, for facts use them for something else.
 const TAKEN: [&str; 2] = ["host", "target"];
@@ -208,7 +217,9 @@ pub(crate) fn read_lab(
         directories: read_directories(table)?,
         is_spread: false,
         tmpfs_bytes: read_size(table, "tmpfs_size", limits::TMPFS_SIZE)?,
-        settings: Settings::default(),
+        system: systems::read_system(table)?,
+        site_mount: systems::read_site_mount(table)?,
+        settings: systems::read_settings(table)?,
     };
     if lab.devices.is_none()
         && let Some(field) = table.field("loop_size")

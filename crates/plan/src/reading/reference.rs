@@ -161,6 +161,15 @@ pub(crate) static KEYS: &[KeyDoc] = &[
          its own."),
     key(Target, "tmpfs_size", ["size", "bytes"], "1 MiB to 1 TiB", "half the server's memory",
         "Most bytes of file_system tmpfs."),
+    key(Target, "system", ["text", ""], "a name of `dfsbench systems`, or the path of a recipe", "none",
+        "With `server`: the file system that is set up there in the place of an NFS server; \
+         docs/systems.md."),
+    key(Target, "settings", ["table", ""], "those of the recipe", "the recipe's",
+        "With `system`: its settings; lists make a run with each combination, as levels of \
+         system_settings."),
+    key(Target, "mount", ["table", ""], "type, source, options", "none",
+        "With `server`: a file system that the site has set up itself, mounted by the clients as \
+         mount(8) does; nothing is done to its servers."),
     key(Target, "backend", ["text or list", ""],
         "path, temporary: posix, uring; url, embedded: nfs; null: null; memory: memory; tcp: tcp; \
          server: posix, uring, nfs",

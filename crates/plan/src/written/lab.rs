@@ -5,7 +5,8 @@
 
 use std::path::PathBuf;
 
-use model::Host;
+use model::system::Recipe;
+use model::{Host, SiteMount};
 
 use crate::written::error::Located;
 use crate::written::settings::Settings;
@@ -27,6 +28,19 @@ pub struct LabArg {
     pub is_spread: bool,
     /// Most bytes of a tmpfs; 0 leaves it to the kernel.
     pub tmpfs_bytes: u64,
+    /// The system that serves, in the place of an NFS server.
+    pub system: Option<SystemArg>,
+    /// What the site has set up, and clients mount.
+    pub site_mount: Option<SiteMount>,
     /// How NFS is spoken, as far as the target contains it.
     pub settings: Settings,
+}
+
+/// A system that a target names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SystemArg {
+    /// Its name, or the path of its recipe.
+    pub source: Located<String>,
+    /// The recipe; `None` until the file is read: see [`crate::RawPlan::read_systems`].
+    pub recipe: Option<Recipe>,
 }

@@ -4,7 +4,9 @@
 
 use model::options::{check_mount_options, check_quotable_path, parse_mkfs_options};
 use model::setting::Setting;
-use model::{BackendKind, DataPath, FileSystem, LabSpec, Raid, RunSpec, ServerKind};
+use model::{
+    BackendKind, DataPath, FileSystem, Fresh, Invalidation, LabSpec, Raid, RunSpec, ServerKind,
+};
 
 use super::Written;
 use crate::written::error::{Fault, Place, PlanError};
@@ -14,8 +16,13 @@ use crate::written::raw::{RawPlan, RawTarget};
 pub(super) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     let Some(lab) = run.lab.as_deref() else { return Ok(()) };
     check_storage_options(run, lab, written)?;
-    let checks =
-        [server_problem(run, lab), storage_problem(lab), path_problem(lab), link_problem(lab)];
+    let checks = [
+        system_problem(run, lab),
+        server_problem(run, lab),
+        storage_problem(lab),
+        path_problem(lab),
+        link_problem(lab),
+    ];
     match checks.into_iter().flatten().next() {
         Some(Problem { settings, what, hint }) => {
             Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
@@ -38,8 +45,61 @@ impl Problem {
     }
 }
 
+/// Finds what a system, or a mount of the site's, can't do.
+fn system_problem(run: &RunSpec, lab: &LabSpec) -> Option<Problem> {
+    if lab.has_server_kind() {
+        return None;
+    }
+    if matches!(lab.path, DataPath::Disk | DataPath::Tunnel)
+        && (lab.system.is_some() || lab.site_mount.is_some())
+    {
+        let what = format!("a target with `system` or `mount` has no data_path {}", lab.path);
+        return Some(Problem::new(&[Setting::DataPath], what, "network or loopback"));
+    }
+    if lab.site_mount.is_some() {
+        if lab.own_client {
+            let what = format!("backend {} works on no mount", run.backend);
+            return Some(Problem::new(&[], what, "backend posix or uring"));
+        }
+        return None;
+    }
+    let system = lab.system.as_ref()?;
+    let recipe = &system.recipe;
+    if let Err(error) = recipe.check_settings(&lab.system_settings) {
+        return Some(Problem::new(&[Setting::SystemSettings], error.what, &error.hint));
+    }
+    if lab.own_client && recipe.access.nfs.is_none() {
+        let what = format!("{} speaks no NFS, as backend {} does", recipe.name, run.backend);
+        return Some(Problem::new(&[], what, "backend posix or uring"));
+    }
+    if let Some(nfs) = lab.system_nfs() {
+        let version = run.nfs().version.name();
+        if !nfs.versions.is_empty() && !nfs.versions.iter().any(|known| known == version) {
+            let what = format!("{} serves no NFS v{version}", recipe.name);
+            let hint = format!("nfsvers {}", nfs.versions.join(", "));
+            return Some(Problem::new(&[Setting::NfsVers], what, &hint));
+        }
+    }
+    let stops = lab.invalidation >= Invalidation::ServerRemount || lab.fresh == Fresh::Pass;
+    if stops && !recipe.restarts {
+        let what = format!("{} is made again by a restart, and its files are lost", recipe.name);
+        let hint = "invalidation remount or less, fresh trial or less";
+        return Some(Problem::new(&[Setting::Invalidation, Setting::Fresh], what, hint));
+    }
+    let makes_folders = recipe.folders.iter().any(|folder| folder.starts_with("{storage}"));
+    if recipe.storage && makes_folders && lab.storage.file_system == FileSystem::Existing {
+        let what = format!("{} makes folders that only a file system of ours loses", recipe.name);
+        let hint = "write `devices` or `loop_size` in the [[target]], or file_system tmpfs";
+        return Some(Problem::new(&[Setting::FileSystem], what, hint));
+    }
+    None
+}
+
 /// Finds what the kind of the server can't do.
 fn server_problem(run: &RunSpec, lab: &LabSpec) -> Option<Problem> {
+    if !lab.has_server_kind() && lab.is_served() {
+        return None;
+    }
     let (kind, storage) = (lab.serving.kind, &lab.storage);
     let directory = storage.place();
     // These have it between quotes in a file of their own.

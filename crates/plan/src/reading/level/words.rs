@@ -71,6 +71,11 @@ fn check(setting: Setting, word: &str, text: &str) -> Result<(), Fault> {
     match setting {
         Setting::ServerSysctl | Setting::ClientSysctl => check_sysctl(word),
         Setting::FormatOptions => Ok(()),
+        Setting::SystemSettings => match word.split_once('=') {
+            Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok(()),
+            _ => Err(Fault::new(format!("`{word}` sets nothing"))
+                .hint("name=value, such as `layout=replica`; several with `+` between them")),
+        },
         _ if word.is_empty() => Err(Fault::new(format!("an option is missing in `{text}`"))
             .hint("options with `,` between them, such as `noatime,nodiratime`")),
         _ if word.starts_with('-') || word.contains(char::is_whitespace) => {

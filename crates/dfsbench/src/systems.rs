@@ -1,0 +1,101 @@
+//! Lists recipes of systems, prints one, or checks one: `dfsbench systems`.
+//!
+//! Nothing here contacts a host: what a host lacks is reported when a plan sets it up.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use model::system::Recipe;
+
+use crate::args::{SystemsArgs, SystemsCommand};
+use crate::exit::{End, Failure};
+use crate::{input_file, output};
+
+/// Carries out `dfsbench systems`.
+///
+/// # Errors
+/// When a recipe can't be read or is wrong, or stdout can't be written.
+pub fn run(args: &SystemsArgs) -> Result<ExitCode, Failure> {
+    match &args.command {
+        None | Some(SystemsCommand::List) => list()?,
+        Some(SystemsCommand::Show { name }) => {
+            output::data(plan::built_in_recipe(name)?.as_bytes())?;
+        }
+        Some(SystemsCommand::Check { file }) => check(file)?,
+    }
+    Ok(End::Ok.into())
+}
+
+fn list() -> Result<(), Failure> {
+    let mut rows = Vec::new();
+    for (name, text) in plan::RECIPES {
+        let recipe = plan::parse_recipe(text, name)?;
+        rows.push(vec![recipe.name.clone(), recipe.title.clone()]);
+    }
+    output::data(output::aligned(&rows).as_bytes())?;
+    output::message(
+        "`dfsbench systems show NAME` prints a recipe; docs/systems.md explains its keys",
+    );
+    Ok(())
+}
+
+/// Checks a recipe, and says how it would be used.
+fn check(file: &Path) -> Result<(), Failure> {
+    let text = input_file::read_recipe(file)
+        .map_err(|why| Failure::Usage(format!("can't read recipe `{}`: {why}", file.display())))?;
+    let recipe = plan::parse_recipe(&text, &file.display().to_string())?;
+    output::data(describe(&recipe).as_bytes())?;
+    Ok(())
+}
+
+/// Describes a recipe for people: its settings, its ways of access and what it needs.
+fn describe(recipe: &Recipe) -> String {
+    let mut text = String::new();
+    // Writing to a String can't fail.
+    let _ = writeln!(text, "{}: {}", recipe.name, recipe.title);
+    let _ = writeln!(text, "tried: {}", recipe.tried);
+    let mut ways = Vec::new();
+    if recipe.access.nfs.is_some() {
+        ways.push("nfs");
+    }
+    if recipe.access.mount.is_some() {
+        ways.push("mount");
+    }
+    if recipe.access.fuse.is_some() {
+        ways.push("fuse");
+    }
+    let _ = writeln!(text, "access: {}", ways.join(", "));
+    for (distribution, packages) in &recipe.packages {
+        let _ = writeln!(text, "packages of {distribution}: {}", packages.join(" "));
+    }
+    for (name, setting) in &recipe.settings {
+        let (default, legal) = (&setting.default, setting.legal());
+        let _ = writeln!(text, "setting {name} = {default} ({legal}): {}", setting.meaning);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_recipe_is_right_and_has_the_name_of_its_file() {
+        for (name, text) in plan::RECIPES {
+            let recipe = plan::parse_recipe(text, name).unwrap();
+            assert_eq!(recipe.name, name);
+            assert!(!recipe.tried.starts_with("not"), "{name} was never tried");
+            assert!(describe(&recipe).contains("access: "));
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_line() {
+        let text = "name = \"x\"\nstarts = 1\n";
+        let error = plan::parse_recipe(text, "x.toml").unwrap_err().to_string();
+        assert!(error.starts_with("x.toml:2:1: unknown field `starts`"), "{error}");
+        let missing = plan::parse_recipe("name = \"x\"\n", "x.toml").unwrap_err().to_string();
+        assert!(missing.contains("missing field `title`"), "{missing}");
+    }
+}

@@ -1,0 +1,175 @@
+//! Mounts file systems of other types than NFS: by mount(8), or by a program of their own.
+//!
+//! The type may be any that the kernel or a helper of mount(8) knows. Whatever is mounted on a
+//! point of ours is unmounted in the end, by force where its servers are gone. **Source:** mount(8),
+//! mount.fuse3(8), proc_filesystems(5).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use model::EffectiveSettings;
+use model::action::{FuseMount, RemoteMount};
+use model::options::{check_remote_options, check_remote_source, check_remote_type};
+
+use super::accept::{accept, check_point};
+use super::service::{check_leaves, check_programs, check_root, undo_of_programs};
+use super::{LabAction, Layer, folder_undo};
+use crate::commands::{self, Runner, SOON};
+use crate::disks;
+use crate::error::LabError;
+use crate::findings::Findings;
+use crate::mounts;
+use crate::options::{self, Requested};
+use crate::processes;
+use crate::safety;
+use crate::step::Step;
+use crate::undo::Undo;
+use crate::unmount::ANY;
+
+const SOURCE: &str = "/proc/self/mountinfo";
+/// The longest time that mounting may take.
+const LIMIT: Duration = Duration::from_secs(150);
+
+impl LabAction for RemoteMount {
+    type Facts = ();
+
+    fn accept(&self) -> Result<(), LabError> {
+        check_point(&self.point)?;
+        accept("mount type", check_remote_type(&self.kind))?;
+        accept("mount source", check_remote_source(&self.source))?;
+        accept("mount options", check_remote_options(&self.options))
+    }
+
+    fn look(&self) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn assume(&self) {}
+
+    fn steps(&self, (): &()) -> Vec<Step> {
+        let mut argv: Vec<String> = ["mount", "-t", &self.kind].map(str::to_owned).to_vec();
+        if !self.options.is_empty() {
+            argv.extend(["-o".to_owned(), self.options.join(",")]);
+        }
+        argv.extend(["--".to_owned(), self.source.clone(), self.point.display().to_string()]);
+        vec![Step::Folder(self.point.clone()), Step::within(LIMIT, argv)]
+    }
+
+    /// Unmounts, and removes the mount point where it is made; refuses where something is mounted
+    /// there already, or neither the kernel nor a helper knows the type.
+    fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        check_known(&self.kind)?;
+        safety::may_mount_on(&self.point)?;
+        let mut undo = folder_undo(&self.point);
+        undo.push(Undo::Unmount { point: self.point.clone(), file_system: ANY.to_owned() });
+        Ok(undo)
+    }
+
+    fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
+        let (mut findings, mount) = read_back(&self.point)?;
+        findings.fact("mount type requested", &self.kind, "the plan");
+        let requested = Requested::local(&self.options);
+        options::compare(&mut findings, &requested, &mount.options, SOURCE);
+        Ok(findings.done())
+    }
+
+    fn layer(&self) -> Layer {
+        Layer::Client
+    }
+}
+
+impl LabAction for FuseMount {
+    type Facts = ();
+
+    fn accept(&self) -> Result<(), LabError> {
+        check_point(&self.point)?;
+        check_point(&self.dir)?;
+        check_leaves(&self.leaves)
+    }
+
+    fn look(&self) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn assume(&self) {}
+
+    fn steps(&self, (): &()) -> Vec<Step> {
+        vec![
+            Step::Folder(self.dir.clone()),
+            Step::Folder(self.point.clone()),
+            Step::Launch {
+                argv: processes::marked_command(&self.dir, &self.run),
+                stderr: self.dir.join("stderr"),
+            },
+            Step::AwaitMount {
+                point: self.point.clone(),
+                limit: Duration::from_secs(self.within_s),
+                mark: self.dir.clone(),
+            },
+        ]
+    }
+
+    /// Unmounts, ends the program and removes what it made; refuses where it is missing, or
+    /// something is mounted there already.
+    fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        check_root(&self.system)?;
+        check_programs(&self.run[..1], &self.packages)?;
+        if !Path::new("/dev/fuse").exists() {
+            return Err(LabError::Unable("it has no /dev/fuse (hint: `modprobe fuse`)".to_owned()));
+        }
+        safety::may_mount_on(&self.point)?;
+        let mut undo = folder_undo(&self.point);
+        undo.extend(undo_of_programs(&self.dir, &self.leaves)?);
+        // Undone first: its program ends by itself once it is unmounted.
+        undo.push(Undo::EndMarked { mark: self.dir.clone(), within_s: 5 });
+        undo.push(Undo::Unmount { point: self.point.clone(), file_system: ANY.to_owned() });
+        Ok(undo)
+    }
+
+    fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
+        let (mut findings, _) = read_back(&self.point)?;
+        findings.fact("mounted by", commands::show(&self.run), "the recipe");
+        Ok(findings.done())
+    }
+
+    fn layer(&self) -> Layer {
+        Layer::Client
+    }
+}
+
+/// Reads back what is mounted on a point of ours.
+fn read_back(point: &Path) -> Result<(Findings, mounts::Mount), LabError> {
+    let Some(mount) = mounts::at(point) else {
+        let point = point.display();
+        return Err(LabError::Unable(format!("nothing is mounted on {point}")));
+    };
+    let mut findings = Findings::new("target");
+    findings.extend(disks::facts("target", &mount));
+    // One that was mounted again has another number.
+    findings.fact("mount number", mount.id.to_string(), SOURCE);
+    Ok((findings, mount))
+}
+
+/// Refuses a type that this kernel can't mount.
+fn check_known(kind: &str) -> Result<(), LabError> {
+    if commands::find(&format!("mount.{kind}")).is_some() {
+        return Ok(());
+    }
+    let listed = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    if listed.lines().any(|line| line.split_whitespace().last() == Some(kind)) {
+        return Ok(());
+    }
+    // Mounting loads the module; it is only looked for here.
+    let module = format!("fs-{kind}");
+    let argv = ["modprobe", "--dry-run", "--quiet", &module];
+    if commands::find("modprobe").is_some()
+        && Runner::default().output(&argv, SOON).is_ok_and(|output| output.status.success())
+    {
+        return Ok(());
+    }
+    Err(LabError::Unable(format!(
+        "its kernel has no file system `{kind}`, and there is no program mount.{kind} (hint: \
+         /proc/filesystems lists what it has)"
+    )))
+}

@@ -1,0 +1,216 @@
+//! A system that is started as its recipe says: folders, files, then commands in their order.
+//!
+//! Every process has the environment variable of [`processes::MARK`] with the system's folder, and
+//! so have all that it starts, unless it clears its environment: by that they are found and ended.
+//! What programs leave elsewhere is compared with what was there before. Needs root.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use model::EffectiveSettings;
+use model::action::{AwaitQuiet, Service};
+use model::options::check_path;
+use model::system::{FilledStep, may_leave};
+
+use super::accept::{accept, check_point};
+use super::{LabAction, Layer, folder_undo};
+use crate::commands::{self, Runner, SOON, filled_lines, is_root};
+use crate::error::LabError;
+use crate::findings::Findings;
+use crate::step::Step;
+use crate::undo::Undo;
+use crate::{additions, packages, processes, servers};
+
+impl LabAction for Service {
+    type Facts = ();
+
+    fn accept(&self) -> Result<(), LabError> {
+        check_point(&self.dir)?;
+        for path in &self.folders {
+            accept("folders", check_path(path))?;
+            check_inside(self, path)?;
+        }
+        for file in &self.files {
+            accept("file", check_path(file.path.as_ref()))?;
+            check_inside(self, file.path.as_ref())?;
+        }
+        check_leaves(&self.leaves)
+    }
+
+    fn look(&self) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn assume(&self) {}
+
+    fn steps(&self, (): &()) -> Vec<Step> {
+        let mut steps = vec![Step::Folder(self.dir.clone())];
+        for folder in &self.folders {
+            steps.push(Step::Folder(folder.clone()));
+        }
+        for file in &self.files {
+            steps.push(Step::File { path: file.path.clone().into(), text: file.text.clone() });
+        }
+        for (index, step) in self.steps.iter().enumerate() {
+            steps.push(match step {
+                FilledStep::Start(words) => Step::Launch {
+                    argv: processes::marked_command(&self.dir, words),
+                    stderr: self.dir.join(format!("stderr-{}", index + 1)),
+                },
+                FilledStep::Run(words, within_s) => Step::within(
+                    Duration::from_secs(*within_s),
+                    processes::marked_command(&self.dir, words),
+                ),
+                FilledStep::Ready(words, within_s) => Step::AwaitCommand {
+                    argv: words.clone(),
+                    limit: Duration::from_secs(*within_s),
+                    mark: self.dir.clone(),
+                },
+                FilledStep::Port(port, within_s) => Step::AwaitService {
+                    port: *port,
+                    limit: Duration::from_secs(*within_s),
+                    mark: self.dir.clone(),
+                },
+            });
+        }
+        steps
+    }
+
+    /// Ends all processes and removes what they made; refuses where a port is taken, a program is
+    /// missing, or this isn't root.
+    fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        check_root(&self.system)?;
+        check_programs(&self.programs, &self.packages)?;
+        for port in &self.ports {
+            if servers::answers(*port) {
+                let holder = match processes::listener(*port) {
+                    Some(holder) => format!(" ({holder})"),
+                    None => String::new(),
+                };
+                return Err(LabError::Refused(format!(
+                    "{} is not started: something answers on its port {port}{holder}",
+                    self.system
+                )));
+            }
+        }
+        let mut undo = undo_of_programs(&self.dir, &self.leaves)?;
+        undo.push(Undo::EndMarked { mark: self.dir.clone(), within_s: self.stop_within_s });
+        Ok(undo)
+    }
+
+    fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
+        let mut findings = Findings::new("server");
+        findings.fact("system", &self.system, "the recipe");
+        if !self.settings.is_empty() {
+            findings.fact("system settings", &self.settings, "the recipe");
+        }
+        findings.fact("system's promise", &self.durability, "the recipe");
+        if !self.version.is_empty() {
+            let command = commands::show(&self.version);
+            let output = Runner::default().output(&self.version, SOON)?;
+            let text = [output.stdout, output.stderr].join("\n");
+            let first = filled_lines(&text).first().copied().unwrap_or("unknown").to_owned();
+            findings.fact("system version", first, command);
+        }
+        Ok(findings.done())
+    }
+
+    fn layer(&self) -> Layer {
+        Layer::Server
+    }
+}
+
+/// Refuses a path that is neither the system's own nor below its storage.
+fn check_inside(service: &Service, path: &Path) -> Result<(), LabError> {
+    let in_storage = match &service.storage {
+        Some(storage) => path.starts_with(storage),
+        None => false,
+    };
+    if in_storage || path.starts_with(&service.dir) {
+        return Ok(());
+    }
+    let (system, path) = (&service.system, path.display());
+    Err(LabError::Refused(format!("{system}: {path} is no place for files of a system")))
+}
+
+impl LabAction for AwaitQuiet {
+    type Facts = ();
+
+    fn accept(&self) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn look(&self) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn assume(&self) {}
+
+    fn steps(&self, (): &()) -> Vec<Step> {
+        vec![Step::AwaitQuiet {
+            argv: self.run.clone(),
+            busy: self.busy.clone(),
+            limit: Duration::from_secs(self.within_s),
+        }]
+    }
+
+    fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        Ok(Vec::new())
+    }
+
+    fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
+        Ok(Findings::new("server").done())
+    }
+
+    /// A client's part, though it is done on the server: it is redone before clients mount again.
+    fn layer(&self) -> Layer {
+        Layer::Client
+    }
+}
+
+/// Refuses paths from which nothing may be removed.
+pub(super) fn check_leaves(leaves: &[PathBuf]) -> Result<(), LabError> {
+    for path in leaves {
+        if !may_leave(&path.to_string_lossy()) {
+            let path = path.display();
+            return Err(LabError::Refused(format!("leaves: nothing may be removed from {path}")));
+        }
+    }
+    Ok(())
+}
+
+/// Recipes start programs that only root may start, and processes of root are found by root alone.
+pub(super) fn check_root(system: &str) -> Result<(), LabError> {
+    if is_root() { Ok(()) } else { Err(LabError::NotRoot { command: format!("recipe {system}") }) }
+}
+
+/// Refuses to begin where a program is missing, with the package of this distribution.
+pub(super) fn check_programs(
+    programs: &[String],
+    of_recipe: &[(String, String)],
+) -> Result<(), LabError> {
+    for program in programs {
+        if commands::find(program).is_some() {
+            continue;
+        }
+        let distribution = packages::distribution();
+        let named = of_recipe.iter().find(|(known, _)| *known == distribution);
+        return Err(match named {
+            Some((_, package)) => {
+                LabError::Missing { program: program.clone(), package: package.clone() }
+            }
+            None => packages::missing(program),
+        });
+    }
+    Ok(())
+}
+
+/// How what programs make is removed: their own folder, and what they add elsewhere.
+pub(super) fn undo_of_programs(dir: &Path, leaves: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+    let mut undo = dir.parent().map(folder_undo).unwrap_or_default();
+    undo.push(Undo::Tree { path: dir.to_owned() });
+    for path in leaves {
+        undo.push(Undo::Additions { path: path.clone(), before: additions::list(path)? });
+    }
+    Ok(undo)
+}

@@ -1,0 +1,155 @@
+//! Tests of recipes.
+
+use super::*;
+
+fn recipe() -> Recipe {
+    let choice = RecipeSetting {
+        kind: SettingKind::Choice,
+        meaning: "how files are kept".to_owned(),
+        default: "one".to_owned(),
+        choices: vec!["one".to_owned(), "two".to_owned()],
+        ..RecipeSetting::default()
+    };
+    let number = RecipeSetting {
+        kind: SettingKind::Number,
+        meaning: "how many".to_owned(),
+        default: "2".to_owned(),
+        min: 1,
+        max: 4,
+        ..RecipeSetting::default()
+    };
+    let by = Variable {
+        by: "layout".to_owned(),
+        values: [("one", ""), ("two", "copies {parts}")]
+            .map(|(name, text)| (name.to_owned(), text.to_owned()))
+            .into(),
+        ..Variable::default()
+    };
+    let list = Variable {
+        repeat: "{address}:{storage}/{n}".to_owned(),
+        count: "{parts}".to_owned(),
+        separator: " ".to_owned(),
+        ..Variable::default()
+    };
+    Recipe {
+        name: "plain".to_owned(),
+        title: "a system".to_owned(),
+        tried: "nowhere".to_owned(),
+        durability: "none".to_owned(),
+        settings: [("layout".to_owned(), choice), ("parts".to_owned(), number)].into(),
+        variables: [("words".to_owned(), by), ("list".to_owned(), list)].into(),
+        storage: true,
+        folders: vec!["{dir}/a".to_owned(), "{storage}/{n}".to_owned()],
+        files: vec![RecipeFile {
+            path: "{dir}/f{n}".to_owned(),
+            text: "A { b = {parts}; {{parts}} }".to_owned(),
+            count: "{parts}".to_owned(),
+        }],
+        steps: vec![RecipeStep {
+            start: words("server {*words} {*list} end"),
+            within_s: 1,
+            ..RecipeStep::default()
+        }],
+        access: AccessWays {
+            fuse: Some(FuseAccess {
+                run: words("mounter {address} {point}"),
+                ..FuseAccess::default()
+            }),
+            ..AccessWays::default()
+        },
+        ..Recipe::default()
+    }
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(' ').map(str::to_owned).collect()
+}
+
+fn places() -> Places {
+    Places {
+        dir: "/run/dfsbench/systems/plain".to_owned(),
+        storage: "/s".to_owned(),
+        address: "h".to_owned(),
+        clients: "c".to_owned(),
+        point: "/p".to_owned(),
+    }
+}
+
+fn given(name: &str, value: &str) -> Vec<(String, String)> {
+    vec![(name.to_owned(), value.to_owned())]
+}
+
+#[test]
+fn variables_follow_from_settings_and_are_repeated() {
+    let recipe = recipe();
+    recipe.validate().unwrap();
+    let filled = recipe.fill_in(&[], &places()).unwrap();
+    assert_eq!(filled.folders, ["/run/dfsbench/systems/plain/a", "/s/1", "/s/2"]);
+    assert_eq!(filled.files.len(), 2);
+    assert_eq!(filled.files[1].path, "/run/dfsbench/systems/plain/f2");
+    // A brace that no name follows stands for itself.
+    assert_eq!(filled.files[1].text, "A { b = 2; {parts} }");
+    assert_eq!(filled.steps, [FilledStep::Start(words("server h:/s/1 h:/s/2 end"))]);
+    assert_eq!(filled.fuse.unwrap().run, words("mounter h /p"));
+    let two = recipe.fill_in(&given("layout", "two"), &places()).unwrap();
+    assert_eq!(two.steps, [FilledStep::Start(words("server copies 2 h:/s/1 h:/s/2 end"))]);
+    let three = recipe.fill_in(&given("parts", "3"), &places()).unwrap();
+    assert_eq!((three.folders.len(), three.files.len()), (4, 3));
+}
+
+#[test]
+fn settings_that_a_recipe_lacks_or_that_are_out_of_range_are_refused() {
+    let recipe = recipe();
+    let refused =
+        |given: &[(String, String)]| recipe.check_settings(given).unwrap_err().to_string();
+    assert_eq!(refused(&given("x", "1")), "plain has no setting `x` (hint: layout, parts)");
+    assert_eq!(refused(&given("layout", "x")), "plain can't have layout `x` (hint: one, two)");
+    assert_eq!(refused(&given("parts", "5")), "plain can't have parts `5` (hint: 1 to 4)");
+    let twice = [given("parts", "1"), given("parts", "2")].concat();
+    assert!(refused(&twice).contains("given twice"));
+    recipe.check_settings(&given("parts", "4")).unwrap();
+}
+
+#[test]
+fn each_mistake_of_a_recipe_is_named() {
+    fn said(change: impl FnOnce(&mut Recipe)) -> String {
+        let mut recipe = recipe();
+        change(&mut recipe);
+        recipe.validate().unwrap_err().to_string()
+    }
+    let unknown = said(|recipe| recipe.steps[0].start.push("{nothing}".to_owned()));
+    assert!(unknown.contains("step.start: there is no variable `nothing`"), "{unknown}");
+    assert!(unknown.contains("one of address, clients, dir, layout"), "{unknown}");
+    let uncounted = said(|recipe| recipe.steps[0].start.push("{n}".to_owned()));
+    assert!(uncounted.contains("give a `count`"), "{uncounted}");
+    let point = said(|recipe| recipe.steps[0].start.push("{point}".to_owned()));
+    assert!(point.contains("[access] alone"), "{point}");
+    let both = said(|recipe| recipe.steps[0].port = "1".to_owned());
+    assert!(both.starts_with("step 1: doesn't say what it is"), "{both}");
+    assert!(said(|recipe| recipe.steps.clear()).contains("nothing is started"));
+    assert!(said(|recipe| recipe.access.fuse = None).contains("no way to it"));
+    assert!(said(|recipe| recipe.name = "A b".to_owned()).contains("`A b` is no name"));
+    assert!(said(|recipe| recipe.ports.push(0)).contains("0 is no port"));
+    let outside = said(|recipe| recipe.folders.push("/etc/x".to_owned()));
+    assert!(outside.contains("`/etc/x` may not be made"), "{outside}");
+    let up = said(|recipe| recipe.files[0].path = "{dir}/../x".to_owned());
+    assert!(up.contains("may not be made"), "{up}");
+    for path in ["/", "/etc/x", "/var/lib/", "/run/a/../b", "/run/dfsbench/x", "/var/lib/dfsbench"]
+    {
+        let left = said(|recipe| recipe.leaves.push(path.to_owned()));
+        assert!(left.contains("nothing may be removed"), "{path}: {left}");
+    }
+    let no_value = said(|recipe| {
+        recipe.variables.get_mut("words").unwrap().values.remove("two");
+    });
+    assert!(no_value.contains("variables.words: values: there is none for `two`"), "{no_value}");
+    let default = said(|recipe| {
+        recipe.settings.get_mut("parts").unwrap().default = "9".to_owned();
+    });
+    assert!(default.contains("settings.parts: default: can't be `9`"), "{default}");
+    let name = said(|recipe| {
+        let setting = recipe.settings["parts"].clone();
+        recipe.settings.insert("storage".to_owned(), setting);
+    });
+    assert!(name.contains("is a variable of every recipe"), "{name}");
+}

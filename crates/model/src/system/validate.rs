@@ -1,0 +1,245 @@
+//! Checks a recipe as far as no host is needed for it.
+
+use super::{
+    COUNT_MAX, Places, Recipe, RecipeError, RecipeSetting, RecipeStep, SettingKind, Variable,
+};
+
+/// Folders below which programs may leave something that is removed.
+const LEAVING: [&str; 5] = ["/run/", "/var/lib/", "/var/log/", "/var/cache/", "/var/tmp/"];
+
+/// Variables that every recipe has.
+const BUILT_IN: [&str; 6] = ["dir", "storage", "address", "clients", "point", "n"];
+
+impl Recipe {
+    /// Checks all that can be checked without a host.
+    ///
+    /// # Errors
+    /// With the first thing that is wrong: its key, its value and what to write instead.
+    pub fn validate(&self) -> Result<(), RecipeError> {
+        check_name("name", &self.name, "-")?;
+        for (key, text) in
+            [("title", &self.title), ("tried", &self.tried), ("durability", &self.durability)]
+        {
+            if text.trim().is_empty() || text.contains('\n') {
+                return Err(RecipeError::new(format!("{key}: must be one line of text"), "say it"));
+            }
+        }
+        for (name, setting) in &self.settings {
+            check_setting(setting).map_err(|error| error.of_key(&format!("settings.{name}")))?;
+            check_new_name("settings", name)?;
+        }
+        for (name, variable) in &self.variables {
+            self.check_variable(variable)
+                .map_err(|error| error.of_key(&format!("variables.{name}")))?;
+            check_new_name("variables", name)?;
+            if self.settings.contains_key(name) {
+                let what = format!("variables.{name}: is a setting, too");
+                return Err(RecipeError::new(what, "give each another name"));
+            }
+        }
+        if self.steps.is_empty() {
+            let hint = "[[step]] with `start`, `run`, `ready` or `port`";
+            return Err(RecipeError::new("step: nothing is started", hint));
+        }
+        for (index, step) in self.steps.iter().enumerate() {
+            check_step(step).map_err(|error| error.of_key(&format!("step {}", index + 1)))?;
+        }
+        if self.ports.contains(&0) {
+            return Err(RecipeError::new("ports: 0 is no port", "1 to 65535"));
+        }
+        self.check_access()?;
+        self.check_texts()
+    }
+
+    fn check_variable(&self, variable: &Variable) -> Result<(), RecipeError> {
+        let repeats = !variable.repeat.is_empty();
+        let hint = "either `by` and `values`, or `repeat` and `count`";
+        if repeats != variable.by.is_empty() || repeats == variable.count.is_empty() {
+            return Err(RecipeError::new("doesn't say what it is", hint));
+        }
+        if repeats {
+            return Ok(());
+        }
+        let Some(setting) = self.settings.get(&variable.by) else {
+            let what = format!("by: there is no setting `{}`", variable.by);
+            return Err(RecipeError::new(what, "the name of a setting with choices"));
+        };
+        for choice in &setting.choices {
+            if !variable.values.contains_key(choice) {
+                let what = format!("values: there is none for `{choice}`");
+                return Err(RecipeError::new(what, "one for each choice of the setting"));
+            }
+        }
+        match variable.values.keys().find(|value| !setting.choices.contains(value)) {
+            Some(other) => {
+                let what = format!("values: `{other}` is no choice of {}", variable.by);
+                Err(RecipeError::new(what, setting.legal()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check_access(&self) -> Result<(), RecipeError> {
+        let access = &self.access;
+        if access.nfs.is_none() && access.mount.is_none() && access.fuse.is_none() {
+            let hint = "[access.nfs], [access.mount] or [access.fuse]";
+            return Err(RecipeError::new("access: clients have no way to it", hint));
+        }
+        if let Some(nfs) = &access.nfs {
+            if nfs.port == 0 {
+                return Err(RecipeError::new("access.nfs.port: 0 is no port", "1 to 65535"));
+            }
+            if nfs.export != "{storage}" && !nfs.export.starts_with('/') {
+                let what = format!("access.nfs.export: `{}` is no path", nfs.export);
+                return Err(RecipeError::new(what, "an absolute path, or `{storage}`"));
+            }
+            for version in &nfs.versions {
+                if crate::NfsVersion::from_name(version).is_none() {
+                    let what = format!("access.nfs.versions: `{version}` is no version of NFS");
+                    return Err(RecipeError::new(what, crate::NfsVersion::NAMES.join(", ")));
+                }
+            }
+        }
+        if let Some(fuse) = &access.fuse
+            && !fuse.run.iter().any(|word| word.contains("{point}"))
+        {
+            let what = "access.fuse.run: doesn't name the mount point";
+            return Err(RecipeError::new(what, "put `{point}` into the command"));
+        }
+        Ok(())
+    }
+
+    /// Fills in all texts, with the default of each setting and with each choice, and checks where
+    /// the paths lead.
+    fn check_texts(&self) -> Result<(), RecipeError> {
+        let places = Places {
+            dir: self.dir(),
+            storage: "/run/dfsbench/storage".to_owned(),
+            address: "127.0.0.1".to_owned(),
+            clients: "127.0.0.1".to_owned(),
+            point: "/run/dfsbench/mount".to_owned(),
+        };
+        let mut tried = vec![Vec::new()];
+        for (name, setting) in &self.settings {
+            for choice in &setting.choices {
+                tried.push(vec![(name.clone(), choice.clone())]);
+            }
+            if setting.kind == SettingKind::Number {
+                tried.push(vec![(name.clone(), setting.max.to_string())]);
+            }
+        }
+        for settings in tried {
+            let filled = self.fill_in(&settings, &places)?;
+            for folder in &filled.folders {
+                let roots: &[&str] =
+                    if self.storage { &[&places.dir, &places.storage] } else { &[&places.dir] };
+                check_below("folders", folder, roots)?;
+            }
+            for file in &filled.files {
+                check_below("file.path", &file.path, &[&places.dir])?;
+            }
+            check_leaving("leaves", &filled.leaves)?;
+            if let Some(fuse) = &filled.fuse {
+                check_leaving("access.fuse.leaves", &fuse.leaves)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_name(key: &str, name: &str, others: &str) -> Result<(), RecipeError> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || others.contains(c);
+    let begins = name.starts_with(|c: char| c.is_ascii_lowercase());
+    if begins && name.len() <= 32 && name.chars().all(fits) {
+        return Ok(());
+    }
+    let hint = format!("1 to 32 small letters, digits and `{others}`, a letter first");
+    Err(RecipeError::new(format!("{key}: `{name:.40}` is no name"), hint))
+}
+
+/// Checks the name of a setting or a variable of a recipe's own.
+fn check_new_name(key: &str, name: &str) -> Result<(), RecipeError> {
+    check_name(key, name, "_")?;
+    if BUILT_IN.contains(&name) {
+        let what = format!("{key}.{name}: is a variable of every recipe");
+        return Err(RecipeError::new(what, "give it another name"));
+    }
+    Ok(())
+}
+
+fn check_setting(setting: &RecipeSetting) -> Result<(), RecipeError> {
+    let problem = match setting.kind {
+        SettingKind::Choice if setting.choices.is_empty() => "a choice needs `choices`",
+        SettingKind::Number if setting.max <= setting.min => "a number needs `min` and `max`",
+        _ if setting.meaning.trim().is_empty() => "`meaning` is empty",
+        _ if !setting.choices.is_empty() && setting.kind != SettingKind::Choice => {
+            "`choices` are only for type \"choice\""
+        }
+        _ => "",
+    };
+    if !problem.is_empty() {
+        return Err(RecipeError::new(problem, "see docs/systems.md"));
+    }
+    if !setting.allows(&setting.default) {
+        let what = format!("default: can't be `{}`", setting.default);
+        return Err(RecipeError::new(what, setting.legal()));
+    }
+    // A plan writes several settings as `a=1+b=2`.
+    match setting.choices.iter().find(|choice| choice.contains(['+', '=', ',', '\n'])) {
+        Some(choice) => {
+            let what = format!("choices: `{choice}` can't be written in a plan");
+            Err(RecipeError::new(what, "leave out `+`, `=` and `,`"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_step(step: &RecipeStep) -> Result<(), RecipeError> {
+    let kinds = [
+        !step.start.is_empty(),
+        !step.run.is_empty(),
+        !step.ready.is_empty(),
+        !step.port.is_empty(),
+    ];
+    if kinds.iter().filter(|given| **given).count() != 1 {
+        let hint = "exactly one of `start`, `run`, `ready` and `port`";
+        return Err(RecipeError::new("doesn't say what it is", hint));
+    }
+    if !(1..=3_600).contains(&step.within_s) {
+        let what = format!("within_s: must be 1 to 3600, not {}", step.within_s);
+        return Err(RecipeError::new(what, "seconds, such as 60"));
+    }
+    Ok(())
+}
+
+const _: () = assert!(COUNT_MAX < 10, "a copy's number is one digit, so that ports stay in range");
+
+fn check_below(key: &str, path: &str, roots: &[&str]) -> Result<(), RecipeError> {
+    let is_plain = !path.split('/').any(|part| part == ".." || part == ".");
+    for root in roots {
+        if is_plain && path.len() > root.len() + 1 && path.starts_with(&format!("{root}/")) {
+            return Ok(());
+        }
+    }
+    let what = format!("{key}: `{path}` may not be made");
+    Err(RecipeError::new(what, "paths below `{dir}`; folders below `{storage}`, too"))
+}
+
+fn check_leaving(key: &str, paths: &[String]) -> Result<(), RecipeError> {
+    for path in paths {
+        if !may_leave(path) {
+            let what = format!("{key}: nothing may be removed from `{path}`");
+            return Err(RecipeError::new(what, format!("a path below {}", LEAVING.join(", "))));
+        }
+    }
+    Ok(())
+}
+
+/// Says whether what a program leaves at a path may be removed.
+pub fn may_leave(path: &str) -> bool {
+    let is_plain = path.split('/').skip(1).all(|part| !part.is_empty() && !part.starts_with('.'));
+    let is_ours = path.starts_with("/run/dfsbench") || path.starts_with("/var/lib/dfsbench");
+    is_plain
+        && !is_ours
+        && LEAVING.iter().any(|root| path.len() > root.len() && path.starts_with(root))
+}
