@@ -58,6 +58,8 @@ impl LastResort {
 pub(crate) struct Watched {
     /// The mounts of ours; none where the files lie on the mount of another.
     points: Vec<PathBuf>,
+    /// Whether the answers of their servers are counted.
+    has_answers: bool,
     /// Ticks of silence that are a hang; `None` until the trial is to stop.
     silence_ticks: Option<u64>,
     stop: Stop,
@@ -69,7 +71,8 @@ impl Watched {
         let spec = &assignment.spec;
         let stop = stop.clone();
         let Some(lab) = &spec.lab else {
-            return Some(Self { points: Vec::new(), silence_ticks: None, stop });
+            let points = Vec::new();
+            return Some(Self { points, has_answers: false, silence_ticks: None, stop });
         };
         if !lab.is_mounted() {
             return None;
@@ -84,7 +87,8 @@ impl Watched {
         }
         let silence_ms = spec.timeout_ms.max(SILENCE_MS_MIN).saturating_add(outage_ms);
         let ticks = silence_ms / TICK.as_millis() as u64;
-        Some(Self { points: lab.mount_points(), silence_ticks: Some(ticks), stop })
+        let (points, has_answers) = (lab.mount_points(), lab.mounts_nfs());
+        Some(Self { points, has_answers, silence_ticks: Some(ticks), stop })
     }
 
     /// Ticks of silence that are a hang just now.
@@ -184,7 +188,7 @@ fn look(shared: &Shared, silence: &mut Silence, last_resort: Option<&LastResort>
         }
         return;
     }
-    if now.points.is_empty() {
+    if !now.has_answers {
         silence.count_unmoved(waiting_threads());
     } else {
         // Several mounts are of one server.

@@ -228,12 +228,17 @@ fn set_sysctl<'h>(
 pub fn disturbance(spec: &LabSpec, fault: FaultKind) -> Result<LabStep, String> {
     let server = &spec.server;
     let action = match fault {
-        FaultKind::NfsdStop if spec.serving.kind == ServerKind::Knfsd => {
+        FaultKind::NfsdStop if spec.has_server_kind() && spec.serving.kind == ServerKind::Knfsd => {
             Action::NfsdStop(action::NfsdStop {})
         }
         FaultKind::NetworkCut => {
             let interface = interface(spec, server).map_err(|error| error.to_string())?;
-            Action::Cut(action::Cut { interface, port: spec.serving.kind.port() })
+            let port = match (spec.system_nfs(), &spec.site_mount) {
+                (Some(nfs), _) => nfs.port,
+                (None, None) if spec.system.is_none() => spec.serving.kind.port(),
+                _ => return Err("it isn't known by which port clients reach it".to_owned()),
+            };
+            Action::Cut(action::Cut { interface, port })
         }
         FaultKind::DiskFull
             if spec.has_storage() && spec.storage.file_system != FileSystem::Existing =>

@@ -561,6 +561,16 @@ impl LabSpec {
         self.is_served() && !self.own_client
     }
 
+    /// Says whether a kernel mounts it by NFS, whose answers are counted.
+    pub fn mounts_nfs(&self) -> bool {
+        self.is_mounted()
+            && match (&self.system, &self.site_mount) {
+                (Some(_), _) => self.system_nfs().is_some(),
+                (None, Some(mount)) => matches!(mount.kind.as_str(), "nfs" | "nfs4"),
+                (None, None) => true,
+            }
+    }
+
     /// Says whether files lie on what [`Self::storage`] names, and not in a server of ours.
     pub fn has_storage(&self) -> bool {
         if !self.is_served() {

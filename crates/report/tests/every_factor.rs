@@ -47,6 +47,12 @@ fn bases() -> Vec<RunSpec> {
         run.lab = Some(Box::new(lab.clone()));
         bases.push(run);
     }
+    // A system has settings of its own.
+    let mut run = spec("posix", BackendKind::Posix, Workload::Stream);
+    let recipe = model::system::Recipe::default();
+    let system = model::System { source: "s".to_owned(), recipe };
+    run.lab = Some(Box::new(LabSpec { system: Some(Box::new(system)), ..lab.clone() }));
+    bases.push(run);
     // An array that is encrypted has chunks and a cipher.
     let mut run = spec("posix", BackendKind::Posix, Workload::Stream);
     (lab.storage.raid, lab.storage.crypt) = (Raid::Raid5, true);

@@ -83,7 +83,7 @@ fn is_root() -> bool {
 
 fn watched(point: &Path, silence_ticks: Option<u64>, stop: &Arc<AtomicBool>) -> Watched {
     let stop = Stop::new(Arc::clone(stop), Arc::default());
-    Watched { points: vec![point.to_owned()], silence_ticks, stop }
+    Watched { points: vec![point.to_owned()], has_answers: true, silence_ticks, stop }
 }
 
 #[test]

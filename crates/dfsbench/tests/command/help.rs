@@ -10,6 +10,7 @@ fn every_command_explains_itself() {
         (&["run", "--help"], &["--io-size", "--workers", "--dry-run", "nfs://host", "--raid"]),
         (&["run", "-h"], &["--io-size", "--quick", "--direct [<BOOL>]", "--dry-run", "--help"]),
         (&["preset", "--help"], &["seed-001", "Examples:"]),
+        (&["systems", "--help"], &["check", "Examples:"]),
         (&["curve", "--help"], &["Draws a load curve", "--bound", "--max-load", "LADDIS-like"]),
         (&["report", "--help"], &["--format", "--results"]),
         (&["serve", "--help"], &["--memory", "--port", "--allow", "hang-from-clients"]),
@@ -89,6 +90,32 @@ fn presets_are_listed_printed_and_found_by_their_documented_paths() {
     // The plan is read, and has targets of one host only.
     let job = ["slurm", "presets/metadata.toml", "--nodes", "2"];
     rig.refused(&job, 2, &["no target of the plan can be used from the hosts of a job"]);
+}
+
+#[test]
+fn recipes_are_listed_printed_checked_and_taken_from_a_file() {
+    let rig = Rig::new();
+    let listed = rig.run(&["systems"]);
+    assert!(listed.code == 0 && listed.stdout.contains("glusterfs  GlusterFS: "), "{listed:?}");
+    let recipe = rig.run(&["systems", "show", "moosefs"]).stdout;
+    std::fs::write(rig.folder().join("mine.toml"), recipe.replace("\"moosefs\"", "\"mine\""))
+        .unwrap();
+    let checked = rig.run(&["systems", "check", "mine.toml"]);
+    assert!(checked.code == 0 && checked.stdout.starts_with("mine: MooseFS"), "{checked:?}");
+    assert!(checked.stdout.contains("setting servers = 3 (1 to 9): "), "{}", checked.stdout);
+    std::fs::write(rig.folder().join("bad.toml"), recipe.replace("{servers}", "{sevrers}"))
+        .unwrap();
+    let wrong = ["bad.toml: ", "there is no variable `sevrers` (hint: one of address, "];
+    rig.refused(&["systems", "check", "bad.toml"], 2, &wrong);
+    rig.refused(&["systems", "check", "none.toml"], 2, &["can't read recipe `none.toml`"]);
+    rig.refused(&["systems", "show", "moosef"], 2, &["a similar value exists: 'moosefs'"]);
+    let plan = "name = \"p\"\n[[host]]\nname = \"s\"\n[[target]]\nname = \"t\"\nserver = \"s\"\n\
+                system = \"mine.toml\"\n[target.settings]\nservers = 2\n[[workload]]\n\
+                kind = \"stream\"\n";
+    std::fs::write(rig.folder().join("plan.toml"), plan).unwrap();
+    let dry = rig.run(&["run", "plan.toml", "--dry-run"]);
+    let start = "mfschunkserver -c /run/dfsbench/systems/mine/chunk2.cfg -f start &";
+    assert!(dry.code == 0 && dry.stdout.contains(start), "{dry:?}");
 }
 
 #[test]

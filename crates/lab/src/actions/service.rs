@@ -76,7 +76,7 @@ impl LabAction for Service {
         steps
     }
 
-    /// Ends all processes and removes what they made; refuses where a port is taken, a program is
+    /// Ends all processes and removes what they made, on storage of ours, too; refuses where a port is taken, a program is
     /// missing, or this isn't root.
     fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         check_root(&self.system)?;
@@ -94,6 +94,12 @@ impl LabAction for Service {
             }
         }
         let mut undo = undo_of_programs(&self.dir, &self.leaves)?;
+        for folder in &self.folders {
+            // The file system may be kept for the next run, which begins with empty folders.
+            if !folder.starts_with(&self.dir) {
+                undo.push(Undo::Tree { path: folder.clone() });
+            }
+        }
         undo.push(Undo::EndMarked { mark: self.dir.clone(), within_s: self.stop_within_s });
         Ok(undo)
     }

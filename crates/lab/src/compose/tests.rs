@@ -310,3 +310,70 @@ fn what_is_made_again_keeps_arrays_and_mappings() {
     assert_eq!(first(&spec), "server OwnServer");
     assert_eq!(fresh_from(&[]), 0);
 }
+
+/// A recipe with a program on the server and one that mounts.
+fn system(text: &str) -> Box<System> {
+    use model::system::{AccessWays, FuseAccess, NfsAccess, RecipeStep};
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let start = RecipeStep { start: words("served {address} {storage}"), ..RecipeStep::default() };
+    let fuse = FuseAccess { run: words("mounter {address} {point}"), ..FuseAccess::default() };
+    let nfs = NfsAccess { port: 20_500, export: "/x".to_owned(), ..NfsAccess::default() };
+    let quiet = Quiet { run: words("is-quiet"), busy: String::new(), within_s: 9 };
+    let recipe = Recipe {
+        name: text.to_owned(),
+        storage: true,
+        steps: vec![start],
+        quiet: Some(quiet),
+        access: AccessWays { nfs: Some(nfs), fuse: Some(fuse), mount: None },
+        ..Recipe::default()
+    };
+    Box::new(System { source: text.to_owned(), recipe })
+}
+
+#[test]
+fn a_system_is_started_on_storage_of_ours_and_mounted_by_its_program() {
+    let mut spec = spec();
+    spec.system = Some(system("plain"));
+    let expected = [
+        "server Format",
+        "server Mount",
+        "server Service",
+        "server AwaitQuiet",
+        "client FuseMount",
+    ];
+    assert_eq!(shape(&spec), expected);
+    let steps = compose(&spec).unwrap();
+    let Action::Service(service) = &steps[2].action else { panic!("{steps:?}") };
+    let words = ["served", "10.0.0.1", "/run/dfsbench/storage"].map(str::to_owned).to_vec();
+    assert_eq!(service.steps, [model::system::FilledStep::Start(words)]);
+    // It is waited for again before each new mount, and the server goes on.
+    let again = redo_from(&steps, Invalidation::Remount);
+    assert_eq!(shape(&spec)[again..], ["server AwaitQuiet", "client FuseMount"]);
+    let restart = redo_from(&steps, Invalidation::ServerRestart);
+    assert_eq!(shape(&spec)[restart], "server Mount");
+    // Our own client speaks NFS with it, and nothing is mounted.
+    spec.own_client = true;
+    assert_eq!(shape(&spec)[3..], ["server AwaitQuiet"]);
+    assert_eq!((spec.export(), spec.ports()), (std::path::Path::new("/x"), Some((20_500, 20_500))));
+    // What the kernel's server would be stopped by isn't done to a system.
+    assert!(disturbance(&spec, FaultKind::NfsdStop).is_err());
+}
+
+#[test]
+fn what_the_site_has_set_up_is_only_mounted() {
+    let mut spec = spec();
+    let mount = |kind: &str| {
+        let (kind, source) = (kind.to_owned(), "10.0.0.9:/x".to_owned());
+        Some(SiteMount { kind, source, options: vec!["noatime".to_owned()] })
+    };
+    spec.site_mount = mount("lustre");
+    assert_eq!(shape(&spec), ["client RemoteMount"]);
+    assert!(!spec.mounts_nfs());
+    assert_eq!(redo_from(&compose(&spec).unwrap(), Invalidation::Remount), 0);
+    spec.site_mount = mount("nfs4");
+    assert_eq!(shape(&spec), ["client NfsMount"]);
+    assert!(spec.mounts_nfs());
+    // Alone, the server's host mounts it itself.
+    spec.path = DataPath::Loopback;
+    assert_eq!(shape(&spec), ["server NfsMount"]);
+}

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::common::{around, plan};
 use crate::round_trip::reads_back;
+use model::FileSystem::Tmpfs;
+use model::Invalidation::Remount;
 use model::lab::{MOUNT_POINT, STORAGE_POINT, TUNNEL_PORT};
 use model::setting::Setting;
 use model::{DataPath, LabSpec, NfsVersion, Order, Proto, RunSpec, Target};
@@ -110,6 +112,10 @@ fn every_setting_of_hosts_reads_back() {
     let always = [Setting::DataPath, Setting::FileSystem, Setting::Invalidation];
     let quiet = on_hosts("", "");
     for setting in of_hosts {
+        // Only a system has them, whose test is below.
+        if setting == Setting::SystemSettings {
+            continue;
+        }
         let is_shown = plan.runs.iter().any(|run| shown(run, setting.key()));
         assert!(is_shown, "{setting:?} is not shown");
         let idle = !shown(&quiet.runs[0], setting.key());
@@ -297,4 +303,96 @@ fn a_host_that_is_set_up_may_be_waited_for_when_it_is_lost() {
                 path = \"/srv\"\n[[workload]]\nkind = \"stream\"\n";
     let plan = crate::common::plan(here).unwrap();
     assert_eq!(plan.without_effect.len(), 1);
+}
+
+/// Why a plan is refused.
+fn refused(target: &str, factors: &str) -> String {
+    plan(&text(target, factors)).unwrap_err().to_string()
+}
+
+#[test]
+fn settings_of_a_system_are_levels_of_one_factor() {
+    let target = "system = \"glusterfs\"\n[target.settings]\nlayout = [\"replica\", \"disperse\"]\n\
+                  bricks = 4";
+    let plan = on_hosts(target, "");
+    let settings = |run: &RunSpec| Setting::SystemSettings.get(run);
+    let words =
+        |text: &str| model::setting::Value::Words(text.split('+').map(str::to_owned).collect());
+    let runs: Vec<_> = plan.runs.iter().map(settings).collect();
+    assert_eq!(runs, [words("layout=replica+bricks=4"), words("layout=disperse+bricks=4")]);
+    assert_eq!(plan.varying(), ["system_settings"]);
+    let lab = lab(&plan.runs[0]);
+    assert_eq!(lab.system.as_ref().unwrap().recipe.name, "glusterfs");
+    // What the recipe says empties its caches, on a file system of ours.
+    assert_eq!((lab.invalidation, lab.storage.file_system), (Remount, Tmpfs));
+    assert_eq!(plan.runs[0].target, Target::Directory { path: MOUNT_POINT.into() });
+    reads_back(&plan);
+    let by_nfs = "system = \"ganesha\"\nbackend = \"nfs\"\nnfsvers = 4.1";
+    let Target::Nfs(nfs) = &on_hosts(by_nfs, "").runs[0].target else { panic!() };
+    assert_eq!((nfs.port, nfs.path.as_str()), (Some(20_493), "/export"));
+}
+
+#[test]
+fn what_a_system_can_not_do_is_refused() {
+    let system = |settings: &str| format!("system = \"glusterfs\"\n[target.settings]\n{settings}");
+    for (target, factors, words) in [
+        (
+            "system = \"glusterf\"",
+            "",
+            "unknown system `glusterf` (hint: did you mean `glusterfs`?)",
+        ),
+        (&system("layuot = \"replica\""), "", "glusterfs has no setting `layuot` (hint: bricks, "),
+        (&system("bricks = 10"), "", "glusterfs can't have bricks `10` (hint: 1 to 9)"),
+        (&system("layout = \"a=b\""), "", "`a=b` is no value of a setting"),
+        ("[target.settings]\nx = 1", "", "settings: is only for a target with `system`"),
+        ("system = \"mine.toml\"", "", "`mine.toml` was not read"),
+        ("system = \"glusterfs\"\nbackend = \"nfs\"", "", "speaks no NFS"),
+        ("system = \"ganesha\"", "nfsvers = 3", "ganesha serves no NFS v3 (hint: nfsvers 4.0, "),
+        ("system = \"glusterfs\"", "invalidation = \"server-restart\"", "its files are lost"),
+        ("system = \"glusterfs\"", "data_path = \"disk\"", "has no data_path disk"),
+        ("system = \"glusterfs\"\ndirectory = \"/srv\"", "", "only a file system of ours loses"),
+    ] {
+        let message = refused(target, factors);
+        assert!(message.contains(words), "{target}: {message}");
+    }
+    // A recipe of a file is asked for by its path, and is checked.
+    let mut raw = RawPlan::parse(&text("system = \"a/b.toml\"", ""), "p.toml").unwrap();
+    let wrong = raw.read_systems(|_| Ok("name = 1".to_owned())).unwrap_err().to_string();
+    assert!(wrong.starts_with("a/b.toml:1:8: "), "{wrong}");
+    let missing = raw.read_systems(|_| Err("no such file".to_owned())).unwrap_err().to_string();
+    assert!(missing.contains("p.toml:") && missing.contains("no such file"), "{missing}");
+    let own = plan::built_in_recipe("moosefs").unwrap();
+    raw.read_systems(|path| {
+        assert_eq!(path, "a/b.toml");
+        Ok(own.to_owned())
+    })
+    .unwrap();
+    assert_eq!(Plan::resolve(&raw, &around()).unwrap().runs.len(), 1);
+}
+
+#[test]
+fn what_the_site_has_set_up_is_mounted_with_its_type_source_and_options() {
+    let mount = "mount = { type = \"ceph\", source = \"10.0.0.9:/\", options = [\"noatime\"] }";
+    let plan = on_hosts(mount, "");
+    let mounted = lab(&plan.runs[0]).site_mount.as_ref().unwrap();
+    assert_eq!((mounted.kind.as_str(), mounted.source.as_str()), ("ceph", "10.0.0.9:/"));
+    assert_eq!(lab(&plan.runs[0]).invalidation, Remount);
+    assert_eq!(plan.runs[0].target, Target::Directory { path: MOUNT_POINT.into() });
+    reads_back(&plan);
+    for (target, words) in [
+        ("mount = { type = \"ceph\" }", "mount: `source` is missing"),
+        ("mount = { type = \"-t\", source = \"x\" }", "`-t` is no type of a file system"),
+        ("mount = { type = \"ceph\", source = \"-x\" }", "`-x` is no source of a mount"),
+        ("mount = { kind = \"ceph\" }", "unknown key `kind` in mount"),
+        ("mount = { type = \"x\", source = \"y\", options = [\"remount\"] }", "not allowed"),
+        (
+            "mount = { type = \"x\", source = \"y\", options = [\"a,b\"] }",
+            "is no option of a mount",
+        ),
+        ("mount = { type = \"x\", source = \"y\" }\ndirectory = \"/srv\"", "stands beside `mount`"),
+        ("mount = { type = \"x\", source = \"y\" }\nbackend = \"nfs\"", "works on no mount"),
+    ] {
+        let message = refused(target, "");
+        assert!(message.contains(words), "{target}: {message}");
+    }
 }
