@@ -6,15 +6,14 @@
 //! [`redo_from`]: that is why the kernel's server starts before the file system is mounted, but not
 //! before memory is, which a remount would empty.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+mod systems;
 
-use model::lab::{MOUNT_POINT, NFS_PORT, OWN_PORT, TUNNEL_MOUNT_PORT, TUNNEL_PORT, bracketed};
+use model::lab::{NFS_PORT, OWN_PORT, TUNNEL_MOUNT_PORT, TUNNEL_PORT, bracketed};
 use model::soak::FaultKind;
-use model::system::{FilledRecipe, Places, Quiet, Recipe, RecipeError};
+use model::system::RecipeError;
 use model::{
     Action, DataPath, Device, FileSystem, Host, Invalidation, LabSpec, LabStep, NfsVersion, Peer,
-    Protocol, Raid, RemotePort, ServerKind, SiteMount, System, action,
+    Protocol, Raid, RemotePort, ServerKind, action,
 };
 use thiserror::Error;
 
@@ -389,8 +388,7 @@ fn nfsd(spec: &LabSpec) -> Action {
 /// Exports each directory, by the kernel's server, or one by a server of its own.
 fn serve(spec: &LabSpec) -> Result<Vec<Action>, ComposeError> {
     if let Some(system) = &spec.system {
-        let service = service(spec, &system.recipe, &fill_in(spec, &system.recipe)?);
-        return Ok(vec![Action::Service(service)]);
+        return Ok(vec![systems::serve_system(spec, system)?]);
     }
     if spec.site_mount.is_some() {
         return Ok(Vec::new());
@@ -431,124 +429,6 @@ fn serve(spec: &LabSpec) -> Result<Vec<Action>, ComposeError> {
             actions
         }
     })
-}
-
-/// Fills in a recipe for a run.
-fn fill_in(spec: &LabSpec, recipe: &Recipe) -> Result<FilledRecipe, ComposeError> {
-    let places = Places {
-        dir: recipe.dir(),
-        storage: spec.storage.place().display().to_string(),
-        address: server_address(spec)?,
-        clients: clients(spec)?,
-        point: MOUNT_POINT.to_owned(),
-    };
-    Ok(recipe.fill_in(&spec.system_settings, &places)?)
-}
-
-/// Returns the address by which clients reach the server: a system whose servers talk to each
-/// other by it takes the host's own where there is one.
-fn server_address(spec: &LabSpec) -> Result<String, ComposeError> {
-    match (spec.path, spec.server.reached_at()) {
-        (DataPath::Network, _) => address_of(&spec.server),
-        (_, Some(address)) => Ok(address.to_owned()),
-        (_, None) => Ok(LOOPBACK.to_owned()),
-    }
-}
-
-/// The start of a system.
-fn service(spec: &LabSpec, recipe: &Recipe, filled: &FilledRecipe) -> action::Service {
-    let storage = if recipe.storage { Some(spec.storage.place().to_owned()) } else { None };
-    action::Service {
-        system: recipe.name.clone(),
-        settings: Recipe::show_settings(&spec.system_settings),
-        dir: recipe.dir().into(),
-        storage,
-        programs: recipe.programs.clone(),
-        packages: packages_of(&recipe.packages),
-        ports: recipe.ports.clone(),
-        folders: paths(&filled.folders),
-        files: filled.files.clone(),
-        steps: filled.steps.clone(),
-        stop_within_s: recipe.stop_within_s,
-        leaves: paths(&filled.leaves),
-        version: filled.version.clone(),
-        durability: recipe.durability.clone(),
-    }
-}
-
-fn paths(texts: &[String]) -> Vec<PathBuf> {
-    texts.iter().map(PathBuf::from).collect()
-}
-
-/// Packages by distribution, as an action has them.
-fn packages_of(packages: &BTreeMap<String, Vec<String>>) -> Vec<(String, String)> {
-    let mut listed = Vec::new();
-    for (distribution, names) in packages {
-        listed.push((distribution.clone(), names.join(" ")));
-    }
-    listed
-}
-
-/// Mounts a system on the clients, by the kernel or by its own program.
-fn connect_system(
-    spec: &LabSpec,
-    system: &System,
-    steps: &mut Vec<LabStep>,
-) -> Result<(), ComposeError> {
-    let recipe = &system.recipe;
-    let filled = fill_in(spec, recipe)?;
-    // First of the clients' steps, so that it is waited for again before each new mount.
-    if let Some(quiet) = filled.quiet {
-        steps.push(step(&spec.server, Action::AwaitQuiet(quiet_action(recipe, &quiet))));
-    }
-    if spec.system_nfs().is_some() {
-        return connect_nfs(spec, steps);
-    }
-    for client in spec.clients() {
-        let point = PathBuf::from(MOUNT_POINT);
-        let action = match (&filled.fuse, &filled.mount) {
-            (Some(fuse), _) => Action::FuseMount(action::FuseMount {
-                system: recipe.name.clone(),
-                run: fuse.run.clone(),
-                dir: recipe.client_dir().into(),
-                point,
-                packages: packages_of(&fuse.packages),
-                within_s: fuse.within_s,
-                leaves: paths(&fuse.leaves),
-            }),
-            (None, Some(mount)) => Action::RemoteMount(action::RemoteMount {
-                kind: mount.kind.clone(),
-                source: mount.source.clone(),
-                point,
-                options: mount.options.clone(),
-            }),
-            // A recipe without another way is used by NFS, see above.
-            (None, None) => continue,
-        };
-        steps.push(step(client, action));
-    }
-    Ok(())
-}
-
-fn quiet_action(recipe: &Recipe, quiet: &Quiet) -> action::AwaitQuiet {
-    let Quiet { run, busy, within_s } = quiet.clone();
-    action::AwaitQuiet { system: recipe.name.clone(), run, busy, within_s }
-}
-
-/// Mounts on the clients what the site has set up.
-fn connect_site(spec: &LabSpec, mount: &SiteMount, steps: &mut Vec<LabStep>) {
-    for client in spec.clients() {
-        let (source, options) = (mount.source.clone(), mount.options.clone());
-        let point = PathBuf::from(MOUNT_POINT);
-        // NFS has its own action: what of its options is effective is read from elsewhere.
-        let action = if matches!(mount.kind.as_str(), "nfs" | "nfs4") {
-            Action::NfsMount(action::NfsMount { source, point, options })
-        } else {
-            let kind = mount.kind.clone();
-            Action::RemoteMount(action::RemoteMount { kind, source, point, options })
-        };
-        steps.push(step(client, action));
-    }
 }
 
 /// Who may mount the export: the clients as the server sees them.
@@ -610,9 +490,9 @@ fn address_of(host: &Host) -> Result<String, ComposeError> {
 /// them before the next.
 fn connect(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
     match (&spec.system, &spec.site_mount) {
-        (Some(system), _) => connect_system(spec, system, steps),
+        (Some(system), _) => systems::connect_system(spec, system, steps),
         (None, Some(mount)) => {
-            connect_site(spec, mount, steps);
+            systems::connect_site(spec, mount, steps);
             Ok(())
         }
         (None, None) => match spec.serving.kind.protocol() {

@@ -348,7 +348,7 @@ pub struct Service {
     pub folders: Vec<PathBuf>,
     /// Files that are written then.
     pub files: Vec<FilledFile>,
-    /// What is started and run, in this order.
+    /// Steps of the start, in this order.
     pub steps: Vec<FilledStep>,
     /// Longest time to end after SIGTERM, in seconds.
     pub stop_within_s: u64,
@@ -356,7 +356,7 @@ pub struct Service {
     pub leaves: Vec<PathBuf>,
     /// Command that prints the version; empty for none.
     pub version: Vec<String>,
-    /// What its documentation promises of written data.
+    /// Promise of its documentation about written data.
     pub durability: String,
 }
 

@@ -480,7 +480,7 @@ pub struct LabSpec {
     /// Values of its settings that a plan gives.
     #[serde(default)]
     pub system_settings: Vec<(String, String)>,
-    /// What is mounted, where the site has set it up itself.
+    /// The file system that is mounted, where the site has set it up itself.
     #[serde(default)]
     pub site_mount: Option<SiteMount>,
 }

@@ -40,7 +40,7 @@ pub struct Recipe {
     pub title: String,
     /// On which hosts, and with which version, the recipe was tried; or that it wasn't.
     pub tried: String,
-    /// What the documentation of the system promises of data that was written.
+    /// Promise of the system's documentation about data that was written.
     pub durability: String,
     /// Programs that the server's host needs.
     #[serde(default)]
@@ -70,7 +70,7 @@ pub struct Recipe {
     /// Files that are written then, below `{dir}`.
     #[serde(default, rename = "file")]
     pub files: Vec<RecipeFile>,
-    /// What is started and run on the server, in this order.
+    /// Steps of the start on the server, in this order.
     #[serde(rename = "step")]
     pub steps: Vec<RecipeStep>,
     /// Longest time for the programs to end after SIGTERM, in seconds; then they are killed.
@@ -232,7 +232,7 @@ const fn stop_limit() -> u64 {
     STOP_LIMIT_S
 }
 
-/// What is wrong with a recipe, or with the values of its settings.
+/// A mistake of a recipe, or of the values of its settings.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what} (hint: {hint})")]
 pub struct RecipeError {

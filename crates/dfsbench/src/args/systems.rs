@@ -18,7 +18,7 @@ A plan takes one by `system = \"NAME\"` in a [[target]] with `server`, or by the
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
 pub struct SystemsArgs {
-    /// What to do [default: list]
+    /// The command [default: list]
     #[command(subcommand)]
     pub command: Option<SystemsCommand>,
 }

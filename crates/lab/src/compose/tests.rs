@@ -1,6 +1,7 @@
 //! Tests which steps are taken on which host, and in which order.
 
-use model::{Storage, Tuning};
+use model::system::{Quiet, Recipe};
+use model::{SiteMount, Storage, System, Tuning};
 
 use super::*;
 

@@ -60,7 +60,7 @@ pub struct Variable {
     /// How often, as a number or a variable.
     #[serde(default)]
     pub count: String,
-    /// What stands between the copies.
+    /// Text that stands between the copies.
     #[serde(default = "blank")]
     pub separator: String,
 }

@@ -1,7 +1,7 @@
 //! The systems of a plan's text: `system`, `settings` and `mount` of a `[[target]]`.
 //!
-//! Which settings a system has, and which values they may have, says its recipe; the run's checks
-//! compare them, since a recipe may be read from a file later.
+//! Settings and their values are those of the recipe: the run's checks compare them, since a recipe
+//! may be read from a file later.
 
 use model::SiteMount;
 use model::options::{check_remote_options, check_remote_source, check_remote_type};

@@ -30,7 +30,7 @@ pub struct LabArg {
     pub tmpfs_bytes: u64,
     /// The system that serves, in the place of an NFS server.
     pub system: Option<SystemArg>,
-    /// What the site has set up, and clients mount.
+    /// A file system that the site has set up, and clients mount.
     pub site_mount: Option<SiteMount>,
     /// How NFS is spoken, as far as the target contains it.
     pub settings: Settings,

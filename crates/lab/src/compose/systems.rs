@@ -1,0 +1,137 @@
+//! From a recipe to the actions that start a system and mount it; and to the mounts of what a site
+//! has set up itself.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use model::lab::MOUNT_POINT;
+use model::system::{FilledRecipe, Places, Quiet, Recipe};
+use model::{Action, DataPath, LabSpec, LabStep, SiteMount, System, action};
+
+use super::{ComposeError, LOOPBACK, address_of, clients, connect_nfs, step};
+
+/// Fills in a recipe for a run.
+fn fill_in(spec: &LabSpec, recipe: &Recipe) -> Result<FilledRecipe, ComposeError> {
+    let places = Places {
+        dir: recipe.dir(),
+        storage: spec.storage.place().display().to_string(),
+        address: server_address(spec)?,
+        clients: clients(spec)?,
+        point: MOUNT_POINT.to_owned(),
+    };
+    Ok(recipe.fill_in(&spec.system_settings, &places)?)
+}
+
+/// Returns the address by which clients reach the server: a system whose servers talk to each
+/// other by it takes the host's own where there is one.
+fn server_address(spec: &LabSpec) -> Result<String, ComposeError> {
+    match (spec.path, spec.server.reached_at()) {
+        (DataPath::Network, _) => address_of(&spec.server),
+        (_, Some(address)) => Ok(address.to_owned()),
+        (_, None) => Ok(LOOPBACK.to_owned()),
+    }
+}
+
+/// Starts a system on the server.
+///
+/// # Errors
+/// Where the recipe can't be filled in.
+pub(super) fn serve_system(spec: &LabSpec, system: &System) -> Result<Action, ComposeError> {
+    let recipe = &system.recipe;
+    let filled = fill_in(spec, recipe)?;
+    let storage = if recipe.storage { Some(spec.storage.place().to_owned()) } else { None };
+    Ok(Action::Service(action::Service {
+        system: recipe.name.clone(),
+        settings: Recipe::show_settings(&spec.system_settings),
+        dir: recipe.dir().into(),
+        storage,
+        programs: recipe.programs.clone(),
+        packages: packages_of(&recipe.packages),
+        ports: recipe.ports.clone(),
+        folders: paths(&filled.folders),
+        files: filled.files.clone(),
+        steps: filled.steps.clone(),
+        stop_within_s: recipe.stop_within_s,
+        leaves: paths(&filled.leaves),
+        version: filled.version.clone(),
+        durability: recipe.durability.clone(),
+    }))
+}
+
+fn paths(texts: &[String]) -> Vec<PathBuf> {
+    texts.iter().map(PathBuf::from).collect()
+}
+
+/// Packages by distribution, as an action has them.
+fn packages_of(packages: &BTreeMap<String, Vec<String>>) -> Vec<(String, String)> {
+    let mut listed = Vec::new();
+    for (distribution, names) in packages {
+        listed.push((distribution.clone(), names.join(" ")));
+    }
+    listed
+}
+
+/// Mounts a system on the clients, by the kernel or by its own program.
+///
+/// # Errors
+/// Where the recipe can't be filled in.
+pub(super) fn connect_system(
+    spec: &LabSpec,
+    system: &System,
+    steps: &mut Vec<LabStep>,
+) -> Result<(), ComposeError> {
+    let recipe = &system.recipe;
+    let filled = fill_in(spec, recipe)?;
+    // First of the clients' steps, so that it is waited for again before each new mount.
+    if let Some(quiet) = filled.quiet {
+        steps.push(step(&spec.server, Action::AwaitQuiet(quiet_action(recipe, &quiet))));
+    }
+    if spec.system_nfs().is_some() {
+        return connect_nfs(spec, steps);
+    }
+    for client in spec.clients() {
+        let point = PathBuf::from(MOUNT_POINT);
+        let action = match (&filled.fuse, &filled.mount) {
+            (Some(fuse), _) => Action::FuseMount(action::FuseMount {
+                system: recipe.name.clone(),
+                run: fuse.run.clone(),
+                dir: recipe.client_dir().into(),
+                point,
+                packages: packages_of(&fuse.packages),
+                within_s: fuse.within_s,
+                leaves: paths(&fuse.leaves),
+            }),
+            (None, Some(mount)) => Action::RemoteMount(action::RemoteMount {
+                kind: mount.kind.clone(),
+                source: mount.source.clone(),
+                point,
+                options: mount.options.clone(),
+            }),
+            // A recipe without another way is used by NFS, see above.
+            (None, None) => continue,
+        };
+        steps.push(step(client, action));
+    }
+    Ok(())
+}
+
+fn quiet_action(recipe: &Recipe, quiet: &Quiet) -> action::AwaitQuiet {
+    let Quiet { run, busy, within_s } = quiet.clone();
+    action::AwaitQuiet { system: recipe.name.clone(), run, busy, within_s }
+}
+
+/// Mounts on the clients what the site has set up.
+pub(super) fn connect_site(spec: &LabSpec, mount: &SiteMount, steps: &mut Vec<LabStep>) {
+    for client in spec.clients() {
+        let (source, options) = (mount.source.clone(), mount.options.clone());
+        let point = PathBuf::from(MOUNT_POINT);
+        // NFS has its own action: what of its options is effective is read from elsewhere.
+        let action = if matches!(mount.kind.as_str(), "nfs" | "nfs4") {
+            Action::NfsMount(action::NfsMount { source, point, options })
+        } else {
+            let kind = mount.kind.clone();
+            Action::RemoteMount(action::RemoteMount { kind, source, point, options })
+        };
+        steps.push(step(client, action));
+    }
+}
