@@ -188,12 +188,12 @@ fn look(shared: &Shared, silence: &mut Silence, last_resort: Option<&LastResort>
         }
         return;
     }
-    if !now.has_answers {
-        silence.count_unmoved(waiting_threads());
-    } else {
+    if now.has_answers {
         // Several mounts are of one server.
         let answers = now.points.iter().map(|point| lab::mounts::answers(point)).sum();
         silence.count_unanswered(waiting_threads(), answers);
+    } else {
+        silence.count_unmoved(waiting_threads());
     }
     let Some(limit) = now.limit_ticks() else { return };
     if silence.ticks < limit {
