@@ -36,8 +36,8 @@ pub fn list(path: &Path) -> Result<Option<BTreeSet<PathBuf>>, LabError> {
         if found.len() > LISTED_MAX {
             let path = path.display();
             let what = format!(
-                "{path} holds more than {LISTED_MAX} files: what a system adds \
-                                there can't be told from them"
+                "{path} holds more than {LISTED_MAX} files: which of them a system adds \
+                                there isn't known then"
             );
             return Err(LabError::Refused(what));
         }

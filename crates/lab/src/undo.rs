@@ -84,7 +84,7 @@ pub enum Undo {
         /// The path that they run by, which no other program uses.
         program: PathBuf,
     },
-    /// Ends the processes that carry a mark of ours in their environment, and all that they started.
+    /// Ends the processes that carry a mark of ours in their environment.
     EndMarked {
         /// The mark: a folder of ours, which no other program names.
         mark: PathBuf,

@@ -391,7 +391,7 @@ pub struct RemoteMount {
 pub struct FuseMount {
     /// Name of the recipe.
     pub system: String,
-    /// The command.
+    /// The command that mounts it.
     pub run: Vec<String>,
     /// Folder of its own files, which also marks its processes.
     pub dir: PathBuf,

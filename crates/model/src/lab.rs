@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::fact::Fact;
+pub use crate::invalidation::Invalidation;
 use crate::nfs::{NfsSettings, NfsVersion, Proto, XprtSec};
 use crate::system::{NfsAccess, Recipe};
 use crate::words::words;
@@ -188,25 +189,6 @@ words! {
         Raid6 = "6",
         /// Striped over mirrors.
         Raid10 = "10",
-    }
-}
-
-words! {
-    /// Steps before a pass reads, so that data comes from where it should; each includes
-    /// those before it.
-    Invalidation {
-        /// No step at all.
-        None = "none",
-        /// The files are dropped from the page cache of the host that reads.
-        Files = "files",
-        /// Its whole page cache, and that of the server.
-        Caches = "caches",
-        /// The client mounts again.
-        Remount = "remount",
-        /// The server mounts its file system again, too.
-        ServerRemount = "server-remount",
-        /// The server is restarted, too.
-        ServerRestart = "server-restart",
     }
 }
 
@@ -490,7 +472,7 @@ pub struct LabSpec {
 pub struct System {
     /// Its name or the path of its file, as the plan has it.
     pub source: String,
-    /// The recipe.
+    /// The recipe of it.
     pub recipe: Recipe,
 }
 

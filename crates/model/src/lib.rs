@@ -15,6 +15,7 @@ pub mod durability;
 pub mod fact;
 pub mod histogram;
 pub mod impossible;
+mod invalidation;
 pub mod lab;
 pub mod nfs;
 pub mod op;

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::lab::Invalidation;
+use crate::invalidation::Invalidation;
 
 mod settings;
 mod template;

@@ -1,8 +1,9 @@
 //! Mounts file systems of other types than NFS: by mount(8), or by a program of their own.
 //!
 //! The type may be any that the kernel or a helper of mount(8) knows. Whatever is mounted on a
-//! point of ours is unmounted in the end, by force where its servers are gone. **Source:** mount(8),
-//! mount.fuse3(8), proc_filesystems(5).
+//! point of ours is unmounted in the end, by force where its servers are gone.
+//!
+//! **Source:** mount(8), mount.fuse3(8), proc_filesystems(5).
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -76,8 +76,8 @@ impl LabAction for Service {
         steps
     }
 
-    /// Ends all processes and removes what they made, on storage of ours, too; refuses where a port is taken, a program is
-    /// missing, or this isn't root.
+    /// Ends all processes and removes what they made, on storage of ours, too; refuses where a port
+    /// is taken, a program is missing, or this isn't root.
     fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         check_root(&self.system)?;
         check_programs(&self.programs, &self.packages)?;

@@ -36,10 +36,10 @@ pub struct RecipeSetting {
     /// The values that a choice may have.
     #[serde(default)]
     pub choices: Vec<String>,
-    /// Smallest number.
+    /// Smallest number that is legal.
     #[serde(default)]
     pub min: u64,
-    /// Largest number.
+    /// Largest number that is legal.
     #[serde(default)]
     pub max: u64,
 }
@@ -69,7 +69,7 @@ fn blank() -> String {
     " ".to_owned()
 }
 
-/// Reads a text, or a number or a truth value as text, so that `default = 4` needs no quotes.
+/// Reads a text, or a number or a flag as text, so that `default = 4` needs no quotes.
 fn read_scalar<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     struct Scalar;
     impl Visitor<'_> for Scalar {

@@ -112,42 +112,42 @@ fn settings_that_a_recipe_lacks_or_that_are_out_of_range_are_refused() {
 
 #[test]
 fn each_mistake_of_a_recipe_is_named() {
-    fn said(change: impl FnOnce(&mut Recipe)) -> String {
+    fn mistake(change: impl FnOnce(&mut Recipe)) -> String {
         let mut recipe = recipe();
         change(&mut recipe);
         recipe.validate().unwrap_err().to_string()
     }
-    let unknown = said(|recipe| recipe.steps[0].start.push("{nothing}".to_owned()));
+    let unknown = mistake(|recipe| recipe.steps[0].start.push("{nothing}".to_owned()));
     assert!(unknown.contains("step.start: there is no variable `nothing`"), "{unknown}");
     assert!(unknown.contains("one of address, clients, dir, layout"), "{unknown}");
-    let uncounted = said(|recipe| recipe.steps[0].start.push("{n}".to_owned()));
+    let uncounted = mistake(|recipe| recipe.steps[0].start.push("{n}".to_owned()));
     assert!(uncounted.contains("give a `count`"), "{uncounted}");
-    let point = said(|recipe| recipe.steps[0].start.push("{point}".to_owned()));
+    let point = mistake(|recipe| recipe.steps[0].start.push("{point}".to_owned()));
     assert!(point.contains("[access] alone"), "{point}");
-    let both = said(|recipe| recipe.steps[0].port = "1".to_owned());
+    let both = mistake(|recipe| recipe.steps[0].port = "1".to_owned());
     assert!(both.starts_with("step 1: doesn't say what it is"), "{both}");
-    assert!(said(|recipe| recipe.steps.clear()).contains("nothing is started"));
-    assert!(said(|recipe| recipe.access.fuse = None).contains("no way to it"));
-    assert!(said(|recipe| recipe.name = "A b".to_owned()).contains("`A b` is no name"));
-    assert!(said(|recipe| recipe.ports.push(0)).contains("0 is no port"));
-    let outside = said(|recipe| recipe.folders.push("/etc/x".to_owned()));
+    assert!(mistake(|recipe| recipe.steps.clear()).contains("nothing is started"));
+    assert!(mistake(|recipe| recipe.access.fuse = None).contains("no way to it"));
+    assert!(mistake(|recipe| recipe.name = "A b".to_owned()).contains("`A b` is no name"));
+    assert!(mistake(|recipe| recipe.ports.push(0)).contains("0 is no port"));
+    let outside = mistake(|recipe| recipe.folders.push("/etc/x".to_owned()));
     assert!(outside.contains("`/etc/x` may not be made"), "{outside}");
-    let up = said(|recipe| recipe.files[0].path = "{dir}/../x".to_owned());
+    let up = mistake(|recipe| recipe.files[0].path = "{dir}/../x".to_owned());
     assert!(up.contains("may not be made"), "{up}");
     for path in ["/", "/etc/x", "/var/lib/", "/run/a/../b", "/run/dfsbench/x", "/var/lib/dfsbench"]
     {
-        let left = said(|recipe| recipe.leaves.push(path.to_owned()));
+        let left = mistake(|recipe| recipe.leaves.push(path.to_owned()));
         assert!(left.contains("nothing may be removed"), "{path}: {left}");
     }
-    let no_value = said(|recipe| {
+    let no_value = mistake(|recipe| {
         recipe.variables.get_mut("words").unwrap().values.remove("two");
     });
     assert!(no_value.contains("variables.words: values: there is none for `two`"), "{no_value}");
-    let default = said(|recipe| {
+    let default = mistake(|recipe| {
         recipe.settings.get_mut("parts").unwrap().default = "9".to_owned();
     });
     assert!(default.contains("settings.parts: default: can't be `9`"), "{default}");
-    let name = said(|recipe| {
+    let name = mistake(|recipe| {
         let setting = recipe.settings["parts"].clone();
         recipe.settings.insert("storage".to_owned(), setting);
     });

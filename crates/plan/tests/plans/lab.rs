@@ -355,7 +355,7 @@ fn what_a_system_can_not_do_is_refused() {
         let message = refused(target, factors);
         assert!(message.contains(words), "{target}: {message}");
     }
-    // A recipe of a file is asked for by its path, and is checked.
+    // A recipe of a file is read by its path, and is checked.
     let mut raw = RawPlan::parse(&text("system = \"a/b.toml\"", ""), "p.toml").unwrap();
     let wrong = raw.read_systems(|_| Ok("name = 1".to_owned())).unwrap_err().to_string();
     assert!(wrong.starts_with("a/b.toml:1:8: "), "{wrong}");
