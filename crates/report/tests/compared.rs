@@ -230,6 +230,19 @@ fn the_verdict_comes_first() {
 }
 
 #[test]
+fn a_comparison_to_look_at() {
+    let before = stream(&[(1, 10), (2, 20), (4, 40)], 5);
+    let after = stream(&[(1, 10), (2, 15), (8, 60)], 5);
+    let compared = Compared::of(
+        whole(&before),
+        whole(&after),
+        bounded(&[Measure::Rate, Measure::ResponseP99], 0.1),
+    );
+    let path = format!("{}/comparison.html", env!("CARGO_TARGET_TMPDIR"));
+    std::fs::write(path, compared.render(Format::Html)).unwrap();
+}
+
+#[test]
 fn bars_of_ratios_are_sorted_by_loss_and_have_the_bound() {
     let before = stream(&[(1, 10), (2, 20), (4, 40)], 5);
     let after = stream(&[(1, 10), (2, 15), (4, 60)], 5);

@@ -51,6 +51,15 @@ fn a_page_of_a_matrix_is_small() {
     fs::write(format!("{}/matrix.html", env!("CARGO_TARGET_TMPDIR")), page).unwrap();
 }
 
+#[test]
+fn a_small_matrix_to_look_at() {
+    let mut campaign = matrix();
+    // All kinds of picture, and few enough rows that a browser examines them in seconds.
+    campaign.runs.retain(|run| run.spec.queue_depth == 8 && run.spec.io_size_bytes >= 64 << 10);
+    let path = format!("{}/panels.html", env!("CARGO_TARGET_TMPDIR"));
+    fs::write(path, render(&campaign, Format::Html)).unwrap();
+}
+
 /// The panels of each pass go by the two settings that explain most of its variance.
 fn assert_dominant_factors_make_the_panels(page: &str) {
     for pass in FactorEffects::of(&matrix()).passes {

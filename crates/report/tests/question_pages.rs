@@ -97,6 +97,25 @@ fn soak() -> Campaign {
     campaign
 }
 
+#[test]
+fn pages_of_questions_to_look_at() {
+    let mut curve = curve(vec![
+        planted(100, 100),
+        planted(200, 200),
+        Planted { is_client_limited: true, ..planted(250, 250) },
+        planted(300, 150),
+    ]);
+    curve.name = "curve".to_owned();
+    let mut ramp = ramp(4);
+    ramp.name = "ramp".to_owned();
+    let mut soak = soak();
+    soak.name = "soak".to_owned();
+    for campaign in [curve, ramp, soak] {
+        let path = format!("{}/{}.html", env!("CARGO_TARGET_TMPDIR"), campaign.name);
+        std::fs::write(path, render(&campaign, Format::Html)).unwrap();
+    }
+}
+
 /// The pictures of a page by their names, each up to its end.
 fn picture<'a>(page: &'a str, id: &str) -> &'a str {
     let start = page.find(&format!("aria-labelledby=\"{id}-title\"")).expect(id);
