@@ -36,5 +36,6 @@ pub mod proc;
 pub mod repo;
 pub mod setup;
 pub mod strace;
+pub mod systems;
 pub mod traces;
 pub mod vm;

@@ -18,6 +18,7 @@ use anyhow::{Context, Result, ensure};
 use checks::check::Fixture;
 use checks::hosts::{LEAVING, LONG, Lab, OURS, PATIENCE, SHORT, ip};
 use checks::ours::exit;
+use checks::systems::Subject;
 use checks::{checks, proc};
 
 static LAB: Fixture<Lab> = Fixture::new(|| Lab::start(2));
@@ -44,12 +45,31 @@ checks! {
     };
     a_ladder_starts_a_server_of_ours_on_the_servers_host: 300 s, ladder::measured(LAB.get()?);
     clean_ends_a_server_whose_agent_was_killed: 300 s, ladder::cleaned(LAB.get()?);
+    a_system_of_a_recipe_is_measured_with_each_setting: 200 s, {
+        Subject { settings: "fsal = [\"mem\", \"vfs\"]", ..GANESHA }.measure(LAB.get()?, STREAM, 4)
+    };
+    clean_ends_a_system_of_a_recipe: 300 s, GANESHA.kill_and_clean(LAB.get()?);
     a_host_that_is_cut_off_and_one_that_is_killed_lose_nothing_in_a_soak: 300 s, {
         load::soaked(LAB.get()?)
     };
     two_hosts_draw_the_curve_of_a_server: 300 s, load::curved(LAB.get()?);
     two_hosts_find_with_how_many_clients_a_server_hangs: 300 s, load::ramped(LAB.get()?);
 }
+
+/// The system of a recipe that needs no packages but those of `cargo xtask setup`.
+const GANESHA: Subject = Subject {
+    system: "ganesha",
+    target: "backend = \"nfs\"\nnfsvers = 4.1",
+    settings: "fsal = \"mem\"",
+    port: 20493,
+    is_mounted: false,
+};
+
+const STREAM: &str = r#"
+[[workload]]
+kind = "stream"
+file_size = "1MiB"
+"#;
 
 fn measured(lab: &Lab) -> Result<()> {
     let output = lab.finish_campaign("config", SHORT)?;

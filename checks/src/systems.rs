@@ -1,0 +1,187 @@
+//! Systems that a plan sets up from recipes, on two hosts of a [`Lab`]: measured, or killed in the
+//! middle and cleaned.
+//!
+//! Principal type: [`Subject`]. The first host serves, the second one is the client.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::check::wait_until;
+use crate::hosts::{LEAVING, Lab, OURS, PATIENCE};
+use crate::ours::exit;
+use crate::proc::{self, Background};
+
+/// A system, and how a plan sets it up.
+pub struct Subject {
+    /// Name of the recipe.
+    pub system: &'static str,
+    /// Further keys of its target.
+    pub target: &'static str,
+    /// Its settings.
+    pub settings: &'static str,
+    /// A port of the server that is open while it runs.
+    pub port: u16,
+    /// Whether the client mounts it.
+    pub is_mounted: bool,
+}
+
+impl Subject {
+    /// Returns a command with a plan, whose workload is `work`.
+    fn command(&self, lab: &Lab, work: &str) -> Result<Command> {
+        let at = |name: &str| lab.folder.path().join(name).display().to_string();
+        let plan = PLAN
+            .replace("CONFIG", &at("config"))
+            .replace("SYSTEM", self.system)
+            .replace("TARGET", self.target)
+            .replace("SETTINGS", self.settings)
+            .replace("WORK", work);
+        fs::write(at("system.toml"), plan)?;
+        let _ = fs::remove_file(at("system.db"));
+        let mut command = lab.near(&OURS.command().get_program().to_string_lossy());
+        command.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", Lab::program());
+        command.args(["run", &at("system.toml"), "--quiet", "--format", "csv"]);
+        command.args(["--results", &at("system.db"), "--trials", "1"]);
+        Ok(command)
+    }
+
+    /// Measures it with each of its settings, and looks whether the hosts are as they were.
+    ///
+    /// # Errors
+    /// Where a row has no figure, a number of rows isn't `rows`, or something is left.
+    pub fn measure(&self, lab: &Lab, work: &str, rows: usize) -> Result<()> {
+        let before = self.list_left(lab)?;
+        let output = proc::capture_output(&mut self.command(lab, work)?)?;
+        let (text, errors) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        // Caveats of a busy machine make no failure of a system.
+        ensure!(matches!(output.status.code(), Some(0 | exit::INVALID)), "{errors}{text}");
+        let mut lines = text.lines();
+        let head: Vec<&str> = lines.next().context("no head")?.split(',').collect();
+        let trials = head.iter().position(|name| *name == "trials_used").context("no trials")?;
+        let mut with_figures = 0;
+        for line in lines {
+            // No text before that column has a comma in it.
+            ensure!(line.split(',').nth(trials) == Some("1"), "{line}{errors}");
+            with_figures += 1;
+        }
+        ensure!(with_figures == rows, "{with_figures} rows: {text}{errors}");
+        self.await_as_before(lab, &before)
+    }
+
+    /// Kills controller and agents while it is measured, cleans, and looks whether the hosts are as
+    /// they were.
+    ///
+    /// # Errors
+    /// Where it isn't reached, or something is left.
+    pub fn kill_and_clean(&self, lab: &Lab) -> Result<()> {
+        let before = self.list_left(lab)?;
+        let out = |name: &str| fs::File::create(lab.folder.path().join(name));
+        let mut command = self.command(lab, LONG)?;
+        let mut campaign =
+            Background::start(command.stdout(out("stdout")?).stderr(out("stderr")?))?;
+        let errors = || fs::read_to_string(lab.folder.path().join("stderr")).unwrap_or_default();
+        wait_until(PATIENCE, "the system", || self.is_used(lab)).with_context(errors)?;
+        let agents: Vec<String> =
+            [lab.agents(0)?, lab.agents(1)?].concat().iter().map(ToString::to_string).collect();
+        proc::capture_output(Command::new("kill").arg("-9").args(agents))?;
+        campaign.kill();
+        ensure!(self.serves(lab)?, "nothing was left to restore");
+        let mut clean = lab.near(&OURS.command().get_program().to_string_lossy());
+        clean.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", Lab::program());
+        clean.args(["clean", &lab.folder.path().join("system.toml").display().to_string()]);
+        let text = proc::capture_text(&mut clean)?;
+        ensure!(text.contains("server: restored: "), "{text}");
+        self.await_as_before(lab, &before)
+    }
+
+    /// Tells whether the client works on it.
+    fn is_used(&self, lab: &Lab) -> bool {
+        if !self.serves(lab).unwrap_or(false) {
+            return false;
+        }
+        let connected = format!(":{}", self.port);
+        let is_connected = || {
+            let sockets = lab.run_on(1, &["ss", "-Htn", "state", "established"]);
+            sockets.is_ok_and(|text| text.contains(&connected))
+        };
+        if self.is_mounted { lab.works(1) } else { is_connected() }
+    }
+
+    fn serves(&self, lab: &Lab) -> Result<bool> {
+        Ok(lab.run_on(0, &["ss", "-Hltn"])?.contains(&format!(":{} ", self.port)))
+    }
+
+    /// Lists what a system could leave: processes with the mark, files, mounts.
+    fn list_left(&self, lab: &Lab) -> Result<Vec<String>> {
+        let mut left = Vec::new();
+        for host in 0..2 {
+            left.push(lab.run_on(host, &["sh", "-c", LEFT])?);
+        }
+        left.push(format!("serves: {}", self.serves(lab)?));
+        Ok(left)
+    }
+
+    fn await_as_before(&self, lab: &Lab, before: &[String]) -> Result<()> {
+        for host in 0..2 {
+            lab.await_nothing(host, LEAVING)?;
+        }
+        let is_same = || self.list_left(lab).is_ok_and(|left| left == before);
+        let waited = wait_until(LEAVING, "cleaning up", is_same);
+        waited.with_context(|| format!("left: {:?}, before: {before:?}", self.list_left(lab)))
+    }
+}
+
+/// Script that lists marked processes, and files and mounts where systems leave them.
+const LEFT: &str = r"
+grep -la DFSBENCH_SERVICE=/run/dfsbench /proc/[0-9]*/environ 2>/dev/null
+find /run/dfsbench /run/gluster /run/ganesha /run/glusterd.socket /var/lib/glusterd \
+  /var/log/glusterfs 2>/dev/null | sort
+grep -E 'fuse|/run/dfsbench' /proc/self/mounts
+true
+";
+
+const PLAN: &str = r#"
+name = "system"
+[[host]]
+name = "server"
+ssh = "h1"
+address = "10.79.0.1"
+ssh_config = "CONFIG"
+[[host]]
+name = "client"
+ssh = "h2"
+address = "10.79.0.2"
+ssh_config = "CONFIG"
+[[target]]
+name = "system"
+server = "server"
+client = "client"
+system = "SYSTEM"
+TARGET
+[target.settings]
+SETTINGS
+WORK
+"#;
+
+/// Files that are written and read back, and names.
+pub const SHORT: &str = r#"
+[[workload]]
+kind = "stream"
+file_size = "4MiB"
+verify = true
+[[workload]]
+kind = "metadata"
+small_files = 40
+small_file_size = "4KiB"
+"#;
+
+/// A mix that is ended before its time.
+const LONG: &str = r#"
+[factors]
+file_size = "4MiB"
+duration = "60s"
+[[workload]]
+kind = "mixed"
+"#;
