@@ -24,9 +24,7 @@ pub fn reusable_steps(applied: &[LabStep], wanted: &[LabStep]) -> (Vec<bool>, Ve
         while same < old.len() && same < new.len() && old[same] == new[same] {
             same += 1;
         }
-        let changes = same < old.len() || same < new.len();
-        // A host without a mount of the export is the server, or takes no part in mounting.
-        server_changes |= changes && first_mount(old).is_none() && first_mount(new).is_none();
+        server_changes |= changes_served(old, same) || changes_served(new, same);
         kept.insert(host, same);
     }
     if server_changes {
@@ -37,6 +35,20 @@ pub fn reusable_steps(applied: &[LabStep], wanted: &[LabStep]) -> (Vec<bool>, Ve
         }
     }
     (mask(applied, &kept), mask(wanted, &kept))
+}
+
+/// Says whether a host serves, and something changes there on which the mounts of others build:
+/// only so many of its actions stay the same.
+fn changes_served(actions: &[&Action], same: usize) -> bool {
+    // A server may have steps of a client, such as the wait for a quiet system. They change nothing
+    // for others.
+    let until = first_mount(actions).unwrap_or(actions.len());
+    let mut serves = false;
+    for action in &actions[..until] {
+        serves |=
+            matches!(layer(action), Layer::Storage | Layer::Memory | Layer::Server | Layer::Export);
+    }
+    serves && same < until
 }
 
 /// Finds the first action that builds on the server of another host.

@@ -4,6 +4,7 @@ use model::system::{Quiet, Recipe};
 use model::{SiteMount, Storage, System, Tuning};
 
 use super::*;
+use crate::reuse::reusable_steps;
 
 fn spec() -> LabSpec {
     let host = |name: &str, address: &str| {
@@ -352,6 +353,10 @@ fn a_system_is_started_on_storage_of_ours_and_mounted_by_its_program() {
     assert_eq!(shape(&spec)[again..], ["server AwaitQuiet", "client FuseMount"]);
     let restart = redo_from(&steps, Invalidation::ServerRestart);
     assert_eq!(shape(&spec)[restart], "server Mount");
+    // With other settings it is started again, and its clients mount it again.
+    let other = LabSpec { system: Some(system("other")), ..spec.clone() };
+    let (kept, _) = reusable_steps(&steps, &compose(&other).unwrap());
+    assert_eq!(kept, [true, true, false, false, false]);
     // Our own client speaks NFS with it, and nothing is mounted.
     spec.own_client = true;
     assert_eq!(shape(&spec)[3..], ["server AwaitQuiet"]);
