@@ -109,8 +109,8 @@ impl ConfigFile {
     pub fn read(&self) -> Result<Vec<Entry>, Failure> {
         let Some(path) = &self.path else { return Ok(Vec::new()) };
         match read_text(path) {
-            Ok(text) => parse(path, &text),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            Ok(Some(text)) => parse(path, &text),
+            Ok(None) => Ok(Vec::new()),
             Err(error) => Err(Failure::Usage(format!(
                 "can't read the configuration `{}`: {error} (hint: make it a readable file, or set \
                  XDG_CONFIG_HOME to a directory without one)",
@@ -120,8 +120,21 @@ impl ConfigFile {
     }
 }
 
-fn read_text(path: &Path) -> std::io::Result<String> {
-    let found = std::fs::metadata(path)?;
+/// Reads the file; `None` where there is none, as far as this user can tell: a home that may not be
+/// entered, as after `setpriv` or `su` without a login, is another user's, and a service may have
+/// no home.
+fn read_text(path: &Path) -> std::io::Result<Option<String>> {
+    let found = match std::fs::metadata(path) {
+        Ok(found) => found,
+        Err(error) => {
+            return match error.kind() {
+                ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::PermissionDenied => {
+                    Ok(None)
+                }
+                _ => Err(error),
+            };
+        }
+    };
     if !found.is_file() {
         return Err(std::io::Error::new(ErrorKind::InvalidInput, "not a regular file"));
     }
@@ -130,7 +143,7 @@ fn read_text(path: &Path) -> std::io::Result<String> {
     }
     let mut text = String::new();
     std::fs::File::open(path)?.take(BYTES_MAX).read_to_string(&mut text)?;
-    Ok(text)
+    Ok(Some(text))
 }
 
 /// Reads text of a file.
@@ -250,6 +263,16 @@ mod tests {
             ]
         );
         assert_eq!(read("").unwrap(), []);
+    }
+
+    #[test]
+    fn a_home_that_is_none_has_no_file() {
+        for path in ["/nowhere/config.toml", "/dev/null/.config/config.toml"] {
+            let file = ConfigFile::new(Some(PathBuf::from(path)));
+            assert_eq!(file.read().unwrap_or_else(|failure| panic!("{failure}")), []);
+        }
+        let file = ConfigFile::new(Some(PathBuf::from("/dev/null")));
+        assert!(file.read().is_err(), "a device is no file");
     }
 
     #[test]
