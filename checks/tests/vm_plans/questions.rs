@@ -122,12 +122,15 @@ pub fn soak(plans: &Plans<'_>) -> Result<()> {
     for (kind, _, stands_still) in FAULTS {
         let all = figures["disturbances"].as_array().context("no disturbances")?;
         ensure!(all.iter().any(|found| found["blow"] == kind), "no {kind}: {figures}");
+        // A busy machine may make one so late that its segment has ended before anything waits.
+        let mut stood_still = false;
         for found in all.iter().filter(|found| found["blow"] == kind) {
-            ensure!(found["failed"].is_null() && found["ended_ns"].is_u64(), "{found}");
-            let stall_ns = found["stall_ns"].as_u64().unwrap_or_default();
-            ensure!(!stands_still || stall_ns > 1_000_000_000, "{found}");
+            ensure!(found["failed"].is_null(), "{found}");
+            ensure!(found["ended_ns"].as_u64() >= found["begun_ns"].as_u64(), "{found}");
+            stood_still |= found["stall_ns"].as_u64().unwrap_or_default() > 1_000_000_000;
             ensure!(found["saw_step"] == (kind == "clock-step"), "{found}");
         }
+        ensure!(stood_still || !stands_still, "{kind}: {figures}");
     }
     check_steps(&json)?;
     plans.await_restored()?;

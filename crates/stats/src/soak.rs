@@ -398,6 +398,12 @@ impl Effect {
         self
     }
 
+    /// Returns when it was undone, in nanoseconds of measured time from the start of the soak.
+    pub fn ended_ns(&self) -> Option<u64> {
+        let since_begun_ns = self.event.ended_ns?.saturating_sub(self.event.begun_ns);
+        Some(self.begun_ns.saturating_add(since_begun_ns))
+    }
+
     /// Finds out what a disturbance did until the next one began.
     fn of(event: &FaultEvent, samples: &[IntervalStats], segment: Segment, until_ns: u64) -> Self {
         let intervals = Intervals { samples };

@@ -422,7 +422,7 @@ fn soak_json(soaked: &Soaked) -> Value {
             "host": effect.event.host,
             "segment": effect.segment,
             "begun_ns": effect.begun_ns,
-            "ended_ns": effect.event.ended_ns,
+            "ended_ns": effect.ended_ns(),
             "failed": effect.event.failed,
             "before_per_s": effect.before_per_s,
             "detect_ns": effect.detect_ns,

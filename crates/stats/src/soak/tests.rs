@@ -143,6 +143,13 @@ fn who_lost_nothing_and_failed_nothing_survives() {
 }
 
 #[test]
+fn instants_of_an_effect_are_from_the_start_of_the_soak() {
+    let trials = vec![segment(0, Vec::new()), segment(1, vec![event(600 * MS)])];
+    let effect = &soaked(&requested_soak(), &trials).effects[0];
+    assert_eq!((effect.begun_ns, effect.ended_ns()), (1_900 * MS, Some(2_200 * MS)));
+}
+
+#[test]
 fn the_worst_that_was_found_is_the_verdict() {
     let mut failed = two();
     let stale = [(OpError(70), 2), (OpError(10_052), 3), (OpError(28), 4)];
