@@ -19,7 +19,7 @@ pub struct Subject {
     pub system: &'static str,
     /// Further keys of its target.
     pub target: &'static str,
-    /// Its settings.
+    /// Lines of its settings.
     pub settings: &'static str,
     /// A port of the server that is open while it runs.
     pub port: u16,

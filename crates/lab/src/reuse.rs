@@ -37,11 +37,11 @@ pub fn reusable_steps(applied: &[LabStep], wanted: &[LabStep]) -> (Vec<bool>, Ve
     (mask(applied, &kept), mask(wanted, &kept))
 }
 
-/// Says whether a host serves, and something changes there on which the mounts of others build:
-/// only so many of its actions stay the same.
+/// Says whether a host serves, and something changes there on which mounts elsewhere build: only
+/// so many of its actions stay the same.
 fn changes_served(actions: &[&Action], same: usize) -> bool {
     // A server may have steps of a client, such as the wait for a quiet system. They change nothing
-    // for others.
+    // elsewhere.
     let until = first_mount(actions).unwrap_or(actions.len());
     let mut serves = false;
     for action in &actions[..until] {
