@@ -19,6 +19,7 @@ pub mod measure;
 pub mod recorder;
 pub mod residency;
 pub mod settle;
+pub mod sockets;
 pub mod stonewall;
 pub mod stop;
 pub mod target;

@@ -6,17 +6,15 @@
 //! next step of the client.
 
 use std::collections::VecDeque;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use engine::Clock;
+use engine::sockets::{Sockets, Watched};
 use nfs_client::proto::client::{Event as Reply, File, Operation, Outcome as Done, Stateid};
 use nfs_client::proto::{CallError, Status};
 use nfs_client::{Connection, ConnectionError, Scratch};
-use rustix::event::Timespec;
-use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 
 use crate::action::Action;
@@ -29,8 +27,6 @@ use crate::tree::NONE;
 
 /// How often timers are checked and the user's request to stop is noticed.
 const TICK_NS: u64 = 100_000_000;
-/// Sockets that one wait reports at most.
-const EVENTS_MAX: usize = 256;
 /// The first tag of a LOOKUP of what a preparation found in place of what it wanted to make.
 const LOOKUP_TAG: u32 = 1 << 30;
 /// The tag of a CLOSE for the sake of the protocol.
@@ -66,22 +62,19 @@ pub enum ExecuteError {
 
 struct Link {
     connection: Connection,
-    watched: RawFd,
-    interest: EventFlags,
+    watched: Watched,
 }
 
 /// Executes batches of steps.
 pub struct Executor<'a> {
     links: Vec<Link>,
-    epoll: OwnedFd,
-    ready: Vec<u32>,
+    sockets: Sockets,
     scratch: Scratch,
     clock: &'a dyn Clock,
     stop: &'a AtomicBool,
     timeout_ns: u64,
     pool: Arc<Vec<u8>>,
     ticked_ns: u64,
-    is_coarse: bool,
 }
 
 /// The objects that a batch works with.
@@ -121,19 +114,17 @@ impl<'a> Executor<'a> {
     ) -> Result<Self, ExecuteError> {
         let mut links = Vec::with_capacity(connections.len());
         for connection in connections {
-            links.push(Link { connection, watched: -1, interest: EventFlags::empty() });
+            links.push(Link { connection, watched: Watched::default() });
         }
         let mut executor = Self {
             links,
-            epoll: epoll::create(CreateFlags::CLOEXEC)?,
-            ready: Vec::with_capacity(EVENTS_MAX),
+            sockets: Sockets::new()?,
             scratch: Scratch::new(),
             clock,
             stop,
             timeout_ns,
             pool,
             ticked_ns: 0,
-            is_coarse: false,
         };
         for number in 0..executor.links.len() {
             executor.register_events(number)?;
@@ -175,9 +166,10 @@ impl<'a> Executor<'a> {
             let now_ns = self.clock.now_ns();
             let tick_ns = self.ticked_ns + TICK_NS;
             let until_ns = progress.lanes.next_instant_ns().unwrap_or(u64::MAX).min(tick_ns);
-            self.wait_ready(until_ns.saturating_sub(now_ns))?;
-            for at in 0..self.ready.len() {
-                self.receive(self.ready[at] as usize, &mut progress)?;
+            let wait_ns = until_ns.saturating_sub(now_ns).min(TICK_NS);
+            self.sockets.wait(Duration::from_nanos(wait_ns))?;
+            for at in 0..self.sockets.ready().len() {
+                self.receive(self.sockets.ready()[at] as usize, &mut progress)?;
             }
             self.check_timers(&mut progress)?;
         }
@@ -261,45 +253,10 @@ impl<'a> Executor<'a> {
         Ok(())
     }
 
-    /// Waits until a socket is ready, for so long at most.
-    fn wait_ready(&mut self, wait_ns: u64) -> Result<(), ExecuteError> {
-        // Kernels before 5.11 wait for whole milliseconds only.
-        let wait_ns = if self.is_coarse { wait_ns / 1_000_000 * 1_000_000 } else { wait_ns };
-        let wait_ns = wait_ns.min(TICK_NS);
-        let timeout = Timespec { tv_sec: 0, tv_nsec: wait_ns.cast_signed() };
-        let mut room = [const { MaybeUninit::<Event>::uninit() }; EVENTS_MAX];
-        self.ready.clear();
-        match epoll::wait(&self.epoll, &mut room, Some(&timeout)) {
-            Ok((events, _)) => {
-                for event in events.iter() {
-                    self.ready.push({ event.data }.u64() as u32);
-                }
-            }
-            Err(Errno::INTR) => {}
-            Err(Errno::NOSYS) if !self.is_coarse => self.is_coarse = true,
-            Err(errno) => return Err(errno.into()),
-        }
-        Ok(())
-    }
-
     /// Registers the events that a connection waits for, where they have changed.
     fn register_events(&mut self, number: usize) -> Result<(), Errno> {
-        let Link { connection, watched, interest } = &mut self.links[number];
-        let mut wanted = EventFlags::IN;
-        wanted.set(EventFlags::OUT, connection.wants_write());
-        let (fd, data) = (connection.as_fd().as_raw_fd(), EventData::new_u64(number as u64));
-        if connection.is_down() || (fd == *watched && wanted == *interest) {
-            return Ok(());
-        }
-        // A connection that was made again may have the number of its old descriptor, which the
-        // kernel dropped from the set when it was closed.
-        let is_known = fd == *watched
-            && epoll::modify(&self.epoll, &*connection, data, wanted) != Err(Errno::NOENT);
-        if !is_known {
-            epoll::add(&self.epoll, &*connection, data, wanted)?;
-        }
-        (*watched, *interest) = (fd, wanted);
-        Ok(())
+        let Link { connection, watched } = &mut self.links[number];
+        self.sockets.watch(connection, watched, number)
     }
 }
 

@@ -5,17 +5,12 @@
 //! reopen) are checked every tick. All tables are made before the start.
 
 use std::collections::VecDeque;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use model::{ClientResult, Completion, Op};
 use nfs_client::proto::client::Event as Ended;
 use nfs_client::{Connection, Scratch};
-use rustix::event::Timespec;
-use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 
 use super::closing::{self, Closing};
@@ -25,16 +20,12 @@ use super::{depth_on, tally_of};
 use crate::backend::{Backend, Lost, Tally, wait_time};
 use crate::clock::Clock;
 use crate::limits::{REAP_ROUNDS_MAX, RETURN_WITHIN_NS, TICK};
-
-/// Sockets that one wait reports at most.
-const EVENTS_MAX: usize = 256;
+use crate::sockets::{Sockets, Watched};
 
 /// A backend that executes ops as the calls of many clients.
 pub struct Many {
     entries: Vec<Entry>,
-    epoll: OwnedFd,
-    /// Entries whose sockets are ready.
-    ready: Vec<u32>,
+    sockets: Sockets,
     /// One ticket for each op that may be accepted: the entry it goes to.
     tickets: VecDeque<u32>,
     /// Entries that were given ops since they were last driven.
@@ -43,16 +34,13 @@ pub struct Many {
     clock: Arc<dyn Clock>,
     common: Common,
     ticked_ns: u64,
-    /// The kernel can't wait for parts of a millisecond.
-    is_coarse: bool,
 }
 
-/// One connection of a client, and the events that the kernel watches its socket for.
+/// One connection of a client, and how its socket is watched.
 struct Entry {
     connection: Connection,
     transfers: Transfers,
-    watched: RawFd,
-    interest: EventFlags,
+    watched: Watched,
     /// It stands in `to_drive`.
     is_queued: bool,
 }
@@ -81,22 +69,19 @@ impl Many {
             entries.push(Entry {
                 transfers: Transfers::new(depth, connection.free_slots(), opens),
                 connection,
-                watched: -1,
-                interest: EventFlags::empty(),
+                watched: Watched::default(),
                 is_queued: false,
             });
         }
         let mut many = Self {
             entries,
-            epoll: epoll::create(CreateFlags::CLOEXEC)?,
-            ready: Vec::with_capacity(EVENTS_MAX),
+            sockets: Sockets::new()?,
             tickets: make_tickets(&depths),
             to_drive: Vec::with_capacity(count),
             scratch: Scratch::new(),
             clock,
             common: Common::new(set),
             ticked_ns: 0,
-            is_coarse: false,
         };
         for number in 0..count {
             many.register_events(number)?;
@@ -106,22 +91,8 @@ impl Many {
 
     /// Registers the events that an entry waits for, where they have changed.
     fn register_events(&mut self, number: usize) -> Result<(), Errno> {
-        let Entry { connection, watched, interest, .. } = &mut self.entries[number];
-        let mut wanted = EventFlags::IN;
-        wanted.set(EventFlags::OUT, connection.wants_write());
-        let (fd, data) = (connection.as_fd().as_raw_fd(), EventData::new_u64(number as u64));
-        if connection.is_down() || (fd == *watched && wanted == *interest) {
-            return Ok(());
-        }
-        // A reopened connection may have got the number of its old descriptor: the kernel dropped
-        // that one from the epoll set when it was closed, and says NOENT to a change of it.
-        let is_known = fd == *watched
-            && epoll::modify(&self.epoll, &*connection, data, wanted) != Err(Errno::NOENT);
-        if !is_known {
-            epoll::add(&self.epoll, &*connection, data, wanted)?;
-        }
-        (*watched, *interest) = (fd, wanted);
-        Ok(())
+        let Entry { connection, watched, .. } = &mut self.entries[number];
+        self.sockets.watch(connection, watched, number)
     }
 
     /// Starts and sends what an entry has to, and hands over what has ended.
@@ -191,30 +162,10 @@ impl Many {
         Ok(())
     }
 
-    /// Waits until a socket is ready, but no longer than until an instant, and notes whose are.
+    /// Waits until a socket is ready, but no longer than until an instant.
     fn wait_ready(&mut self, until_ns: u64) -> Result<(), Lost> {
-        let mut wait = wait_time(self.clock.as_ref(), until_ns);
-        if self.is_coarse {
-            wait = Duration::from_millis(wait.as_millis() as u64);
-        }
-        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
-        let mut room = [const { MaybeUninit::<Event>::uninit() }; EVENTS_MAX];
-        self.ready.clear();
-        match epoll::wait(&self.epoll, &mut room, Some(&timeout)) {
-            Ok((events, _)) => {
-                for event in events.iter() {
-                    self.ready.push({ event.data }.u64() as u32);
-                }
-                Ok(())
-            }
-            Err(Errno::INTR) => Ok(()),
-            // Kernels before 5.11 have no epoll_pwait2 and wait for whole milliseconds only.
-            Err(Errno::NOSYS) if !self.is_coarse => {
-                self.is_coarse = true;
-                Ok(())
-            }
-            Err(errno) => Err(Lost(format!("epoll: {errno}"))),
-        }
+        let wait = wait_time(self.clock.as_ref(), until_ns);
+        self.sockets.wait(wait).map_err(|errno| Lost(format!("epoll: {errno}")))
     }
 
     /// Puts an entry into the queue of those that have something to start.
@@ -262,13 +213,13 @@ impl Backend for Many {
         while out.len() < wanted && rounds < REAP_ROUNDS_MAX {
             rounds += 1;
             self.wait_ready(until_ns)?;
-            for at in 0..self.ready.len() {
-                let number = self.ready[at] as usize;
+            for at in 0..self.sockets.ready().len() {
+                let number = self.sockets.ready()[at] as usize;
                 self.receive_replies(number)?;
                 self.drive_entry(number, out)?;
             }
             self.check_timers(out)?;
-            if self.ready.is_empty() || self.common.rewrites_in_vain() {
+            if self.sockets.ready().is_empty() || self.common.rewrites_in_vain() {
                 break;
             }
         }
