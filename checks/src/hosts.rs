@@ -144,6 +144,13 @@ impl Lab {
         command
     }
 
+    /// Returns the command of our program near the hosts, with the program that agents are.
+    pub fn ours(&self) -> Command {
+        let mut command = self.near(&OURS.command().get_program().to_string_lossy());
+        command.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", Self::program());
+        command
+    }
+
     /// Runs a program on a host and returns what it prints.
     ///
     /// # Errors
@@ -163,10 +170,8 @@ impl Lab {
         let plan = self.folder.path().join("plan.toml");
         let config = self.folder.path().join(config).display().to_string();
         fs::write(&plan, PLAN.replace("CONFIG", &config).replace("WORK", work))?;
-        let program = OURS.command();
-        let mut command = self.near(&program.get_program().to_string_lossy());
-        command.env("DFSBENCH_AGENT_BINARY", Self::program());
-        command.env("NO_COLOR", "1").arg("run").arg(&plan).arg("--quiet").arg("--results");
+        let mut command = self.ours();
+        command.arg("run").arg(&plan).arg("--quiet").arg("--results");
         command.arg(self.folder.path().join("results.db"));
         Ok(command)
     }
@@ -291,6 +296,20 @@ mount -t tmpfs -o size=400m tmpfs /tmp
 exec /usr/sbin/sshd -D -f /dev/null -h /run/keys/hostkey -o AuthorizedKeysFile=/run/keys/id.pub \
   -o StrictModes=no -o UsePAM=no -o PermitRootLogin=yes -o PidFile=none -o Port=22 \
   -o AcceptEnv=XDG_CACHE_HOME
+"#;
+
+/// The hosts of a plan with a server and a client; `CONFIG` is the configuration of ssh.
+pub const SERVER_AND_CLIENT: &str = r#"
+[[host]]
+name = "server"
+ssh = "h1"
+address = "10.79.0.1"
+ssh_config = "CONFIG"
+[[host]]
+name = "client"
+ssh = "h2"
+address = "10.79.0.2"
+ssh_config = "CONFIG"
 "#;
 
 const PLAN: &str = r#"

@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::check::wait_until;
-use crate::hosts::{LEAVING, Lab, OURS, PATIENCE};
+use crate::hosts::{LEAVING, Lab, PATIENCE, SERVER_AND_CLIENT};
 use crate::ours::exit;
 use crate::proc::{self, Background};
 
@@ -32,6 +32,7 @@ impl Subject {
     fn command(&self, lab: &Lab, work: &str) -> Result<Command> {
         let at = |name: &str| lab.folder.path().join(name).display().to_string();
         let plan = PLAN
+            .replace("HOSTS", SERVER_AND_CLIENT)
             .replace("CONFIG", &at("config"))
             .replace("SYSTEM", self.system)
             .replace("TARGET", self.target)
@@ -39,8 +40,7 @@ impl Subject {
             .replace("WORK", work);
         fs::write(at("system.toml"), plan)?;
         let _ = fs::remove_file(at("system.db"));
-        let mut command = lab.near(&OURS.command().get_program().to_string_lossy());
-        command.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", Lab::program());
+        let mut command = lab.ours();
         command.args(["run", &at("system.toml"), "--quiet", "--format", "csv"]);
         command.args(["--results", &at("system.db"), "--trials", "1"]);
         Ok(command)
@@ -88,8 +88,7 @@ impl Subject {
         proc::capture_output(Command::new("kill").arg("-9").args(agents))?;
         campaign.kill();
         ensure!(self.serves(lab)?, "nothing was left to restore");
-        let mut clean = lab.near(&OURS.command().get_program().to_string_lossy());
-        clean.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", Lab::program());
+        let mut clean = lab.ours();
         clean.args(["clean", &lab.folder.path().join("system.toml").display().to_string()]);
         let text = proc::capture_text(&mut clean)?;
         ensure!(text.contains("server: restored: "), "{text}");
@@ -144,16 +143,7 @@ true
 
 const PLAN: &str = r#"
 name = "system"
-[[host]]
-name = "server"
-ssh = "h1"
-address = "10.79.0.1"
-ssh_config = "CONFIG"
-[[host]]
-name = "client"
-ssh = "h2"
-address = "10.79.0.2"
-ssh_config = "CONFIG"
+HOSTS
 [[target]]
 name = "system"
 server = "server"

@@ -94,9 +94,7 @@ impl<'l> AgentGroup<'l> {
         );
         fs::write(at("agent-group.toml"), text)?;
         let _ = fs::remove_file(self.results());
-        let program = OURS.command().get_program().to_string_lossy().into_owned();
-        let mut command = self.lab.near(&program);
-        command.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", Lab::program());
+        let mut command = self.lab.ours();
         command.args(["run", &at("agent-group.toml"), "--quiet", "--results"]).arg(self.results());
         Ok(command)
     }

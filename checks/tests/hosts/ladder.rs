@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use checks::check::wait_until;
-use checks::hosts::{LEAVING, Lab, OURS, PATIENCE};
+use checks::hosts::{LEAVING, Lab, PATIENCE, SERVER_AND_CLIENT};
 use checks::ours::exit;
 use checks::proc::{self, Background};
 use serde_json::Value;
@@ -21,11 +21,10 @@ const HOSTS: [usize; 2] = [0, 1];
 /// A command with a plan for the first two hosts of a lab, whose last lines are `work`.
 fn command(lab: &Lab, name: &str, work: &str) -> Result<Command> {
     let at = |name: &str| lab.folder.path().join(name).display().to_string();
-    fs::write(at("ladder.toml"), PLAN.replace("CONFIG", &at("config")).replace("WORK", work))?;
+    let plan = PLAN.replace("HOSTS", SERVER_AND_CLIENT).replace("CONFIG", &at("config"));
+    fs::write(at("ladder.toml"), plan.replace("WORK", work))?;
     let _ = fs::remove_file(at("ladder.db"));
-    let program = OURS.command().get_program().to_string_lossy().into_owned();
-    let mut command = lab.near(&program);
-    command.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", Lab::program());
+    let mut command = lab.ours();
     command.args([name, &at("ladder.toml"), "--quiet", "--format", "json"]);
     command.args(["--results", &at("ladder.db"), "--trials", "1"]);
     Ok(command)
@@ -60,9 +59,7 @@ pub fn cleaned(lab: &Lab) -> Result<()> {
     proc::capture_output(Command::new("kill").arg("-9").args(agents))?;
     campaign.kill();
     ensure!(serves(lab)?, "nothing was left to restore");
-    let program = OURS.command().get_program().to_string_lossy().into_owned();
-    let mut clean = lab.near(&program);
-    clean.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", Lab::program());
+    let mut clean = lab.ours();
     clean.args(["clean", &lab.folder.path().join("ladder.toml").display().to_string()]);
     let text = proc::capture_text(&mut clean)?;
     ensure!(text.contains("server: restored: ") && text.contains(" serve --port "), "{text}");
@@ -102,16 +99,7 @@ const CALLS: [&str; 5] = ["null", "tcp", "own", "server", "tunnel"];
 
 const PLAN: &str = r#"
 name = "ladder"
-[[host]]
-name = "server"
-ssh = "h1"
-address = "10.79.0.1"
-ssh_config = "CONFIG"
-[[host]]
-name = "client"
-ssh = "h2"
-address = "10.79.0.2"
-ssh_config = "CONFIG"
+HOSTS
 [[target]]
 name = "nfs"
 server = "server"

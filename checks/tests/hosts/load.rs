@@ -45,9 +45,7 @@ fn command(lab: &Lab, name: &str, work: &str, flags: &[&str]) -> Result<Command>
     let hosts: String = (1..).zip(["one", "two"]).map(host).collect();
     fs::write(at("load.toml"), format!("name = \"load\"\n{hosts}{work}"))?;
     let _ = fs::remove_file(at("load.db"));
-    let program = OURS.command().get_program().to_string_lossy().into_owned();
-    let mut command = lab.near(&program);
-    command.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", Lab::program());
+    let mut command = lab.ours();
     command.args([name, &at("load.toml"), "--quiet", "--format", "json"]);
     command.args(["--results", &at("load.db")]).args(flags);
     Ok(command)

@@ -161,10 +161,7 @@ fn cleaned(lab: &Lab) -> Result<()> {
     let at = |name: &str| lab.folder.path().join(name).display().to_string();
     let (plan, config) = (at("plan.toml"), at("config"));
     let clean = |words: &[&str]| -> Result<String> {
-        let program = OURS.command().get_program().to_string_lossy().into_owned();
-        let mut command = lab.near(&program);
-        command.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", Lab::program());
-        proc::capture_text(command.arg("clean").args(words))
+        proc::capture_text(lab.ours().arg("clean").args(words))
     };
     let text = clean(&[&plan])?;
     ensure!(text.contains("one: restored: mount -t tmpfs"), "{text}");

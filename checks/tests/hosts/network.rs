@@ -6,7 +6,7 @@ use std::fs;
 use std::process::Command;
 
 use anyhow::{Result, ensure};
-use checks::hosts::{LEAVING, Lab, OURS};
+use checks::hosts::{LEAVING, Lab};
 use checks::ours::exit;
 use checks::proc;
 
@@ -14,9 +14,7 @@ use checks::proc;
 fn command(lab: &Lab) -> Result<Command> {
     let at = |name: &str| lab.folder.path().join(name).display().to_string();
     fs::write(at("network.toml"), PLAN.replace("CONFIG", &at("config")))?;
-    let program = OURS.command().get_program().to_string_lossy().into_owned();
-    let mut command = lab.near(&program);
-    command.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", Lab::program());
+    let mut command = lab.ours();
     command.args(["run", &at("network.toml"), "--quiet", "--format", "csv", "--results"]);
     command.arg(at("network.db"));
     Ok(command)

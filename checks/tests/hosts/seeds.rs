@@ -4,7 +4,7 @@
 //! it has reported so many trials, and never after some time.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 use checks::check::wait_until;
@@ -32,7 +32,7 @@ pub fn resumed(lab: &Lab) -> Result<()> {
     let at = |name: &str| lab.folder.path().join(name);
     fs::write(at("seed-003.toml"), plan(lab)?)?;
     let results = at("seed-003.db");
-    let mut run = command(lab);
+    let mut run = lab.ours();
     run.arg("run")
         .arg(at("seed-003.toml"))
         .args(PART.split_whitespace())
@@ -55,7 +55,7 @@ pub fn resumed(lab: &Lab) -> Result<()> {
     check_restored(lab)?;
     let made = count_trials(&report(lab)?);
     ensure!((KILLED_AFTER..RUNS * TRIALS).contains(&made), "{made} trials: {}", reported());
-    let mut resume = command(lab);
+    let mut resume = lab.ours();
     resume.args(["resume", "--quiet", "--format", "csv", "--results"]).arg(&results);
     let output = proc::capture_output(&mut resume)?;
     let code = output.status.code();
@@ -84,13 +84,6 @@ fn plan(lab: &Lab) -> Result<String> {
         plan = plan.replace(&reached, &ours);
     }
     Ok(plan)
-}
-
-fn command(lab: &Lab) -> Command {
-    let program = OURS.command().get_program().to_string_lossy().into_owned();
-    let mut command = lab.near(&program);
-    command.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", Lab::program());
-    command
 }
 
 fn report(lab: &Lab) -> Result<Value> {
