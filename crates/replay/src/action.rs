@@ -235,13 +235,7 @@ fn of_v4(call: &Call, at: usize) -> Counterpart {
     let Some(code) = OpCode::from_number(op.kind.into()) else { return Counterpart::None };
     let (offset, len, count) = (op.offset, op.length, bytes_of(op.length));
     Counterpart::Action(match code {
-        OpCode::Sequence
-        | OpCode::Putfh
-        | OpCode::Putrootfh
-        | OpCode::Putpubfh
-        | OpCode::Savefh
-        | OpCode::Restorefh
-        | OpCode::Getfh => return Counterpart::Frame,
+        _ if op.is_frame() => return Counterpart::Frame,
         OpCode::Getattr | OpCode::Access => return of_question(call, at),
         OpCode::Setclientid
         | OpCode::SetclientidConfirm
@@ -300,7 +294,7 @@ fn of_question(call: &Call, at: usize) -> Counterpart {
         match OpCode::from_number(other.kind.into()) {
             Some(OpCode::Getattr | OpCode::Access) if number >= at => {}
             Some(OpCode::Getattr | OpCode::Access) => return Counterpart::Frame,
-            _ if of_v4_is_frame(other) => {}
+            _ if other.is_frame() => {}
             _ => return Counterpart::Frame,
         }
     }
@@ -310,21 +304,6 @@ fn of_question(call: &Call, at: usize) -> Counterpart {
     } else {
         Action::Getattr
     })
-}
-
-fn of_v4_is_frame(op: &Op) -> bool {
-    matches!(
-        OpCode::from_number(op.kind.into()),
-        Some(
-            OpCode::Sequence
-                | OpCode::Putfh
-                | OpCode::Putrootfh
-                | OpCode::Putpubfh
-                | OpCode::Savefh
-                | OpCode::Restorefh
-                | OpCode::Getfh
-        )
-    )
 }
 
 /// Returns what CREATE of v4 makes: the type is known from the attributes that are requested

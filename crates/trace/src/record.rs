@@ -3,7 +3,8 @@
 //! Numbers stand for what could identify anything: files, names, clients. 0 means "none" or
 //! "unknown" in all of them.
 
-use nfs_proto::{nfs2, nfs3, nfs4};
+use nfs_proto::nfs4::OpCode;
+use nfs_proto::{nfs2, nfs3};
 use serde::{Deserialize, Serialize};
 
 /// The program and version of a call.
@@ -89,9 +90,7 @@ impl Version {
             Self::V3 => nfs3::Procedure::from_number(number).map(nfs3::Procedure::name),
             Self::Mount1 | Self::Mount3 => MOUNT_PROCEDURES.get(usize::from(kind)).copied(),
             Self::V4_0 | Self::V4_1 | Self::V4_2 if kind == Op::NULL => Some("NULL"),
-            Self::V4_0 | Self::V4_1 | Self::V4_2 => {
-                nfs4::OpCode::from_number(number).map(nfs4::OpCode::name)
-            }
+            Self::V4_0 | Self::V4_1 | Self::V4_2 => OpCode::from_number(number).map(OpCode::name),
         };
         name.unwrap_or("ILLEGAL")
     }
@@ -188,4 +187,20 @@ impl Op {
     pub const NULL: u8 = 0;
     /// The kind of an operation that no RFC defines.
     pub const ILLEGAL: u8 = 255;
+
+    /// Says whether an operation of v4 only begins a compound or chooses files for those in it.
+    pub fn is_frame(&self) -> bool {
+        matches!(
+            OpCode::from_number(self.kind.into()),
+            Some(
+                OpCode::Sequence
+                    | OpCode::Putfh
+                    | OpCode::Putrootfh
+                    | OpCode::Putpubfh
+                    | OpCode::Savefh
+                    | OpCode::Restorefh
+                    | OpCode::Getfh
+            )
+        )
+    }
 }

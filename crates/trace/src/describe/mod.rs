@@ -371,15 +371,7 @@ fn principal_op(call: &Call) -> usize {
     let mut is_found = false;
     for (number, op) in call.ops.iter().enumerate() {
         match OpCode::from_number(op.kind.into()) {
-            Some(
-                OpCode::Sequence
-                | OpCode::Putfh
-                | OpCode::Putrootfh
-                | OpCode::Putpubfh
-                | OpCode::Savefh
-                | OpCode::Restorefh
-                | OpCode::Getfh,
-            ) => {}
+            _ if op.is_frame() => {}
             // These stand alone, or behind the one that matters.
             Some(OpCode::Getattr | OpCode::Access | OpCode::Verify | OpCode::Nverify) => {
                 if !is_found {
