@@ -51,7 +51,6 @@ pub struct Document {
     /// Operations that the origin put off or refused for the state of its server.
     pub put_off: u64,
     /// Operations whose arguments the capture did not see.
-    #[serde(default)]
     pub incomplete: u64,
     /// Transfers that are larger than the target's and were made in several calls.
     pub split: u64,

@@ -3,7 +3,6 @@
 //! [`Outcome`] is made of the record once at the end. Its members are the members of JSON: a new
 //! one needs a default, so that older files are still read.
 
-use model::Histogram;
 use nfs_client::proto::Status;
 use nfs_client::proto::client::{OperationKind, ProtocolVersion};
 use serde::{Deserialize, Serialize};
@@ -201,8 +200,8 @@ impl Outcome {
             planned_ns: planned.duration_ns,
             took_ns: recorder.end_ns.saturating_sub(recorder.begin_ns),
             behind: if speed.is_some() { behind_from(&timeline) } else { None },
-            own_lateness: quantiles_of(&recorder.own_lateness),
-            start_wait: quantiles_of(&recorder.start_wait),
+            own_lateness: Quantiles::of(&recorder.own_lateness),
+            start_wait: Quantiles::of(&recorder.start_wait),
             kinds,
             problems,
             timeline,
@@ -214,10 +213,6 @@ impl Outcome {
         let all_ended = self.accounted == self.ops && self.not_started == 0;
         all_ended && self.kinds.iter().all(|kind| kind.unexpected_errors == 0)
     }
-}
-
-fn quantiles_of(histogram: &Histogram) -> Quantiles {
-    Quantiles::of(histogram)
 }
 
 fn status_name(status: u32, version: ProtocolVersion) -> String {

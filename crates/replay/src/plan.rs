@@ -256,16 +256,12 @@ impl Loader {
 
     fn finish(mut self, settings: &PlanSettings) -> Result<ReplayPlan, PlanError> {
         if !self.is_in_window {
-            let to_ns = self.window.to_ns.min(self.duration_ns);
-            let seconds = |ns: u64| ns as f64 / 1e9;
+            let Window { from_ns, to_ns } = self.window;
+            let to_ns = if to_ns == u64::MAX { self.duration_ns } else { to_ns };
             return Err(PlanError::Outside {
-                from_s: seconds(self.window.from_ns),
-                to_s: seconds(if self.window.to_ns == u64::MAX {
-                    to_ns
-                } else {
-                    self.window.to_ns
-                }),
-                duration_s: seconds(self.duration_ns),
+                from_s: from_ns as f64 / 1e9,
+                to_s: to_ns as f64 / 1e9,
+                duration_s: self.duration_ns as f64 / 1e9,
             });
         }
         // Calls with a very late reply stand behind others that started after them.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use engine::Clock;
+use model::random::draw;
 use nfs_client::proto::Status;
 use nfs_client::proto::client::File;
 use nfs_client::proto::client::ProtocolVersion;
@@ -28,6 +29,8 @@ use crate::step::Batch;
 /// Calls that a client may have in flight: as many as Linux's client over TCP, and four times as
 /// many as in one of its sessions. A call beyond them waits, which counts as the server's fault.
 const CLIENT_SLOTS: usize = 256;
+/// Seed of the data that is written.
+const POOL_SEED: u64 = 25;
 /// Directories within directories that are removed at most.
 const LEVELS_MAX: u32 = 4096;
 
@@ -293,13 +296,9 @@ impl<'a> Replayer<'a> {
 fn connection_options(batch: &Batch) -> ConnectionOptions {
     let bytes = batch.write_bytes_max() as usize + POOL_SPARE_BYTES;
     let mut pool = Vec::with_capacity(bytes + 8);
-    // Data that neither compression nor deduplication makes smaller: xorshift64.
-    let mut word = 0x9e37_79b9_7f4a_7c15_u64;
+    // Data that neither compression nor deduplication makes smaller.
     while pool.len() < bytes {
-        word ^= word << 13;
-        word ^= word >> 7;
-        word ^= word << 17;
-        pool.extend(word.to_le_bytes());
+        pool.extend(draw(POOL_SEED, pool.len() as u64).to_le_bytes());
     }
     ConnectionOptions { write_pool: Arc::new(pool), ..ConnectionOptions::default() }
 }
