@@ -81,18 +81,10 @@ impl<'a> Writer<'a> {
     }
 
     fn write_small(&mut self, file: TestFile) -> Result<(), String> {
-        let op = self.note_sent(one_block(file));
+        let (id, op) = self.note_sent(one_block(file));
         let open = self.folder.create(&file.name(), file.promise)?;
-        self.write_blocks(&open, &op.1)?;
-        self.fulfil(file.promise, &open)?;
-        if file.promise == Durability::Close {
-            self.folder.close(open)?;
-            self.note_acked(vec![op.0]);
-        } else {
-            self.note_acked(vec![op.0]);
-            self.folder.close(open)?;
-        }
-        Ok(())
+        self.write_blocks(&open, &op)?;
+        self.fulfil(id, file.promise, open)
     }
 
     /// Makes a batch of writes to a file that is there.
@@ -131,15 +123,7 @@ impl<'a> Writer<'a> {
         let op = TestOp { file, first_block: 0, blocks: 0, generation: 1, bytes: 0 };
         let (id, _) = self.note_sent(op);
         let open = self.folder.create(&file.name(), file.promise)?;
-        self.fulfil(file.promise, &open)?;
-        if file.promise == Durability::Close {
-            self.folder.close(open)?;
-            self.note_acked(vec![id]);
-        } else {
-            self.note_acked(vec![id]);
-            self.folder.close(open)?;
-        }
-        Ok(())
+        self.fulfil(id, file.promise, open)
     }
 
     /// Writes a new file and renames it over an older one, as programs replace a file.
@@ -162,16 +146,23 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Does what a promise takes once the data of a new file is written, but for the close.
-    fn fulfil(&mut self, promise: Durability, open: &OpenFile) -> Result<(), String> {
+    /// Does what a promise takes once the data of a new file is written, reports that its op is
+    /// acknowledged as soon as that is so, and closes the file.
+    fn fulfil(&mut self, id: usize, promise: Durability, open: OpenFile) -> Result<(), String> {
         if promise == Durability::Sync {
-            self.folder.make_safe(open)?;
+            self.folder.make_safe(&open)?;
         }
         // A new file is there only when its name is.
         if keeps_names(promise) {
             self.folder.make_names_safe()?;
         }
-        Ok(())
+        if promise == Durability::Close {
+            self.folder.close(open)?;
+            self.note_acked(vec![id]);
+            return Ok(());
+        }
+        self.note_acked(vec![id]);
+        self.folder.close(open)
     }
 
     /// Makes a file of so many blocks of generation 0, and makes it safe in every way.

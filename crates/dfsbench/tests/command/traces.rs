@@ -117,8 +117,8 @@ fn a_trace_is_described_in_each_form_and_becomes_a_plan() {
     assert_eq!(dry.code, 0, "{dry:?}");
 }
 
-#[test]
-fn what_is_no_trace_is_one_error() {
+/// A trace, `nfs.dfst`, beside files that are none.
+fn beside_bad_traces() -> Rig {
     let rig = Rig::new();
     write_pcap(&rig.folder().join("nfs.pcap"));
     assert_eq!(rig.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
@@ -129,6 +129,12 @@ fn what_is_no_trace_is_one_error() {
     let mut damaged = whole;
     damaged[40] ^= 1;
     file("damaged", &damaged);
+    rig
+}
+
+#[test]
+fn what_is_no_trace_is_one_error() {
+    let rig = beside_bad_traces();
     for (name, words) in [
         ("empty", &["trace `empty` is empty"][..]),
         ("nfs.pcap", &["trace `nfs.pcap` is no trace", "dfsbench capture"]),
@@ -173,14 +179,8 @@ fn a_trace_is_replayed_on_the_server_of_this_program_and_two_replays_are_compare
 
 #[test]
 fn what_can_not_be_replayed_is_one_error() {
-    let rig = Rig::new();
-    write_pcap(&rig.folder().join("nfs.pcap"));
-    assert_eq!(rig.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
-    let whole = std::fs::read(rig.folder().join("nfs.dfst")).unwrap();
-    let file = |name: &str, bytes: &[u8]| std::fs::write(rig.folder().join(name), bytes).unwrap();
-    file("empty", b"");
-    file("cut", &whole[..whole.len() - 1]);
-    file("text.json", b"{}");
+    let rig = beside_bad_traces();
+    std::fs::write(rig.folder().join("text.json"), b"{}").unwrap();
     let beyond = ["replay", "nfs.dfst", "embedded", "--window", "60s..70s"];
     for (args, words) in [
         (&["replay", "empty", "embedded"][..], &["trace `empty` is empty"][..]),
