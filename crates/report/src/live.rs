@@ -102,12 +102,7 @@ impl Live {
         let name = "dfsbench_live_caveat_passes";
         out.family(name, "gauge", "", "Passes so far that have a caveat.");
         for (code, passes) in &self.caveats {
-            let severity = match code.severity() {
-                model::Severity::Invalid => "invalid",
-                model::Severity::Degraded => "degraded",
-                model::Severity::Note => "note",
-            };
-            let labels = labels(&[("caveat", code.code()), ("severity", severity)]);
+            let labels = labels(&[("caveat", code.code()), ("severity", code.severity().name())]);
             out.sample(name, &format!("{own},{labels}"), *passes as f64);
         }
         out.finish()

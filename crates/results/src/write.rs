@@ -7,7 +7,7 @@ use model::{
     Campaign, CampaignState, Ceiling, ClientResult, Evidence, Fact, KindResult, PassResult,
     Question, RunSpec, Scope,
 };
-use model::{Severity, Trial, TrialState};
+use model::{Trial, TrialState};
 use rusqlite::{Connection, Transaction, named_params, params};
 
 use crate::error::StoreError;
@@ -176,14 +176,6 @@ const fn state_name(state: CampaignState) -> &'static str {
     }
 }
 
-const fn severity_name(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Note => "note",
-        Severity::Degraded => "degraded",
-        Severity::Invalid => "invalid",
-    }
-}
-
 /// Keeps what the campaign is to find out, where that is more than figures.
 fn insert_question(
     transaction: &Transaction<'_>,
@@ -315,7 +307,7 @@ fn insert_details(
     let sql = "INSERT INTO caveats (pass_id, code, severity, evidence) VALUES (?1, ?2, ?3, ?4)";
     let mut insert = transaction.prepare_cached(sql)?;
     for caveat in &pass.caveats {
-        let severity = severity_name(caveat.code.severity());
+        let severity = caveat.code.severity().name();
         insert.execute(params![pass_id, caveat.code.code(), severity, caveat.evidence])?;
         if let Some(data) = &caveat.data {
             insert_evidence(transaction, transaction.last_insert_rowid(), data)?;
