@@ -4,12 +4,17 @@
 //! in the order in which they build on each other. Between two runs only what differs, and what
 //! was built on it, is undone and made again.
 
-use std::collections::BTreeMap;
+mod host;
+mod storage;
+#[cfg(test)]
+mod tests;
+
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::fact::Fact;
+pub use self::host::{Host, bracketed, label_facts};
+pub use self::storage::{FileSystem, Raid, Storage};
 pub use crate::invalidation::Invalidation;
 use crate::nfs::{NfsSettings, NfsVersion, Proto, XprtSec};
 use crate::system::{NfsAccess, Recipe};
@@ -35,69 +40,6 @@ pub const OWN_EXPORT: &str = "/export";
 
 /// Port of NFS. **Source:** RFC 7530, 1.5.4.
 pub const NFS_PORT: u16 = 2_049;
-
-/// A host that takes part in a campaign.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Host {
-    /// Name of the host in plans and tables.
-    pub name: String,
-    /// Destination by which `ssh` finds it, such as `root@10.0.0.1` or a name of the user's
-    /// configuration; `None` is this very host.
-    pub ssh: Option<String>,
-    /// Configuration file for `ssh -F`; `None` is the user's own.
-    pub ssh_config: Option<PathBuf>,
-    /// Address or name by which the other hosts reach it; `None` is `ssh` without its user.
-    pub address: Option<String>,
-    /// Interface of the network that is measured, such as `eth0`; `None` is that of `address`.
-    pub interface: Option<String>,
-    /// Words about the host that no program can read there, by their names: its facts, see
-    /// [`Host::label_facts`].
-    #[serde(default)]
-    pub labels: BTreeMap<String, String>,
-}
-
-impl Host {
-    /// This very host, under a name.
-    pub fn here(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            ssh: None,
-            ssh_config: None,
-            address: None,
-            interface: None,
-            labels: BTreeMap::new(),
-        }
-    }
-
-    /// Returns its labels as facts `label.NAME`.
-    pub fn label_facts(&self) -> Vec<Fact> {
-        label_facts(&self.name, &self.labels)
-    }
-
-    /// The address or name by which the other hosts reach it; `None` where the plan has none.
-    pub fn reached_at(&self) -> Option<&str> {
-        let ssh = || self.ssh.as_deref().map(|ssh| ssh.rsplit_once('@').map_or(ssh, |at| at.1));
-        self.address.as_deref().or_else(ssh)
-    }
-}
-
-/// Returns labels as facts `label.NAME` of a scope: a host, or `host` for this very one.
-pub fn label_facts(scope: &str, labels: &BTreeMap<String, String>) -> Vec<Fact> {
-    let mut facts = Vec::with_capacity(labels.len());
-    for (name, value) in labels {
-        facts.push(Fact::new(scope, format!("label.{name}"), value, "the plan"));
-    }
-    facts
-}
-
-/// Puts an address of IPv6 into brackets, before a path or a port. **Source:** nfs(5).
-pub fn bracketed(address: &str) -> String {
-    if address.contains(':') && !address.starts_with('[') {
-        format!("[{address}]")
-    } else {
-        address.to_owned()
-    }
-}
 
 words! {
     /// By which way data travels between the program and the server's disk.
@@ -155,44 +97,6 @@ impl ServerKind {
 }
 
 words! {
-    /// The kind of file system that is made on a device.
-    FileSystem {
-        /// The file system ext4.
-        Ext4 = "ext4",
-        /// The file system ext3: ext2 with a journal.
-        Ext3 = "ext3",
-        /// The file system ext2, without a journal.
-        Ext2 = "ext2",
-        /// The file system XFS.
-        Xfs = "xfs",
-        /// The file system Btrfs.
-        Btrfs = "btrfs",
-        /// Memory of the server: no device at all.
-        Tmpfs = "tmpfs",
-        /// A file system that is there already, which is neither formatted nor mounted.
-        Existing = "existing",
-    }
-}
-
-words! {
-    /// How disks are combined.
-    Raid {
-        /// They are not.
-        None = "none",
-        /// Striped, without redundancy.
-        Raid0 = "0",
-        /// Mirrored on all devices.
-        Raid1 = "1",
-        /// Striped with parity.
-        Raid5 = "5",
-        /// Striped with two parities.
-        Raid6 = "6",
-        /// Striped over mirrors.
-        Raid10 = "10",
-    }
-}
-
-words! {
     /// When file systems, exports and mounts are made again though nothing of them has changed;
     /// each includes those before it.
     #[derive(Default)]
@@ -206,106 +110,6 @@ words! {
         Trial = "trial",
         /// And before each further pass of a trial exports and mounts, since it needs the files.
         Pass = "pass",
-    }
-}
-
-/// Layers that the server keeps files on.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Storage {
-    /// The devices, or files that loop devices are made of. The first alone is used where they
-    /// are not combined; none is for `tmpfs` and `existing`.
-    pub devices: Vec<PathBuf>,
-    /// Make the `devices` as files of so many bytes, with a loop device each; 0 takes them as they
-    /// are.
-    pub loop_bytes: u64,
-    /// How several are combined.
-    pub raid: Raid,
-    /// Encrypt it with dm-crypt.
-    pub crypt: bool,
-    /// The kind of file system that is made on it.
-    pub file_system: FileSystem,
-    /// Arguments of mkfs, each on its own.
-    pub format_options: Vec<String>,
-    /// Options of its mount on the server, such as `noatime`.
-    pub mount_options: Vec<String>,
-    /// Most bytes of a `tmpfs`; 0 leaves it to the kernel.
-    pub size_bytes: u64,
-    /// Path of a directory that exists already on the server.
-    pub directory: PathBuf,
-    /// Directories beside it, each exported and mounted on its own.
-    #[serde(default)]
-    pub more_directories: Vec<PathBuf>,
-    /// Each device has a file system of its own, and all of them are exported and mounted.
-    #[serde(default)]
-    pub is_spread: bool,
-    /// Bytes of a chunk of the array; `None` is what mdadm chooses.
-    #[serde(default)]
-    pub chunk_bytes: Option<u32>,
-    /// Cipher of dm-crypt, such as `aes-xts-plain64`; `None` is that.
-    #[serde(default)]
-    pub cipher: Option<String>,
-    /// Bits of its key; `None` is 512.
-    #[serde(default)]
-    pub key_bits: Option<u32>,
-}
-
-impl Default for Storage {
-    /// A directory that exists already.
-    fn default() -> Self {
-        Self {
-            devices: Vec::new(),
-            loop_bytes: 0,
-            raid: Raid::None,
-            crypt: false,
-            file_system: FileSystem::Existing,
-            format_options: Vec::new(),
-            mount_options: Vec::new(),
-            size_bytes: 0,
-            directory: PathBuf::new(),
-            more_directories: Vec::new(),
-            is_spread: false,
-            chunk_bytes: None,
-            cipher: None,
-            key_bits: None,
-        }
-    }
-}
-
-impl Storage {
-    /// Says whether a file system is made on devices.
-    pub const fn is_formatted(&self) -> bool {
-        !matches!(self.file_system, FileSystem::Tmpfs | FileSystem::Existing)
-    }
-
-    /// The devices, or files of loop devices, that are formatted.
-    pub fn used(&self) -> &[PathBuf] {
-        match (self.is_formatted(), self.raid) {
-            (false, _) => &[],
-            (true, Raid::None) if self.is_spread => &self.devices,
-            // Without raid there is nothing to combine further devices by; they are left alone, and
-            // what is on them is safe.
-            (true, Raid::None) => &self.devices[..self.devices.len().min(1)],
-            (true, _) => &self.devices,
-        }
-    }
-
-    /// Returns the directory that is exported, as the server sees it; of several the first.
-    pub fn place(&self) -> &Path {
-        match self.file_system {
-            FileSystem::Existing => &self.directory,
-            _ => Path::new(STORAGE_POINT),
-        }
-    }
-
-    /// Returns all directories that are exported: one of each file system.
-    pub fn places(&self) -> Vec<PathBuf> {
-        if self.file_system == FileSystem::Existing {
-            let mut places = vec![self.directory.clone()];
-            places.extend_from_slice(&self.more_directories);
-            return places;
-        }
-        let count = if self.raid == Raid::None { self.used().len() } else { 1 };
-        numbered(STORAGE_POINT, count.max(1))
     }
 }
 
@@ -639,6 +443,3 @@ impl LabSpec {
     /// Layers that [`Self::agrees`] tells apart.
     pub const LAYERS: usize = 5;
 }
-
-#[cfg(test)]
-mod tests;
