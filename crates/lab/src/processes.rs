@@ -25,8 +25,6 @@ pub const MARK: &str = "DFSBENCH_SERVICE";
 const POLL: Duration = Duration::from_millis(50);
 
 /// Returns a command that marks the process and all that it starts. **Source:** env(1).
-///
-/// `dfsbench` stands for this very program.
 pub fn marked_command(mark: &Path, words: &[String]) -> Vec<String> {
     let mut argv = vec!["env".to_owned(), format!("{MARK}={}", mark.display())];
     argv.extend_from_slice(words);
@@ -35,16 +33,21 @@ pub fn marked_command(mark: &Path, words: &[String]) -> Vec<String> {
 
 /// Numbers of the processes that carry a mark. **Source:** proc_pid_environ(5).
 pub fn marked(mark: &Path) -> Vec<u32> {
-    let wanted = format!("{MARK}={}", mark.display());
     let mut found = Vec::new();
     for pid in numbers() {
-        // A process that has ended and isn't reaped yet has no environment.
-        let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { continue };
-        if environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()) {
+        if carries_mark(pid, mark) {
             found.push(pid);
         }
     }
     found
+}
+
+/// Says whether a process carries a mark.
+fn carries_mark(pid: u32, mark: &Path) -> bool {
+    // A process that has ended and isn't reaped yet has no environment.
+    let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
+    let wanted = format!("{MARK}={}", mark.display());
+    environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
 }
 
 /// Ends the processes that carry a mark: politely, and after so many seconds not.
@@ -91,7 +94,7 @@ fn send_to_marked(pid: u32, mark: &Path, signal: Signal) {
     let number = Pid::from_raw(pid.cast_signed()).expect("a process has a number above 0");
     let Ok(handle) = pidfd_open(number, PidfdFlags::empty()) else { return };
     // The handle stays that of one process, whatever becomes of the number.
-    if marked(mark).contains(&pid) {
+    if carries_mark(pid, mark) {
         // One that has just ended needs no signal.
         let _ = pidfd_send_signal(&handle, signal);
     }
