@@ -171,8 +171,8 @@ struct ReplayedKind {
     unexpected_errors: u64,
 }
 
-/// Captures a run over a protocol and replays it on another server, over the same protocol or
-/// another one: each operation is carried out and ends as it did in the trace.
+/// Captures a run over a protocol and replays it in a directory and on another server, over the
+/// same protocol or another one: each operation is carried out and ends as it did in the trace.
 ///
 /// # Errors
 /// Where one doesn't.
@@ -186,20 +186,29 @@ pub fn check_replay(ours: Ours, protocol: Protocol, export: &Export, target: &st
         if description.end.counters.segments_lost > 0 {
             continue;
         }
-        let mut command = ours.command();
-        command.arg("replay").arg(&trace).arg(target).args(["--closed", "--format", "json"]);
-        let json = proc::capture_output(&mut command)?.stdout;
-        let replay: Replay = serde_json::from_slice(&json).context("no replay was printed")?;
-        let outcome = replay.outcomes.first().context("nothing was replayed")?;
-        let Outcome { ops, issued, accounted, .. } = *outcome;
-        ensure!(ops > 100 && issued == ops && accounted == ops, "{ops}, {issued}, {accounted}");
-        for kind in &outcome.kinds {
-            let ReplayedKind { kind, ops, unexpected_errors } = kind;
-            ensure!(*unexpected_errors == 0, "{unexpected_errors} of {ops} {kind} failed");
+        let directory = folder.path().to_str().context("its path is no text")?;
+        for target in [directory, target] {
+            replay_faithfully(ours, &trace, target)?;
         }
         return Ok(());
     }
     bail!("{CAPTURES_MAX} captures in a row lost something: the machine is too busy")
+}
+
+/// Replays a trace, and checks that each operation ends as it did in the trace.
+fn replay_faithfully(ours: Ours, trace: &Path, target: &str) -> Result<()> {
+    let mut command = ours.command();
+    command.arg("replay").arg(trace).arg(target).args(["--closed", "--format", "json"]);
+    let json = proc::capture_output(&mut command)?.stdout;
+    let replay: Replay = serde_json::from_slice(&json).context("no replay was printed")?;
+    let outcome = replay.outcomes.first().context("nothing was replayed")?;
+    let Outcome { ops, issued, accounted, .. } = *outcome;
+    ensure!(ops > 100 && issued == ops && accounted == ops, "{ops}, {issued}, {accounted}");
+    for kind in &outcome.kinds {
+        let ReplayedKind { kind, ops, unexpected_errors } = kind;
+        ensure!(*unexpected_errors == 0, "{unexpected_errors} of {ops} {kind} failed");
+    }
+    Ok(())
 }
 
 /// Captures a short run.

@@ -4,6 +4,7 @@
 //! where it is the target, and prints.
 
 mod render;
+mod site;
 
 use std::collections::BTreeMap;
 use std::io::BufReader;
@@ -13,16 +14,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use engine::SystemClock;
 use model::units::parse_time_ns;
-use nfs_client::MountOptions;
-use nfs_proto::ProtocolVersion;
-use nfs_server::{Server, ServerConfig};
-use plan::TargetArg;
-use replay::{Fill, Outcome, Pace, PlanSettings, ReplayPlan, ReplaySettings, Replayer, Window};
+use replay::{Fill, Outcome, Pace, PlanSettings, ReplayPlan, ReplaySettings, TargetKind, Window};
 use serde::{Deserialize, Serialize};
 
 use crate::args::{DescribeFormat, ReplayArgs};
 use crate::exit::{End, Failure};
-use crate::{embedded, input_file, output, signals, target};
+use crate::{embedded, input_file, output, signals};
+use site::{Found, Site};
 
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -40,7 +38,7 @@ pub struct Document {
     pub trace: String,
     /// Target as it was named.
     pub target: String,
-    /// Version of NFS that was spoken.
+    /// Version of NFS that was spoken; `directory` where it is one.
     pub version: String,
     /// Files and directories that were made before.
     pub tree_objects: usize,
@@ -57,6 +55,9 @@ pub struct Document {
     /// A replay for each speed.
     pub outcomes: Vec<Outcome>,
 }
+
+/// The version of a directory.
+pub const DIRECTORY: &str = "directory";
 
 /// The format of [`Document`].
 const FORMAT: u32 = 1;
@@ -76,36 +77,31 @@ struct Request {
 pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let request = read_request(args)?;
     let source = input_file::open_stream(&args.trace, "trace")?;
-    let (options, server) = find_target(args)?;
+    let found = Found::find(&args.target, args.nfsvers.as_deref())?;
     let stop = signals::stop_flag()?;
     let clock = SystemClock::new();
     let failed = |error: &dyn std::fmt::Display| Failure::Lab(format!("{}: {error}", args.target));
     embedded::raise_descriptor_limit();
-    let mut replayer =
-        Replayer::connect(&options, &clock, &stop).map_err(|error| failed(&error))?;
-    let [rsize, wsize] = replayer.transfer_bytes();
-    let settings = PlanSettings {
-        window: request.window,
-        clients_max: args.clients,
-        version: options.version,
-        rsize,
-        wsize,
-    };
+    let mut site = Site::connect(&found, &clock, &stop).map_err(|error| failed(&error))?;
+    let target = site.kind();
+    let [rsize, wsize] = site.transfer_bytes();
+    let settings =
+        PlanSettings { window: request.window, clients_max: args.clients, target, rsize, wsize };
     let mut plan = ReplayPlan::read(BufReader::with_capacity(BUFFER_BYTES, source), &settings)
         .map_err(|error| Failure::Usage(format!("trace `{}` {error}", args.trace.display())))?;
-    let outcomes = replay_all(args, &request, &mut replayer, &mut plan, &stop)
-        .map_err(|error| failed(&error))?;
-    // The server forgets this client sooner or later, whatever it answers here.
-    let _ = replayer.disconnect();
-    if let Some(server) = server {
-        server.shutdown();
-    }
+    let outcomes =
+        replay_all(args, &request, &mut site, &mut plan, &stop).map_err(|error| failed(&error))?;
+    site.disconnect();
+    found.end();
     let document = Document {
         dfsbench_replay: FORMAT,
         made_by: format!("dfsbench {}", env!("CARGO_PKG_VERSION")),
         trace: args.trace.display().to_string(),
         target: args.target.clone(),
-        version: options.version.name().to_owned(),
+        version: match target {
+            TargetKind::Nfs(version) => version.name().to_owned(),
+            TargetKind::Directory => DIRECTORY.to_owned(),
+        },
         tree_objects: plan.initial.len(),
         without_counterpart: plan.without_counterpart,
         by_client: plan.by_client,
@@ -124,7 +120,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
 fn replay_all(
     args: &ReplayArgs,
     request: &Request,
-    replayer: &mut Replayer<'_>,
+    site: &mut Site<'_>,
     plan: &mut ReplayPlan,
     stop: &AtomicBool,
 ) -> Result<Vec<Outcome>, replay::ReplayError> {
@@ -134,19 +130,19 @@ fn replay_all(
     let mut outcomes = Vec::new();
     for pace in &request.paces {
         say(args, &format!("building a tree of {} objects in {directory}", plan.initial.len()));
-        let prepared = replayer.prepare(plan, &settings);
+        let prepared = site.prepare(plan, &settings);
         let replayed = match prepared {
             Ok(_) if args.prepare_only || stop.load(Relaxed) => None,
-            Ok(mut files) => {
+            Ok(tree) => {
                 let ops = plan.batch.steps.len();
                 say(args, &format!("replaying {ops} operations, {}", render::pace_text(*pace)));
-                Some(replayer.replay(plan, &mut files, *pace))
+                Some(site.replay(plan, tree, *pace))
             }
             Err(error) => Some(Err(error)),
         };
         if !request.keeps_tree {
             // What went wrong before matters more than what is left of the tree.
-            match (replayer.remove(directory), &replayed) {
+            match (site.remove(directory), &replayed) {
                 (Err(error), Some(Err(_))) => {
                     output::message(&format!("warning: {error}; remove it by hand"));
                 }
@@ -280,43 +276,6 @@ fn read_window(text: &str) -> Result<Window, Failure> {
         return Err(bad("is empty"));
     }
     Ok(Window { from_ns, to_ns })
-}
-
-/// Returns how to reach the target, and the server where it is that of this process.
-fn find_target(args: &ReplayArgs) -> Result<(MountOptions, Option<Server>), Failure> {
-    let target = plan::parse_target(&args.target)?;
-    let (address, server) = match &target {
-        TargetArg::Nfs(address) => (address, None),
-        TargetArg::Embedded(address) => {
-            let config = ServerConfig {
-                // Some hosts default to bbr, which paces a loopback stream.
-                congestion_control: Some("cubic".to_owned()),
-                udp: false,
-                ..ServerConfig::default()
-            };
-            let server = Server::start(config).map_err(Failure::lab)?;
-            (address, Some(server))
-        }
-        _ => {
-            return Err(Failure::Usage(format!(
-                "`{}` is no NFS server (hint: nfs://host/export, or embedded)",
-                args.target
-            )));
-        }
-    };
-    let mut options = MountOptions::from_target(&target::named(address));
-    if let Some(server) = &server {
-        let port = Some(server.address().port());
-        (options.port, options.mount_port) = (port, port);
-    }
-    if let Some(text) = &args.nfsvers {
-        options.version = text.parse::<ProtocolVersion>().map_err(|_| {
-            Failure::Usage(format!(
-                "--nfsvers: `{text}` is no version of NFS (hint: 2, 3, 4.0, 4.1 or 4.2)"
-            ))
-        })?;
-    }
-    Ok((options, server))
 }
 
 #[cfg(test)]

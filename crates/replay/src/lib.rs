@@ -1,9 +1,10 @@
-//! Replay of a trace on an NFS server.
+//! Replay of a trace on an NFS server or in a directory.
 //!
 //! [`ReplayPlan`] is made of a trace before the start: the tree that the trace takes for granted,
 //! and a [`Step`] for each operation with its client, its instant and what it waits for.
 //! [`Replayer`] builds the tree and executes the steps, each client of the trace over a connection
-//! of its own, and [`Outcome`] is what it found.
+//! of its own, and [`Outcome`] is what it found. [`DirectoryReplayer`] does the same by system calls
+//! on a directory of this host.
 //!
 //! Invariants: a step starts at its instant, unless what it depends on has not ended; the steps of
 //! a client start in the order of the trace; each step is accounted for once. While steps are
@@ -11,6 +12,7 @@
 //! is given.
 
 mod action;
+mod directory;
 mod executor;
 mod lanes;
 mod operation;
@@ -22,13 +24,17 @@ mod prepare;
 mod recorder;
 mod replayer;
 mod step;
+mod target_kind;
 mod tree;
 
 pub use action::{Action, Counterpart};
+pub use directory::{DirectoryReplayer, DirectoryTree, TRANSFER_BYTES};
 pub use lanes::Pace;
+pub use operation::Files;
 pub use outcome::{Behind, KindOutcome, Outcome, Problem, TimeSlice};
 pub use plan::{InitialObject, PlanError, ReplayPlan};
 pub use planner::{PlanSettings, Window};
 pub use prepare::Fill;
 pub use replayer::{ReplayError, ReplaySettings, Replayer};
 pub use step::{Batch, Step};
+pub use target_kind::TargetKind;

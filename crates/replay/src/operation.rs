@@ -3,6 +3,7 @@
 //! [`Files`] are the tables of a target: handles, opens, the places where listings go on. They are
 //! made before the start. [`operation_of`] only borrows from them.
 
+use model::random::draw;
 use nfs_client::proto::client::{Cursor, Data, File, Operation, PayloadRange, SeekWhat};
 use nfs_client::proto::nfs3::{CreateHow, MknodWhat, Sattr, SetTime, Verifier};
 use nfs_client::proto::nfs4::XattrOption;
@@ -12,8 +13,21 @@ use crate::step::Step;
 
 /// Payloads begin at different bytes of the pool, up to this one, so that files differ.
 pub const POOL_SPARE_BYTES: usize = 64 << 10;
+/// Seed of the data that is written.
+const POOL_SEED: u64 = 25;
 /// The target of links.
-const LINK_TARGET: [u8; 1024] = [b'x'; 1024];
+pub const LINK_TARGET: [u8; 1024] = [b'x'; 1024];
+
+/// Makes data to write, for payloads of so many bytes.
+pub fn write_pool(payload_bytes: usize) -> Vec<u8> {
+    let bytes = payload_bytes + POOL_SPARE_BYTES;
+    let mut pool = Vec::with_capacity(bytes + 8);
+    // Neither compression nor deduplication makes it smaller.
+    while pool.len() < bytes {
+        pool.extend(draw(POOL_SEED, pool.len() as u64).to_le_bytes());
+    }
+    pool
+}
 
 /// An open or a listing of a client.
 #[derive(Debug, Clone, Copy, Default)]

@@ -10,6 +10,7 @@ use trace::Quantiles;
 
 use crate::lanes::Pace;
 use crate::recorder::{Ended, Recorder, Slice};
+use crate::target_kind::TargetKind;
 use crate::tree::NONE;
 
 /// A slice is behind where the mean response time exceeds ten times that of the origin by more.
@@ -139,7 +140,7 @@ pub struct Planned {
     pub pace: Pace,
     pub ops: u64,
     pub duration_ns: u64,
-    pub version: ProtocolVersion,
+    pub target: TargetKind,
 }
 
 impl Outcome {
@@ -171,9 +172,9 @@ impl Outcome {
         for problem in &recorder.problems {
             problems.push(Problem {
                 kind: problem.kind.name().to_owned(),
-                origin: status_name(problem.origin, planned.version),
+                origin: status_name(problem.origin, planned.target.status_version()),
                 ended: match problem.ended {
-                    Ended::Status(status) => status_name(status, planned.version),
+                    Ended::Status(status) => status_name(status, planned.target.status_version()),
                     Ended::Failed => "no reply".to_owned(),
                 },
                 count: problem.count,

@@ -221,7 +221,8 @@ impl Loader {
             let span = Span { start_ns: instant(part), end_ns: instant(part + 1) };
             let origin_ns = if part == 0 { call.response_ns } else { None };
             let is_of_v4 = call.version.is_compound();
-            self.items.push(Item { fact, client, span, origin_ns, victim: NONE, is_of_v4 });
+            let (victim, named) = (NONE, NONE);
+            self.items.push(Item { fact, client, span, origin_ns, victim, named, is_of_v4 });
         }
     }
 
@@ -268,9 +269,10 @@ impl Loader {
         self.items.sort_by_key(|item| item.span.start_ns);
         for item in &mut self.items {
             let Fact { action, file, other, name, other_name, .. } = item.fact;
+            item.named = self.tree.find(file, name);
             item.victim = match action {
                 Action::Rename => self.tree.find(other, other_name),
-                _ => self.tree.find(file, name),
+                _ => item.named,
             };
             self.tree.mark_used(&item.fact);
             self.tree.learn(&item.fact);
@@ -291,7 +293,7 @@ impl Loader {
         let made = planner.make(&self.items);
         let mut without_counterpart = self.without_counterpart;
         for (kind, ops) in made.not_in_version {
-            let name = format!("{kind} (not in NFS v{})", settings.version.name());
+            let name = format!("{kind} (not in {})", settings.target.name());
             *without_counterpart.entry(name).or_insert(0) += ops;
         }
         if made.closes_only > 0 {

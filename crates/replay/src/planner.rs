@@ -11,6 +11,7 @@ use nfs_client::proto::client::{OperationKind, ProtocolVersion};
 use crate::action::{Action, DIRECTORY};
 use crate::order::{Class, Order, Span, Thing};
 use crate::step::{Batch, Step};
+use crate::target_kind::TargetKind;
 use crate::tree::{Fact, NONE, Tree};
 
 /// A part of a trace, in nanoseconds from its beginning.
@@ -34,8 +35,8 @@ pub struct PlanSettings {
     pub window: Window,
     /// Clients to emulate at most: those of the trace take turns.
     pub clients_max: Option<u32>,
-    /// The version that the target speaks.
-    pub version: ProtocolVersion,
+    /// The kind of the target.
+    pub target: TargetKind,
     /// Largest READ of the target, in bytes.
     pub rsize: u32,
     /// Largest WRITE of the target, in bytes.
@@ -55,6 +56,8 @@ pub struct Item {
     pub origin_ns: Option<u64>,
     /// The object of a name that is removed, or replaced by a rename.
     pub victim: u32,
+    /// The object of the name that an operation begins with.
+    pub named: u32,
     /// Whether it opens files as v4 does.
     pub is_of_v4: bool,
 }
@@ -163,7 +166,7 @@ impl<'a> Planner<'a> {
             ..Step::of(self.adapted(fact.action, item.victim))
         };
         step.slot = self.slot_of(&step, item.is_of_v4);
-        if !exists_in(step.action.kind(), self.settings.version) {
+        if !self.settings.target.has(step.action.kind()) {
             *self.not_in_version.entry(step.action.kind()).or_insert(0) += 1;
             return;
         }
@@ -205,7 +208,7 @@ impl<'a> Planner<'a> {
             // REMOVE of v4 removes directories, too.
             Action::Remove if self.tree.type_of(victim) == DIRECTORY => Action::Rmdir,
             Action::ReaddirPlus { bytes, is_first }
-                if self.settings.version == ProtocolVersion::V2 =>
+                if self.settings.target == TargetKind::Nfs(ProtocolVersion::V2) =>
             {
                 Action::Readdir { bytes, is_first }
             }
@@ -338,6 +341,11 @@ impl<'a> Planner<'a> {
         if is_victim_gone && item.victim != NONE && step.status == 0 && item.victim != other {
             need(Thing::File(item.victim), Class::Exclusive);
         }
+        // In a directory a file is found by its name, so that nothing may use it meanwhile.
+        let is_directory = self.settings.target == TargetKind::Directory;
+        if is_directory && action == Action::Rename && item.named != NONE {
+            need(Thing::File(item.named), Class::Exclusive);
+        }
         if result != NONE && result != file {
             // The first step that returns a handle is what all others wait for.
             let produced = &mut self.has_producer[result as usize];
@@ -346,28 +354,5 @@ impl<'a> Planner<'a> {
             *produced = true;
             need(Thing::File(result), class);
         }
-    }
-}
-
-/// Tells whether a version has an operation.
-fn exists_in(kind: OperationKind, version: ProtocolVersion) -> bool {
-    match kind {
-        OperationKind::Close => version.is_stateful(),
-        OperationKind::Allocate
-        | OperationKind::Deallocate
-        | OperationKind::Seek
-        | OperationKind::ReadPlus
-        | OperationKind::Copy
-        | OperationKind::Getxattr
-        | OperationKind::Setxattr
-        | OperationKind::Listxattrs
-        | OperationKind::Removexattr => version == ProtocolVersion::V4_2,
-        OperationKind::Access
-        | OperationKind::Mknod
-        | OperationKind::ReaddirPlus
-        | OperationKind::Fsinfo
-        | OperationKind::Pathconf
-        | OperationKind::Commit => version != ProtocolVersion::V2,
-        _ => true,
     }
 }

@@ -3,11 +3,11 @@
 //! [`Replayer`] holds the mount. Set-up and clean-up block; what is measured is the executor's. It
 //! removes nothing but the directory that it has made.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use engine::Clock;
-use model::random::draw;
 use nfs_client::proto::Status;
 use nfs_client::proto::client::File;
 use nfs_client::proto::client::ProtocolVersion;
@@ -15,22 +15,22 @@ use nfs_client::{
     CALLS_MAX, CallFailure, Connection, ConnectionOptions, Identity, Mount, MountError,
     MountOptions, SessionPlan,
 };
+use rustix::io::Errno;
 
 use crate::action::DIRECTORY;
 use crate::executor::{ExecuteError, Executor, Purpose, Work};
 use crate::lanes::Pace;
-use crate::operation::{Files, POOL_SPARE_BYTES};
+use crate::operation::{Files, write_pool};
 use crate::outcome::{Outcome, Planned};
 use crate::plan::ReplayPlan;
 use crate::prepare::{self, CONNECTIONS, DEPTH, Fill};
 use crate::recorder::{Ended, Recorder};
 use crate::step::Batch;
+use crate::target_kind::TargetKind;
 
 /// Calls that a client may have in flight: as many as Linux's client over TCP, and four times as
 /// many as in one of its sessions. A call beyond them waits, which counts as the server's fault.
 const CLIENT_SLOTS: usize = 256;
-/// Seed of the data that is written.
-const POOL_SEED: u64 = 25;
 /// Directories within directories that are removed at most.
 const LEVELS_MAX: u32 = 4096;
 
@@ -67,9 +67,26 @@ pub enum ReplayError {
         /// How it failed.
         reason: String,
     },
+    /// A system call of set-up or clean-up on a directory failed.
+    #[error("can't {what} `{}`: {reason}", path.display())]
+    File {
+        /// The attempted change.
+        what: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// How it failed.
+        reason: Errno,
+    },
     /// The server does not answer any more.
     #[error(transparent)]
     Execute(#[from] ExecuteError),
+}
+
+impl ReplayError {
+    /// Makes the error of a system call.
+    pub(crate) fn file(what: &'static str, path: &Path, reason: Errno) -> Self {
+        Self::File { what, path: path.to_owned(), reason }
+    }
 }
 
 impl From<MountError> for ReplayError {
@@ -215,7 +232,7 @@ impl<'a> Replayer<'a> {
             pace,
             ops: plan.batch.steps.len() as u64,
             duration_ns: planned_ns,
-            version: self.version(),
+            target: TargetKind::Nfs(self.version()),
         };
         Ok(Outcome::new(&recorder, &planned, wire))
     }
@@ -294,11 +311,6 @@ impl<'a> Replayer<'a> {
 }
 
 fn connection_options(batch: &Batch) -> ConnectionOptions {
-    let bytes = batch.write_bytes_max() as usize + POOL_SPARE_BYTES;
-    let mut pool = Vec::with_capacity(bytes + 8);
-    // Data that neither compression nor deduplication makes smaller.
-    while pool.len() < bytes {
-        pool.extend(draw(POOL_SEED, pool.len() as u64).to_le_bytes());
-    }
+    let pool = write_pool(batch.write_bytes_max() as usize);
     ConnectionOptions { write_pool: Arc::new(pool), ..ConnectionOptions::default() }
 }

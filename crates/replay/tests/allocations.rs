@@ -12,7 +12,10 @@ use engine::SystemClock;
 use nfs_client::MountOptions;
 use nfs_client::proto::client::ProtocolVersion;
 use nfs_server::{Server, ServerConfig};
-use replay::{Fill, Pace, PlanSettings, ReplayPlan, ReplaySettings, Replayer, Window};
+use replay::{
+    DirectoryReplayer, Fill, Pace, PlanSettings, ReplayPlan, ReplaySettings, Replayer,
+    TRANSFER_BYTES, TargetKind, Window,
+};
 use trace::Op;
 
 struct Counting;
@@ -48,8 +51,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Replays rounds of six operations, and returns how often memory was allocated.
-fn allocations(rounds: u64, version: ProtocolVersion) -> u64 {
+/// Makes a trace of rounds of six operations.
+fn trace_of_rounds(rounds: u64) -> Vec<u8> {
     let (getattr, lookup, read, write, create, remove) = (1, 3, 6, 7, 8, 12);
     let mut calls = Vec::new();
     for round in 0..rounds {
@@ -66,6 +69,11 @@ fn allocations(rounds: u64, version: ProtocolVersion) -> u64 {
             calls.push(call(number, 0, number * 2_000_000, made));
         }
     }
+    trace_of(&calls, &[])
+}
+
+/// Replays rounds on a server, and returns how often memory was allocated.
+fn allocations(rounds: u64, version: ProtocolVersion) -> u64 {
     let server = Server::start(ServerConfig { udp: false, ..ServerConfig::default() }).unwrap();
     let mut options = MountOptions::new("127.0.0.1", "/export");
     let port = Some(server.address().port());
@@ -73,17 +81,58 @@ fn allocations(rounds: u64, version: ProtocolVersion) -> u64 {
     let (clock, stop) = (SystemClock::new(), AtomicBool::new(false));
     let mut replayer = Replayer::connect(&options, &clock, &stop).unwrap();
     let [rsize, wsize] = replayer.transfer_bytes();
-    let settings = PlanSettings { window: Window::ALL, clients_max: None, version, rsize, wsize };
-    let mut plan = ReplayPlan::read(&trace_of(&calls, &[])[..], &settings).unwrap();
+    let settings = PlanSettings {
+        window: Window::ALL,
+        clients_max: None,
+        target: TargetKind::Nfs(version),
+        rsize,
+        wsize,
+    };
+    let mut plan = ReplayPlan::read(&trace_of_rounds(rounds)[..], &settings).unwrap();
     let directory = "replayed".to_owned();
     let settings = ReplaySettings { directory, fill: Fill::Data };
     let mut files = replayer.prepare(&mut plan, &settings).unwrap();
+    let (count, outcome) =
+        allocated_by(|| replayer.replay(&plan, &mut files, Pace::Closed).unwrap());
+    assert!(outcome.is_faithful(), "{outcome:#?}");
+    count
+}
+
+/// Replays rounds in a directory, and returns how often the thread that starts them allocated.
+fn allocations_in_directory(rounds: u64) -> u64 {
+    let folder = tempfile::TempDir::new().unwrap();
+    let (clock, stop) = (SystemClock::new(), AtomicBool::new(false));
+    let settings = PlanSettings {
+        window: Window::ALL,
+        clients_max: None,
+        target: TargetKind::Directory,
+        rsize: TRANSFER_BYTES,
+        wsize: TRANSFER_BYTES,
+    };
+    let plan = ReplayPlan::read(&trace_of_rounds(rounds)[..], &settings).unwrap();
+    let replayer = DirectoryReplayer::open(folder.path(), &clock, &stop).unwrap();
+    let directory = "replayed".to_owned();
+    let settings = ReplaySettings { directory, fill: Fill::Data };
+    let mut tree = replayer.prepare(&plan, &settings).unwrap();
+    let (count, outcome) =
+        allocated_by(|| replayer.replay(&plan, &mut tree, Pace::Closed).unwrap());
+    assert!(outcome.is_faithful(), "{outcome:#?}");
+    count
+}
+
+fn allocated_by<T>(work: impl FnOnce() -> T) -> (u64, T) {
     ALLOCATIONS.set(0);
     WATCHED.set(true);
-    let outcome = replayer.replay(&plan, &mut files, Pace::Closed).unwrap();
+    let made = work();
     WATCHED.set(false);
-    assert!(outcome.is_faithful(), "{outcome:#?}");
-    ALLOCATIONS.get()
+    (ALLOCATIONS.get(), made)
+}
+
+#[test]
+fn more_operations_in_a_directory_take_one_allocation_for_each_open_that_may_be_kept() {
+    let (few, many) = (allocations_in_directory(50), allocations_in_directory(500));
+    // Places for opens are made before the start: two objects a round at most.
+    assert!(many < few + 600, "{few} and {many} allocations");
 }
 
 #[test]

@@ -14,7 +14,8 @@ use nfs_server::{
     ServiceTime,
 };
 use replay::{
-    Fill, Outcome, Pace, PlanSettings, Problem, ReplayPlan, ReplaySettings, Replayer, Window,
+    Fill, Outcome, Pace, PlanSettings, Problem, ReplayPlan, ReplaySettings, Replayer, TargetKind,
+    Window,
 };
 use trace::{Call, Op};
 
@@ -41,7 +42,7 @@ fn replay(calls: &[Call], faults: FaultPlan) -> Outcome {
     let settings = PlanSettings {
         window: Window::ALL,
         clients_max: None,
-        version: ProtocolVersion::V3,
+        target: TargetKind::Nfs(ProtocolVersion::V3),
         rsize: 1 << 20,
         wsize: 1 << 20,
     };

@@ -5,7 +5,7 @@ mod common;
 
 use common::traces::{call, op, trace_of};
 use nfs_client::proto::client::ProtocolVersion;
-use replay::{Action, InitialObject, PlanError, PlanSettings, ReplayPlan, Window};
+use replay::{Action, InitialObject, PlanError, PlanSettings, ReplayPlan, TargetKind, Window};
 use trace::{Call, Entry, Op, TraceError, Version, op_flag};
 
 // Procedures of NFS v3. **Source:** RFC 1813 section 3.3.
@@ -28,7 +28,7 @@ const EXIST: u32 = 17;
 const SETTINGS: PlanSettings = PlanSettings {
     window: Window::ALL,
     clients_max: None,
-    version: ProtocolVersion::V3,
+    target: TargetKind::Nfs(ProtocolVersion::V3),
     rsize: 1 << 20,
     wsize: 1 << 20,
 };
@@ -177,7 +177,8 @@ fn large_transfers_are_cut_and_what_a_version_lacks_is_named() {
         Op { offset: 100, length: 10_000, count: 10_000, ..op(READ, 10) },
         Op { length: 1, ..op(4, 10) },
     ]);
-    let settings = PlanSettings { version: ProtocolVersion::V2, rsize: 8192, ..SETTINGS };
+    let settings =
+        PlanSettings { target: TargetKind::Nfs(ProtocolVersion::V2), rsize: 8192, ..SETTINGS };
     let plan = ReplayPlan::read(&trace[..], &settings).unwrap();
     let actions: Vec<Action> = plan.batch.steps.iter().map(|step| step.action).collect();
     let want =
@@ -210,7 +211,7 @@ fn an_open_of_v4_is_closed_where_it_was_opened_in_the_trace() {
         let call = call(number as u64, 0, number as u64 * 1_000_000_000, op);
         calls.push(Call { version: Version::V4_1, ..call });
     }
-    let settings = PlanSettings { version: ProtocolVersion::V4_1, ..SETTINGS };
+    let settings = PlanSettings { target: TargetKind::Nfs(ProtocolVersion::V4_1), ..SETTINGS };
     let plan = ReplayPlan::read(&trace_of(&calls, &[])[..], &settings).unwrap();
     assert_eq!(plan.batch.steps.len(), 2);
     assert_eq!(plan.batch.steps[0].slot, plan.batch.steps[1].slot);

@@ -11,6 +11,7 @@ const EXAMPLES: &str = "\
 Examples:
   dfsbench replay nfs.dfst embedded                the in-memory server of this program
   dfsbench replay nfs.dfst nfs://server/export     as it was: the same instants, sizes, order
+  dfsbench replay nfs.dfst /mnt/nfs                by system calls, on a local or mounted file system
   dfsbench replay nfs.dfst 'nfs://server/export?version=4.1' --speed 1,2,4
                                                    at what multiple does the server fall behind?
   dfsbench replay nfs.dfst nfs://server/export --closed --filled
@@ -21,7 +22,7 @@ Examples:
 Exit codes: 0 every operation was replayed and ended as in the trace, 2 usage or trace, 3 the server
 can't be used, 4 operations failed that did not fail in the trace, or it was interrupted.";
 
-/// Replays a trace on an NFS server and compares its response times with those of the trace.
+/// Replays a trace on an NFS server or in a directory and compares its response times with those of the trace.
 ///
 /// The tree that the trace takes for granted is built first, in a directory of its own that is
 /// removed at the end. Each client of the trace has a connection. An operation starts at its
@@ -34,7 +35,7 @@ pub struct ReplayArgs {
     /// A trace that `dfsbench capture` has made; `-` is stdin
     #[arg(value_hint = ValueHint::FilePath)]
     pub trace: PathBuf,
-    /// nfs://host[:port]/export, or embedded
+    /// nfs://host[:port]/export, embedded, or a directory
     pub target: String,
     /// Times as fast as the trace; several are replayed one after the other
     #[arg(long, value_name = "FACTOR", value_delimiter = ',', default_value = "1")]

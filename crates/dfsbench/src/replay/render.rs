@@ -6,7 +6,7 @@ use model::units::{Nanos, Size};
 use replay::{KindOutcome, Outcome, Pace};
 use trace::Quantiles;
 
-use super::Document;
+use super::{DIRECTORY, Document};
 use crate::output::aligned;
 
 /// Forms of a table.
@@ -48,10 +48,10 @@ fn write_outcome(text: &mut String, document: &Document, outcome: &Outcome, layo
     // Writing to a String never fails.
     let _ = writeln!(
         text,
-        "{} on {} (NFS v{}), {}: {}",
+        "{} on {} ({}), {}: {}",
         document.trace,
         document.target,
-        document.version,
+        version_text(document),
         speed_text(outcome.speed),
         verdict_text(outcome)
     );
@@ -67,13 +67,9 @@ fn write_outcome(text: &mut String, document: &Document, outcome: &Outcome, layo
     };
     let _ = writeln!(
         text,
-        "Took {}{planned}; {} calls sent, {} of them for the client's own sake; {} sent again, {} \
-         connections made again.",
+        "Took {}{planned}; {}.",
         Nanos(outcome.took_ns),
-        outcome.calls_sent,
-        outcome.own_calls,
-        outcome.retransmissions,
-        outcome.reconnects
+        calls_text(document, outcome)
     );
     let Quantiles { p50, p99, max, .. } = outcome.own_lateness;
     let waits = outcome.start_wait;
@@ -121,6 +117,24 @@ fn write_outcome(text: &mut String, document: &Document, outcome: &Outcome, layo
         text.push_str(&table(&rows, layout));
         text.push('\n');
     }
+}
+
+fn version_text(document: &Document) -> String {
+    match document.version.as_str() {
+        DIRECTORY => "a directory".to_owned(),
+        version => format!("NFS v{version}"),
+    }
+}
+
+fn calls_text(document: &Document, outcome: &Outcome) -> String {
+    let Outcome { calls_sent, own_calls, retransmissions, reconnects, .. } = outcome;
+    if document.version == DIRECTORY {
+        return format!("{calls_sent} system calls, {own_calls} of them to open and close files");
+    }
+    format!(
+        "{calls_sent} calls sent, {own_calls} of them for the client's own sake; {retransmissions} \
+         sent again, {reconnects} connections made again"
+    )
 }
 
 fn verdict_text(outcome: &Outcome) -> String {
@@ -200,8 +214,13 @@ fn counts(counts: &std::collections::BTreeMap<String, u64>) -> String {
 /// is none.
 pub fn comparison(before: &Document, after: &Document) -> Option<String> {
     let mut text = format!(
-        "A: {} on {} (NFS v{})\nB: {} on {} (NFS v{})\n",
-        before.trace, before.target, before.version, after.trace, after.target, after.version
+        "A: {} on {} ({})\nB: {} on {} ({})\n",
+        before.trace,
+        before.target,
+        version_text(before),
+        after.trace,
+        after.target,
+        version_text(after)
     );
     let mut has_pair = false;
     for first in &before.outcomes {

@@ -1,0 +1,406 @@
+//! Executes the steps of a plan by system calls on a directory.
+//!
+//! One thread keeps the schedule and the names, and hands each step to a thread that waits for the
+//! call. A step that finds no thread waits, which counts as the file system's fault as a full
+//! connection counts as a server's. While steps are issued nothing is allocated: jobs, paths and
+//! places for opens go to and fro.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::time::Duration;
+
+use engine::Clock;
+use nfs_client::proto::Status;
+
+use super::call::{Caller, Handle, Job, JobDone, status_of};
+use super::places::{Places, is_plain};
+use crate::action::Action;
+use crate::lanes::{Lanes, Pace, Start};
+use crate::recorder::{Ended, Recorder, Times};
+use crate::step::{Batch, Step};
+use crate::tree::{NONE, Place};
+
+/// How often the user's request to stop is noticed.
+const TICK_NS: u64 = 100_000_000;
+
+/// The opens and listings of a replay.
+#[derive(Debug)]
+pub struct Opens {
+    /// The open of each object.
+    pub objects: Vec<Option<Handle>>,
+    /// The open of each slot.
+    pub slots: Vec<Option<Handle>>,
+    /// The place where each listing goes on.
+    pub cookies: Vec<u64>,
+    /// Places for opens that are free.
+    pub free: Vec<Handle>,
+    /// Opens to be closed.
+    pub surplus: Vec<Handle>,
+}
+
+impl Opens {
+    /// Makes the tables, with places for so many opens.
+    pub fn new(objects: usize, slots: usize, places: usize) -> Self {
+        let mut free = Vec::with_capacity(places);
+        for _ in 0..places {
+            free.push(Arc::new(None));
+        }
+        Self {
+            objects: vec![None; objects],
+            slots: vec![None; slots],
+            cookies: vec![0; slots],
+            free,
+            surplus: Vec::with_capacity(places),
+        }
+    }
+
+    fn of_step(&self, step: &Step) -> Option<&Handle> {
+        let of_slot = self.slots.get(step.slot as usize).and_then(Option::as_ref);
+        of_slot.or_else(|| self.objects.get(step.file as usize)?.as_ref())
+    }
+}
+
+/// A thread that waits for work.
+#[derive(Debug)]
+pub struct Idle {
+    pub worker: usize,
+    pub job: Box<Job>,
+}
+
+/// What a replay works with.
+pub struct Driver<'a> {
+    pub batch: &'a Batch,
+    pub names: &'a [String],
+    pub pace: Pace,
+    pub clock: &'a dyn Clock,
+    pub stop: &'a AtomicBool,
+    pub places: &'a mut Places,
+    pub opens: &'a mut Opens,
+    pub recorder: &'a mut Recorder,
+    /// The way to each thread.
+    pub workers: Vec<SyncSender<Box<Job>>>,
+    pub idle: Vec<Idle>,
+    /// Clients that wait for a thread.
+    pub held: Vec<u32>,
+    pub is_held: Vec<bool>,
+    pub in_flight: usize,
+    /// System calls that were made.
+    pub calls: u64,
+}
+
+/// Why a step makes no system call.
+enum Refusal {
+    /// Its file is gone.
+    Gone,
+    /// Its file was never found, or its name leads out of its directory or is too long.
+    Impossible,
+}
+
+impl Driver<'_> {
+    /// Executes the batch; returns early where the user wants to stop.
+    pub fn run(&mut self, done: &Receiver<JobDone>) {
+        let begin_ns = self.clock.now_ns();
+        self.recorder.begin_ns = begin_ns;
+        let batch = self.batch;
+        let mut lanes = Lanes::new(batch, self.pace, begin_ns);
+        while lanes.left() > 0 || self.in_flight > 0 {
+            if !self.stop.load(Relaxed) {
+                self.start_ready(&mut lanes);
+                self.close_surplus();
+            } else if self.in_flight == 0 {
+                return;
+            }
+            let until_ns = lanes.next_instant_ns().unwrap_or(u64::MAX);
+            let wait_ns = until_ns.saturating_sub(self.clock.now_ns()).min(TICK_NS);
+            let mut ended = match done.recv_timeout(Duration::from_nanos(wait_ns)) {
+                Ok(ended) => Some(ended),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            while let Some(job) = ended {
+                self.end_job(job, &mut lanes);
+                ended = done.try_recv().ok();
+            }
+        }
+    }
+
+    fn start_ready(&mut self, lanes: &mut Lanes<'_>) {
+        while !self.idle.is_empty()
+            && let Some(client) = lanes.pop_ready(self.clock.now_ns())
+        {
+            loop {
+                let now_ns = self.clock.now_ns();
+                let Some(start) = lanes.next_step(client, now_ns, !self.idle.is_empty()) else {
+                    break;
+                };
+                self.start_step(start, now_ns, lanes);
+            }
+            if self.idle.is_empty() && !self.is_held[client as usize] {
+                self.is_held[client as usize] = true;
+                self.held.push(client);
+            }
+        }
+    }
+
+    fn start_step(&mut self, start: Start, now_ns: u64, lanes: &mut Lanes<'_>) {
+        let step = self.batch.steps[start.step as usize];
+        let Some(mut idle) = self.idle.pop() else { return };
+        idle.job.start = Some(start);
+        match self.fill(&mut idle.job, &step) {
+            Ok(()) => {
+                self.recorder.issue(&step);
+                self.send(idle);
+            }
+            Err(refusal) => {
+                self.idle.push(idle);
+                if matches!(refusal, Refusal::Gone) {
+                    self.recorder.issue(&step);
+                    self.recorder.start(&start, now_ns);
+                    let Start { scheduled_ns, .. } = start;
+                    let times = Times { scheduled_ns, started_ns: now_ns, done_ns: now_ns };
+                    let ended = Ended::Status(Status::Stale.number());
+                    self.recorder.end(&step, &times, ended, 0);
+                } else {
+                    self.recorder.skip(&step);
+                }
+                lanes.end_step(start.step, now_ns);
+            }
+        }
+    }
+
+    fn send(&mut self, idle: Idle) {
+        self.in_flight += 1;
+        // A thread takes its work until this side hangs up.
+        let _ = self.workers[idle.worker].send(idle.job);
+    }
+
+    /// Hands opens that nothing needs to threads without work.
+    fn close_surplus(&mut self) {
+        while !self.idle.is_empty()
+            && let Some(handle) = self.opens.surplus.pop()
+            && let Some(mut idle) = self.idle.pop()
+        {
+            (idle.job.start, idle.job.action) = (None, Action::Close);
+            idle.job.close = Some(handle);
+            self.send(idle);
+        }
+    }
+
+    /// Fills in what a step does.
+    fn fill(&mut self, job: &mut Job, step: &Step) -> Result<(), Refusal> {
+        job.action = step.action;
+        let open = if uses_data(step.action) { self.opens.of_step(step) } else { None };
+        job.open = open.cloned();
+        if job.open.is_none() {
+            self.write_paths(job, step)?;
+        }
+        if let Action::Copy { .. } = step.action {
+            let written = self.places.write_path(&mut job.other, step.other, None, self.names);
+            written.ok_or(Refusal::Impossible)?;
+        }
+        let opens_file = matches!(step.action, Action::Create { .. } | Action::Open(_));
+        if opens_file || (uses_data(step.action) && job.open.is_none()) {
+            job.fresh = self.opens.free.pop();
+        }
+        let slot = step.slot as usize;
+        match step.action {
+            Action::Close => job.close = self.opens.slots.get_mut(slot).and_then(Option::take),
+            Action::Readdir { is_first, .. } | Action::ReaddirPlus { is_first, .. } => {
+                let known = self.opens.cookies.get(slot).copied();
+                job.cookie = if is_first { 0 } else { known.unwrap_or(0) };
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Writes the paths that a step works on.
+    fn write_paths(&self, job: &mut Job, step: &Step) -> Result<(), Refusal> {
+        if step.action == Action::Close {
+            return Ok(());
+        }
+        if !self.places.is_named(step.file) {
+            let is_gone = self.places.is_gone(step.file);
+            return Err(if is_gone { Refusal::Gone } else { Refusal::Impossible });
+        }
+        let Step { action, file, other, .. } = *step;
+        let name = self.names.get(step.name as usize).map(String::as_str);
+        let (in_file, in_other) = match action {
+            Action::Link => (None, name),
+            Action::Rename => (name, self.names.get(step.other_name as usize).map(String::as_str)),
+            // A directory is known under these two names without looking.
+            Action::Lookup if matches!(name, Some("." | "..")) => (None, None),
+            Action::Getxattr | Action::Setxattr { .. } | Action::Removexattr => {
+                let attribute = name.filter(|name| !name.contains('\0'));
+                attribute.and_then(|name| job.set_attribute(name)).ok_or(Refusal::Impossible)?;
+                (None, None)
+            }
+            _ if takes_name(action) => (name, None),
+            _ => (None, None),
+        };
+        let needs_name = takes_name(action) && !matches!(name, Some("." | ".."));
+        let is_unnamed = needs_name && action != Action::Link && in_file.is_none();
+        for name in [in_file, in_other].into_iter().flatten() {
+            if !is_plain(name) {
+                return Err(Refusal::Impossible);
+            }
+        }
+        if is_unnamed {
+            return Err(Refusal::Impossible);
+        }
+        let places = &*self.places;
+        places.write_path(&mut job.path, file, in_file, self.names).ok_or(Refusal::Impossible)?;
+        if matches!(action, Action::Link | Action::Rename) {
+            in_other
+                .and_then(|name| places.write_path(&mut job.other, other, Some(name), self.names))
+                .ok_or(Refusal::Impossible)?;
+        }
+        Ok(())
+    }
+
+    fn end_job(&mut self, ended: JobDone, lanes: &mut Lanes<'_>) {
+        let JobDone { worker, mut job, started_ns, done_ns, status, bytes, calls } = ended;
+        self.in_flight -= 1;
+        self.calls += calls;
+        self.opens.free.extend(job.close.take());
+        let fresh = job.fresh.take();
+        let start = job.start.take();
+        if let Some(start) = start {
+            let step = self.batch.steps[start.step as usize];
+            if status == 0 {
+                self.note_names(&step);
+                if let Some(cookie) = self.opens.cookies.get_mut(step.slot as usize) {
+                    *cookie = job.cookie;
+                }
+            }
+            self.note_open(&step, fresh);
+            self.recorder.start(&start, started_ns);
+            let scheduled_ns = match self.pace {
+                Pace::Open { .. } => start.scheduled_ns,
+                Pace::Closed => started_ns,
+            };
+            let times = Times { scheduled_ns, started_ns, done_ns };
+            self.recorder.end(&step, &times, Ended::Status(status), bytes);
+        }
+        self.idle.push(Idle { worker, job });
+        if let Some(start) = start {
+            lanes.end_step(start.step, done_ns);
+        }
+        if let Some(client) = self.held.pop() {
+            self.is_held[client as usize] = false;
+            lanes.free_place(client, done_ns);
+        }
+    }
+
+    /// Keeps the open that a step has made, or gives its place back.
+    fn note_open(&mut self, step: &Step, fresh: Option<Handle>) {
+        let Some(fresh) = fresh else { return };
+        if fresh.is_none() {
+            return self.opens.free.push(fresh);
+        }
+        let makes_object = matches!(step.action, Action::Create { .. } | Action::Open(_));
+        let object = if makes_object { step.result } else { step.file };
+        let place = match self.opens.slots.get_mut(step.slot as usize) {
+            Some(place) if makes_object => Some(place),
+            _ => self.opens.objects.get_mut(object as usize),
+        };
+        match place {
+            // Two steps may have opened it at once, and a file that was made again is another one.
+            Some(place) => self.opens.surplus.extend(place.replace(fresh)),
+            None => self.opens.surplus.push(fresh),
+        }
+    }
+
+    /// Follows the names that a step has made, moved or removed.
+    fn note_names(&mut self, step: &Step) {
+        let Step { action, file, other, result, name, other_name, .. } = *step;
+        let place = Place { dir: file, name };
+        let is_plain_name = self.names.get(name as usize).is_some_and(|name| is_plain(name));
+        let gone = match action {
+            Action::Remove | Action::Rmdir => self.places.unbind(place),
+            Action::Rename => self.places.rename(place, Place { dir: other, name: other_name }),
+            Action::Link if is_plain_name => {
+                self.places.bind(Place { dir: other, name }, file);
+                None
+            }
+            Action::Lookup | Action::Open(_) if result != NONE && is_plain_name => {
+                self.places.bind(place, result);
+                None
+            }
+            _ if action.makes_object() && result != NONE => {
+                self.places.bind(place, result);
+                None
+            }
+            _ => None,
+        };
+        let Some(object) = gone else { return };
+        if let Some(open) = self.opens.objects.get_mut(object as usize)
+            && open.as_ref().is_some_and(|open| Arc::strong_count(open) == 1)
+        {
+            self.opens.surplus.extend(open.take());
+        }
+    }
+}
+
+/// Carries out jobs until the driver hangs up.
+pub fn serve(
+    worker: usize,
+    mut caller: Caller<'_>,
+    clock: &dyn Clock,
+    jobs: &Receiver<Box<Job>>,
+    done: &SyncSender<JobDone>,
+) {
+    for mut job in jobs {
+        let calls_before = caller.calls;
+        let started_ns = clock.now_ns();
+        let result = caller.perform(&mut job);
+        if let Some(place) = job.close.as_mut().and_then(Arc::get_mut) {
+            *place = None;
+        }
+        let done_ns = clock.now_ns();
+        job.open = None;
+        let (status, bytes) = match result {
+            Ok(bytes) => (0, bytes),
+            Err(error) => (status_of(error), 0),
+        };
+        let calls = caller.calls - calls_before;
+        let ended = JobDone { worker, job, started_ns, done_ns, status, bytes, calls };
+        if done.send(ended).is_err() {
+            return;
+        }
+    }
+}
+
+/// Tells whether an action works on the data of a file.
+const fn uses_data(action: Action) -> bool {
+    matches!(
+        action,
+        Action::Read { .. }
+            | Action::Write { .. }
+            | Action::SetSize(_)
+            | Action::Commit { .. }
+            | Action::Allocate { .. }
+            | Action::Deallocate { .. }
+            | Action::Seek { .. }
+            | Action::ReadPlus { .. }
+            | Action::Copy { .. }
+    )
+}
+
+/// Tells whether an action works on a name in a directory.
+const fn takes_name(action: Action) -> bool {
+    matches!(
+        action,
+        Action::Lookup
+            | Action::Open(_)
+            | Action::Remove
+            | Action::Rmdir
+            | Action::Rename
+            | Action::Link
+            | Action::Create { .. }
+            | Action::Mkdir
+            | Action::Symlink { .. }
+            | Action::Mknod
+    )
+}

@@ -1,0 +1,343 @@
+//! A replay on a directory of this host, which may be a mounted file system.
+//!
+//! [`DirectoryReplayer`] builds the tree, replays by system calls, and removes the tree. Files are
+//! found by their paths and stay open once their data was used. It touches nothing outside the
+//! directory that it has made there: names of a trace that would lead out of it are refused.
+
+mod call;
+mod driver;
+mod places;
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+use engine::Clock;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+use rustix::{fs, io};
+
+use crate::action::{Action, DIRECTORY, SYMLINK};
+use crate::lanes::Pace;
+use crate::operation::{LINK_TARGET, write_pool};
+use crate::outcome::{Outcome, Planned, Wire};
+use crate::plan::{InitialObject, ReplayPlan};
+use crate::prepare::Fill;
+use crate::recorder::Recorder;
+use crate::replayer::{ReplayError, ReplaySettings};
+use crate::step::Batch;
+use crate::target_kind::TargetKind;
+use crate::tree::Place;
+use call::{Caller, Job, XATTR_VALUE_BYTES, open_directory};
+use driver::{Driver, Idle, Opens, serve};
+use places::{PathText, Places, is_plain};
+
+/// Largest READ and WRITE, in bytes: as large as those of Linux's client can be.
+pub const TRANSFER_BYTES: u32 = 4 << 20;
+/// Bytes of a page of a directory at most.
+const PAGE_BYTES: u32 = 1 << 20;
+/// Threads that make system calls: four times as many as calls were in flight, within these limits.
+const THREADS: std::ops::RangeInclusive<usize> = 8..=256;
+/// Descriptors that are left for everything but opens of the trace.
+const SPARE_DESCRIPTORS: usize = 64;
+/// Stack of a thread.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Replays a plan on a directory.
+pub struct DirectoryReplayer<'a> {
+    path: PathBuf,
+    root: OwnedFd,
+    clock: &'a dyn Clock,
+    stop: &'a AtomicBool,
+}
+
+/// A tree that was built.
+#[derive(Debug)]
+pub struct DirectoryTree {
+    top: OwnedFd,
+    places: Places,
+    /// The text of each name, with those of what stands at the top.
+    names: Vec<String>,
+}
+
+impl<'a> DirectoryReplayer<'a> {
+    /// Opens the directory.
+    ///
+    /// # Errors
+    /// [`ReplayError::File`] where it is none.
+    pub fn open(
+        path: &Path,
+        clock: &'a dyn Clock,
+        stop: &'a AtomicBool,
+    ) -> Result<Self, ReplayError> {
+        let root =
+            open_directory(path).map_err(|reason| ReplayError::file("open", path, reason))?;
+        Ok(Self { path: path.to_owned(), root, clock, stop })
+    }
+
+    /// Builds the tree that a plan takes for granted. What is there already, of the right size, is
+    /// used as it is.
+    ///
+    /// # Errors
+    /// [`ReplayError::File`] with the first object that failed.
+    pub fn prepare(
+        &self,
+        plan: &ReplayPlan,
+        settings: &ReplaySettings,
+    ) -> Result<DirectoryTree, ReplayError> {
+        let path = self.path.join(&settings.directory);
+        let failed = |reason| ReplayError::file("make", &path, reason);
+        match fs::mkdirat(&self.root, &*settings.directory, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(reason) => return Err(failed(reason)),
+        }
+        let top = open_directory(&path).map_err(failed)?;
+        let mut places = Places::new(plan.objects);
+        let mut names = plan.names.clone();
+        let pool = if settings.fill == Fill::Data { write_pool(FILL_BYTES) } else { Vec::new() };
+        let mut text = PathText::new();
+        for initial in &plan.initial {
+            if self.stop.load(Relaxed) {
+                break;
+            }
+            let place = place_of(initial, plan.objects, &mut names);
+            let name = names.get(place.name as usize).map(String::as_str);
+            let written = places.write_path(&mut text, place.dir, name, &names);
+            let made = match written {
+                Some(()) => make_object(&top, &text, initial, &pool),
+                None => Err(Errno::NAMETOOLONG),
+            };
+            made.map_err(|reason| {
+                let below = text.as_c_str().to_string_lossy();
+                ReplayError::file("make", &path.join(&*below), reason)
+            })?;
+            places.bind(place, initial.object);
+        }
+        self.make_links(plan, &top, &mut places, &names)?;
+        Ok(DirectoryTree { top, places, names })
+    }
+
+    fn make_links(
+        &self,
+        plan: &ReplayPlan,
+        top: &OwnedFd,
+        places: &mut Places,
+        names: &[String],
+    ) -> Result<(), ReplayError> {
+        let (mut old, mut new) = (PathText::new(), PathText::new());
+        for link in &plan.links {
+            let name = names.get(link.place.name as usize).map(String::as_str);
+            let is_usable = name.is_some_and(is_plain)
+                && places.is_named(link.object)
+                && places.is_named(link.place.dir);
+            if !is_usable || self.stop.load(Relaxed) {
+                continue;
+            }
+            let written = places
+                .write_path(&mut old, link.object, None, names)
+                .and_then(|()| places.write_path(&mut new, link.place.dir, name, names));
+            let made = match written {
+                Some(()) => fs::linkat(top, old.as_c_str(), top, new.as_c_str(), AtFlags::empty()),
+                None => Err(Errno::NAMETOOLONG),
+            };
+            match made {
+                Ok(()) | Err(Errno::EXIST) => places.bind(link.place, link.object),
+                Err(reason) => {
+                    let below = new.as_c_str().to_string_lossy();
+                    return Err(ReplayError::file("link", &self.path.join(&*below), reason));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Replays a plan on the tree that was built.
+    ///
+    /// # Errors
+    /// [`ReplayError::File`] where no threads can be started.
+    pub fn replay(
+        &self,
+        plan: &ReplayPlan,
+        tree: &mut DirectoryTree,
+        pace: Pace,
+    ) -> Result<Outcome, ReplayError> {
+        let planned_ns = pace.instant_ns(0, plan.duration_ns);
+        let mut recorder = Recorder::new(planned_ns);
+        let batch = &plan.batch;
+        let threads = threads_for(batch);
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        // A thread has two files open for a moment: those of a copy.
+        let places = usize::try_from(limit)
+            .unwrap_or(usize::MAX)
+            .saturating_sub(SPARE_DESCRIPTORS + 2 * threads)
+            .min(plan.objects as usize + plan.slots as usize);
+        let mut opens = Opens::new(plan.objects as usize, plan.slots as usize, places);
+        let pool = write_pool(batch.write_bytes_max() as usize);
+        let DirectoryTree { top, places, names } = tree;
+        let (to_driver, done) = sync_channel(threads);
+        let clients = batch.clients.len();
+        let calls = thread::scope(|scope| {
+            let mut driver = Driver {
+                batch,
+                names,
+                pace,
+                clock: self.clock,
+                stop: self.stop,
+                places,
+                opens: &mut opens,
+                recorder: &mut recorder,
+                workers: Vec::with_capacity(threads),
+                idle: Vec::with_capacity(threads),
+                held: Vec::with_capacity(clients),
+                is_held: vec![false; clients],
+                in_flight: 0,
+                calls: 0,
+            };
+            for worker in 0..threads {
+                let (to_worker, jobs) = sync_channel(1);
+                let caller = Caller {
+                    top: top.as_fd(),
+                    pool: &pool,
+                    buffer: vec![0; read_bytes_max(batch)],
+                    entries: vec![std::mem::MaybeUninit::uninit(); page_bytes_max(batch)],
+                    calls: 0,
+                };
+                let (to_driver, clock) = (to_driver.clone(), self.clock);
+                thread::Builder::new()
+                    .stack_size(STACK_BYTES)
+                    .spawn_scoped(scope, move || serve(worker, caller, clock, &jobs, &to_driver))
+                    .map_err(|error| self.thread_error(&error))?;
+                driver.workers.push(to_worker);
+                driver.idle.push(Idle { worker, job: Box::new(Job::new()) });
+            }
+            drop(to_driver);
+            driver.run(&done);
+            Ok::<u64, ReplayError>(driver.calls)
+        })?;
+        let wire = Wire { calls_sent: calls, clients: clients as u64, ..Wire::default() };
+        let planned = Planned {
+            pace,
+            ops: batch.steps.len() as u64,
+            duration_ns: planned_ns,
+            target: TargetKind::Directory,
+        };
+        Ok(Outcome::new(&recorder, &planned, wire))
+    }
+
+    fn thread_error(&self, error: &std::io::Error) -> ReplayError {
+        let reason = Errno::from_io_error(error).unwrap_or(Errno::AGAIN);
+        ReplayError::file("start threads for", &self.path, reason)
+    }
+
+    /// Removes the tree.
+    ///
+    /// # Errors
+    /// [`ReplayError::File`] where something could not be removed.
+    pub fn remove(&self, directory: &str) -> Result<(), ReplayError> {
+        let path = self.path.join(directory);
+        std::fs::remove_dir_all(&path).map_err(|error| {
+            let reason = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            ReplayError::file("remove", &path, reason)
+        })
+    }
+}
+
+/// Bytes that are written at once into files of a tree.
+const FILL_BYTES: usize = 1 << 20;
+
+/// Returns the place of an object; what has none, or a name that leads out of its directory, stands
+/// at the top under a name of its own.
+fn place_of(initial: &InitialObject, top: u32, names: &mut Vec<String>) -> Place {
+    if let Some(place) = initial.place
+        && names.get(place.name as usize).is_some_and(|name| is_plain(name))
+    {
+        return place;
+    }
+    let sort = if initial.file_type == DIRECTORY { 'd' } else { 'f' };
+    names.push(format!("{sort}{}", initial.object));
+    Place { dir: top, name: names.len() as u32 - 1 }
+}
+
+fn make_object(
+    top: &OwnedFd,
+    path: &PathText,
+    initial: &InitialObject,
+    pool: &[u8],
+) -> Result<(), Errno> {
+    let path = path.as_c_str();
+    match initial.file_type {
+        DIRECTORY => {
+            return match fs::mkdirat(top, path, Mode::from_raw_mode(0o755)) {
+                Err(Errno::EXIST) => {
+                    let found = fs::statat(top, path, AtFlags::SYMLINK_NOFOLLOW)?;
+                    let is_directory =
+                        FileType::from_raw_mode(found.st_mode) == FileType::Directory;
+                    if is_directory { Ok(()) } else { Err(Errno::NOTDIR) }
+                }
+                made => made,
+            };
+        }
+        SYMLINK => {
+            let target = &LINK_TARGET[..(initial.size.clamp(1, 1024)) as usize];
+            return match fs::symlinkat(target, top, path) {
+                Err(Errno::EXIST) => Ok(()),
+                made => made,
+            };
+        }
+        _ => {}
+    }
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = fs::openat(top, path, flags, Mode::from_raw_mode(0o644))?;
+    if fs::fstat(&file)?.st_size.cast_unsigned() == initial.size {
+        return Ok(());
+    }
+    if pool.is_empty() {
+        return fs::ftruncate(&file, initial.size);
+    }
+    fs::ftruncate(&file, 0)?;
+    let mut offset = 0;
+    while offset < initial.size {
+        let part = (initial.size - offset).min(FILL_BYTES as u64) as usize;
+        offset += io::pwrite(&file, &pool[..part], offset)? as u64;
+    }
+    Ok(())
+}
+
+/// Returns how many threads a batch needs so that slow calls don't keep others from starting.
+fn threads_for(batch: &Batch) -> usize {
+    let mut depths = vec![0_usize; batch.clients.len()];
+    for step in &batch.steps {
+        let depth = &mut depths[step.client as usize];
+        *depth = (*depth).max(step.depth as usize);
+    }
+    let depth: usize = depths.iter().sum();
+    depth.saturating_mul(4).clamp(*THREADS.start(), *THREADS.end())
+}
+
+/// Returns the largest piece of data that a call returns.
+fn read_bytes_max(batch: &Batch) -> usize {
+    let mut max = 4096;
+    for step in &batch.steps {
+        max = max.max(match step.action {
+            Action::Read { count, .. } | Action::ReadPlus { count, .. } => {
+                count.min(TRANSFER_BYTES) as usize
+            }
+            Action::Getxattr | Action::Listxattrs { .. } => XATTR_VALUE_BYTES,
+            _ => 0,
+        });
+    }
+    max
+}
+
+fn page_bytes_max(batch: &Batch) -> usize {
+    let mut max = 4096;
+    for step in &batch.steps {
+        if let Action::Readdir { bytes, .. } | Action::ReaddirPlus { bytes, .. } = step.action {
+            max = max.max(bytes.min(PAGE_BYTES));
+        }
+    }
+    max as usize
+}

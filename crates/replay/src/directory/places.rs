@@ -1,0 +1,219 @@
+//! The names of objects while a replay on a directory runs.
+//!
+//! A trace names files by handles, a directory by paths. [`Places`] follows what steps make, move
+//! and remove, and writes the path of an object below the top. All tables are made before the
+//! start: an object has at most two names that are known, and each of them stands in both tables.
+
+use std::collections::HashMap;
+use std::ffi::CStr;
+
+use crate::tree::Place;
+
+/// Longest path with its end. **Source:** PATH_MAX of linux/limits.h.
+const PATH_BYTES: usize = 4096;
+
+/// A path below the top of a tree.
+#[derive(Debug)]
+pub struct PathText {
+    bytes: Box<[u8; PATH_BYTES]>,
+    /// The path stands from here to the end, since it is written from its last name to its first.
+    from: usize,
+}
+
+impl PathText {
+    /// Makes an empty one.
+    pub fn new() -> Self {
+        Self { bytes: Box::new([0; PATH_BYTES]), from: PATH_BYTES - 1 }
+    }
+
+    /// Returns the path for system calls.
+    pub fn as_c_str(&self) -> &CStr {
+        CStr::from_bytes_until_nul(&self.bytes[self.from..]).unwrap_or(c".")
+    }
+
+    fn clear(&mut self) {
+        self.from = PATH_BYTES - 1;
+    }
+
+    /// Puts a name in front; refuses one that no longer fits.
+    fn prepend(&mut self, name: &str) -> Option<()> {
+        let is_last = self.from == PATH_BYTES - 1;
+        let from = self.from.checked_sub(name.len() + usize::from(!is_last))?;
+        self.bytes[from..from + name.len()].copy_from_slice(name.as_bytes());
+        if !is_last {
+            self.bytes[from + name.len()] = b'/';
+        }
+        self.from = from;
+        Some(())
+    }
+}
+
+/// The names of objects and the objects of names.
+#[derive(Debug)]
+pub struct Places {
+    by_place: HashMap<Place, u32>,
+    by_object: Vec<[Option<Place>; 2]>,
+    /// Objects whose last name was removed.
+    is_gone: Vec<bool>,
+    /// The object that is the top itself.
+    top: u32,
+}
+
+impl Places {
+    /// Makes the tables of so many objects; the top is the one behind the last.
+    pub fn new(objects: u32) -> Self {
+        let count = objects as usize + 1;
+        Self {
+            by_place: HashMap::with_capacity(2 * count),
+            by_object: vec![[None; 2]; count],
+            is_gone: vec![false; count],
+            top: objects,
+        }
+    }
+
+    /// Notes that a name is that of an object.
+    pub fn bind(&mut self, place: Place, object: u32) {
+        if object as usize >= self.by_object.len() {
+            return;
+        }
+        if self.by_place.get(&place) == Some(&object) {
+            return;
+        }
+        self.unbind(place);
+        let known = &mut self.by_object[object as usize];
+        let at = usize::from(known[0].is_some());
+        if let Some(forgotten) = known[at].replace(place) {
+            self.by_place.remove(&forgotten);
+        }
+        self.by_place.insert(place, object);
+        self.is_gone[object as usize] = false;
+    }
+
+    /// Notes that a name is gone; returns its object where that has no other one.
+    pub fn unbind(&mut self, place: Place) -> Option<u32> {
+        let object = self.by_place.remove(&place)?;
+        let known = &mut self.by_object[object as usize];
+        if known[0] == Some(place) {
+            known[0] = known[1];
+        }
+        known[1] = None;
+        self.is_gone[object as usize] = known[0].is_none();
+        if known[0].is_none() { Some(object) } else { None }
+    }
+
+    /// Notes that a name was changed; returns the object that it has replaced.
+    pub fn rename(&mut self, from: Place, to: Place) -> Option<u32> {
+        let object = self.by_place.get(&from).copied();
+        let replaced = self.unbind(to);
+        self.unbind(from);
+        if let Some(object) = object {
+            self.bind(to, object);
+        }
+        replaced
+    }
+
+    /// Tells whether the last name of an object was removed.
+    pub fn is_gone(&self, object: u32) -> bool {
+        self.is_gone.get(object as usize).copied().unwrap_or(false)
+    }
+
+    /// Tells whether a name of an object is known.
+    pub fn is_named(&self, object: u32) -> bool {
+        object == self.top
+            || self.by_object.get(object as usize).is_some_and(|known| known[0].is_some())
+    }
+
+    /// Writes the path of an object, or of a name in it; `None` where no name of it is known.
+    pub fn write_path(
+        &self,
+        path: &mut PathText,
+        object: u32,
+        name: Option<&str>,
+        names: &[String],
+    ) -> Option<()> {
+        path.clear();
+        if let Some(name) = name {
+            path.prepend(name)?;
+        }
+        let mut at = object;
+        while at != self.top {
+            let place = (*self.by_object.get(at as usize)?)[0]?;
+            path.prepend(names.get(place.name as usize)?)?;
+            at = place.dir;
+        }
+        Some(())
+    }
+}
+
+/// Tells whether a name stays in its directory: a trace may have any bytes for a name.
+pub fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOP: u32 = 4;
+
+    fn place(dir: u32, name: u32) -> Place {
+        Place { dir, name }
+    }
+
+    /// A tree `a/b/c` of objects 0, 1 and 2.
+    fn tree() -> Places {
+        let mut places = Places::new(TOP);
+        places.bind(place(TOP, 0), 0);
+        places.bind(place(0, 1), 1);
+        places.bind(place(1, 2), 2);
+        places
+    }
+
+    fn path(places: &Places, object: u32, name: Option<&str>) -> Option<String> {
+        let names = ["a", "b", "c", "d"].map(str::to_owned);
+        let mut path = PathText::new();
+        places.write_path(&mut path, object, name, &names)?;
+        Some(path.as_c_str().to_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn a_path_follows_the_directories_that_moved() {
+        let mut places = tree();
+        assert_eq!(path(&places, 2, None).unwrap(), "a/b/c");
+        assert_eq!(path(&places, 2, Some("x")).unwrap(), "a/b/c/x");
+        assert_eq!(path(&places, TOP, Some("x")).unwrap(), "x");
+        assert_eq!(path(&places, TOP, None).unwrap(), "");
+        places.rename(place(0, 1), place(TOP, 3));
+        assert_eq!(path(&places, 2, None).unwrap(), "d/c");
+        assert_eq!(path(&places, 3, None), None);
+    }
+
+    #[test]
+    fn a_file_is_gone_with_the_last_of_its_names() {
+        let mut places = tree();
+        places.bind(place(TOP, 3), 2);
+        assert_eq!(places.unbind(place(1, 2)), None);
+        assert_eq!(path(&places, 2, None).unwrap(), "d");
+        assert_eq!(places.unbind(place(TOP, 3)), Some(2));
+        assert_eq!(path(&places, 2, None), None);
+        // A rename replaces what had the name.
+        places.bind(place(1, 2), 2);
+        places.bind(place(1, 3), 3);
+        assert_eq!(places.rename(place(1, 2), place(1, 3)), Some(3));
+        assert_eq!((path(&places, 3, None), places.is_named(2)), (None, true));
+    }
+
+    #[test]
+    fn a_path_that_is_too_long_and_names_that_leave_a_directory_are_refused() {
+        let mut places = Places::new(1);
+        places.bind(place(1, 0), 0);
+        let names = ["x".repeat(4000)];
+        let mut path = PathText::new();
+        assert!(places.write_path(&mut path, 0, Some(&"y".repeat(90)), &names).is_some());
+        assert!(places.write_path(&mut path, 0, Some(&"y".repeat(100)), &names).is_none());
+        for name in ["", ".", "..", "a/b", "/", "a\0b"] {
+            assert!(!is_plain(name), "{name:?}");
+        }
+        assert!(is_plain("...") && is_plain("a.b"));
+    }
+}

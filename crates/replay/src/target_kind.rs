@@ -1,0 +1,61 @@
+//! The kinds of targets, and which operations each has.
+
+use nfs_client::proto::client::{OperationKind, ProtocolVersion};
+
+/// What a replay works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TargetKind {
+    /// An NFS server that is spoken to in this version.
+    Nfs(ProtocolVersion),
+    /// A directory of this host.
+    Directory,
+}
+
+impl TargetKind {
+    /// Names it, as in `not in NFS v3`.
+    pub fn name(self) -> String {
+        match self {
+            Self::Nfs(version) => format!("NFS v{}", version.name()),
+            Self::Directory => "a directory".to_owned(),
+        }
+    }
+
+    /// Returns the version whose names of statuses apply.
+    pub const fn status_version(self) -> ProtocolVersion {
+        match self {
+            Self::Nfs(version) => version,
+            Self::Directory => ProtocolVersion::V3,
+        }
+    }
+
+    /// Tells whether it has an operation.
+    pub fn has(self, kind: OperationKind) -> bool {
+        match self {
+            Self::Nfs(version) => exists_in(kind, version),
+            // Nothing else has no system call that does the same.
+            Self::Directory => kind != OperationKind::Null,
+        }
+    }
+}
+
+fn exists_in(kind: OperationKind, version: ProtocolVersion) -> bool {
+    match kind {
+        OperationKind::Close => version.is_stateful(),
+        OperationKind::Allocate
+        | OperationKind::Deallocate
+        | OperationKind::Seek
+        | OperationKind::ReadPlus
+        | OperationKind::Copy
+        | OperationKind::Getxattr
+        | OperationKind::Setxattr
+        | OperationKind::Listxattrs
+        | OperationKind::Removexattr => version == ProtocolVersion::V4_2,
+        OperationKind::Access
+        | OperationKind::Mknod
+        | OperationKind::ReaddirPlus
+        | OperationKind::Fsinfo
+        | OperationKind::Pathconf
+        | OperationKind::Commit => version != ProtocolVersion::V2,
+        _ => true,
+    }
+}
