@@ -7,6 +7,7 @@ mod frame;
 pub mod lines;
 mod screen;
 mod seen;
+mod stream;
 
 use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, MutexGuard};

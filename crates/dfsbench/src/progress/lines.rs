@@ -1,11 +1,9 @@
 //! Progress for programs: each event as one JSON object a line.
 //!
-//! The lines are documented in `docs/results.md`. Each is written with one call and nothing is held
-//! back, so that a reader of the file gets whole lines. A file that can't be written to any
-//! more (a full disk) is reported once: the campaign is worth more than its progress.
+//! The lines are documented in `docs/results.md`. The campaign is worth more than its progress: a
+//! file that can't be written to any more (a full disk) is reported once, and a reader that is too
+//! slow loses lines, whose number it gets in a line of its own ([`Stream`]).
 
-use std::fs::{File, OpenOptions};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use controller::Event;
@@ -15,6 +13,7 @@ use serde_json::{Value, json};
 use crate::calendar::now_unix_ms;
 use crate::exit::{End, Failure};
 use crate::output;
+use crate::progress::stream::Stream;
 
 /// The path that stands for stderr.
 const STDERR: &str = "-";
@@ -22,11 +21,13 @@ const STDERR: &str = "-";
 /// Writes progress lines.
 pub struct Lines {
     path: PathBuf,
-    /// `None` for stderr.
-    file: Option<File>,
+    stream: Stream,
     trials: usize,
     position: usize,
     pass: Option<Pass>,
+    /// Lines that were dropped since the last one that wasn't.
+    dropped: u64,
+    /// The file can't be written to any more, and that was said.
     lost: bool,
 }
 
@@ -41,21 +42,14 @@ impl Lines {
     /// # Errors
     /// When the file can't be opened.
     pub fn open(path: &Path, trials: usize) -> Result<Self, Failure> {
-        let mut file = None;
-        if !is_stderr(path) {
-            match OpenOptions::new().append(true).create(true).open(path) {
-                Ok(opened) => file = Some(opened),
-                Err(error) => {
-                    return Err(Failure::Output {
-                        what: path.display().to_string(),
-                        reason: error.to_string(),
-                        hint: "name a file in a directory that exists, or `-` for stderr",
-                    });
-                }
-            }
-        }
+        let stream = if is_stderr(path) {
+            Stream::stderr()
+        } else {
+            Stream::open(path).map_err(|error| describe_failure(path, &error))?
+        };
         let path = path.to_owned();
-        let mut lines = Self { path, file, trials, position: 0, pass: None, lost: false };
+        let mut lines =
+            Self { path, stream, trials, position: 0, pass: None, dropped: 0, lost: false };
         lines.write(json!({ "event": "campaign_begun" }));
         Ok(lines)
     }
@@ -93,7 +87,7 @@ impl Lines {
     /// Writes how the campaign ended and with which exit code.
     pub fn end(&mut self, campaign: &Campaign, end: End) {
         self.position = self.trials;
-        self.write(json!({
+        self.write_last(json!({
             "event": "campaign_ended",
             "campaign": campaign.id,
             "state": campaign.state,
@@ -103,7 +97,7 @@ impl Lines {
 
     /// Writes that no more lines follow, and why.
     pub fn fail(&mut self, failure: &Failure) {
-        self.write(json!({
+        self.write_last(json!({
             "event": "campaign_ended",
             "campaign": null,
             "error": failure.to_string(),
@@ -111,21 +105,64 @@ impl Lines {
         }));
     }
 
-    fn write(&mut self, mut line: Value) {
+    fn write(&mut self, line: Value) {
+        let mut written = self.stream.flush();
+        if self.stream.is_full() {
+            self.dropped += 1;
+        } else {
+            written = written.and_then(|()| self.write_now(line));
+        }
+        self.report(written);
+    }
+
+    /// Writes the last line, whatever is held, and gives a slow reader time for it.
+    fn write_last(&mut self, line: Value) {
+        let dropped = self.dropped;
+        let finished = self.write_now(line).and_then(|()| self.stream.finish());
+        // The reader of stderr would stall the message, too.
+        if let Ok(left @ 1..) = finished
+            && !is_stderr(&self.path)
+        {
+            let lines = dropped + left as u64;
+            let reason = format!("its reader has stalled, and did not get the last {lines} lines");
+            self.report(Err(std::io::Error::other(reason)));
+        }
+        self.report(finished.map(drop));
+    }
+
+    fn write_now(&mut self, line: Value) -> std::io::Result<()> {
+        if self.dropped > 0 {
+            let note = json!({ "event": "lines_dropped", "lines": self.dropped });
+            self.dropped = 0;
+            self.stream.write(self.render(note))?;
+        }
+        self.stream.write(self.render(line))
+    }
+
+    /// Adds what every line has.
+    fn render(&self, mut line: Value) -> String {
         line["unix_ms"] = now_unix_ms().into();
         line["trial"] = self.position.into();
         line["trials"] = self.trials.into();
-        let text = format!("{line}\n");
-        let written = match &mut self.file {
-            None => std::io::stderr().lock().write_all(text.as_bytes()),
-            Some(file) => file.write_all(text.as_bytes()),
-        };
+        format!("{line}\n")
+    }
+
+    fn report(&mut self, written: std::io::Result<()>) {
         if let (Err(error), false) = (written, self.lost) {
             self.lost = true;
             let path = self.path.display();
             output::message(&format!("warning: no more progress in `{path}`: {error}"));
         }
     }
+}
+
+fn describe_failure(path: &Path, error: &std::io::Error) -> Failure {
+    let hint = if error.kind() == std::io::ErrorKind::NotConnected {
+        "start the process that reads it before the campaign, or within 5 s"
+    } else {
+        "name a file in a directory that exists, or `-` for stderr"
+    };
+    Failure::Output { what: path.display().to_string(), reason: error.to_string(), hint }
 }
 
 fn run_event(event: &str, spec: &RunSpec) -> Value {
@@ -162,4 +199,49 @@ fn pass_json(pass: &PassResult) -> Value {
         "bytes": pass.bytes(),
         "caveats": caveats,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{File, OpenOptions};
+    use std::io::Read as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+
+    use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
+
+    use super::*;
+
+    fn read_lines(reader: &mut File, lines: &mut Lines) -> Vec<Value> {
+        let mut text = Vec::new();
+        for _ in 0..100 {
+            // Whatever is in the pipe: then there is room for more.
+            let _ = reader.read_to_end(&mut text);
+            lines.stream.flush().unwrap();
+        }
+        let text = String::from_utf8(text).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_slow_reader_gets_the_number_of_lines_that_it_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        mknodat(CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+        let mut reader = options.open(&fifo).unwrap();
+        let mut lines = Lines::open(&fifo, 7).unwrap();
+        let what = "x".repeat(3000);
+        let mut sent = 0;
+        while lines.dropped < 5 {
+            lines.hear(&Event::Left(&what));
+            sent += 1;
+        }
+        let read = read_lines(&mut reader, &mut lines);
+        assert_eq!(read.len(), 1 + sent - 5, "all but the dropped ones, and the first");
+        lines.hear(&Event::Left("the next"));
+        let read = read_lines(&mut reader, &mut lines);
+        assert_eq!((&read[0]["event"], &read[0]["lines"]), (&"lines_dropped".into(), &5.into()));
+        assert_eq!((&read[1]["what"], &read[1]["trials"]), (&"the next".into(), &7.into()));
+    }
 }

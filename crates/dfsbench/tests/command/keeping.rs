@@ -1,6 +1,12 @@
 //! Looking after a results file: list, show, note, tag, rm, import.
 
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::process::Stdio;
+use std::time::Duration;
+
 use rusqlite::Connection;
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 
 use crate::rig::Rig;
 
@@ -134,6 +140,38 @@ fn events_are_written_for_programs_line_by_line() {
     let end = rig.run(&["run", "null", "--duration", "100ms", "--json-progress", "-"]);
     assert!(end.stderr.lines().all(|l| serde_json::from_str::<serde_json::Value>(l).is_ok()));
     rig.refused(&[&RUN[..], &["--json-progress", "no/such/p"]].concat(), 3, &["no/such/p"]);
+}
+
+#[test]
+fn a_reader_of_events_that_stalls_does_not_stall_the_campaign() {
+    let rig = Rig::new();
+    let fifo = rig.folder().join("p");
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    rig.refused(&[&RUN[..], &["--json-progress", "p"]].concat(), 3, &["p: it is a FIFO that no"]);
+    // Both ends, so that it can be filled before there is anything to read.
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true).write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    let mut stalled = options.open(&fifo).unwrap();
+    while stalled.write(&[b'\n'; 4096]).is_ok() {}
+    let mut command = rig.command(&[&RUN[..], &["--json-progress", "p"]].concat());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut ticks = 0;
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if ticks == 600 => {
+                child.kill().unwrap();
+                panic!("the campaign waited for its reader");
+            }
+            None => std::thread::sleep(Duration::from_millis(100)),
+        }
+        ticks += 1;
+    };
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert!(status.success() && stderr.contains("`p`: its reader has stalled"), "{stderr}");
+    let end = rig.run(&["list"]);
+    assert!(end.stdout.contains("complete"), "{end:?}");
 }
 
 /// Runs the program with a bound on the size of files, as a full disk would have it.
