@@ -407,16 +407,16 @@ impl LabSpec {
 
     /// Ports of NFS and of MOUNT as clients reach them; `None` where they are the usual ones.
     pub fn ports(&self) -> Option<(u16, u16)> {
-        let is_ours = self.serving.kind == ServerKind::Own;
-        match self.path {
+        if self.path == DataPath::Tunnel {
             // The client's end of the tunnel; the server's ports are known to the tunnel alone.
-            DataPath::Tunnel => Some((TUNNEL_PORT, TUNNEL_MOUNT_PORT)),
-            _ if let Some(nfs) = self.system_nfs() => {
-                let mount_port = if nfs.mount_port == 0 { nfs.port } else { nfs.mount_port };
-                Some((nfs.port, mount_port))
-            }
-            _ => is_ours.then_some((OWN_PORT, OWN_PORT)),
+            return Some((TUNNEL_PORT, TUNNEL_MOUNT_PORT));
         }
+        if let Some(nfs) = self.system_nfs() {
+            let mount_port = if nfs.mount_port == 0 { nfs.port } else { nfs.mount_port };
+            return Some((nfs.port, mount_port));
+        }
+        let is_ours = self.serving.kind == ServerKind::Own;
+        is_ours.then_some((OWN_PORT, OWN_PORT))
     }
 
     /// Says whether two runs stand on the same, up to this many of the layers that hosts are set

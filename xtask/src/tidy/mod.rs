@@ -22,6 +22,7 @@ mod figures;
 mod files;
 mod licences;
 mod metadata;
+mod oldest_rust;
 mod pages;
 mod parameters;
 mod purity;
@@ -101,12 +102,19 @@ fn find_all() -> Result<Vec<Finding>> {
     let manifest = read_page("Cargo.toml")?;
     let listed = read_page("docs/design/dependencies.md")?;
     findings.extend(pages::check(&manifest, &listed, &members)?);
-    findings.extend(licences::check(&metadata::graph()?));
+    let graph = metadata::graph()?;
+    findings.extend(licences::check(&graph));
+    let mut pages = Vec::new();
+    for path in oldest_rust::PAGES {
+        pages.push((path, read_page(path)?));
+    }
+    findings.extend(oldest_rust::check(&manifest, &graph, &pages)?);
 
     let files = files::sources(&repo::root())?;
     for file in &files {
         findings.extend(sizes::check(file));
         findings.extend(unfinished::check(file));
+        findings.extend(oldest_rust::check_syntax(file));
         if architecture.is_pure(&file.krate) {
             findings.extend(purity::check(file));
         }

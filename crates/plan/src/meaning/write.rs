@@ -108,15 +108,9 @@ impl Plan {
         // Writing to a String can't fail.
         let _ = writeln!(out, "\n[[target]]\nname = {}", quoted(&first.target_name));
         let clients = client_hosts(placement);
-        match &first.target {
-            _ if let Some(lab) = &first.lab => write_lab(out, lab, clients.as_deref()),
-            Target::Tcp(tcp) => write_key(out, "tcp", &quoted(&write_tcp(tcp))),
-            Target::Directory { path } => write_path(out, "path", path),
-            Target::Directories { paths } => write_key(out, "path", &list_of_paths(paths)),
-            Target::Nfs(nfs) if nfs.embedded => write_embedded(out, nfs),
-            Target::Nfs(nfs) => write_key(out, "url", &quoted(&write_url(nfs))),
-            // Those of `Target::PLAIN`, which have no address.
-            plain => write_key(out, plain.row().usual_name, "true"),
+        match &first.lab {
+            Some(lab) => write_lab(out, lab, clients.as_deref()),
+            None => write_place(out, &first.target),
         }
         if let Some(hosts) = clients
             && first.lab.is_none()
@@ -199,6 +193,19 @@ fn write_labels(out: &mut String, labels: &BTreeMap<String, String>) {
     for (name, text) in labels {
         // A bare key has no point in it.
         write_key(out, &quoted(name), &quoted(text));
+    }
+}
+
+/// Writes the keys that say where a target is which no host is set up for.
+fn write_place(out: &mut String, target: &Target) {
+    match target {
+        Target::Tcp(tcp) => write_key(out, "tcp", &quoted(&write_tcp(tcp))),
+        Target::Directory { path } => write_path(out, "path", path),
+        Target::Directories { paths } => write_key(out, "path", &list_of_paths(paths)),
+        Target::Nfs(nfs) if nfs.embedded => write_embedded(out, nfs),
+        Target::Nfs(nfs) => write_key(out, "url", &quoted(&write_url(nfs))),
+        // Those of `Target::PLAIN`, which have no address.
+        plain => write_key(out, plain.row().usual_name, "true"),
     }
 }
 
