@@ -5,22 +5,26 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 
+use crate::tools::Tool;
 use crate::{proc, repo};
 
-/// The version that is installed where there is none.
-const MDBOOK_VERSION: &str = "0.5.4";
+const MDBOOK: Tool = Tool {
+    name: "mdbook",
+    version: "0.5.4",
+    flags: &["--no-default-features", "--features", "search"],
+};
 
 /// Makes the book and prints its first page.
 ///
 /// # Errors
 /// Where the program doesn't build, or mdbook can't be had or finds a fault.
 pub fn build() -> Result<bool> {
-    let mdbook = find_mdbook()?;
+    let mdbook = MDBOOK.find()?;
     let sources = repo::target_folder().join("book-sources");
     if sources.exists() {
         fs::remove_dir_all(&sources)?;
@@ -39,23 +43,6 @@ pub fn build() -> Result<bool> {
     }
     println!("{} ({commands} commands)", built.join("index.html").display());
     Ok(true)
-}
-
-fn find_mdbook() -> Result<PathBuf> {
-    if proc::on_path("mdbook") {
-        return Ok("mdbook".into());
-    }
-    let root = repo::target_folder().join("tools");
-    let program = root.join("bin/mdbook");
-    if !program.is_file() {
-        let mut cargo = Command::new("cargo");
-        cargo.args(["install", "mdbook", "--version", MDBOOK_VERSION, "--locked", "--debug"]);
-        cargo.args(["--no-default-features", "--features", "search", "--quiet", "--root"]);
-        proc::run_command(cargo.arg(&root)).context(
-            "mdbook can't be installed; put one on PATH, or make the registry reachable",
-        )?;
-    }
-    Ok(program)
 }
 
 /// Writes a page for each command from its help, and lists them; returns their number.

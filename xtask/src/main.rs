@@ -1,5 +1,5 @@
 //! Developers' commands: `cargo xtask setup|test|tidy|real|vm|static|dist|fuzz|
-//! peers|book|python`.
+//! peers|book|python|ansible|grafana|deny`.
 //!
 //! Everything that a person or CI has to do to this repository is one of these commands, so that
 //! there is one way to do it. Nothing here is part of the benchmark: xtask uses no crate of the
@@ -23,10 +23,13 @@ use real::Selection;
 // Set-up that the tests against real peers share.
 use checks::{native, noise, proc, repo, setup};
 
+mod ansible;
 mod book;
+mod deny;
 mod dist;
 mod doctable;
 mod fuzz;
+mod grafana;
 mod peers;
 mod portable;
 mod programs;
@@ -35,6 +38,7 @@ mod real;
 mod steps;
 mod test;
 mod tidy;
+mod tools;
 mod vm;
 
 /// Developers' commands of the dfsbench repository.
@@ -89,6 +93,12 @@ enum Task {
     Book,
     /// Tests the Python package and executes its notebook, with packages of an index.
     Python,
+    /// Lints the Ansible role and runs it on two hosts that are network namespaces (root).
+    Ansible,
+    /// Checks the dashboard against Grafana's schema, with Go.
+    Grafana,
+    /// Checks licences, sources and advisories of all dependencies by cargo-deny.
+    Deny(deny::Options),
     /// Performance as ratios against fio, libnfs and iperf3, on the same work in the same minutes.
     Peers(peers::Options),
 }
@@ -112,6 +122,9 @@ fn main() -> ExitCode {
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Book => book::build(),
         Task::Python => Ok(python::run()),
+        Task::Ansible => Ok(ansible::run()),
+        Task::Grafana => Ok(grafana::run()),
+        Task::Deny(options) => deny::run(&options),
         Task::Peers(options) => peers::run(&options),
     };
     match outcome {

@@ -1,0 +1,98 @@
+//! `cargo xtask deny`: licences, bans, sources and advisories of all dependencies, by cargo-deny.
+//!
+//! `deny.toml` has the rules. Advisories need the database of RustSec: where it can't be had, they
+//! are left out with a word. A rule that finds nothing may be one that is never read, so a
+//! breach of each is planted first. No part of `cargo xtask test`: cargo-deny takes minutes to build.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+
+use crate::steps::Steps;
+use crate::tools::Tool;
+use crate::{proc, repo};
+
+const CARGO_DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2", flags: &[] };
+
+/// Lines of `deny.toml`, each with what breaks its rule, the check of the rule, and what that says.
+const PLANTED: [[&str; 4]; 3] = [
+    ["    \"MIT\",\n", "", "licenses", "failed to satisfy license requirements"],
+    [
+        "    { crate = \"openssl-sys\" },\n",
+        "    { crate = \"serde\" },\n",
+        "bans",
+        "is explicitly banned",
+    ],
+    [
+        "unknown-registry = \"deny\"\n",
+        "unknown-registry = \"deny\"\nallow-registry = []\n",
+        "sources",
+        "source was not allowed",
+    ],
+];
+
+/// Options of `cargo xtask deny`.
+#[derive(Args)]
+pub struct Options {
+    /// Reads advisories from this copy of `rustsec/advisory-db`, a git repository.
+    #[arg(long, value_name = "FOLDER")]
+    database: Option<PathBuf>,
+}
+
+/// Runs all checks, and counts.
+///
+/// # Errors
+/// Where the rules can't be read, or cargo-deny can't be had.
+pub fn run(options: &Options) -> Result<bool> {
+    let program = CARGO_DENY.find()?;
+    let rules = fs::read_to_string(repo::root().join("deny.toml"))?;
+    let scratch = tempfile::tempdir()?;
+    let mut steps = Steps::new();
+    for [line, breach, check, message] in PLANTED {
+        steps.one(&format!("a breach of {check}"), || {
+            ensure!(rules.contains(line), "deny.toml has no line `{}`", line.trim());
+            let config = scratch.path().join("planted.toml");
+            fs::write(&config, rules.replace(line, breach))?;
+            let output = proc::capture_output(deny(&program, &config).args(["check", check]))?;
+            let text = String::from_utf8_lossy(&output.stderr);
+            let is_found = !output.status.success() && text.contains(message);
+            ensure!(is_found, "cargo-deny doesn't find it:\n{text}");
+            Ok(true)
+        });
+    }
+    let config = scratch.path().join("deny.toml");
+    fs::write(&config, with_database(&rules, options.database.as_deref(), scratch.path()))?;
+    steps.one("licences, bans and sources", || {
+        let mut check = deny(&program, &config);
+        check.args(["check", "--hide-inclusion-graph", "licenses", "bans", "sources"]);
+        proc::run_command(&mut check).map(|()| true)
+    });
+    let fetched = proc::capture_stdout(deny(&program, &config).args(["fetch", "db"]));
+    match fetched {
+        Ok(_) => steps.one("advisories", || {
+            let mut check = deny(&program, &config);
+            check.args(["check", "--disable-fetch", "--hide-inclusion-graph", "advisories"]);
+            proc::run_command(&mut check).map(|()| true)
+        }),
+        Err(error) => println!("==> advisories: left out, the database can't be had: {error:#}"),
+    }
+    Ok(steps.finish())
+}
+
+fn deny(program: &Path, config: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.args(["--color", "never", "--config"]).arg(config).current_dir(repo::root());
+    command
+}
+
+/// Returns the rules with another place of the database, where one was given.
+fn with_database(rules: &str, database: Option<&Path>, scratch: &Path) -> String {
+    let Some(database) = database else { return rules.to_owned() };
+    let (url, at) = (database.display(), scratch.join("advisories"));
+    let keys =
+        format!("[advisories]\ndb-urls = [\"file://{url}\"]\ndb-path = \"{}\"\n", at.display());
+    rules.replace("[advisories]\n", &keys)
+}

@@ -1,0 +1,31 @@
+//! `cargo xtask grafana`: the dashboard, checked against the schema that Grafana publishes.
+//!
+//! The schema is types of Go (`grafana-foundation-sdk`), and the checker below
+//! `integrations/grafana/check` a program of that language: it needs Go 1.22 and its proxy of
+//! modules, so that this is no part of `cargo xtask test`. The names of metrics in the panels are
+//! checked there, in the tests of `dfsbench`.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+
+use crate::steps::Steps;
+use crate::{proc, repo};
+
+/// Runs the checker and its tests, which plant mistakes, and counts.
+pub fn run() -> bool {
+    let mut steps = Steps::new();
+    let folder = repo::root().join("integrations/grafana");
+    steps.one("planted mistakes", || go(&folder, &["test", "./..."]));
+    steps.one("dashboard", || go(&folder, &["run", ".", "../dfsbench.json"]));
+    steps.finish()
+}
+
+fn go(folder: &Path, words: &[&str]) -> Result<bool> {
+    let mut go = Command::new("go");
+    go.args(words).env("GOFLAGS", "-mod=readonly").current_dir(folder.join("check"));
+    proc::run_command(&mut go)
+        .context("Go 1.22 or newer is needed (Debian: apt install golang)")?;
+    Ok(true)
+}
