@@ -174,6 +174,7 @@ impl Play {
 
 /// Every READ is answered with an error.
 const INVALID: &str = r#"
+name = "faulty"
 trials = 2
 [server.faults]
 error = "READ IO 100%"
@@ -183,5 +184,4 @@ embedded = true
 [[workload]]
 kind = "stream"
 file_size = "1MiB"
-duration = "200ms"
 "#;
