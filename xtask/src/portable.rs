@@ -18,6 +18,14 @@ use crate::{proc, repo};
 /// Makes the C library part of the program.
 const LINKED_STATICALLY: &str = "-C target-feature=+crt-static";
 
+/// Keeps the addresses that are adjusted at the start in a table of bits: 0.3 MB less. Linkers that
+/// don't know it ignore it, with a warning. **Source:** glibc 2.36, NEWS, `DT_RELR`.
+const SHORT_RELOCATIONS: [&str; 2] = ["-C", "link-arg=-Wl,-z,pack-relative-relocs"];
+
+/// Leaves out what SQLite has for searching texts and places, which results don't use.
+const SQLITE_WITHOUT: &str = "-USQLITE_ENABLE_FTS3 -USQLITE_ENABLE_FTS3_PARENTHESIS \
+                              -USQLITE_ENABLE_FTS5 -USQLITE_ENABLE_RTREE";
+
 /// Names the platform of this machine, as rustc does. To name a target keeps the flags from build
 /// scripts.
 pub fn target() -> String {
@@ -32,7 +40,7 @@ pub fn build_dfsbench() -> Result<PathBuf> {
     let folder = repo::target_folder().join("static");
     // Line tables would be most of what is copied into a machine.
     let flags = format!("{LINKED_STATICALLY} -C strip=symbols");
-    let mut cargo = cargo_build(&repo::root(), &folder);
+    let mut cargo = cargo("build", &repo::root(), &folder);
     cargo.env("RUSTFLAGS", flags);
     proc::run_command(&mut cargo)?;
     Ok(folder.join(target()).join("debug/dfsbench"))
@@ -52,18 +60,19 @@ pub fn build_release(sources: &Path, folder: &Path) -> Result<PathBuf> {
         write!(rust, " --remap-path-prefix={from}={to}")?;
         c.push(format!("-ffile-prefix-map={from}={to}"));
     }
-    let mut cargo = cargo_build(sources, folder);
+    let mut cargo = cargo("rustc", sources, folder);
     cargo.args(["--profile", "dist", "--features", "parquet", "--locked"]);
     cargo.env("RUSTFLAGS", rust).env("CFLAGS", c.join(" "));
+    cargo.env("LIBSQLITE3_FLAGS", SQLITE_WITHOUT);
     // Whatever else would get into the program from the surroundings of this build.
     cargo.env_remove("CARGO_ENCODED_RUSTFLAGS").env("CARGO_INCREMENTAL", "0");
-    proc::run_command(&mut cargo)?;
+    proc::run_command(cargo.arg("--").args(SHORT_RELOCATIONS))?;
     Ok(folder.join(target()).join("dist/dfsbench"))
 }
 
-fn cargo_build(sources: &Path, folder: &Path) -> Command {
+fn cargo(command: &str, sources: &Path, folder: &Path) -> Command {
     let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--package", "dfsbench", "--quiet", "--target", &target()]);
+    cargo.args([command, "--package", "dfsbench", "--quiet", "--target", &target()]);
     cargo.arg("--target-dir").arg(folder).current_dir(sources);
     cargo
 }

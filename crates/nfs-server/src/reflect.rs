@@ -9,12 +9,9 @@ use std::ops::Range;
 
 use nfs_proto::raw::{FRAME_BYTES, Frame, Kind, NoFrame};
 
-use crate::fs::Piece;
+use crate::fs::{Piece, ZEROS};
 use crate::limits::OUTBOX_BYTES_MAX;
 use crate::outbox::Outbox;
-
-/// Bytes that are sent where any bytes will do.
-static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
 
 /// Bytes that are received at once: what a large WRITE is received in, too.
 const INPUT_BYTES: usize = 256 * 1024;

@@ -16,7 +16,8 @@ pub const BLOCK_BYTES: usize = 256 * 1024;
 /// Smallest allocation for a block.
 const CAPACITY_BYTES_MIN: usize = 512;
 
-static ZEROS: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
+/// The one run of zeros of the crate: a program has it in its file.
+pub(crate) static ZEROS: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
 static PATTERN: LazyLock<Box<[u8]>> = LazyLock::new(|| pattern(BLOCK_BYTES));
 
 /// The start of one place of a file; never longer than `BLOCK_BYTES`.

@@ -38,6 +38,7 @@ mod xattr;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+pub(crate) use self::block::ZEROS;
 pub use self::block::{BLOCK_BYTES, Piece};
 pub use self::content::{ReadSpan, StoreMode};
 pub use self::create::{Created, NewObject};

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::block::{BLOCK_BYTES, Block};
+use super::block::{BLOCK_BYTES, Block, ZEROS};
 use super::budget::Budget;
 use super::content::{FileContent, StoreMode, split_offset};
 use super::types::{FILE_BYTES_MAX, FsError};
@@ -127,7 +127,6 @@ impl FileContent {
         let held = self.blocks.get(&index).map_or(0, |block| block.len());
         let start = start.max(held);
         if start < stop {
-            static ZEROS: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
             self.write_place(index, start, &ZEROS[..stop - start], budget)?;
         }
         Ok(place + stop as u64)
