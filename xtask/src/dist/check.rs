@@ -165,7 +165,7 @@ fn try_image(archive: &Path) -> Result<()> {
     let manifest: Value = serde_json::from_slice(&manifest)?;
     let config: Value = serde_json::from_slice(&image::read_blob(&layout, &manifest["config"])?)?;
     let layer = image::read_blob(&layout, &manifest["layers"][0])?;
-    let mut layer = tar::Archive::new(flate2::read::GzDecoder::new(layer.as_slice()));
+    let mut layer = tar::Archive::new(zstd::Decoder::new(layer.as_slice())?);
     layer.set_preserve_permissions(true);
     // As the archive has it, and not as this process would make files.
     layer.set_mask(0);

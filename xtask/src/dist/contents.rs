@@ -12,7 +12,7 @@ use anyhow::Result;
 
 use super::linked::Linked;
 use super::program::Program;
-use super::tree::{Tree, gzip};
+use super::tree::{Tree, gzip, xz};
 use super::{Release, list_files, notices, read, sbom};
 
 /// Folder of the pages that no manual has.
@@ -87,7 +87,7 @@ pub fn archive(release: &Release, tree: &Tree) -> Result<Vec<u8>> {
             archive.add_file(&path, bytes);
         }
     }
-    gzip(&archive.to_tar(release.epoch)?)
+    xz(&archive.to_tar(release.epoch)?)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
 use super::program::Program;
-use super::tree::{Tree, gzip};
+use super::tree::{Tree, zstd};
 use super::{Release, sha256};
 
 /// Folder where a container works: results are written there.
@@ -53,9 +53,9 @@ fn layer(release: &Release, program: &Program, tree: &Tree) -> Result<Vec<u8>> {
 
 /// Makes the files of the layout.
 fn layout(release: &Release, layer: &[u8]) -> Result<Tree> {
-    let packed = gzip(layer)?;
+    let packed = zstd(layer)?;
     let config = serde_json::to_vec(&configuration(release, layer)?)?;
-    let layer_of = describe("application/vnd.oci.image.layer.v1.tar+gzip", &packed);
+    let layer_of = describe("application/vnd.oci.image.layer.v1.tar+zstd", &packed);
     let manifest = serde_json::to_vec(&json!({
         "schemaVersion": 2,
         "mediaType": "application/vnd.oci.image.manifest.v1+json",
@@ -152,7 +152,7 @@ mod tests {
         let config = read_blob(folder.path(), &manifest["config"]).unwrap();
         let config: Value = serde_json::from_slice(&config).unwrap();
         let layer = read_blob(folder.path(), &manifest["layers"][0]).unwrap();
-        assert_eq!(layer, gzip(b"a layer").unwrap());
+        assert_eq!(layer, zstd(b"a layer").unwrap());
         let hash = format!("sha256:{}", sha256(b"a layer"));
         assert_eq!(config["rootfs"]["diff_ids"], json!([hash]));
         assert_eq!(config["config"]["Labels"]["org.opencontainers.image.version"], "1.2.3");
@@ -161,7 +161,7 @@ mod tests {
         let mut wrong = manifest["config"].clone();
         wrong["digest"] = manifest["layers"][0]["digest"].clone();
         assert_ne!(read_blob(folder.path(), &wrong).unwrap(), b"");
-        let hash = sha256(&gzip(b"a layer").unwrap());
+        let hash = sha256(&zstd(b"a layer").unwrap());
         fs::write(folder.path().join("blobs/sha256").join(hash), "changed").unwrap();
         let error = read_blob(folder.path(), &manifest["layers"][0]).unwrap_err().to_string();
         assert!(error.contains("is not what sha256:"), "{error}");

@@ -97,7 +97,7 @@ impl Release {
 /// # Errors
 /// Where a step fails; the message names it.
 pub fn run(options: &Options) -> Result<bool> {
-    setup::install_packages(&["dpkg", "rpm", "binutils"])?;
+    setup::install_packages(&["dpkg", "rpm", "binutils", "xz-utils"])?;
     let release = Release::of_commit()?;
     let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
     if !changes.is_empty() {
@@ -142,7 +142,7 @@ fn pack(release: &Release, built: &Path, sources: &Path, folder: &Path) -> Resul
     packages::write_rpm(release, &tree, sources, folder)?;
     image::write(release, &program, &tree, folder)?;
     let archive = contents::archive(release, &tree)?;
-    fs::write(folder.join(format!("{}.tar.gz", release.stem())), archive)?;
+    fs::write(folder.join(format!("{}.tar.xz", release.stem())), archive)?;
     let bill = sbom::render(release, &linked)?;
     fs::write(folder.join(format!("dfsbench-{}.cdx.json", release.version)), bill)?;
     let changelog = String::from_utf8(read(sources, "CHANGELOG.md")?)?;
