@@ -327,7 +327,7 @@ fn plant_run(code: CaveatCode) -> Option<Evidence> {
             judged(code, &run(&[1_000, 1_001, 1_002, 1_003, 900], &[]), Pass::Write)
         }
         CaveatCode::TrialsInteract => {
-            let turns = [440, 55, 430, 60, 450, 50, 445, 52, 420, 61, 435, 58];
+            let turns = [440, 55, 430, 60, 450, 50, 445, 52, 420, 61, 435, 58, 428, 54];
             let mut run = run(&[], &[]);
             run.spec.workload = Workload::Metadata;
             for (index, rate) in turns.into_iter().enumerate() {

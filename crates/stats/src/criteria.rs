@@ -118,13 +118,13 @@ pub const fn drift_probability_max(trials: usize) -> f64 {
     if trials > DRIFT_TRIALS_MIN { DRIFT_PROBABILITY_MANY_MAX } else { DRIFT_PROBABILITY_MAX }
 }
 
-/// Trials from which a dependence on the trials before is looked for: of five, no order is as
-/// rare as [`INTERACT_PROBABILITY_MAX`].
-pub const INTERACT_TRIALS_MIN: usize = 6;
+/// Trials from which a dependence on the trials before is looked for: of six, no order is as
+/// rare as [`INTERACT_PROBABILITY_MAX`] (two of 720 are most alike), and of seven two of 5,040 are.
+pub const INTERACT_TRIALS_MIN: usize = 7;
 
-/// How probable a dependence on the trials before may be by chance: with room below the one row in
-/// a hundred that may be accused falsely.
-pub const INTERACT_PROBABILITY_MAX: f64 = 0.007;
+/// How probable a dependence on the trials before may be by chance. A campaign has several rows of
+/// names, so that one in a thousand rows is one in some hundred campaigns.
+pub const INTERACT_PROBABILITY_MAX: f64 = 0.001;
 
 /// Rates that range over less than this share of their median mislead no reader, whatever their
 /// order: half of it is within [`EFFECT_MIN`].

@@ -13,10 +13,13 @@
 use model::random::{below, draw};
 
 /// Random orders that the figures are compared in.
-const ORDERS: u64 = 1_999;
+const ORDERS: u64 = 9_999;
 
 /// Seed of the orders, so that a report is the same every time.
 const SEED: u64 = 0x7265_7065_6174_6564;
+
+/// The largest correlation that is reckoned with: few figures can't tell a larger one from it.
+const CORRELATION_MAX: f64 = 0.95;
 
 /// How figures depend on the ones before them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +37,24 @@ pub struct Neighbours {
     pub dependence: Dependence,
     /// How probable as clear a dependence is by chance, 0 to 1, of both directions together.
     pub probability: f64,
+    /// How like its predecessor a figure is, -1 to 1: the autocorrelation at lag 1, by the ratio
+    /// of the squared differences to the variance, which is 2 of independent figures.
+    pub correlation: f64,
+}
+
+impl Neighbours {
+    /// Returns by how much an interval must be widened that took the figures for independent.
+    ///
+    /// Figures in waves say the same thing several times: so many of them are worth only
+    /// `(1 - r) / (1 + r)` times as many independent ones. Figures that take turns are worth more,
+    /// which nobody may count on: then it is 1.
+    ///
+    /// **Source:** Bartlett, "On the theoretical specification and sampling properties of
+    /// autocorrelated time-series", Supplement to JRSS 8 (1946), for a process of first order.
+    pub fn interval_factor(&self) -> f64 {
+        let correlation = self.correlation.clamp(0.0, CORRELATION_MAX);
+        ((1.0 + correlation) / (1.0 - correlation)).sqrt()
+    }
 }
 
 /// Compares neighbours with random orders; `None` for fewer than three figures.
@@ -61,7 +82,19 @@ pub fn neighbours(figures: &[f64]) -> Option<Neighbours> {
     let waves = (at_most + 1) as f64 / (ORDERS + 1) as f64;
     let turns = (at_least + 1) as f64 / (ORDERS + 1) as f64;
     let dependence = if waves <= turns { Dependence::Waves } else { Dependence::Turns };
-    Some(Neighbours { dependence, probability: (2.0 * waves.min(turns)).min(1.0) })
+    let probability = (2.0 * waves.min(turns)).min(1.0);
+    let correlation = (1.0 - found / (2.0 * sum_of_deviations(figures))).clamp(-1.0, 1.0);
+    Some(Neighbours { dependence, probability, correlation })
+}
+
+/// Returns the sum of squared deviations from the mean; tiny, not zero, where all are equal.
+fn sum_of_deviations(figures: &[f64]) -> f64 {
+    let mean = figures.iter().sum::<f64>() / figures.len() as f64;
+    let mut sum = 0.0;
+    for figure in figures {
+        sum += (figure - mean).powi(2);
+    }
+    sum.max(f64::MIN_POSITIVE)
 }
 
 fn sum_of_squares(figures: &[f64]) -> f64 {
@@ -82,10 +115,13 @@ mod tests {
         let found = neighbours(&waves).unwrap();
         assert_eq!(found.dependence, Dependence::Waves);
         assert!(found.probability <= 0.01, "{found:?}");
+        assert!((0.5..0.95).contains(&found.correlation), "{found:?}");
+        assert!((1.7..6.3).contains(&found.interval_factor()), "{found:?}");
         let turns = [44.0, 5.5, 43.0, 6.0, 45.0, 5.0, 44.5, 5.2, 42.0, 6.1, 43.5, 5.8];
         let found = neighbours(&turns).unwrap();
         assert_eq!(found.dependence, Dependence::Turns);
         assert!(found.probability <= 0.01, "{found:?}");
+        assert!(found.correlation < -0.8 && found.interval_factor() == 1.0, "{found:?}");
         let mixed = [10.0, 12.0, 11.0, 9.0, 10.5, 12.5, 9.5, 11.5];
         assert!(neighbours(&mixed).unwrap().probability > 0.05);
         assert_eq!(neighbours(&[1.0, 2.0]), None);

@@ -166,14 +166,15 @@ fn a_rate_that_falls_by_a_fifth_is_a_drift() {
 fn trials_that_do_not_depend_on_each_other_seldom_interact() {
     const ROWS: u32 = 1_000;
     for noise in Noise::ALL {
-        for n in [6, 10, 20] {
+        for n in [7, 10, 20] {
             let mut random = SplitMix64::new(200 + n as u64);
             let mut accused = 0;
             for _ in 0..ROWS {
                 let found = neighbours(&sample(noise, n, &mut random)).unwrap();
                 accused += u32::from(found.probability <= INTERACT_PROBABILITY_MAX);
             }
-            assert!(accused <= ROWS / 100, "{n} trials, {noise:?}: {accused} of {ROWS} rows");
+            // One is expected of a thousand, and more than five in one of 1,700 simulations.
+            assert!(accused <= 5, "{n} trials, {noise:?}: {accused} of {ROWS} rows");
         }
     }
 }

@@ -2,9 +2,10 @@
 //! can raise (too few of them, an interval too wide, outliers, a drift), or that only the
 //! timeline of a trial shows (a rate that had not settled).
 //!
-//! The thresholds are those of `criteria`; the evidence says the number and its limit. Outliers and
-//! drifts are looked for whatever they do to the figure, and are notes where they can't move it by
-//! more than the accuracy that was requested ([`accuracy_max`]).
+//! The thresholds are those of `criteria`; the evidence says the number and its limit. Outliers,
+//! drifts and trials that depend on each other are looked for whatever they do to the figure, and
+//! are notes where they can't move it by more than the accuracy that was requested
+//! ([`accuracy_max`]).
 
 use std::fmt::Write as _;
 
@@ -37,7 +38,7 @@ pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> V
         // reported already.
         match check_drift(sorted, judged, accuracy_max(spec)) {
             Some(drift) => caveats.push(drift),
-            None => caveats.extend(check_interaction(sorted, judged)),
+            None => caveats.extend(check_interaction(rate, sorted, judged, accuracy_max(spec))),
         }
     }
     for caveat in &mut caveats {
@@ -282,7 +283,12 @@ fn check_steady(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCaveat> {
 ///
 /// Trials on data are no less free to depend on each other, but what one leaves to the next there
 /// (a cache, a journal) is emptied before it begins.
-fn check_interaction(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
+fn check_interaction(
+    rate: &Summary,
+    sorted: &Sorted<'_>,
+    judged: &Judged,
+    accuracy: f64,
+) -> Option<JudgedCaveat> {
     if judged.pass.is_byte_rate() {
         return None;
     }
@@ -308,7 +314,7 @@ fn check_interaction(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCavea
         Dependence::Waves => "come in waves: neighbours are more alike",
         Dependence::Turns => "take turns: neighbours are less alike",
     };
-    let evidence = format!(
+    let mut evidence = format!(
         "{} trials {how} than in all but {} % of random orders (at most {} %; von Neumann), and \
          range over {:.0} % of their median",
         rates.len(),
@@ -316,9 +322,27 @@ fn check_interaction(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCavea
         INTERACT_PROBABILITY_MAX * 100.0,
         range * 100.0,
     );
+    // How far the figure may be wrong: waves are fewer independent trials than were counted, so the
+    // interval is too narrow; of trials that take turns the figure is either of two.
+    let error = match found.dependence {
+        Dependence::Waves => rate.half_width_share().map(|share| share * found.interval_factor()),
+        Dependence::Turns => Some(range / 2.0),
+    };
+    let is_minor = error.is_some_and(|error| error <= accuracy);
+    if let Some(error) = error {
+        let [error, requested] = [error, accuracy].map(|share| three_digits(share * 100.0));
+        let _ = write!(
+            evidence,
+            "; the figure may be off by ±{error} % for that (requested: ±{requested} %)"
+        );
+    }
     let source = "random orders of the same rates that are as clear (von Neumann)";
     let data = Evidence::shares(found.probability, INTERACT_PROBABILITY_MAX, source);
-    Some(of_run(CaveatCode::TrialsInteract, evidence, data))
+    let mut caveat = of_run(CaveatCode::TrialsInteract, evidence, data);
+    if is_minor {
+        caveat.severity = Severity::Note;
+    }
+    Some(caveat)
 }
 
 /// Returns the rates of the sound trials in the order in which they were made.
