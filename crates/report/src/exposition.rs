@@ -40,12 +40,17 @@ impl Exposition {
 pub fn labels(pairs: &[(&str, &str)]) -> String {
     let mut text = String::new();
     for (name, value) in pairs {
-        if !text.is_empty() {
-            text.push(',');
-        }
-        let _ = write!(text, "{name}=\"{}\"", escape_label(value));
+        push_label(&mut text, name, value);
     }
     text
+}
+
+/// Adds a label to others, or to none.
+pub fn push_label(labels: &mut String, name: &str, value: &str) {
+    if !labels.is_empty() {
+        labels.push(',');
+    }
+    let _ = write!(labels, "{name}=\"{}\"", escape_label(value));
 }
 
 /// A label's value: three characters have escapes, other control characters are replaced.

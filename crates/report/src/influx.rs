@@ -8,8 +8,7 @@
 
 use std::fmt::Write as _;
 
-use crate::joined::Joined;
-use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
+use crate::sheet::{Row, Sheet};
 
 /// The first line, which readers skip: a text without points has one, too.
 const HEAD: &str = "# Results of dfsbench; times are nanoseconds since 1970 UTC\n";
@@ -135,25 +134,11 @@ fn write_trials(out: &mut String, row: &Row<'_>, tags: &str) {
     }
 }
 
-/// Writes the tags that identify a row, the settings that tell rows apart among them.
+/// Writes the tags that identify a row.
 fn row_tags(sheet: &Sheet<'_>, row: &Row<'_>) -> String {
-    let spec = &row.run.spec;
-    let run = row.run.index as usize;
-    let (mut id, mut name) = (sheet.campaign.id, &sheet.campaign.name);
-    if let Some(member) = sheet.joined.and_then(|joined| Joined::member_of(joined, run)) {
-        (id, name) = (member.id, &member.name);
-    }
-    let mut tags = format!("campaign={id}");
-    push_tag(&mut tags, "campaign_name", name);
-    push_tag(&mut tags, "run", &run.to_string());
-    push_tag(&mut tags, "target", &spec.target_name);
-    push_tag(&mut tags, "backend", spec.backend.name());
-    push_tag(&mut tags, "workload", spec.workload.name());
-    push_tag(&mut tags, "pass", row.judged.pass.name());
-    for (name, value) in sheet.columns.iter().zip(&row.values) {
-        if value != NOT_APPLICABLE {
-            push_tag(&mut tags, &format!("set_{name}"), value);
-        }
+    let mut tags = String::new();
+    for (key, value) in sheet.identify(row) {
+        push_tag(&mut tags, &key, &value);
     }
     tags
 }
@@ -162,7 +147,10 @@ fn row_tags(sheet: &Sheet<'_>, row: &Row<'_>) -> String {
 fn push_tag(tags: &mut String, key: &str, value: &str) {
     let value = escape_tag(value);
     if !value.is_empty() {
-        let _ = write!(tags, ",{}={value}", escape_tag(key));
+        if !tags.is_empty() {
+            tags.push(',');
+        }
+        let _ = write!(tags, "{}={value}", escape_tag(key));
     }
 }
 

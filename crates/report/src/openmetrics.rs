@@ -7,12 +7,10 @@
 //!
 //! **Source:** OpenMetrics 1.0 (draft-richih-opsawg-openmetrics-00), 4.1 to 5.
 
-use std::fmt::Write as _;
-
 use model::{Campaign, CampaignState, Histogram, TrialState, Verdict};
 
-use crate::exposition::{Exposition, escape_label, labels};
-use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
+use crate::exposition::{Exposition, escape_label, labels, push_label};
+use crate::sheet::{Row, Sheet};
 
 /// Quantiles of the summaries; 1 is the maximum.
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
@@ -215,27 +213,14 @@ fn write_caveats(out: &mut Exposition, rows: &[(&Row<'_>, String)]) {
 
 /// Formats the labels that identify a row.
 fn row_labels(sheet: &Sheet<'_>, row: &Row<'_>) -> String {
-    let campaign = sheet.campaign;
-    let spec = &row.run.spec;
-    let mut labels = format!(
-        "campaign=\"{}\",campaign_name=\"{}\",run=\"{}\",target=\"{}\",workload=\"{}\",pass=\"{}\"",
-        campaign.id,
-        escape_label(&campaign.name),
-        row.run.index,
-        escape_label(&spec.target_name),
-        spec.workload.name(),
-        row.judged.pass.name(),
-    );
-    for (name, value) in sheet.columns.iter().zip(&row.values) {
-        if value != NOT_APPLICABLE {
-            let name = label_name(name);
-            let _ = write!(labels, ",set_{name}=\"{}\"", escape_label(value));
-        }
+    let mut labels = String::new();
+    for (name, value) in sheet.identify(row) {
+        push_label(&mut labels, &label_name(&name), &value);
     }
     labels
 }
 
-/// A setting's name as the end of a label's name, which has letters, digits and underscores.
+/// Turns a name into that of a label, which has letters, digits and underscores.
 fn label_name(name: &str) -> String {
     name.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
 }

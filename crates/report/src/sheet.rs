@@ -94,6 +94,35 @@ impl<'a> Sheet<'a> {
         sheet
     }
 
+    /// Lists what identifies a row among those of many campaigns, as names and values: its campaign,
+    /// run, target, backend, workload and pass, and the settings that tell rows apart as `set_..`.
+    ///
+    /// Formats that are read by machines make their labels of it. A row of joined campaigns has the
+    /// campaign that it was measured in.
+    pub fn identify(&self, row: &Row<'_>) -> Vec<(String, String)> {
+        let run = row.run.index as usize;
+        let (mut id, mut name) = (self.campaign.id, &self.campaign.name);
+        if let Some(member) = self.joined.and_then(|joined| joined.member_of(run)) {
+            (id, name) = (member.id, &member.name);
+        }
+        let spec = &row.run.spec;
+        let mut pairs = vec![
+            ("campaign".to_owned(), id.to_string()),
+            ("campaign_name".to_owned(), name.clone()),
+            ("run".to_owned(), run.to_string()),
+            ("target".to_owned(), spec.target_name.clone()),
+            ("backend".to_owned(), spec.backend.name().to_owned()),
+            ("workload".to_owned(), spec.workload.name().to_owned()),
+            ("pass".to_owned(), row.judged.pass.name().to_owned()),
+        ];
+        for (name, value) in self.columns.iter().zip(&row.values) {
+            if value != NOT_APPLICABLE {
+                pairs.push((format!("set_{name}"), value.clone()));
+            }
+        }
+        pairs
+    }
+
     /// The lines that describe the campaign, or each of several.
     pub fn about(&self) -> Vec<String> {
         match self.joined {

@@ -197,3 +197,27 @@ fn every_form_of_a_report_has_the_runs_of_all_campaigns() {
     let table = render_joined(&joined, Format::Table);
     assert!(table.contains("fact.kernel"), "{table}");
 }
+
+#[test]
+fn rows_of_joined_campaigns_are_identified_by_the_campaign_that_measured_them() {
+    let mut campaigns = vec![campaign(10, &[]), campaign(12, &[])];
+    for (campaign, id) in campaigns.iter_mut().zip([41, 57]) {
+        campaign.id = id;
+    }
+    let joined = join(campaigns, &[]);
+    for (format, campaign, pass) in [
+        (Format::OpenMetrics, "campaign=\"57\"", "pass=\"read\""),
+        (Format::Influx, "campaign=57", "pass=read"),
+    ] {
+        let text = render_joined(&joined, format);
+        let of_second = text.lines().filter(|line| line.contains(campaign)).count();
+        let of_first = text.lines().filter(|line| line.contains(&campaign.replace("57", "41")));
+        assert!(of_second > 0, "{text}");
+        // OpenMetrics has lines about the campaign itself, which stand for the set.
+        let of_rows = of_first.filter(|line| line.contains(pass)).count();
+        let of_rows_of_second =
+            text.lines().filter(|line| line.contains(campaign) && line.contains(pass)).count();
+        assert_eq!(of_rows, of_rows_of_second);
+        assert!(of_rows > 0, "{text}");
+    }
+}
