@@ -121,7 +121,7 @@ mod tests {
         let found = neighbours(&turns).unwrap();
         assert_eq!(found.dependence, Dependence::Turns);
         assert!(found.probability <= 0.01, "{found:?}");
-        assert!(found.correlation < -0.8 && found.interval_factor() == 1.0, "{found:?}");
+        assert!(found.correlation < -0.8 && found.interval_factor() <= 1.0, "{found:?}");
         let mixed = [10.0, 12.0, 11.0, 9.0, 10.5, 12.5, 9.5, 11.5];
         assert!(neighbours(&mixed).unwrap().probability > 0.05);
         assert_eq!(neighbours(&[1.0, 2.0]), None);
