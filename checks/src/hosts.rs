@@ -167,6 +167,9 @@ impl Lab {
     /// # Errors
     /// Where the plan can't be written.
     pub fn campaign(&self, config: &str, work: &str) -> Result<Command> {
+        for host in 0..2 {
+            self.clear_host(host)?;
+        }
         let plan = self.folder.path().join("plan.toml");
         let config = self.folder.path().join(config).display().to_string();
         fs::write(&plan, PLAN.replace("CONFIG", &config).replace("WORK", work))?;
@@ -212,6 +215,54 @@ impl Lab {
         Ok(fs::read_to_string(self.folder.path().join("stdout"))?)
     }
 
+    /// Kills agents of these hosts, all at once, and says how many there were.
+    ///
+    /// # Errors
+    /// Where they can't be listed.
+    pub fn kill_agents(&self, hosts: &[usize]) -> Result<usize> {
+        let mut pids = Vec::new();
+        for host in hosts {
+            for agent in self.agents(*host)? {
+                pids.push(agent.to_string());
+            }
+        }
+        if !pids.is_empty() {
+            // One may end by itself because of another's end, before its turn comes.
+            proc::capture_output(Command::new("kill").arg("-9").args(&pids))?;
+        }
+        Ok(pids.len())
+    }
+
+    /// Removes from a host what a check left there that failed, so that the next one stands alone.
+    ///
+    /// It hides nothing: a check waits at its end until nothing is left, and fails where it is not
+    /// so. A campaign that left something in place can't be told from one that runs.
+    fn clear_host(&self, host: usize) -> Result<()> {
+        let left = self.list_left(host)?;
+        if left == NOTHING_LEFT {
+            return Ok(());
+        }
+        println!("removed from host {}, left by a check that failed: {left}", host + 1);
+        self.kill_agents(&[host])?;
+        let line = "for dir in $(grep -o ' /run/dfsbench[^ ]*' /proc/self/mounts | sort -r); do \
+                    umount -l \"$dir\"; done; \
+                    find /tmp /srv/data /run/dfsbench -mindepth 1 -delete 2>/dev/null; true";
+        self.run_on(host, &["sh", "-c", line]).map(|_| ())
+    }
+
+    /// Lists files, mounts and agents of ours on a host.
+    fn list_left(&self, host: usize) -> Result<String> {
+        let files = self.run_on(host, &["find", "/tmp", "/srv/data", "-mindepth", "1"])?;
+        let all_mounts = self.run_on(host, &["cat", "/proc/self/mounts"])?;
+        let mut mounts = String::new();
+        for mount in all_mounts.lines() {
+            if mount.contains(" /run/dfsbench") {
+                mounts.push_str(mount);
+            }
+        }
+        Ok(format!("{files}{mounts}{:?}", self.agents(host)?))
+    }
+
     /// Returns the agents that run on a host.
     ///
     /// # Errors
@@ -238,15 +289,10 @@ impl Lab {
     /// # Errors
     /// Where it has within the limit.
     pub fn await_nothing(&self, host: usize, limit: Duration) -> Result<()> {
-        let left = || -> Result<String> {
-            let find = ["find", "/tmp", "/srv/data", "-mindepth", "1"];
-            let mounts = self.run_on(host, &["cat", "/proc/self/mounts"])?;
-            let mounts = mounts.lines().filter(|line| line.contains(" /run/dfsbench"));
-            let mounts: String = mounts.collect();
-            Ok(format!("{}{mounts}{:?}", self.run_on(host, &find)?, self.agents(host)?))
-        };
-        let clean = wait_until(limit, "cleaning up", || left().is_ok_and(|left| left == "[]"));
-        clean.with_context(|| format!("left on host {}: {:?}", host + 1, left()))
+        let clean = wait_until(limit, "cleaning up", || {
+            self.list_left(host).is_ok_and(|left| left == NOTHING_LEFT)
+        });
+        clean.with_context(|| format!("left on host {}: {:?}", host + 1, self.list_left(host)))
     }
 }
 
@@ -265,6 +311,9 @@ impl Drop for Lab {
         let _ = ip(&["netns", "del", &self.bridge]);
     }
 }
+
+/// How a host without files, mounts and agents is listed: no line, and an empty list.
+const NOTHING_LEFT: &str = "[]";
 
 /// Runs ip(8) with these words.
 ///

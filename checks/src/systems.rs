@@ -83,9 +83,7 @@ impl Subject {
             Background::start(command.stdout(out("stdout")?).stderr(out("stderr")?))?;
         let errors = || fs::read_to_string(lab.folder.path().join("stderr")).unwrap_or_default();
         wait_until(PATIENCE, "the system", || self.is_used(lab)).with_context(errors)?;
-        let agents: Vec<String> =
-            [lab.agents(0)?, lab.agents(1)?].concat().iter().map(ToString::to_string).collect();
-        proc::capture_output(Command::new("kill").arg("-9").args(agents))?;
+        ensure!(lab.kill_agents(&[0, 1])? > 0, "no agent");
         campaign.kill();
         ensure!(self.serves(lab)?, "nothing was left to restore");
         let mut clean = lab.ours();

@@ -22,20 +22,19 @@ const FUZZ: &str = "fuzz";
 ///
 /// In the first stage nothing is judged by its pace: the groups that wait for virtual machines and
 /// for timeouts leave the processors to servers and browsers, and to the fuzz targets, which yield
-/// to all others. The second stage loses packets and looks for the slowest layer, and has the
-/// machine to itself. In the last one hosts are lost and found by timeouts of seconds, which a busy
-/// machine would exceed; they are idle most of the time, so that two groups fit beside each other.
-const STAGES: [&[Track]; 3] = [
+/// to all others. Hosts are lost and found by timeouts of seconds, and are idle most of the time:
+/// they follow in the tracks that would end long before the virtual machines do. The second stage
+/// loses packets and looks for the slowest layer, and has the machine to itself.
+const STAGES: [&[Track]; 2] = [
     &[
         &["vm"],
         &["vm_plans"],
         &["vm_lab", "vm_v2"],
-        &["interop", "ganesha", "server", "disk", "strace"],
-        &["lab", "browser"],
+        &["interop", "ganesha", "server", "disk", "strace", "hosts"],
+        &["lab", "browser", "agent_group", "cluster"],
         &[FUZZ],
     ],
     &[&["loss", "ladder"]],
-    &[&["hosts"], &["agent_group", "cluster"]],
 ];
 
 /// Groups that need packages which `cargo xtask setup` doesn't install: each is run where it is

@@ -58,11 +58,19 @@ impl Steps {
         self.many(name, || Ok(if step()? { Count::PASSED } else { Count::FAILED }));
     }
 
+    /// Runs a step that is one check, also where one before it has failed.
+    pub fn one_always(&mut self, name: &str, step: impl FnOnce() -> Result<bool>) {
+        self.run(name, || Ok(if step()? { Count::PASSED } else { Count::FAILED }));
+    }
+
     /// Runs a step that counts its own checks; an error or a panic counts as one that failed.
     pub fn many(&mut self, name: &str, step: impl FnOnce() -> Result<Count>) {
-        if self.stopped {
-            return;
+        if !self.stopped {
+            self.run(name, step);
         }
+    }
+
+    fn run(&mut self, name: &str, step: impl FnOnce() -> Result<Count>) {
         println!("==> {name}");
         let begin = Instant::now();
         let count = match catch_panic(step) {
@@ -121,5 +129,18 @@ mod tests {
         steps.one("never run", || panic!("must not run"));
         assert_eq!(steps.total, Count { passed: 3, failed: 1, flaky: Vec::new() });
         assert!(!steps.finish());
+    }
+
+    #[test]
+    fn what_runs_in_any_case_runs_after_a_failure_and_counts() {
+        let mut steps = Steps::new();
+        steps.one("broken", || anyhow::bail!("planted"));
+        let mut ran = false;
+        steps.one_always("in any case", || {
+            ran = true;
+            Ok(true)
+        });
+        assert!(ran);
+        assert_eq!(steps.total, Count { passed: 1, failed: 1, flaky: Vec::new() });
     }
 }

@@ -7,16 +7,19 @@
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::programs::{self, Which};
 use crate::real::Selection;
 use crate::steps::Steps;
-use crate::{proc, real, repo, setup, tidy};
+use crate::{proc, real, repo, setup, tidy, vm};
 
 /// The most that one step before the tests may take: format, clippy, documentation, or tests of
 /// fuzz. Two busy cores need a third of it from a clean clone.
 const STEP_MAX: Duration = Duration::from_secs(30 * 60);
+
+/// The most that is waited for images of virtual machines, which are made beside the steps before.
+const IMAGES_MAX: Duration = Duration::from_secs(20 * 60);
 
 /// Runs what a change is checked with while it is made: no root, no peers.
 pub fn quick() -> bool {
@@ -39,11 +42,25 @@ pub fn without_real() -> bool {
 /// Runs all checks.
 pub fn everything() -> bool {
     let mut steps = Steps::new();
-    steps.one("setup", || setup::install_missing().map(|()| true));
+    let mut images = None;
+    steps.one("setup", || {
+        setup::install_missing()?;
+        images = Some(vm::start_making_images()?);
+        Ok(true)
+    });
     check_sources(&mut steps);
     steps.one("doc", check_documentation);
     steps.one("tests of fuzz", test_fuzz);
-    if let Some(built) = run_plain_tests(&mut steps, Which::All) {
+    let built = run_plain_tests(&mut steps, Which::All);
+    // Also after a failure: an image that is half made has this machine's folders mounted in it.
+    if let Some(mut images) = images {
+        steps.one_always("images of virtual machines", || {
+            let status = images.await_end(IMAGES_MAX)?;
+            ensure!(status == Some(0), "no image can be made: run `cargo xtask vm image`");
+            Ok(true)
+        });
+    }
+    if let Some(built) = built {
         steps.many("real peers, browser and fuzz targets", || {
             real::run(&built.real, Selection::default())
         });

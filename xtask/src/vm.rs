@@ -4,9 +4,12 @@
 //! The machines themselves are those of [`checks::vm`]. Whatever was started is known by its
 //! folder: `cargo xtask vm down` ends that and nothing else. `docs/lab-vm.md` describes its use.
 
+use std::env;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
+use checks::proc::Background;
 use checks::vm::lab::{Lab, Wanted};
 use checks::vm::machine::Suite;
 use checks::vm::{image, lab_folder, prepare};
@@ -97,6 +100,20 @@ pub fn run(options: &Options) -> Result<bool> {
         }
     }
     Ok(true)
+}
+
+/// Starts to make the images that aren't made yet, in a process of its own that yields to all others.
+///
+/// Making them takes minutes, in which one processor at most is busy and often waits for the
+/// archive; so they are made while the sources are checked and built.
+///
+/// # Errors
+/// Where the process can't be started.
+pub fn start_making_images() -> Result<Background> {
+    let ours = env::current_exe().context("the path of this program")?;
+    let mut command = Command::new("nice");
+    command.args(["-n", "19"]).arg(ours).args(["vm", "image"]).stdin(Stdio::null());
+    Background::start(command.stdout(Stdio::null()))
 }
 
 fn print_access(lab: &Lab) {

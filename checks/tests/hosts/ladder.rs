@@ -54,9 +54,7 @@ pub fn measured(lab: &Lab) -> Result<()> {
 /// No agent is left to end our server, so that `clean` must do it.
 pub fn cleaned(lab: &Lab) -> Result<()> {
     let mut campaign = busy(lab)?;
-    let agents: Vec<String> =
-        [lab.agents(0)?, lab.agents(1)?].concat().iter().map(ToString::to_string).collect();
-    proc::capture_output(Command::new("kill").arg("-9").args(agents))?;
+    ensure!(lab.kill_agents(&[0, 1])? > 0, "no agent");
     campaign.kill();
     ensure!(serves(lab)?, "nothing was left to restore");
     let mut clean = lab.ours();

@@ -11,7 +11,6 @@ mod network;
 mod seeds;
 
 use std::fs;
-use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
@@ -116,9 +115,7 @@ fn full(lab: &Lab) -> Result<()> {
 
 fn killed(lab: &Lab) -> Result<()> {
     let mut campaign = lab.start_long_campaign(LONG)?;
-    for agent in lab.agents(0)? {
-        proc::run_command(Command::new("kill").args(["-9", &agent.to_string()]))?;
-    }
+    ensure!(lab.kill_agents(&[0])? > 0, "no agent of host one");
     ensure!(campaign.await_end(PATIENCE)? == Some(exit::INVALID), "{}", lab.output_text()?);
     ensure!(lab.output_text()?.contains("host one: the agent is gone"), "{}", lab.output_text()?);
     // What was killed can't remove what it measured; its program is removed all the same.
@@ -150,11 +147,8 @@ fn deserted(lab: &Lab) -> Result<()> {
 fn cleaned(lab: &Lab) -> Result<()> {
     let mut campaign =
         lab.start_long_campaign(&format!("file_system = [\"tmpfs\", \"existing\"]\n{LONG}"))?;
-    let agents = [lab.agents(0)?, lab.agents(1)?].concat();
-    // All at once, and before their controller: an agent whose controller is gone restores its
-    // host.
-    let agents: Vec<String> = agents.iter().map(ToString::to_string).collect();
-    proc::capture_output(Command::new("kill").arg("-9").args(agents))?;
+    // Before their controller: an agent whose controller is gone restores its host.
+    ensure!(lab.kill_agents(&[0, 1])? > 0, "no agent");
     campaign.kill();
     let mounts = lab.run_on(0, &["cat", "/proc/self/mounts"])?;
     ensure!(mounts.contains(" /run/dfsbench/storage "), "nothing was left to restore: {mounts}");
