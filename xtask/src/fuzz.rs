@@ -23,7 +23,7 @@ use crate::repo;
 use crate::steps::Count;
 
 /// Compiler flags by which libFuzzer sees where an input leads.
-const FLAGS: [&str; 7] = [
+const FLAGS: [&str; 8] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
     "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
@@ -31,7 +31,10 @@ const FLAGS: [&str; 7] = [
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
     "--cfg=fuzzing",
     "-Cdebug-assertions",
+    "-Coverflow-checks",
 ];
+/// Lines of backtraces, which a release build lacks.
+const DEBUG: &str = "profile.release.debug=\"line-tables-only\"";
 /// The most that a target may take, in MiB, and that one input may take, in seconds.
 const LIMITS: [&str; 2] = ["-rss_limit_mb=512", "-timeout=10"];
 /// The most that a build of the targets may take.
@@ -98,7 +101,8 @@ impl Fuzzer {
         let host = host()?;
         let (source, build) = (repo::root().join("fuzz"), repo::target_folder().join("fuzz"));
         let mut cargo = Command::new("cargo");
-        cargo.args(["build", "--quiet", "--release", "--bins", "--target", &host]);
+        cargo.args(["build", "--quiet", "--release", "--package", "fuzz", "--bins"]);
+        cargo.args(["--target", &host, "--config", DEBUG]);
         cargo.env("CARGO_TARGET_DIR", &build).env("RUSTFLAGS", FLAGS.join(" "));
         proc::run_within(BUILD_MAX, cargo.current_dir(&source))?;
         let programs = build.join(host).join("release");

@@ -14,8 +14,8 @@ use crate::real::Selection;
 use crate::steps::Steps;
 use crate::{proc, real, repo, setup, tidy, vm};
 
-/// The most that one step before the tests may take: format, clippy, documentation, or tests of
-/// fuzz. Two busy cores need a third of it from a clean clone.
+/// The most that one step before the tests may take: format, clippy or documentation. Two busy
+/// cores need a third of it from a clean clone.
 const STEP_MAX: Duration = Duration::from_secs(30 * 60);
 
 /// The most that is waited for images of virtual machines, which are made beside the steps before.
@@ -34,7 +34,6 @@ pub fn without_real() -> bool {
     let mut steps = Steps::new();
     check_sources(&mut steps);
     steps.one("doc", check_documentation);
-    steps.one("tests of fuzz", test_fuzz);
     run_plain_tests(&mut steps, Which::WithoutReal);
     steps.finish()
 }
@@ -50,7 +49,6 @@ pub fn everything() -> bool {
     });
     check_sources(&mut steps);
     steps.one("doc", check_documentation);
-    steps.one("tests of fuzz", test_fuzz);
     let built = run_plain_tests(&mut steps, Which::All);
     // Also after a failure: an image that is half made has this machine's folders mounted in it.
     if let Some(mut images) = images {
@@ -101,27 +99,7 @@ fn check_sources(steps: &mut Steps) {
         let flags = ["--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
         run_to_end(cargo(&["clippy"]).args(flags))
     });
-    // The fuzz targets are a workspace of their own, with the same rules.
-    steps.one("format of fuzz", || {
-        run_to_end(cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))
-    });
-    steps.one("clippy of fuzz", || {
-        let flags = ["--manifest-path", "fuzz/Cargo.toml", "--all-targets", "--quiet"];
-        let mut clippy = cargo(&["clippy"]);
-        clippy
-            .args(flags)
-            .env("CARGO_TARGET_DIR", repo::target_folder())
-            .args(["--", "-D", "warnings"]);
-        run_to_end(clippy)
-    });
     steps.one("tidy", tidy::run);
-}
-
-/// Runs the unit tests of the fuzz targets, which are not among those of the workspace.
-fn test_fuzz() -> Result<bool> {
-    let mut test = cargo(&["test", "--manifest-path", "fuzz/Cargo.toml", "--lib", "--quiet"]);
-    test.env("CARGO_TARGET_DIR", repo::target_folder());
-    run_to_end(test)
 }
 
 fn check_documentation() -> Result<bool> {

@@ -61,39 +61,30 @@ struct Metadata {
     packages: Vec<Package>,
 }
 
-/// The manifests whose packages are ours: the workspace, and that of the fuzz targets.
-const MANIFESTS: [&str; 2] = ["Cargo.toml", "fuzz/Cargo.toml"];
-
-/// Returns the members of the workspace and of that of the fuzz targets.
+/// Returns the members of the workspace.
 ///
 /// # Errors
 /// Where cargo fails or its JSON has changed.
 pub fn members() -> Result<Vec<Member>> {
-    let mut packages = Vec::new();
-    for manifest in MANIFESTS {
-        packages.extend(metadata(manifest, &["--no-deps"])?);
-    }
-    Ok(packages.into_iter().map(Member::from).collect())
+    Ok(metadata(&["--no-deps"])?.into_iter().map(Member::from).collect())
 }
 
-/// Returns every package from outside that both draw in, directly or not, each release once.
+/// Returns every package from outside that the workspace draws in, directly or not, each release
+/// once.
 ///
 /// # Errors
 /// As [`members`].
 pub fn graph() -> Result<Vec<Package>> {
-    let mut packages = Vec::new();
-    for manifest in MANIFESTS {
-        packages.extend(metadata(manifest, &[])?);
-    }
+    let mut packages = metadata(&[])?;
     packages.retain(|package| package.source.is_some());
     packages.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
     packages.dedup_by(|a, b| (&a.name, &a.version) == (&b.name, &b.version));
     Ok(packages)
 }
 
-fn metadata(manifest: &str, extra: &[&str]) -> Result<Vec<Package>> {
+fn metadata(extra: &[&str]) -> Result<Vec<Package>> {
     let mut command = Command::new("cargo");
-    command.args(["metadata", "--format-version", "1", "--manifest-path", manifest]).args(extra);
+    command.args(["metadata", "--format-version", "1"]).args(extra);
     command.current_dir(repo::root());
     let json = proc::capture_stdout(&mut command)?;
     let metadata: Metadata = serde_json::from_slice(&json).context("cargo metadata's JSON")?;
