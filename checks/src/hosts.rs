@@ -236,7 +236,7 @@ impl Lab {
     /// Removes from a host what a check left there that failed, so that the next one stands alone.
     ///
     /// It hides nothing: a check waits at its end until nothing is left, and fails where it is not
-    /// so. A campaign that left something in place can't be told from one that runs.
+    /// so. What is left would be taken for the work of the campaign that follows.
     fn clear_host(&self, host: usize) -> Result<()> {
         let left = self.list_left(host)?;
         if left == NOTHING_LEFT {

@@ -159,14 +159,14 @@ impl Play {
         Ok(())
     }
 
-    /// Expects that figures which don't count are fetched, and that it is said.
+    /// Expects that figures which don't count are fetched, and that it is reported.
     fn report_invalid(&self) -> Result<()> {
         let plan = self.lab.folder.path().join("invalid.toml");
         fs::write(&plan, INVALID)?;
         let plan = format!("dfsbench_plan={}", plan.display());
         let (ended_well, text) = self.run(&[&plan], &[])?;
-        let said = text.matches("not all of it counts").count();
-        ensure!(ended_well && said == 2, "figures that don't count give:\n{text}");
+        let reported = text.matches("not all of it counts").count();
+        ensure!(ended_well && reported == 2, "figures that don't count give:\n{text}");
         ensure!(self.fetched("h1.db").exists(), "the results were not fetched");
         Ok(())
     }

@@ -2,7 +2,8 @@
 //!
 //! `deny.toml` has the rules. Advisories need the database of RustSec: where it can't be had, they
 //! are left out with a word. A rule that finds nothing may be one that is never read, so a
-//! breach of each is planted first. No part of `cargo xtask test`: cargo-deny takes minutes to build.
+//! breach of each is planted first. No part of `cargo xtask test`: cargo-deny takes minutes to
+//! build.
 
 use std::fs;
 use std::path::{Path, PathBuf};

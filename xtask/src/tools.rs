@@ -1,4 +1,6 @@
-//! Programs of crates.io that commands use: the one on PATH, else one that cargo installs.
+//! Programs of crates.io that commands use.
+//!
+//! The one on PATH is taken, else cargo installs one below the target directory.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -102,7 +102,7 @@ pub fn run(options: &Options) -> Result<bool> {
     Ok(true)
 }
 
-/// Starts to make the images that aren't made yet, in a process of its own that yields to all others.
+/// Starts to make the images that aren't made yet, in a process that yields to all others.
 ///
 /// Making them takes minutes, in which one processor at most is busy and often waits for the
 /// archive; so they are made while the sources are checked and built.

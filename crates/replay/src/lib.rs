@@ -3,8 +3,8 @@
 //! [`ReplayPlan`] is made of a trace before the start: the tree that the trace takes for granted,
 //! and a [`Step`] for each operation with its client, its instant and what it waits for.
 //! [`Replayer`] builds the tree and executes the steps, each client of the trace over a connection
-//! of its own, and [`Outcome`] is what it found. [`DirectoryReplayer`] does the same by system calls
-//! on a directory of this host.
+//! of its own, and [`Outcome`] is what it found. [`DirectoryReplayer`] does the same by system
+//! calls on a directory of this host.
 //!
 //! Invariants: a step starts at its instant, unless what it depends on has not ended; the steps of
 //! a client start in the order of the trace; each step is accounted for once. While steps are

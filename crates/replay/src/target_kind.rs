@@ -2,7 +2,7 @@
 
 use nfs_client::proto::client::{OperationKind, ProtocolVersion};
 
-/// What a replay works on.
+/// The kind of target that a replay works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetKind {
     /// An NFS server that is spoken to in this version.

@@ -94,8 +94,9 @@ impl<'a> Sheet<'a> {
         sheet
     }
 
-    /// Lists what identifies a row among those of many campaigns, as names and values: its campaign,
-    /// run, target, backend, workload and pass, and the settings that tell rows apart as `set_..`.
+    /// Lists what identifies a row among those of many campaigns, as names and values: its
+    /// campaign, run, target, backend, workload and pass, and the settings that tell rows apart as
+    /// `set_..`.
     ///
     /// Formats that are read by machines make their labels of it. A row of joined campaigns has the
     /// campaign that it was measured in.

@@ -47,7 +47,7 @@ impl Neighbours {
     ///
     /// Figures in waves say the same thing several times: so many of them are worth only
     /// `(1 - r) / (1 + r)` times as many independent ones. Figures that take turns are worth more,
-    /// which nobody may count on: then it is 1.
+    /// which no interval may rely on: then it is 1.
     ///
     /// **Source:** Bartlett, "On the theoretical specification and sampling properties of
     /// autocorrelated time-series", Supplement to JRSS 8 (1946), for a process of first order.

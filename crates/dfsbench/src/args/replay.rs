@@ -11,7 +11,7 @@ const EXAMPLES: &str = "\
 Examples:
   dfsbench replay nfs.dfst embedded                the in-memory server of this program
   dfsbench replay nfs.dfst nfs://server/export     as it was: the same instants, sizes, order
-  dfsbench replay nfs.dfst /mnt/nfs                by system calls, on a local or mounted file system
+  dfsbench replay nfs.dfst /mnt/nfs                by system calls, local or on a mount
   dfsbench replay nfs.dfst 'nfs://server/export?version=4.1' --speed 1,2,4
                                                    at what multiple does the server fall behind?
   dfsbench replay nfs.dfst nfs://server/export --closed --filled
@@ -22,7 +22,7 @@ Examples:
 Exit codes: 0 every operation was replayed and ended as in the trace, 2 usage or trace, 3 the server
 can't be used, 4 operations failed that did not fail in the trace, or it was interrupted.";
 
-/// Replays a trace on an NFS server or in a directory and compares its response times with those of the trace.
+/// Replays a trace on an NFS server or in a directory, and compares its response times.
 ///
 /// The tree that the trace takes for granted is built first, in a directory of its own that is
 /// removed at the end. Each client of the trace has a connection. An operation starts at its

@@ -27,7 +27,7 @@ pub struct Lines {
     pass: Option<Pass>,
     /// Lines that were dropped since the last one that wasn't.
     dropped: u64,
-    /// The file can't be written to any more, and that was said.
+    /// The file can't be written to any more, and that was reported.
     lost: bool,
 }
 

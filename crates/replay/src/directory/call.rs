@@ -1,8 +1,8 @@
 //! The system calls of steps, made by the threads of a replay on a directory.
 //!
-//! [`Caller::perform`] carries out a [`Job`]. A file that is not open yet is opened, and the open is
-//! kept where the job brings a [`Handle`] for it. Nothing here allocates. Statuses are those of NFS,
-//! so that they compare with those of the trace.
+//! [`Caller::perform`] carries out a [`Job`]. A file that is not open yet is opened, and the open
+//! is kept where the job brings a [`Handle`] for it. Nothing here allocates. Statuses are those of
+//! NFS, so that they compare with those of the trace.
 
 use std::io::IoSlice;
 use std::mem::MaybeUninit;

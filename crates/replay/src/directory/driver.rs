@@ -68,7 +68,7 @@ pub struct Idle {
     pub job: Box<Job>,
 }
 
-/// What a replay works with.
+/// The parts that a replay works with.
 pub struct Driver<'a> {
     pub batch: &'a Batch,
     pub names: &'a [String],
