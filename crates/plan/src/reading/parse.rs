@@ -103,6 +103,7 @@ fn read_workload(table: &Table<'_>) -> Result<RawWorkload, PlanError> {
         command: work::read_command(table, kind.value)?,
         mix: work::read_mix(table, kind.value)?,
         mix_from: work::read_mix_from(table, kind.value)?,
+        mix_since: work::read_mix_since(table)?,
     })
 }
 

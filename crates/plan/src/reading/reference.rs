@@ -213,7 +213,10 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Workload, "shares", ["table", "percent"], "names of ops with their shares", "none",
         "A mix of your own: { read = 60, write = 40 }, together 100. Only for op_mix."),
     key(Workload, "mix_from", ["text", ""], "a file", "none",
-        "Takes the shares from what `nfsstat -c` or `nfsstat -s` printed. Only for op_mix."),
+        "Takes the shares from what `nfsstat -c`, `nfsstat -s` or `mountstats` printed. Only for \
+         op_mix."),
+    key(Workload, "mix_since", ["text", ""], "a file", "none",
+        "Beside `mix_from`: the same counters from before, so that only calls since then count."),
     key(Workload, "targets", ["list of texts", ""], "names of targets", "all",
         "Only these targets."),
     key(Workload, "backends", ["list of texts", ""], "null, posix, uring or nfs", "all",

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use model::{Command, OpKind, OpMix, Pass, Workload};
 
 use workload::opmix;
+use workload::opmix::nfsstat::NfsstatError;
 
 use crate::reading::document::{Field, Table};
 use crate::written::error::{Fault, Located, PlanError};
@@ -134,8 +135,21 @@ pub(crate) fn read_mix_from(
     Ok(Some(field.located(path)))
 }
 
+/// Reads the name of the file with the counters from before those of `mix_from`.
+pub(crate) fn read_mix_since(table: &Table<'_>) -> Result<Option<Located<String>>, PlanError> {
+    let Some(field) = table.field("mix_since") else { return Ok(None) };
+    if table.field("mix_from").is_none() {
+        let fault = Fault::new("stands without `mix_from`")
+            .hint("mix_from names the counters after the load, mix_since those before it");
+        return Err(field.error(fault));
+    }
+    let path = field.text("\"before.txt\"")?.value.to_owned();
+    Ok(Some(field.located(path)))
+}
+
 impl RawPlan {
-    /// Reads the files that mixes come from: outputs of `nfsstat`. A pure crate opens none itself.
+    /// Reads the files that mixes come from: outputs of `nfsstat` and `mountstats`. A pure crate
+    /// opens none itself.
     ///
     /// # Errors
     /// When `read` can't, with its message, or the text has no counts of calls.
@@ -145,22 +159,29 @@ impl RawPlan {
     ) -> Result<(), PlanError> {
         for workload in &mut self.workloads {
             let Some(path) = workload.mix_from.take() else { continue };
-            let shares = match read(&path.value) {
-                Ok(text) => opmix::nfsstat::shares(&text).map_err(|why| why.to_string()),
-                Err(why) => Err(why),
+            let since = workload.mix_since.take();
+            let error = |key: &'static str, path: &Located<String>, why: &str| {
+                let what = format!("can't take a mix from `{}`: {why}", path.value);
+                let hint = "what `nfsstat -c`, `nfsstat -s` or `mountstats` prints, or a copy of \
+                            /proc/net/rpc/nfs or /proc/self/mountstats";
+                let error = Fault::new(what).hint(hint).of_key(key, path.place);
+                error.in_source(&self.source_name)
             };
-            match shares {
-                Ok(shares) => {
-                    (workload.mix.name, workload.mix.shares) = (OWN_MIX.to_owned(), shares);
+            let after = read(&path.value).map_err(|why| error("mix_from", &path, &why))?;
+            let shares = match &since {
+                None => opmix::nfsstat::shares(&after),
+                Some(since) => {
+                    let before =
+                        read(&since.value).map_err(|why| error("mix_since", since, &why))?;
+                    // The error names the one of the two that has no counts.
+                    if let Err(why @ NfsstatError::NoCounts) = opmix::nfsstat::shares(&before) {
+                        return Err(error("mix_since", since, &why.to_string()));
+                    }
+                    opmix::nfsstat::shares_between(&before, &after)
                 }
-                Err(why) => {
-                    let what = format!("can't take a mix from `{}`: {why}", path.value);
-                    let hint = "what `nfsstat -c` or `nfsstat -s` prints, or a copy of \
-                                /proc/net/rpc/nfs";
-                    let error = Fault::new(what).hint(hint).of_key("mix_from", path.place);
-                    return Err(error.in_source(&self.source_name));
-                }
-            }
+            };
+            let shares = shares.map_err(|why| error("mix_from", &path, &why.to_string()))?;
+            (workload.mix.name, workload.mix.shares) = (OWN_MIX.to_owned(), shares);
         }
         Ok(())
     }

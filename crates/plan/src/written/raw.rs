@@ -137,6 +137,8 @@ pub struct RawWorkload {
     /// The file that the shares of the mix come from, until it is read: see
     /// [`RawPlan::read_mixes`].
     pub mix_from: Option<Located<String>>,
+    /// The file with the counters from before it.
+    pub mix_since: Option<Located<String>>,
 }
 
 impl RawTarget {
@@ -159,6 +161,7 @@ impl RawWorkload {
             command: Command::default(),
             mix: OpMix::default(),
             mix_from: None,
+            mix_since: None,
         }
     }
 }

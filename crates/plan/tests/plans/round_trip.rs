@@ -398,7 +398,8 @@ fn a_mix_from_a_file_becomes_shares_of_the_plan() {
     let expected = [(OpKind::Read, 7_500), (OpKind::Write, 2_500)];
     assert_eq!(plan.runs[0].op_mix.shares, expected);
     reads_back(&plan);
-    let hint = "(hint: what `nfsstat -c` or `nfsstat -s` prints, or a copy of /proc/net/rpc/nfs)";
+    let hint = "(hint: what `nfsstat -c`, `nfsstat -s` or `mountstats` prints, or a copy of \
+                /proc/net/rpc/nfs or /proc/self/mountstats)";
     for (file, why) in
         [(Err("No such file"), "No such file"), (Ok("x"), "it has no counts of NFS calls")]
     {
@@ -406,6 +407,31 @@ fn a_mix_from_a_file_becomes_shares_of_the_plan() {
             format!("p.toml:8:12: mix_from: can't take a mix from `a.txt`: {why} {hint}");
         assert_eq!(mix_from(file).unwrap_err().to_string(), expected);
     }
+}
+
+/// A plan with a mix out of what was counted before and after.
+fn mix_between(before: &str, after: &str) -> Result<Plan, PlanError> {
+    let text = "name = \"t\"\n[[target]]\nname = \"n\"\nnull = true\n[[workload]]\n\
+        kind = \"op_mix\"\nrate = 10\nmix_from = \"a.txt\"\nmix_since = \"b.txt\"\n";
+    let mut raw = RawPlan::parse(text, "p.toml")?;
+    raw.read_mixes(|path| Ok(if path == "a.txt" { after } else { before }.to_owned()))?;
+    Plan::resolve(&raw, &around())
+}
+
+#[test]
+fn a_mix_may_be_what_was_counted_between_two_files() {
+    let plan = mix_between("read write\n90 0\n", "read write\n120 90\n").unwrap();
+    let expected = [(OpKind::Read, 2_500), (OpKind::Write, 7_500)];
+    assert_eq!(plan.runs[0].op_mix.shares, expected);
+    reads_back(&plan);
+    let back = mix_between("read\n90\n", "read\n80\n").unwrap_err().to_string();
+    assert!(back.contains("mix_from: can't take a mix from `a.txt`: its count of read"), "{back}");
+    let empty = mix_between("x", "read\n80\n").unwrap_err().to_string();
+    assert!(empty.contains("p.toml:9:13: mix_since: can't take a mix from `b.txt`"), "{empty}");
+    let text = "name = \"t\"\n[[target]]\nname = \"n\"\nnull = true\n[[workload]]\n\
+        kind = \"op_mix\"\nrate = 10\nmix_since = \"b.txt\"\n";
+    let alone = RawPlan::parse(text, "p.toml").unwrap_err().to_string();
+    assert!(alone.contains("stands without `mix_from`"), "{alone}");
 }
 
 #[test]

@@ -1,11 +1,14 @@
-//! Shares of a mix from what a host counted: the output of `nfsstat`, or a file of the kernel's.
+//! Shares of a mix from what a host counted: the output of `nfsstat` or `mountstats`, or a file of
+//! the kernel's.
 //!
-//! [`shares`] adds up every table of calls that a text holds, of clients and servers and of all
-//! versions. Calls that a mix has no kind for are left out, and so are removals beyond what is
-//! made: a file system that only shrinks would be empty soon.
+//! [`shares`] adds up every table of calls that a text holds, of clients and servers, of all
+//! versions and of all mounts. Counters begin when a host starts or mounts, so that
+//! [`shares_between`] takes the calls between two texts. Calls that a mix has no kind for are left
+//! out, and so are removals beyond what is made: a file system that only shrinks would be empty
+//! soon.
 //!
-//! **Source:** `nfsstat(8)`; `net/sunrpc/stats.c` and `fs/nfs/nfs3xdr.c` of Linux (`proc2` and
-//! `proc3` in the order of RFC 1094 and RFC 1813).
+//! **Source:** `nfsstat(8)`, `mountstats(8)`; `net/sunrpc/stats.c` and `fs/nfs/nfs3xdr.c` of Linux
+//! (`proc2` and `proc3` in the order of RFC 1094 and RFC 1813, operations of a mount).
 
 use model::OpKind;
 
@@ -50,14 +53,21 @@ pub enum NfsstatError {
     NoCounts,
     /// None of its calls can be part of a mix.
     Idle,
+    /// A counter of the second text is below that of the first.
+    Backwards(OpKind),
 }
 
 impl std::fmt::Display for NfsstatError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::NoCounts => "it has no counts of NFS calls",
-            Self::Idle => "all its counts of calls are 0",
-        })
+        match self {
+            Self::NoCounts => f.write_str("it has no counts of NFS calls"),
+            Self::Idle => f.write_str("all its counts of calls are 0"),
+            Self::Backwards(kind) => write!(
+                f,
+                "its count of {kind} is smaller than before: the host was restarted, a file system \
+                 mounted again, or the two files are swapped"
+            ),
+        }
     }
 }
 
@@ -68,15 +78,42 @@ impl std::error::Error for NfsstatError {}
 /// # Errors
 /// [`NfsstatError`], where the text holds no counts.
 pub fn shares(text: &str) -> Result<Vec<(OpKind, u32)>, NfsstatError> {
+    shares_of(&counts_by_kind(text)?)
+}
+
+/// Reads shares of the calls between two texts of one host.
+///
+/// # Errors
+/// [`NfsstatError`], where one of them holds no counts, or a counter went back.
+pub fn shares_between(before: &str, after: &str) -> Result<Vec<(OpKind, u32)>, NfsstatError> {
+    let before = counts_by_kind(before)?;
+    let mut counts = counts_by_kind(after)?;
+    for ((kind, count), (_, earlier)) in std::iter::zip(&mut counts, before) {
+        *count = count.checked_sub(earlier).ok_or(NfsstatError::Backwards(*kind))?;
+    }
+    shares_of(&counts)
+}
+
+/// Counts the calls of each kind of a mix, in their order.
+fn counts_by_kind(text: &str) -> Result<Vec<(OpKind, u128)>, NfsstatError> {
     let counted = parse_counts(text);
     if counted.is_empty() {
         return Err(NfsstatError::NoCounts);
     }
-    let mut weights = Vec::new();
+    let mut counts = Vec::new();
     for kind in model::Pass::OpMix.kinds() {
-        let mut weight = sum_of(&counted, *kind);
+        counts.push((*kind, sum_of(&counted, *kind)));
+    }
+    Ok(counts)
+}
+
+fn shares_of(counts: &[(OpKind, u128)]) -> Result<Vec<(OpKind, u32)>, NfsstatError> {
+    let mut weights = Vec::new();
+    for (kind, count) in counts {
+        let mut weight = *count;
         if let Some((makes, _)) = PAIRS.iter().find(|(_, takes)| takes == kind) {
-            weight = weight.min(sum_of(&counted, *makes));
+            let made = counts.iter().find(|(other, _)| other == makes);
+            weight = weight.min(made.map_or(0, |(_, count)| *count));
         }
         if weight > 0 {
             weights.push((*kind, weight));
@@ -91,7 +128,7 @@ pub fn shares(text: &str) -> Result<Vec<(OpKind, u32)>, NfsstatError> {
 }
 
 /// Adds up the calls of a kind.
-fn sum_of(counted: &[(&str, u64)], kind: OpKind) -> u128 {
+fn sum_of(counted: &[(String, u64)], kind: OpKind) -> u128 {
     let mut sum = 0;
     for (name, count) in counted {
         if kind_of(name) == Some(kind) {
@@ -116,8 +153,9 @@ fn kind_of(name: &str) -> Option<OpKind> {
 }
 
 /// Reads every call that is counted, by its name. `nfsstat` prints a line of names, and below it
-/// one of counts and percentages; the kernel's files have a line of counts by procedure number.
-fn parse_counts(text: &str) -> Vec<(&str, u64)> {
+/// one of counts and percentages; the kernel's files have a line of counts by procedure number, or
+/// a line for each operation of a mount.
+fn parse_counts(text: &str) -> Vec<(String, u64)> {
     let mut counts = Vec::new();
     let mut names: Vec<&str> = Vec::new();
     for line in text.lines() {
@@ -125,10 +163,21 @@ fn parse_counts(text: &str) -> Vec<(&str, u64)> {
         let numbers: Vec<&str> =
             words.iter().copied().filter(|word| !word.ends_with('%')).collect();
         match words.as_slice() {
-            ["proc2", _, rest @ ..] => counts.extend(name_counts(&V2, rest)),
-            ["proc3", _, rest @ ..] => counts.extend(name_counts(&V3, rest)),
+            ["proc2", _, rest @ ..] => add_counts(&mut counts, &V2, rest),
+            ["proc3", _, rest @ ..] => add_counts(&mut counts, &V3, rest),
+            // Operations, transmissions, timeouts, bytes: an operation of a mount.
+            [name, rest @ ..] if name.ends_with(':') && is_row_of_mount(rest) => {
+                add_counts(&mut counts, &[name.trim_end_matches(':')], &rest[..1]);
+                names.clear();
+            }
+            // What mountstats(8) prints: the name, and below it `12 ops (3%)`.
+            [name] if name.ends_with(':') => names = vec![name.trim_end_matches(':')],
+            [count, "ops", ..] if names.len() == 1 => {
+                add_counts(&mut counts, &names, &[*count]);
+                names.clear();
+            }
             _ if !names.is_empty() && numbers.iter().all(|word| word.parse::<u64>().is_ok()) => {
-                counts.extend(name_counts(&names, &numbers));
+                add_counts(&mut counts, &names, &numbers);
                 names.clear();
             }
             // Other tables count packets and caches; none has a column of these names.
@@ -139,12 +188,15 @@ fn parse_counts(text: &str) -> Vec<(&str, u64)> {
     counts
 }
 
-fn name_counts<'a>(names: &[&'a str], values: &[&str]) -> Vec<(&'a str, u64)> {
-    let mut counts = Vec::with_capacity(names.len());
+/// Tells whether the words behind a name are the eight or nine numbers of an operation of a mount.
+fn is_row_of_mount(words: &[&str]) -> bool {
+    words.len() >= 8 && words.iter().all(|word| word.parse::<u64>().is_ok())
+}
+
+fn add_counts(counts: &mut Vec<(String, u64)>, names: &[&str], values: &[&str]) {
     for (name, value) in names.iter().zip(values) {
-        counts.push((*name, value.parse().unwrap_or(0)));
+        counts.push((name.to_ascii_lowercase(), value.parse().unwrap_or(0)));
     }
-    counts
 }
 
 #[cfg(test)]
@@ -177,6 +229,42 @@ mod tests {
             proc3 22 0 5 0 0 0 0 70 20 0 0 0 0 0 0 0 0 0 0 0 0 0 0\nproc4 2 1 2\n";
         let expected = [(OpKind::Getattr, 500), (OpKind::Read, 7_500), (OpKind::Write, 2_000)];
         assert_eq!(shares(text).unwrap(), expected);
+    }
+
+    const MOUNTED: &str = "device server:/export mounted on /mnt with fstype nfs4 statvers=1.1\n\
+        \tage:\t100\n\tper-op statistics\n\
+        \t        NULL: 1 1 0 44 24 0 0 0 0\n\
+        \t        READ: 70 70 0 10 10 0 0 0 0\n\
+        \t       WRITE: 30 31 0 10 10 0 0 0 0\n\
+        \t      STATFS: 5 5 0 10 10 0 0 0 0\n\
+        \tLAYOUTRETURN: 9 9 0 10 10 0 0 0 0\n";
+
+    #[test]
+    fn the_operations_of_mounts_are_read() {
+        let found = shares(MOUNTED).unwrap();
+        let all = 106;
+        for (kind, count) in [(OpKind::Read, 70), (OpKind::Write, 30), (OpKind::Fsstat, 5)] {
+            assert!(share(&found, kind).abs_diff(count * 10_000 / all) <= 2, "{kind}: {found:?}");
+        }
+        // Two mounts add up.
+        assert_eq!(shares(&format!("{MOUNTED}{MOUNTED}")).unwrap(), found);
+        let printed = "Stats for server:/export mounted on /mnt:\n\nREAD:\n\t70 ops (70%) \n\t\
+            avg bytes sent per op: 10\nWRITE:\n\t30 ops (30%) \n";
+        assert_eq!(shares(printed).unwrap(), [(OpKind::Read, 7000), (OpKind::Write, 3000)]);
+    }
+
+    #[test]
+    fn two_texts_give_the_calls_between_them() {
+        let table = |reads: u64, writes: u64| format!("read write\n{reads} 9% {writes} 3%\n");
+        let found = shares_between(&table(1000, 500), &table(1300, 600)).unwrap();
+        assert_eq!(found, [(OpKind::Read, 7500), (OpKind::Write, 2500)]);
+        let back = shares_between(&table(1000, 500), &table(1300, 499)).unwrap_err();
+        assert_eq!(back, NfsstatError::Backwards(OpKind::Write));
+        assert!(back.to_string().contains("count of write is smaller than before"), "{back}");
+        assert_eq!(shares_between(&table(1, 1), &table(1, 1)), Err(NfsstatError::Idle));
+        assert_eq!(shares_between("", &table(1, 1)), Err(NfsstatError::NoCounts));
+        let more = MOUNTED.replace("READ: 70", "READ: 80");
+        assert_eq!(shares_between(MOUNTED, &more).unwrap(), [(OpKind::Read, 10_000)]);
     }
 
     #[test]
