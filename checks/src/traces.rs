@@ -211,6 +211,48 @@ fn replay_faithfully(ours: Ours, trace: &Path, target: &str) -> Result<()> {
     Ok(())
 }
 
+/// Captures loopback in a network of its own, by dumpcap and by dfsbench, while an op mix runs:
+/// both traces have the same operations, and nothing is counted twice.
+///
+/// # Errors
+/// Where they differ.
+pub fn check_interface(ours: Ours) -> Result<()> {
+    let folder = TempDir::with_prefix("dfsbench-trace-")?;
+    // Each capture says when it began: ours by the time of its socket, so that it starts first.
+    let script = "ip link set lo up || exit 1
+        $OURS capture --interface lo -o live.dfst --quiet & live=$!
+        dumpcap -q -i lo -B 64 -w by.pcapng 2>/dev/null & by=$!
+        for try in $(seq 100); do [ -s by.pcapng ] && break; sleep 0.1; done
+        sleep 0.5
+        $OURS run embedded --results r.db $LOAD 3 >/dev/null
+        sleep 1; kill -INT $by; wait $by; kill -INT $live; wait $live
+        $OURS capture by.pcapng -o by.dfst --quiet";
+    for _ in 0..CAPTURES_MAX {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sh", "-c", script]).current_dir(folder.path());
+        command.env("OURS", ours.command().get_program()).env("LOAD", LOAD.join(" "));
+        proc::capture_output(&mut command)?;
+        let live = describe_trace(ours, &folder.path().join("live.dfst"))?;
+        let by = describe_trace(ours, &folder.path().join("by.dfst"))?;
+        if live.end.counters.segments_lost + by.end.counters.segments_lost > 0 {
+            continue;
+        }
+        let count = |description: &Description| {
+            let mut counts = Counts::new();
+            for kind in &description.kinds {
+                *counts.entry((kind.version.clone(), kind.number)).or_default() += kind.ops;
+            }
+            counts
+        };
+        let (live_counts, by_counts) = (count(&live), count(&by));
+        ensure!(live_counts == by_counts, "dumpcap {by_counts:?}\ndfsbench {live_counts:?}");
+        let Counters { calls, calls_again, calls_after_reply, .. } = live.end.counters;
+        ensure!(calls > 100 && calls_again + calls_after_reply == 0, "{calls}, {calls_again}");
+        return Ok(());
+    }
+    bail!("{CAPTURES_MAX} captures in a row lost something: the machine is too busy")
+}
+
 /// Captures a short run.
 fn capture_run(ours: Ours, protocol: Protocol, export: &Export) -> Result<Capture> {
     let folder = TempDir::with_prefix("dfsbench-trace-")?;
@@ -229,6 +271,10 @@ fn capture_run(ours: Ours, protocol: Protocol, export: &Export) -> Result<Captur
 fn describe(ours: Ours, captured: &Path, trace: &Path) -> Result<Description> {
     let mut command = ours.command();
     proc::capture_stdout(command.arg("capture").arg(captured).arg("--output").arg(trace))?;
+    describe_trace(ours, trace)
+}
+
+fn describe_trace(ours: Ours, trace: &Path) -> Result<Description> {
     let mut command = ours.command();
     let json = proc::capture_stdout(command.arg("describe").arg(trace).args(["--format", "json"]))?;
     serde_json::from_slice(&json).context("`dfsbench describe` prints other JSON")

@@ -14,7 +14,7 @@ use checks::interop::{
 };
 use checks::ours::{Ours, Serve};
 use checks::repo::Profile;
-use checks::traces::{check_counts, check_python, check_replay};
+use checks::traces::{check_counts, check_interface, check_python, check_replay};
 use checks::{checks, guard};
 use guard::Ticket;
 use tempfile::TempDir;
@@ -98,6 +98,7 @@ checks! {
     a_trace_counts_as_tshark_v4_1_over_tcp: 60 s, counted(protocol("4.1", "tcp"));
     a_trace_counts_as_tshark_v4_2_over_tcp: 60 s, counted(protocol("4.2", "tcp"));
     a_trace_is_read_by_the_python_of_its_documentation: 60 s, read_by_python();
+    an_interface_is_captured_as_by_dumpcap: 90 s, check_interface(OURS);
     a_trace_of_v3_is_replayed_on_ganesha_v3: 60 s, on_ganesha("3", "3");
     a_trace_of_v4_1_is_replayed_on_ganesha_v4_2: 60 s, on_ganesha("4.1", "4.2");
 }

@@ -1,13 +1,17 @@
-//! `dfsbench capture`: a trace from packet captures.
+//! `dfsbench capture`: a trace from packet captures, or of an interface.
 //!
 //! The crate `trace` does the work; this command opens the files, stops at ctrl-C with a trace of
 //! what was read until then, and says how complete it is.
+
+mod interface;
 
 use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use engine::{Clock as _, SystemClock};
+use model::units::parse_time_ns;
 use trace::{Capture, CaptureSettings, Counters, Names, PacketReader, TraceError};
 
 use crate::args::CaptureArgs;
@@ -15,7 +19,10 @@ use crate::exit::{End, Failure};
 use crate::input_file::{self, STDIN};
 use crate::output_file::StreamedFile;
 use crate::{output, signals};
+use interface::{Interface, InterfaceError};
 
+/// Milliseconds for which packets of an interface are waited for.
+const WAIT_MS: u32 = 100;
 /// Packets between two looks at the flag of a request to stop.
 const PACKETS_PER_CHECK: u64 = 1024;
 
@@ -33,13 +40,20 @@ pub fn run(args: &CaptureArgs) -> Result<ExitCode, Failure> {
         // All of them are opened before anything is written: a name that is wrong ends it at once.
         sources.push((name_of(capture), input_file::open_stream(capture, "capture")?));
     }
+    let live = match &args.interface {
+        Some(name) => Some(Live::open(name, args.r#for.as_deref())?),
+        None => None,
+    };
     let stop = signals::stop_flag()?;
     let mut file = StreamedFile::create(path)?;
     let settings = CaptureSettings {
         names: if args.keep_names { Names::Kept } else { Names::Hashed },
         made_by: format!("dfsbench {}", env!("CARGO_PKG_VERSION")),
     };
-    let captured = capture_all(&mut file, settings, sources, &stop);
+    let captured = match live {
+        Some(live) => capture_interface(&mut file, settings, live, &stop),
+        None => capture_all(&mut file, settings, sources, &stop),
+    };
     let (counters, bytes) = match captured {
         Ok(captured) => captured,
         Err(Stopped::Source(failure)) => return Err(failure),
@@ -71,6 +85,57 @@ impl From<TraceError> for Stopped {
 }
 
 type Source = (String, Box<dyn Read>);
+
+/// An interface, and for how long it is captured.
+struct Live {
+    interface: Interface,
+    time_ns: u64,
+}
+
+impl Live {
+    fn open(name: &str, time: Option<&str>) -> Result<Self, Failure> {
+        let time_ns = match time {
+            Some(text) => parse_time_ns(text).map_err(|error| {
+                Failure::Usage(format!("--for `{text}`: {error} (hint: such as 10m)"))
+            })?,
+            None => u64::MAX,
+        };
+        let interface = Interface::open(name).map_err(|error| match error {
+            InterfaceError::Unknown(_) => Failure::Usage(error.to_string()),
+            _ => Failure::lab(error),
+        })?;
+        Ok(Self { interface, time_ns })
+    }
+}
+
+/// Captures an interface until its time is over or the user wants to stop.
+fn capture_interface(
+    file: &mut StreamedFile,
+    settings: CaptureSettings,
+    live: Live,
+    stop: &AtomicBool,
+) -> Result<(Counters, u64), Stopped> {
+    let Live { mut interface, time_ns } = live;
+    let clock = SystemClock::new();
+    let end_ns = clock.now_ns().saturating_add(time_ns);
+    let mut capture = Capture::new(file, settings);
+    let mut count = 0_u64;
+    loop {
+        let packet =
+            interface.next_packet(WAIT_MS).map_err(|error| Stopped::Source(Failure::lab(error)))?;
+        let is_idle = packet.is_none();
+        if let Some(packet) = packet {
+            capture.packet(&packet)?;
+        }
+        count += 1;
+        let looks = is_idle || count.is_multiple_of(PACKETS_PER_CHECK);
+        if looks && (stop.load(Relaxed) || clock.now_ns() >= end_ns) {
+            break;
+        }
+    }
+    capture.note_source(interface.dropped(), false);
+    Ok(capture.finish()?)
+}
 
 fn capture_all(
     file: &mut StreamedFile,
@@ -111,6 +176,9 @@ fn name_of(path: &Path) -> String {
 
 fn describe_nothing(args: &CaptureArgs, counters: &Counters) -> String {
     let mut names = Vec::new();
+    if let Some(name) = &args.interface {
+        names.push(format!("interface `{name}`"));
+    }
     for capture in &args.captures {
         names.push(format!("`{}`", name_of(capture)));
     }
@@ -141,7 +209,10 @@ fn describe(counters: &Counters, bytes: u64) -> Vec<String> {
 /// Returns the counts of what was not seen.
 fn missing(counters: &Counters) -> [(u64, &'static str); 11] {
     [
-        (counters.packets_dropped, "packets that the kernel dropped (hint: a larger buffer, -B)"),
+        (
+            counters.packets_dropped,
+            "packets that the kernel dropped (hint: tcpdump with a larger buffer, -B)",
+        ),
         (counters.packets_unreadable, "packets whose headers can't be read"),
         (counters.fragments_incomplete, "IP packets of which a part is missing"),
         (counters.captures_cut, "captures that end within a packet"),

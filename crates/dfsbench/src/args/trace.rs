@@ -10,6 +10,8 @@ Examples:
   tcpdump -i eth0 -s 256 -w nfs.pcap port 2049     on the client or the server, for a while
   dfsbench capture nfs.pcap -o nfs.dfst            what NFS did in it, without names and data
   dfsbench capture ring_*.pcapng -o nfs.dfst       several files, in this order, as one trace
+  dfsbench capture --interface eth0 --for 10m -o nfs.dfst
+                                                   without tcpdump, as root
   ssh server tcpdump -w - port 2049 | dfsbench capture - -o nfs.dfst
 
 With -s 256 the heads of requests are enough; of 128 bytes most NFSv4 compounds are cut short.
@@ -24,8 +26,14 @@ A trace has neither data nor names nor addresses; docs/trace.md says what it rev
 #[command(after_help = CAPTURE_EXAMPLES)]
 pub struct CaptureArgs {
     /// Packet captures in the order of their time; `-` is stdin
-    #[arg(required = true, value_hint = ValueHint::FilePath)]
+    #[arg(required_unless_present = "interface", value_hint = ValueHint::FilePath)]
     pub captures: Vec<PathBuf>,
+    /// Capture the packets of a network interface, as root or with the right CAP_NET_RAW
+    #[arg(long, short, value_name = "NAME", conflicts_with = "captures")]
+    pub interface: Option<String>,
+    /// How long to capture an interface, such as 10m [default: until ctrl-C]
+    #[arg(long, value_name = "TIME", requires = "interface")]
+    pub r#for: Option<String>,
     /// File to write the trace to; `-` is stdout
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
@@ -69,6 +77,8 @@ pub enum DescribeFormat {
     Text,
     /// Tables in Markdown
     Markdown,
+    /// A page with pictures
+    Html,
     /// One JSON object with all figures
     Json,
 }
