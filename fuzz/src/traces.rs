@@ -5,7 +5,7 @@
 //! [`check_trace`] reads a trace file, or a block that is wrapped into one.
 
 use trace::{
-    Capture, CaptureSettings, Counters, Describer, Form, Packet, PacketReader, Section, TraceError,
+    Capture, CaptureSettings, Counters, Describer, Packet, PacketReader, Section, TraceError,
     TraceReader,
 };
 
@@ -57,7 +57,6 @@ fn check_read_back(file: &[u8], counters: &Counters) {
     assert_eq!((calls, ops), (counters.calls, counters.ops));
     let description = describer.finish();
     assert_eq!(description.calls, calls);
-    description.render(Form::Text);
 }
 
 /// Makes packets of pieces of bytes. Before each piece stand its length, how far its sequence
@@ -147,8 +146,7 @@ fn read_all(bytes: &[u8]) -> Result<(), TraceError> {
     while let Some(section) = reader.next_section()? {
         describer.section(section);
     }
-    let description = describer.finish();
-    description.render(Form::Markdown);
+    describer.finish();
     Ok(())
 }
 

@@ -2,17 +2,19 @@
 //!
 //! The crate `trace` reads and describes; this command opens the file and prints.
 
+mod document;
 mod op_plan;
 
 use std::io::{BufReader, Read};
 use std::process::ExitCode;
 
-use trace::{Describer, Description, Form, TraceError, TraceReader};
+use trace::{Describer, Description, TraceError, TraceReader};
 
 use crate::args::{DescribeArgs, DescribeFormat};
 use crate::exit::{End, Failure};
 use crate::input_file;
 use crate::output;
+use crate::replay;
 
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -31,11 +33,13 @@ pub fn run(args: &DescribeArgs) -> Result<ExitCode, Failure> {
             .map_err(|why| Failure::Usage(format!("trace `{name}`: no plan: {why}")))?
     } else {
         match args.format {
-            DescribeFormat::Text => description.render(Form::Text),
-            DescribeFormat::Markdown => description.render(Form::Markdown),
             DescribeFormat::Json => {
                 let json = serde_json::to_string_pretty(&description);
                 json.map_err(|error| Failure::Lab(error.to_string()))? + "\n"
+            }
+            format => {
+                let document = document::of_description(&description, &name.to_string());
+                replay::written(document, format)
             }
         }
     };

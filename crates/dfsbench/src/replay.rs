@@ -3,7 +3,9 @@
 //! The crate `replay` does the work; this command reads the arguments, starts the in-memory server
 //! where it is the target, and prints.
 
-mod render;
+mod document;
+mod pictures;
+mod search;
 mod site;
 
 use std::collections::BTreeMap;
@@ -14,7 +16,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use engine::SystemClock;
 use model::units::parse_time_ns;
-use replay::{Fill, Outcome, Pace, PlanSettings, ReplayPlan, ReplaySettings, TargetKind, Window};
+use replay::{
+    Fill, Outcome, Pace, PlanSettings, Record, ReplayPlan, ReplaySettings, TargetKind, Window,
+};
+use report::Format;
+use report::document::Form;
 use serde::{Deserialize, Serialize};
 
 use crate::args::{DescribeFormat, ReplayArgs};
@@ -24,12 +30,14 @@ use site::{Found, Site};
 
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 1 << 20;
+/// The most speeds of one command.
+pub const SPEEDS_MAX: usize = 16;
 /// Slowest and fastest replay.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 
 /// A replay as it is stored: with `--format json`, for `dfsbench compare`.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Document {
+pub struct Stored {
     /// Says that this is a replay, and in which format.
     pub dfsbench_replay: u32,
     /// Name and version of the program that made it.
@@ -52,6 +60,9 @@ pub struct Document {
     pub incomplete: u64,
     /// Transfers that are larger than the target's and were made in several calls.
     pub split: u64,
+    /// The answer of a search, where one was made.
+    #[serde(default)]
+    pub found: Option<String>,
     /// A replay for each speed.
     pub outcomes: Vec<Outcome>,
 }
@@ -59,15 +70,34 @@ pub struct Document {
 /// The version of a directory.
 pub const DIRECTORY: &str = "directory";
 
-/// The format of [`Document`].
+/// The format of [`Stored`].
 const FORMAT: u32 = 1;
 
 /// The arguments as they are used.
 struct Request {
     paces: Vec<Pace>,
+    rounds: Rounds,
     window: Window,
     directory: String,
     keeps_tree: bool,
+}
+
+/// How often a trace is replayed at each speed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rounds {
+    /// So many times.
+    Count(u64),
+    /// Until so much time has passed, in nanoseconds; the last round is finished.
+    Time(u64),
+}
+
+impl Rounds {
+    const fn has_next(self, made: u64, took_ns: u64) -> bool {
+        match self {
+            Self::Count(count) => made < count,
+            Self::Time(time_ns) => took_ns < time_ns,
+        }
+    }
 }
 
 /// Replays a trace.
@@ -77,23 +107,34 @@ struct Request {
 pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let request = read_request(args)?;
     let source = input_file::open_stream(&args.trace, "trace")?;
-    let found = Found::find(&args.target, args.nfsvers.as_deref())?;
+    let target_found = Found::find(&args.target, args.nfsvers.as_deref())?;
     let stop = signals::stop_flag()?;
     let clock = SystemClock::new();
     let failed = |error: &dyn std::fmt::Display| Failure::Lab(format!("{}: {error}", args.target));
     embedded::raise_descriptor_limit();
-    let mut site = Site::connect(&found, &clock, &stop).map_err(|error| failed(&error))?;
+    let mut site = Site::connect(&target_found, &clock, &stop).map_err(|error| failed(&error))?;
     let target = site.kind();
     let [rsize, wsize] = site.transfer_bytes();
     let settings =
         PlanSettings { window: request.window, clients_max: args.clients, target, rsize, wsize };
     let mut plan = ReplayPlan::read(BufReader::with_capacity(BUFFER_BYTES, source), &settings)
         .map_err(|error| Failure::Usage(format!("trace `{}` {error}", args.trace.display())))?;
-    let outcomes =
-        replay_all(args, &request, &mut site, &mut plan, &stop).map_err(|error| failed(&error))?;
+    let searched = if args.ramp || args.curve {
+        let searched = search::run(args, &request, &mut site, &mut plan, &stop);
+        Some(searched.map_err(|error| failed(&error))?)
+    } else {
+        None
+    };
+    let is_known = searched.as_ref().is_none_or(|searched| searched.is_known);
+    let (found, outcomes) = if let Some(searched) = searched {
+        (Some(searched.answer), searched.outcomes)
+    } else {
+        let outcomes = replay_all(args, &request, &mut site, &mut plan, &stop);
+        (None, outcomes.map_err(|error| failed(&error))?)
+    };
     site.disconnect();
-    found.end();
-    let document = Document {
+    target_found.end();
+    let stored = Stored {
         dfsbench_replay: FORMAT,
         made_by: format!("dfsbench {}", env!("CARGO_PKG_VERSION")),
         trace: args.trace.display().to_string(),
@@ -108,15 +149,20 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
         put_off: plan.put_off,
         incomplete: plan.incomplete,
         split: plan.split,
+        found,
         outcomes,
     };
-    print(args, &document)?;
-    let is_faithful = document.outcomes.iter().all(Outcome::is_faithful);
+    print(args, &stored)?;
+    // Loads that break a target were wanted by a search.
+    let is_faithful = match stored.found {
+        Some(_) => is_known,
+        None => stored.outcomes.iter().all(Outcome::is_faithful),
+    };
     let is_whole = is_faithful && !stop.load(Relaxed);
     Ok(if is_whole { End::Ok } else { End::Invalid }.into())
 }
 
-/// Builds the tree and replays at each speed, each time on a new tree.
+/// Replays at each speed.
 fn replay_all(
     args: &ReplayArgs,
     request: &Request,
@@ -124,37 +170,72 @@ fn replay_all(
     plan: &mut ReplayPlan,
     stop: &AtomicBool,
 ) -> Result<Vec<Outcome>, replay::ReplayError> {
-    let directory = &request.directory;
-    let fill = if args.filled { Fill::Data } else { Fill::Sparse };
-    let settings = ReplaySettings { directory: directory.clone(), fill };
     let mut outcomes = Vec::new();
     for pace in &request.paces {
-        say(args, &format!("building a tree of {} objects in {directory}", plan.initial.len()));
-        let prepared = site.prepare(plan, &settings);
-        let replayed = match prepared {
-            Ok(_) if args.prepare_only || stop.load(Relaxed) => None,
-            Ok(tree) => {
-                let ops = plan.batch.steps.len();
-                say(args, &format!("replaying {ops} operations, {}", render::pace_text(*pace)));
-                Some(site.replay(plan, tree, *pace))
-            }
-            Err(error) => Some(Err(error)),
-        };
-        if !request.keeps_tree {
-            // What went wrong before matters more than what is left of the tree.
-            match (site.remove(directory), &replayed) {
-                (Err(error), Some(Err(_))) => {
-                    output::message(&format!("warning: {error}; remove it by hand"));
-                }
-                (removed, _) => removed?,
-            }
-        }
-        match replayed {
-            Some(replayed) => outcomes.push(replayed?),
+        match replay_rounds(args, request, *pace, site, plan, stop)? {
+            Some(outcome) => outcomes.push(outcome),
             None => break,
         }
     }
     Ok(outcomes)
+}
+
+/// Replays as often as requested, each round on a new tree; none where there is nothing to replay,
+/// or the user wants to stop.
+fn replay_rounds(
+    args: &ReplayArgs,
+    request: &Request,
+    pace: Pace,
+    site: &mut Site<'_>,
+    plan: &mut ReplayPlan,
+    stop: &AtomicBool,
+) -> Result<Option<Outcome>, replay::ReplayError> {
+    let mut all: Option<Record> = None;
+    let (mut made, mut took_ns) = (0, 0);
+    while made == 0 || (request.rounds.has_next(made, took_ns) && !stop.load(Relaxed)) {
+        let Some(record) = replay_once(args, request, pace, site, plan, stop)? else { break };
+        took_ns += record.outcome().took_ns;
+        made += 1;
+        match &mut all {
+            Some(all) => all.append(record),
+            None => all = Some(record),
+        }
+    }
+    Ok(all.map(|record| record.outcome()))
+}
+
+/// Builds the tree, replays, and removes the tree.
+fn replay_once(
+    args: &ReplayArgs,
+    request: &Request,
+    pace: Pace,
+    site: &mut Site<'_>,
+    plan: &mut ReplayPlan,
+    stop: &AtomicBool,
+) -> Result<Option<Record>, replay::ReplayError> {
+    let directory = &request.directory;
+    let fill = if args.filled { Fill::Data } else { Fill::Sparse };
+    let settings = ReplaySettings { directory: directory.clone(), fill };
+    say(args, &format!("building a tree of {} objects in {directory}", plan.initial.len()));
+    let replayed = match site.prepare(plan, &settings) {
+        Ok(_) if args.prepare_only || stop.load(Relaxed) => None,
+        Ok(tree) => {
+            let ops = plan.batch.steps.len();
+            say(args, &format!("replaying {ops} operations, {}", document::pace_text(pace)));
+            Some(site.replay(plan, tree, pace))
+        }
+        Err(error) => Some(Err(error)),
+    };
+    if !request.keeps_tree {
+        // What went wrong before matters more than what is left of the tree.
+        match (site.remove(directory), &replayed) {
+            (Err(error), Some(Err(_))) => {
+                output::message(&format!("warning: {error}; remove it by hand"));
+            }
+            (removed, _) => removed?,
+        }
+    }
+    replayed.transpose()
 }
 
 fn say(args: &ReplayArgs, line: &str) {
@@ -163,19 +244,31 @@ fn say(args: &ReplayArgs, line: &str) {
     }
 }
 
-fn print(args: &ReplayArgs, document: &Document) -> Result<(), Failure> {
+fn print(args: &ReplayArgs, stored: &Stored) -> Result<(), Failure> {
     if args.prepare_only {
         return Ok(());
     }
     let text = match args.format {
         DescribeFormat::Json => {
-            let json = serde_json::to_string_pretty(document);
+            let json = serde_json::to_string_pretty(stored);
             json.map_err(|error| Failure::Lab(error.to_string()))? + "\n"
         }
-        DescribeFormat::Text => render::document(document, render::Layout::Text),
-        DescribeFormat::Markdown => render::document(document, render::Layout::Markdown),
+        format => written(document::of_replay(stored), format),
     };
     Ok(output::data(text.as_bytes())?)
+}
+
+/// Writes a document in a form for people.
+pub fn written(mut document: report::document::Document, format: DescribeFormat) -> String {
+    match format {
+        DescribeFormat::Markdown => document.render(Form::Markdown),
+        DescribeFormat::Html => document.page("Written by dfsbench; it loads nothing."),
+        DescribeFormat::Text | DescribeFormat::Json => {
+            let screen = output::screen(report::Extent::Whole);
+            document.narrow(screen);
+            report::document::text::render(&document, screen.columns())
+        }
+    }
 }
 
 /// Tells whether an argument of `dfsbench compare` names a stored replay.
@@ -183,39 +276,50 @@ pub fn is_document(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("json"))
 }
 
-/// Compares two stored replays, kind by kind.
+/// Compares two stored replays, kind by kind and over time.
 ///
 /// # Errors
-/// When one can't be read, or they have no speed in common.
-pub fn compare(before: &str, after: &str) -> Result<ExitCode, Failure> {
+/// When one can't be read, they have no speed in common, or the form is not one of replays.
+pub fn compare(before: &str, after: &str, format: Format) -> Result<ExitCode, Failure> {
     let (before, after) = (read_document(before)?, read_document(after)?);
-    let Some(text) = render::comparison(&before, &after) else {
+    let format = match format {
+        Format::Table => DescribeFormat::Text,
+        Format::Markdown => DescribeFormat::Markdown,
+        Format::Html => DescribeFormat::Html,
+        other => {
+            return Err(Failure::Usage(format!(
+                "--format: two replays are not compared as {} (hint: table, markdown or html)",
+                other.name()
+            )));
+        }
+    };
+    let Some(document) = document::of_comparison(&before, &after) else {
         return Err(Failure::Usage(format!(
             "the replays on {} and {} have no speed in common (hint: replay both with the same \
              --speed)",
             before.target, after.target
         )));
     };
-    output::data(text.as_bytes())?;
+    output::data(written(document, format).as_bytes())?;
     Ok(End::Ok.into())
 }
 
-fn read_document(name: &str) -> Result<Document, Failure> {
+fn read_document(name: &str) -> Result<Stored, Failure> {
     let source = input_file::open_stream(Path::new(name), "replay")?;
-    let document: Document = serde_json::from_reader(BufReader::new(source)).map_err(|error| {
+    let stored: Stored = serde_json::from_reader(BufReader::new(source)).map_err(|error| {
         Failure::Usage(format!(
             "`{name}` is no replay: {error} (hint: `dfsbench replay ... --format json > \
                  FILE.json` makes one)"
         ))
     })?;
-    if document.dfsbench_replay > FORMAT {
+    if stored.dfsbench_replay > FORMAT {
         return Err(Failure::Usage(format!(
             "`{name}` has format {}; this release reads up to {FORMAT} (hint: use a newer \
              dfsbench)",
-            document.dfsbench_replay
+            stored.dfsbench_replay
         )));
     }
-    Ok(document)
+    Ok(stored)
 }
 
 fn read_request(args: &ReplayArgs) -> Result<Request, Failure> {
@@ -232,8 +336,26 @@ fn read_request(args: &ReplayArgs) -> Result<Request, Failure> {
             }
         }
     }
+    if paces.len() > SPEEDS_MAX {
+        return Err(Failure::Usage(format!(
+            "--speed: {} factors are more than {SPEEDS_MAX} (hint: `dfsbench curve --trace` \
+             chooses some)",
+            paces.len()
+        )));
+    }
     if args.closed {
         paces = vec![Pace::Closed];
+    }
+    let rounds = match &args.r#loop {
+        Some(text) => read_rounds(text)?,
+        None => Rounds::Count(1),
+    };
+    if args.tree.is_some() && rounds != Rounds::Count(1) {
+        return Err(Failure::Usage(
+            "--tree: one tree can't serve several rounds, since each changes it (hint: leave out \
+             --tree or --loop)"
+                .to_owned(),
+        ));
     }
     if args.prepare_only {
         paces.truncate(1);
@@ -258,7 +380,22 @@ fn read_request(args: &ReplayArgs) -> Result<Request, Failure> {
         Some(name) => name.clone(),
         None => format!("dfsbench-replay-{}", std::process::id()),
     };
-    Ok(Request { paces, window, directory, keeps_tree: args.tree.is_some() })
+    Ok(Request { paces, rounds, window, directory, keeps_tree: args.tree.is_some() })
+}
+
+/// Reads how often a trace is replayed: `5`, or `10m`.
+fn read_rounds(text: &str) -> Result<Rounds, Failure> {
+    if let Ok(count) = text.parse::<u64>()
+        && count > 0
+    {
+        return Ok(Rounds::Count(count));
+    }
+    match parse_time_ns(text) {
+        Ok(time_ns) if time_ns > 0 && text.parse::<u64>().is_err() => Ok(Rounds::Time(time_ns)),
+        _ => Err(Failure::Usage(format!(
+            "--loop: `{text}` is neither a number of rounds nor a time (hint: such as 5 or 10m)"
+        ))),
+    }
 }
 
 /// Reads a part of a trace: `10s..40s`, `10s..` or `..40s`.
@@ -281,6 +418,18 @@ fn read_window(text: &str) -> Result<Window, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rounds_are_a_number_or_a_time() {
+        assert_eq!(read_rounds("5").unwrap(), Rounds::Count(5));
+        assert_eq!(read_rounds("10m").unwrap(), Rounds::Time(600_000_000_000));
+        for text in ["", "0", "0s", "x", "-1"] {
+            let error = read_rounds(text).unwrap_err().to_string();
+            assert!(error.contains("--loop") && error.contains("hint"), "{text}: {error}");
+        }
+        assert!(Rounds::Count(2).has_next(1, 0) && !Rounds::Count(2).has_next(2, 0));
+        assert!(Rounds::Time(10).has_next(7, 9) && !Rounds::Time(10).has_next(1, 10));
+    }
 
     #[test]
     fn a_window_has_two_ends_of_which_each_may_be_left_out() {

@@ -341,7 +341,7 @@ impl Progress<'_> {
             Pace::Closed => reply.started_ns,
         };
         let times = Times { scheduled_ns, started_ns: reply.started_ns, done_ns: reply.done_ns };
-        self.work.recorder.end(step, &times, ended, bytes);
+        self.work.recorder.end(number, step, &times, ended, bytes);
         self.lanes.end_step(number, reply.done_ns);
     }
 

@@ -3,13 +3,14 @@
 //! [`Outcome`] is made of the record once at the end. Its members are the members of JSON: a new
 //! one needs a default, so that older files are still read.
 
+use model::Histogram;
 use nfs_client::proto::Status;
 use nfs_client::proto::client::{OperationKind, ProtocolVersion};
 use serde::{Deserialize, Serialize};
 use trace::Quantiles;
 
 use crate::lanes::Pace;
-use crate::recorder::{Ended, Recorder, Slice};
+use crate::recorder::{Ended, PartSums, Recorder, Slice};
 use crate::target_kind::TargetKind;
 use crate::tree::NONE;
 
@@ -23,6 +24,9 @@ const BEHIND_TIMES: u64 = 10;
 pub struct Outcome {
     /// Times as fast as the trace; none where it was closed.
     pub speed: Option<f64>,
+    /// How often the trace was replayed, each time on a new tree.
+    #[serde(default = "once")]
+    pub rounds: u64,
     /// Clients that were emulated.
     pub clients: u64,
     /// Operations of the plan.
@@ -55,6 +59,9 @@ pub struct Outcome {
     pub own_lateness: Quantiles,
     /// How late operations started because they waited for replies.
     pub start_wait: Quantiles,
+    /// Response times of all operations.
+    #[serde(default)]
+    pub response: Quantiles,
     /// Kinds of operations, the most frequent first.
     pub kinds: Vec<KindOutcome>,
     /// Failures that were not in the trace.
@@ -63,11 +70,18 @@ pub struct Outcome {
     pub timeline: Vec<TimeSlice>,
 }
 
-/// When a server fell behind.
+/// When a replay fell behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Behind {
     /// From this time of the replay on.
     pub from_ns: u64,
+    /// Whether this program was late and not the server: it says nothing about the server then.
+    #[serde(default)]
+    pub is_own_fault: bool,
+}
+
+const fn once() -> u64 {
+    1
 }
 
 /// Operations of one kind.
@@ -95,6 +109,9 @@ pub struct KindOutcome {
     pub service: Quantiles,
     /// Response times of the same operations in the trace.
     pub origin: Quantiles,
+    /// Sums for each twentieth of the trace, round after round.
+    #[serde(default)]
+    pub parts: Vec<PartSums>,
 }
 
 /// Failures that were not expected.
@@ -123,6 +140,42 @@ pub struct TimeSlice {
     pub origin_ns: u64,
     /// Longest wait of a start for replies.
     pub start_wait_max_ns: u64,
+    /// Mean of how late starts were by the fault of this program.
+    #[serde(default)]
+    pub own_late_ns: u64,
+    /// Operations that ended in it, whenever they were scheduled.
+    #[serde(default)]
+    pub done: u64,
+}
+
+/// A replay that was made, to which rounds may be added.
+#[derive(Debug)]
+pub struct Record {
+    recorder: Recorder,
+    planned: Planned,
+    wire: Wire,
+}
+
+impl Record {
+    pub(crate) const fn new(recorder: Recorder, planned: Planned, wire: Wire) -> Self {
+        Self { recorder, planned, wire }
+    }
+
+    /// Adds a further round of the same plan at the same pace.
+    pub fn append(&mut self, other: Self) {
+        self.recorder.append(other.recorder);
+        self.planned.rounds += other.planned.rounds;
+        self.planned.ops += other.planned.ops;
+        self.planned.duration_ns += other.planned.duration_ns;
+        self.wire.calls_sent += other.wire.calls_sent;
+        self.wire.retransmissions += other.wire.retransmissions;
+        self.wire.reconnects += other.wire.reconnects;
+    }
+
+    /// Returns what was found.
+    pub fn outcome(&self) -> Outcome {
+        Outcome::new(&self.recorder, &self.planned, self.wire)
+    }
 }
 
 /// Counts that connections have.
@@ -138,21 +191,23 @@ pub struct Wire {
 #[derive(Debug, Clone, Copy)]
 pub struct Planned {
     pub pace: Pace,
+    pub rounds: u64,
     pub ops: u64,
     pub duration_ns: u64,
     pub target: TargetKind,
 }
 
 impl Outcome {
-    /// Makes the outcome of a record.
-    pub fn new(recorder: &Recorder, planned: &Planned, wire: Wire) -> Self {
+    fn new(recorder: &Recorder, planned: &Planned, wire: Wire) -> Self {
         let mut kinds = Vec::new();
         let mut skipped = 0;
+        let mut response = Histogram::new();
         for (kind, record) in OperationKind::ALL.iter().zip(&recorder.kinds) {
             if record.steps == 0 {
                 continue;
             }
             skipped += record.skipped;
+            response.merge(&record.response);
             kinds.push(KindOutcome {
                 kind: kind.name().to_owned(),
                 ops: record.steps,
@@ -165,6 +220,7 @@ impl Outcome {
                 response: Quantiles::of(&record.response),
                 service: Quantiles::of(&record.service),
                 origin: Quantiles::of(&record.origin),
+                parts: record.parts.clone(),
             });
         }
         kinds.sort_by_key(|kind| std::cmp::Reverse(kind.ops));
@@ -188,6 +244,7 @@ impl Outcome {
         let timeline = timeline_of(&recorder.slices, recorder.slice_ns);
         Self {
             speed,
+            rounds: planned.rounds,
             clients: wire.clients,
             ops: planned.ops,
             issued: recorder.issued,
@@ -203,6 +260,7 @@ impl Outcome {
             behind: if speed.is_some() { behind_from(&timeline) } else { None },
             own_lateness: Quantiles::of(&recorder.own_lateness),
             start_wait: Quantiles::of(&recorder.start_wait),
+            response: Quantiles::of(&response),
             kinds,
             problems,
             timeline,
@@ -227,13 +285,15 @@ fn status_name(status: u32, version: ProtocolVersion) -> String {
 fn timeline_of(slices: &[Slice], slice_ns: u64) -> Vec<TimeSlice> {
     let mut timeline = Vec::new();
     for (number, slice) in slices.iter().enumerate() {
-        if slice.scheduled > 0 {
+        if slice.scheduled + slice.done > 0 {
             timeline.push(TimeSlice {
                 from_ns: number as u64 * slice_ns,
                 started: slice.scheduled,
                 response_ns: slice.response_ns.checked_div(slice.ended).unwrap_or(0),
                 origin_ns: slice.origin_ns.checked_div(slice.origin_count).unwrap_or(0),
                 start_wait_max_ns: slice.start_wait_max_ns,
+                own_late_ns: slice.own_late_ns.checked_div(slice.scheduled).unwrap_or(0),
+                done: slice.done,
             });
         }
     }
@@ -241,16 +301,23 @@ fn timeline_of(slices: &[Slice], slice_ns: u64) -> Vec<TimeSlice> {
 }
 
 /// Returns where the response times grew for good: the first slice of those up to the end that are
-/// all behind.
+/// all behind. It is the server's fault where it would be behind without our own lateness, too.
 fn behind_from(timeline: &[TimeSlice]) -> Option<Behind> {
-    let mut from = None;
+    let mut behind: Option<Behind> = None;
     for slice in timeline.iter().rev() {
-        if slice.response_ns <= BEHIND_NS + BEHIND_TIMES * slice.origin_ns {
+        if slice.started == 0 {
+            continue;
+        }
+        let limit_ns = BEHIND_NS + BEHIND_TIMES * slice.origin_ns;
+        if slice.response_ns <= limit_ns {
             break;
         }
-        from = Some(Behind { from_ns: slice.from_ns });
+        let is_own_fault = slice.response_ns.saturating_sub(slice.own_late_ns) <= limit_ns;
+        let was_own_fault = behind.is_none_or(|behind| behind.is_own_fault);
+        behind =
+            Some(Behind { from_ns: slice.from_ns, is_own_fault: is_own_fault && was_own_fault });
     }
-    from
+    behind
 }
 
 #[cfg(test)]
@@ -266,6 +333,8 @@ mod tests {
                 response_ns: response_ms * 1_000_000,
                 origin_ns: 1_000_000,
                 start_wait_max_ns: 0,
+                own_late_ns: 0,
+                done: 1,
             });
         }
         timeline
@@ -273,10 +342,22 @@ mod tests {
 
     #[test]
     fn a_server_is_behind_from_where_it_does_not_recover() {
-        assert_eq!(behind_from(&timeline(&[1, 2, 300, 500])), Some(Behind { from_ns: 2 }));
+        let behind = Behind { from_ns: 2, is_own_fault: false };
+        assert_eq!(behind_from(&timeline(&[1, 2, 300, 500])), Some(behind));
         // A stall that is over is none, nor is a slow server that does not get slower.
         assert_eq!(behind_from(&timeline(&[1, 900, 2, 1])), None);
         assert_eq!(behind_from(&timeline(&[100, 110, 105])), None);
         assert_eq!(behind_from(&[]), None);
+    }
+    #[test]
+    fn a_client_that_is_late_itself_says_nothing_about_the_server() {
+        let mut late = timeline(&[1, 2, 300, 500]);
+        for slice in &mut late[2..] {
+            slice.own_late_ns = slice.response_ns - 5_000_000;
+        }
+        assert_eq!(behind_from(&late), Some(Behind { from_ns: 2, is_own_fault: true }));
+        // The server alone would be behind in one of the parts.
+        late[3].own_late_ns = 1_000_000;
+        assert_eq!(behind_from(&late), Some(Behind { from_ns: 2, is_own_fault: false }));
     }
 }

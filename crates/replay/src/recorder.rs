@@ -5,6 +5,7 @@
 
 use model::Histogram;
 use nfs_client::proto::client::OperationKind;
+use serde::{Deserialize, Serialize};
 
 use crate::lanes::Start;
 use crate::step::Step;
@@ -12,8 +13,13 @@ use crate::tree::NONE;
 
 /// The most kinds of failures that are kept apart.
 const PROBLEMS_MAX: usize = 32;
-/// Slices of the time line.
+/// Slices of the time line in which operations are scheduled.
 const SLICES: u64 = 100;
+/// Slices in which operations end: a server may need four times as long as planned, and all beyond
+/// that ends in the last one.
+const SLICES_OF_ENDS: u64 = 4 * SLICES;
+/// Parts of a trace for intervals: enough for a spread, and each of many operations.
+const PARTS: u64 = 20;
 
 /// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +61,23 @@ pub struct KindRecord {
     pub service: Histogram,
     /// Response times of the same steps at the origin.
     pub origin: Histogram,
+    /// Sums for each part of the trace.
+    pub parts: Vec<PartSums>,
+}
+
+/// Sums over the operations of one kind that a part of the trace has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartSums {
+    /// Operations that ended.
+    pub ops: u64,
+    /// Sum of their response times in nanoseconds, without how late this program was itself.
+    pub response_ns: u64,
+    /// Operations whose response time at the origin is known, too.
+    pub paired_ops: u64,
+    /// Sum of their response times here, without how late this program was itself.
+    pub paired_ns: u64,
+    /// Sum of their response times at the origin.
+    pub origin_ns: u64,
 }
 
 /// Failures of one kind and status that were not expected.
@@ -76,6 +99,11 @@ pub struct Slice {
     pub origin_ns: u64,
     pub origin_count: u64,
     pub start_wait_max_ns: u64,
+    /// Sum of how late starts were by our own fault.
+    pub own_late_ns: u64,
+    pub own_late_max_ns: u64,
+    /// Steps that ended in this slice, whenever they were scheduled.
+    pub done: u64,
 }
 
 /// Records a replay.
@@ -91,9 +119,13 @@ pub struct Recorder {
     pub own_lateness: Histogram,
     /// How late steps started because they waited for replies, in nanoseconds.
     pub start_wait: Histogram,
+    /// The same lateness of each step, by its number.
+    own_late_ns: Vec<u32>,
     pub problems: Vec<ProblemCount>,
     pub slices: Vec<Slice>,
     pub slice_ns: u64,
+    /// Length of a part of the trace, in nanoseconds of the trace.
+    part_ns: u64,
     /// When the first step was scheduled.
     pub begin_ns: u64,
     /// When the last reply was there.
@@ -101,8 +133,9 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Makes the records of a replay that is to take so long.
-    pub fn new(duration_ns: u64) -> Self {
+    /// Makes the records of a replay that is to take so long, of a trace that takes so long and
+    /// has so many steps.
+    pub fn new(duration_ns: u64, trace_ns: u64, steps: usize) -> Self {
         let mut kinds = Vec::new();
         for _ in OperationKind::ALL {
             kinds.push(KindRecord {
@@ -116,6 +149,7 @@ impl Recorder {
                 response: Histogram::new(),
                 service: Histogram::new(),
                 origin: Histogram::new(),
+                parts: vec![PartSums::default(); PARTS as usize],
             });
         }
         Self {
@@ -124,9 +158,11 @@ impl Recorder {
             accounted: 0,
             own_lateness: Histogram::new(),
             start_wait: Histogram::new(),
+            own_late_ns: vec![0; steps],
             problems: Vec::with_capacity(PROBLEMS_MAX),
-            slices: vec![Slice::default(); SLICES as usize],
+            slices: vec![Slice::default(); SLICES_OF_ENDS as usize],
             slice_ns: duration_ns / SLICES + 1,
+            part_ns: trace_ns / PARTS + 1,
             begin_ns: 0,
             end_ns: 0,
         }
@@ -135,11 +171,17 @@ impl Recorder {
     /// Notes that a step starts.
     pub fn start(&mut self, start: &Start, now_ns: u64) {
         let start_wait_ns = start.ready_ns - start.scheduled_ns;
-        self.own_lateness.record(now_ns.saturating_sub(start.ready_ns));
+        let own_late_ns = now_ns.saturating_sub(start.ready_ns);
+        self.own_lateness.record(own_late_ns);
+        if let Some(known) = self.own_late_ns.get_mut(start.step as usize) {
+            *known = u32::try_from(own_late_ns).unwrap_or(u32::MAX);
+        }
         self.start_wait.record(start_wait_ns);
         let slice = self.slice_mut(start.scheduled_ns);
         slice.scheduled += 1;
         slice.start_wait_max_ns = slice.start_wait_max_ns.max(start_wait_ns);
+        slice.own_late_ns += own_late_ns;
+        slice.own_late_max_ns = slice.own_late_max_ns.max(own_late_ns);
     }
 
     /// Notes that a step was issued.
@@ -155,8 +197,8 @@ impl Recorder {
         kind.skipped += 1;
     }
 
-    /// Notes how a step has ended.
-    pub fn end(&mut self, step: &Step, times: &Times, ended: Ended, bytes: u32) {
+    /// Notes how a step of this number has ended.
+    pub fn end(&mut self, number: u32, step: &Step, times: &Times, ended: Ended, bytes: u32) {
         let Times { scheduled_ns, started_ns, done_ns } = *times;
         self.accounted += 1;
         self.end_ns = self.end_ns.max(done_ns);
@@ -166,8 +208,18 @@ impl Recorder {
         kind.bytes += u64::from(bytes);
         kind.response.record(response_ns);
         kind.service.record(done_ns.saturating_sub(started_ns));
+        let part = (step.scheduled_ns / self.part_ns).min(PARTS - 1) as usize;
+        let sums = &mut kind.parts[part];
+        // How late this program was is not the target's.
+        let own_late_ns = self.own_late_ns.get(number as usize).copied().unwrap_or(0);
+        let target_ns = response_ns.saturating_sub(u64::from(own_late_ns));
+        sums.ops += 1;
+        sums.response_ns += target_ns;
         if step.origin_ns != u64::MAX {
             kind.origin.record(step.origin_ns);
+            sums.paired_ops += 1;
+            sums.paired_ns += target_ns;
+            sums.origin_ns += step.origin_ns;
         }
         match (step.status, ended) {
             (NONE | 0, Ended::Status(0)) => {}
@@ -185,17 +237,54 @@ impl Recorder {
             slice.origin_ns += step.origin_ns;
             slice.origin_count += 1;
         }
+        let at = done_ns.saturating_sub(self.begin_ns) / self.slice_ns;
+        self.slices[at.min(SLICES_OF_ENDS - 1) as usize].done += 1;
+    }
+
+    /// Adds a further round of the same replay, which comes behind this one.
+    pub fn append(&mut self, other: Self) {
+        for (kind, more) in std::iter::zip(&mut self.kinds, other.kinds) {
+            kind.steps += more.steps;
+            kind.ended += more.ended;
+            kind.skipped += more.skipped;
+            kind.expected_errors += more.expected_errors;
+            kind.unexpected_errors += more.unexpected_errors;
+            kind.missing_errors += more.missing_errors;
+            kind.bytes += more.bytes;
+            kind.response.merge(&more.response);
+            kind.service.merge(&more.service);
+            kind.origin.merge(&more.origin);
+            kind.parts.extend(more.parts);
+        }
+        self.issued += other.issued;
+        self.accounted += other.accounted;
+        self.own_lateness.merge(&other.own_lateness);
+        self.start_wait.merge(&other.start_wait);
+        for problem in other.problems {
+            let ProblemCount { kind, origin, ended, count } = problem;
+            self.add_problem(kind, origin, ended, count);
+        }
+        // On the time line a round begins where the one before has ended.
+        while self.slices.last().is_some_and(|slice| slice.scheduled + slice.done == 0) {
+            self.slices.pop();
+        }
+        self.slices.extend(other.slices);
+        self.end_ns += other.end_ns.saturating_sub(other.begin_ns);
     }
 
     fn note_problem(&mut self, kind: OperationKind, origin: u32, ended: Ended) {
+        self.add_problem(kind, origin, ended, 1);
+    }
+
+    fn add_problem(&mut self, kind: OperationKind, origin: u32, ended: Ended, count: u64) {
         for problem in &mut self.problems {
             if (problem.kind, problem.origin, problem.ended) == (kind, origin, ended) {
-                problem.count += 1;
+                problem.count += count;
                 return;
             }
         }
         if self.problems.len() < PROBLEMS_MAX {
-            self.problems.push(ProblemCount { kind, origin, ended, count: 1 });
+            self.problems.push(ProblemCount { kind, origin, ended, count });
         }
     }
 
@@ -212,7 +301,7 @@ mod tests {
 
     #[test]
     fn errors_of_the_trace_are_expected_and_others_are_not() {
-        let mut recorder = Recorder::new(1_000_000);
+        let mut recorder = Recorder::new(1_000_000, 1_000_000, 1);
         let times = Times { scheduled_ns: 10, started_ns: 20, done_ns: 50 };
         let (noent, exist) = (2, 17);
         for (origin, ended) in [
@@ -227,7 +316,7 @@ mod tests {
         ] {
             let step = Step { status: origin, origin_ns: 30, ..Step::of(Action::Lookup) };
             recorder.issue(&step);
-            recorder.end(&step, &times, ended, 0);
+            recorder.end(0, &step, &times, ended, 0);
         }
         let kind = &recorder.kinds[OperationKind::Lookup as usize];
         assert_eq!((kind.expected_errors, kind.missing_errors, kind.unexpected_errors), (1, 1, 4));
@@ -235,5 +324,27 @@ mod tests {
         let counts: Vec<u64> = recorder.problems.iter().map(|problem| problem.count).collect();
         assert_eq!(counts, [2, 1, 1]);
         assert_eq!((kind.response.max(), kind.service.max(), kind.origin.max()), (40, 30, 30));
+    }
+    #[test]
+    fn the_sums_of_parts_leave_out_how_late_this_program_was() {
+        let mut recorder = Recorder::new(1_000_000, 1_000_000, 2);
+        for (number, ready_ns, started_ns) in [(0, 100, 130), (1, 150, 150)] {
+            let step = Step { origin_ns: 20, ..Step::of(Action::Getattr) };
+            let start = Start { step: number, scheduled_ns: 100, ready_ns };
+            recorder.start(&start, started_ns);
+            let times = Times { scheduled_ns: 100, started_ns, done_ns: 200 };
+            recorder.end(number, &step, &times, Ended::Status(0), 0);
+        }
+        let kind = &recorder.kinds[OperationKind::Getattr as usize];
+        // The first was 30 ns late by our own fault, the second waited 50 ns for replies.
+        let sums = PartSums {
+            ops: 2,
+            response_ns: 70 + 100,
+            paired_ops: 2,
+            paired_ns: 70 + 100,
+            origin_ns: 40,
+        };
+        assert_eq!(kind.parts[0], sums);
+        assert_eq!((kind.response.max(), recorder.own_lateness.max()), (100, 30));
     }
 }

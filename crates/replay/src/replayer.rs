@@ -21,7 +21,7 @@ use crate::action::DIRECTORY;
 use crate::executor::{ExecuteError, Executor, Purpose, Work};
 use crate::lanes::Pace;
 use crate::operation::{Files, write_pool};
-use crate::outcome::{Outcome, Planned};
+use crate::outcome::{Planned, Record};
 use crate::plan::ReplayPlan;
 use crate::prepare::{self, CONNECTIONS, DEPTH, Fill};
 use crate::recorder::{Ended, Recorder};
@@ -157,7 +157,7 @@ impl<'a> Replayer<'a> {
             files.wanted_bytes[initial.object as usize] =
                 if is_directory { u64::MAX } else { initial.size };
         }
-        let mut recorder = Recorder::new(1);
+        let mut recorder = Recorder::new(1, 1, 0);
         let options = ConnectionOptions { slots: DEPTH as usize, ..connection_options(&batch) };
         let mut connections = Vec::new();
         for _ in 0..CONNECTIONS {
@@ -204,9 +204,9 @@ impl<'a> Replayer<'a> {
         plan: &ReplayPlan,
         files: &mut Files,
         pace: Pace,
-    ) -> Result<Outcome, ReplayError> {
+    ) -> Result<Record, ReplayError> {
         let planned_ns = pace.instant_ns(0, plan.duration_ns);
-        let mut recorder = Recorder::new(planned_ns);
+        let mut recorder = Recorder::new(planned_ns, plan.duration_ns, plan.batch.steps.len());
         let mut options = connection_options(&plan.batch);
         options.slots = CLIENT_SLOTS.min(CALLS_MAX);
         let mut connections = Vec::with_capacity(plan.batch.clients.len());
@@ -230,11 +230,12 @@ impl<'a> Replayer<'a> {
         wire.calls_sent -= before.calls_sent;
         let planned = Planned {
             pace,
+            rounds: 1,
             ops: plan.batch.steps.len() as u64,
             duration_ns: planned_ns,
             target: TargetKind::Nfs(self.version()),
         };
-        Ok(Outcome::new(&recorder, &planned, wire))
+        Ok(Record::new(recorder, planned, wire))
     }
 
     /// Removes the tree.

@@ -2,7 +2,7 @@
 
 use nfs_client::proto::client::{OperationKind, ProtocolVersion};
 
-/// The kind of target that a replay works on.
+/// The kind of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetKind {
     /// An NFS server that is spoken to in this version.

@@ -92,8 +92,9 @@ fn allocations(rounds: u64, version: ProtocolVersion) -> u64 {
     let directory = "replayed".to_owned();
     let settings = ReplaySettings { directory, fill: Fill::Data };
     let mut files = replayer.prepare(&mut plan, &settings).unwrap();
-    let (count, outcome) =
+    let (count, record) =
         allocated_by(|| replayer.replay(&plan, &mut files, Pace::Closed).unwrap());
+    let outcome = record.outcome();
     assert!(outcome.is_faithful(), "{outcome:#?}");
     count
 }
@@ -114,8 +115,8 @@ fn allocations_in_directory(rounds: u64) -> u64 {
     let directory = "replayed".to_owned();
     let settings = ReplaySettings { directory, fill: Fill::Data };
     let mut tree = replayer.prepare(&plan, &settings).unwrap();
-    let (count, outcome) =
-        allocated_by(|| replayer.replay(&plan, &mut tree, Pace::Closed).unwrap());
+    let (count, record) = allocated_by(|| replayer.replay(&plan, &mut tree, Pace::Closed).unwrap());
+    let outcome = record.outcome();
     assert!(outcome.is_faithful(), "{outcome:#?}");
     count
 }

@@ -11,8 +11,8 @@ use std::sync::atomic::AtomicBool;
 use common::traces::{call, op, trace_of};
 use engine::SystemClock;
 use replay::{
-    DirectoryReplayer, Fill, Outcome, Pace, PlanSettings, ReplayError, ReplayPlan, ReplaySettings,
-    TRANSFER_BYTES, TargetKind, Window,
+    DirectoryReplayer, Fill, Outcome, Pace, PlanSettings, Record, ReplayError, ReplayPlan,
+    ReplaySettings, TRANSFER_BYTES, TargetKind, Window,
 };
 use tempfile::TempDir;
 use trace::{Call, Header, NameText, Op, TraceWriter, Version, op_flag};
@@ -92,7 +92,7 @@ fn replay_in(folder: &Path, trace: &[u8], pace: Pace, fill: Fill) -> (Outcome, R
     let replayer = DirectoryReplayer::open(folder, &clock, &stop).unwrap();
     let settings = ReplaySettings { directory: "tree".to_owned(), fill };
     let mut tree = replayer.prepare(&plan, &settings).unwrap();
-    let outcome = replayer.replay(&plan, &mut tree, pace).unwrap();
+    let outcome = replayer.replay(&plan, &mut tree, pace).unwrap().outcome();
     (outcome, plan)
 }
 
@@ -276,4 +276,70 @@ fn a_tree_is_kept_or_removed_and_what_is_no_directory_is_one_error() {
     fs::write(&file, "").unwrap();
     let Err(error) = DirectoryReplayer::open(&file, &clock, &stop) else { panic!("it is a file") };
     assert!(matches!(error, ReplayError::File { what: "open", .. }), "{error}");
+}
+
+#[test]
+fn rounds_are_added_up_one_behind_the_other() {
+    let trace = trace_of(&calls(&all_kinds()), &[]);
+    let settings = PlanSettings {
+        window: Window::ALL,
+        clients_max: None,
+        target: TargetKind::Directory,
+        rsize: TRANSFER_BYTES,
+        wsize: TRANSFER_BYTES,
+    };
+    let plan = ReplayPlan::read(&trace[..], &settings).unwrap();
+    let (clock, stop) = (SystemClock::new(), AtomicBool::new(false));
+    let folder = TempDir::new().unwrap();
+    let replayer = DirectoryReplayer::open(folder.path(), &clock, &stop).unwrap();
+    let settings = ReplaySettings { directory: "tree".to_owned(), fill: Fill::Sparse };
+    let mut all: Option<Record> = None;
+    for _ in 0..3 {
+        let mut tree = replayer.prepare(&plan, &settings).unwrap();
+        let record = replayer.replay(&plan, &mut tree, Pace::Open { speed: 1.0 }).unwrap();
+        replayer.remove("tree").unwrap();
+        match &mut all {
+            Some(all) => all.append(record),
+            None => all = Some(record),
+        }
+    }
+    let outcome = all.unwrap().outcome();
+    assert!(outcome.is_faithful(), "{outcome:#?}");
+    assert_eq!((outcome.rounds, outcome.ops, outcome.accounted), (3, 75, 75));
+    let read = outcome.kinds.iter().find(|kind| kind.kind == "READ").unwrap();
+    assert_eq!((read.ended, read.response.count, read.parts.len()), (6, 6, 60));
+    let (mut started, mut done) = (0, 0);
+    for slice in &outcome.timeline {
+        started += slice.started;
+        done += slice.done;
+    }
+    assert_eq!((started, done), (75, 75));
+    assert_eq!(outcome.planned_ns, 3 * plan.duration_ns);
+}
+
+#[test]
+fn a_file_is_found_while_directories_above_it_are_renamed() {
+    // 200 renames of the upper directory, with a use of the file in flight during each of them.
+    let mut ops = vec![
+        Op { name: 0xa, result: 11, file_type: DIRECTORY, ..op(LOOKUP, 10) },
+        Op { name: 0xb, result: 12, file_type: DIRECTORY, ..op(LOOKUP, 11) },
+        Op { name: 0xc, result: 13, file_type: REGULAR, size: Some(5), ..op(LOOKUP, 12) },
+    ];
+    for round in 0..200 {
+        let (name, other_name) = if round % 2 == 0 { (0xa, 0xd) } else { (0xd, 0xa) };
+        ops.push(Op { name, other: 10, other_name, ..op(RENAME, 10) });
+        ops.push(op(GETATTR, 13));
+        ops.push(op(SETATTR, 13));
+    }
+    let mut made = Vec::new();
+    for (number, op) in ops.iter().enumerate() {
+        // Those of the three clients were in flight together.
+        let client = number as u32 % 3;
+        let mut call = call(number as u64, client, number as u64 / 3 * 1000, *op);
+        call.response_ns = Some(if number < 3 { 100 } else { 900 });
+        made.push(call);
+    }
+    let Replayed { outcome, .. } = replay(&trace_of(&made, &[]), Pace::Closed, Fill::Sparse);
+    assert!(outcome.is_faithful(), "{:#?}", outcome.problems);
+    assert_eq!((outcome.ops, outcome.accounted), (603, 603));
 }

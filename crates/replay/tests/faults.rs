@@ -10,12 +10,12 @@ use nfs_client::MountOptions;
 use nfs_client::proto::client::ProtocolVersion;
 use nfs_proto::{Status, nfs3};
 use nfs_server::{
-    CallServiceTime, ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, Server, ServerConfig,
-    ServiceTime,
+    BandwidthCap, CallServiceTime, CappedBytes, ErrorFault, FaultPlan, FaultedCalls,
+    PartsPerMillion, Server, ServerConfig, ServiceTime,
 };
 use replay::{
-    Fill, Outcome, Pace, PlanSettings, Problem, ReplayPlan, ReplaySettings, Replayer, TargetKind,
-    Window,
+    Fill, LimitSearch, Outcome, Pace, PlanSettings, Problem, ReplayPlan, ReplaySettings, Replayer,
+    TargetKind, Window,
 };
 use trace::{Call, Op};
 
@@ -32,6 +32,10 @@ fn reads(count: u64) -> Vec<Call> {
 }
 
 fn replay(calls: &[Call], faults: FaultPlan) -> Outcome {
+    replay_at(calls, faults, Pace::Open { speed: 1.0 })
+}
+
+fn replay_at(calls: &[Call], faults: FaultPlan, pace: Pace) -> Outcome {
     let server = Server::start(ServerConfig { faults, udp: false, ..ServerConfig::default() });
     let server = server.unwrap();
     let mut options = MountOptions::new("127.0.0.1", "/export");
@@ -50,7 +54,7 @@ fn replay(calls: &[Call], faults: FaultPlan) -> Outcome {
     let directory = "replayed".to_owned();
     let settings = ReplaySettings { directory, fill: Fill::Data };
     let mut files = replayer.prepare(&mut plan, &settings).unwrap();
-    replayer.replay(&plan, &mut files, Pace::Open { speed: 1.0 }).unwrap()
+    replayer.replay(&plan, &mut files, pace).unwrap().outcome()
 }
 
 fn calls_of(kind: nfs3::Procedure) -> FaultedCalls {
@@ -91,4 +95,31 @@ fn a_server_that_is_slower_than_the_trace_falls_behind() {
     // Reads don't wait for one another: all of them were started before the first had ended.
     assert_eq!(outcome.start_wait.max, 0);
     assert!(outcome.took_ns >= 300_000_000);
+}
+
+#[test]
+fn the_multiple_that_a_capped_server_can_not_carry_is_found() {
+    // 10 MB/s in the trace, and a server of 40 MB/s: 16 times as much takes four times too long.
+    let mut calls = Vec::new();
+    for number in 0..100 {
+        let read = Op { length: 100_000, count: 100_000, ..op(READ, 10) };
+        calls.push(call(number, 0, number * 10_000_000, read));
+    }
+    let cap = BandwidthCap { bytes_per_s: 40_000_000, counts: CappedBytes::Payload };
+    for _ in 0..5 {
+        let mut search = LimitSearch::new(16.0);
+        let mut first = None;
+        while let Some(speed) = search.next_speed() {
+            let faults = FaultPlan { bandwidth: Some(cap), ..FaultPlan::default() };
+            let outcome = replay_at(&calls, faults, Pace::Open { speed });
+            search.note(speed, outcome.judge(first.as_ref()));
+            first = first.or(Some(outcome));
+        }
+        // A machine that is too busy for the client says nothing about the server.
+        if search.client_limit.is_none() {
+            assert!(search.broke.is_some_and(|broke| broke <= 16.0), "{search:?}");
+            return;
+        }
+    }
+    panic!("this host was late in each of five searches");
 }

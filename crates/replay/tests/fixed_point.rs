@@ -112,7 +112,7 @@ fn replay(trace: &[u8], version: ProtocolVersion, pace: Pace, fill: Fill) -> Rep
         [Procedure::Read, Procedure::Write, Procedure::Remove].map(|kind| counters.calls_of(kind))
     };
     let before = counts();
-    let outcome = replayer.replay(&plan, &mut files, pace).unwrap();
+    let outcome = replayer.replay(&plan, &mut files, pace).unwrap().outcome();
     let after = counts();
     let counted = [0, 1, 2].map(|at| after[at] - before[at]);
     replayer.remove("replayed").unwrap();

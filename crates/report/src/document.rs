@@ -16,6 +16,7 @@ use model::{CaveatCode, Severity, Verdict};
 
 use crate::picture::Picture;
 use crate::row::{Place, Row};
+use crate::screen::Screen;
 
 /// Forms that a document is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -351,6 +352,28 @@ impl Document {
             let blocks = vec![Block::List(items)];
             self.push(Section { id, heading: heading.to_owned(), blocks, ..Section::default() });
         }
+    }
+
+    /// Removes columns until no table is wider than a screen, and says how many were removed.
+    pub fn narrow(&mut self, screen: Screen) {
+        for part in &mut self.parts {
+            let Part::Section(section) = part else { continue };
+            for block in &mut section.blocks {
+                let Block::Table(table) = block else { continue };
+                let removed = text::narrow(table, screen.columns());
+                if removed > 0 {
+                    let columns = if removed == 1 { "column is" } else { "columns are" };
+                    table.reading.push(format!(
+                        "{removed} more {columns} in wider terminals, in Markdown and on the page."
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Writes a page with this text at its end.
+    pub fn page(&self, footer: &str) -> String {
+        html::page(self, footer)
     }
 
     /// Writes it; the text ends with a newline.

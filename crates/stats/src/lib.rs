@@ -24,6 +24,7 @@ pub mod ladder;
 mod outlier;
 mod rank;
 mod rate;
+mod ratio;
 mod regression;
 pub mod size_sweep;
 pub mod soak;
@@ -40,6 +41,7 @@ pub use judge::{Cpu, CpuUnit, Extent, Failure, Judged, JudgedCaveat, KindShare, 
 pub use outlier::{Score, discarded, modified_z_scores, outliers};
 pub use rank::{rank_test, smallest_probability};
 pub use rate::Rate;
+pub use ratio::{PARTS_MIN, PartSum, SumRatio, ratio_of_sums};
 pub use size_sweep::{Fall, SizePoint, SizeSweep, size_sweep};
 pub use steady::Steadiness;
 pub use summary::{Summary, median, summary};

@@ -33,7 +33,7 @@ pub use connections::{Connection, Names, Transport};
 pub use counters::Counters;
 pub use describe::{
     AccessDescription, ArrivalDescription, ClientDescription, Describer, Description, Dispersion,
-    FileDescription, Form, HotFile, KindDescription, Quantiles, TimeSlice,
+    FileDescription, HotFile, KindDescription, Quantiles, TimeSlice,
 };
 pub use error::{CaptureError, TraceError};
 pub use format::{End, Entry, Header, NameText, Section, TraceReader, TraceWriter};

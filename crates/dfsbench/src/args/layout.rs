@@ -5,6 +5,7 @@
 //! Nothing here changes what an option means.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::builder::PossibleValuesParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -112,6 +113,7 @@ pub fn parse() -> Result<Args, Failure> {
         // Without a command it is a run, whose defaults count.
         words.push("run".into());
     }
+    name_search(&mut words);
     let mut plain = command();
     let given = match plain.try_get_matches_from_mut(&words) {
         Ok(matches) => Some(matches),
@@ -130,6 +132,21 @@ pub fn parse() -> Result<Args, Failure> {
     match parsed {
         Ok(args) => Ok(args),
         Err(error) => without_hidden_commands(error, &command).exit(),
+    }
+}
+
+/// Makes `ramp TRACE` and `curve TRACE` what they mean, a replay that searches: its options are
+/// those of replays and not those of runs.
+fn name_search(words: &mut Vec<OsString>) {
+    let flag = match words.get(1).and_then(|word| word.to_str()) {
+        Some("ramp") => "--ramp",
+        Some("curve") => "--curve",
+        _ => return,
+    };
+    let mut others = words[2..].iter();
+    if others.any(|word| Path::new(word).extension().is_some_and(|end| end == "dfst")) {
+        words[1] = "replay".into();
+        words.insert(2, flag.into());
     }
 }
 
@@ -268,6 +285,20 @@ mod tests {
             filled(&["--workers", "4", "--", "--direct"]),
             ["--workers", "4", "--", "--direct"]
         );
+    }
+
+    #[test]
+    fn a_search_with_a_trace_is_a_replay() {
+        let mut words: Vec<OsString> =
+            ["dfsbench", "ramp", "nfs.dfst", "/mnt", "--max", "8"].map(OsString::from).to_vec();
+        name_search(&mut words);
+        let matches = command().try_get_matches_from(&words).unwrap();
+        assert_eq!(matches.subcommand_name(), Some("replay"));
+        for others in [["dfsbench", "ramp", "plan.toml"], ["dfsbench", "report", "nfs.dfst"]] {
+            let mut words: Vec<OsString> = others.map(OsString::from).to_vec();
+            name_search(&mut words);
+            assert_eq!(words, others.map(OsString::from));
+        }
     }
 
     #[test]

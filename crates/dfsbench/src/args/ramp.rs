@@ -14,6 +14,8 @@ Examples:
   dfsbench ramp 'nfs://server/export' --workload mixed --raise rate --from 1000 --max 1000000
                                                     an offered load instead
   dfsbench ramp fleet.toml --recovery 2m            client hosts; two minutes to recover
+  dfsbench ramp nfs.dfst nfs://server/export        at what multiple of a captured load? Options as
+                                                    for `dfsbench replay`
   dfsbench report                                   the answer again, from the results file
 
 Exit codes: 0 the limit is known, 2 usage or plan, 3 a server or host can't be used,

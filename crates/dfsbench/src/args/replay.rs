@@ -11,18 +11,21 @@ const EXAMPLES: &str = "\
 Examples:
   dfsbench replay nfs.dfst embedded                the in-memory server of this program
   dfsbench replay nfs.dfst nfs://server/export     as it was: the same instants, sizes, order
-  dfsbench replay nfs.dfst /mnt/nfs                by system calls, local or on a mount
+  dfsbench replay nfs.dfst /mnt/nfs                by system calls: any file system
   dfsbench replay nfs.dfst 'nfs://server/export?version=4.1' --speed 1,2,4
                                                    at what multiple does the server fall behind?
+  dfsbench ramp nfs.dfst nfs://server/export       the search for it: up to --max times as fast
+  dfsbench curve nfs.dfst nfs://server/export      the same, with the loads below it
   dfsbench replay nfs.dfst nfs://server/export --closed --filled
+  dfsbench replay nfs.dfst nfs://server/export --format html > replay.html
   dfsbench replay nfs.dfst nfs://a/export --format json > a.json
   dfsbench replay nfs.dfst nfs://b/export --format json > b.json
-  dfsbench compare a.json b.json                   two servers, kind by kind
+  dfsbench compare a.json b.json                   two servers, by kind and over time
 
 Exit codes: 0 every operation was replayed and ended as in the trace, 2 usage or trace, 3 the server
 can't be used, 4 operations failed that did not fail in the trace, or it was interrupted.";
 
-/// Replays a trace on an NFS server or in a directory, and compares its response times.
+/// Replays a trace on an NFS server or in a directory, and compares response times with the trace.
 ///
 /// The tree that the trace takes for granted is built first, in a directory of its own that is
 /// removed at the end. Each client of the trace has a connection. An operation starts at its
@@ -40,9 +43,26 @@ pub struct ReplayArgs {
     /// Times as fast as the trace; several are replayed one after the other
     #[arg(long, value_name = "FACTOR", value_delimiter = ',', default_value = "1")]
     pub speed: Vec<String>,
+    /// Search the speed at which the target breaks, as `dfsbench ramp TRACE` does
+    #[arg(long, conflicts_with_all = ["speed", "closed", "tree", "curve"])]
+    pub ramp: bool,
+    /// The same, with replays at evenly spaced loads below it, as `dfsbench curve TRACE` does
+    #[arg(long, conflicts_with_all = ["speed", "closed", "tree"])]
+    pub curve: bool,
+    /// The fastest replay of --ramp and --curve, times as fast as the trace
+    #[arg(long, value_name = "FACTOR", default_value_t = 1000.0, value_parser = parse_factor)]
+    pub max: f64,
+    /// Loads of --curve
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "curve",
+        value_parser = clap::value_parser!(u32).range(2..=12))]
+    pub points: u32,
     /// Replay as fast as the order allows, with as many calls in flight as in the trace
     #[arg(long, conflicts_with = "speed")]
     pub closed: bool,
+    /// Replay it again and again: so many times, or for a time such as 10m. Each round has a new
+    /// tree; the figures are those of all rounds
+    #[arg(long, value_name = "ROUNDS|TIME")]
+    pub r#loop: Option<String>,
     /// Part of the trace, as times from its beginning, such as 10s..40s or 5m.. [default: all]
     #[arg(long, value_name = "FROM..TO")]
     pub window: Option<String>,
@@ -68,4 +88,11 @@ pub struct ReplayArgs {
     /// Show no progress
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+fn parse_factor(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(factor) if (0.001..=1000.0).contains(&factor) => Ok(factor),
+        _ => Err("not a factor from 0.001 to 1000".to_owned()),
+    }
 }

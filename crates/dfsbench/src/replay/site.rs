@@ -9,8 +9,8 @@ use nfs_proto::ProtocolVersion;
 use nfs_server::{Server, ServerConfig};
 use plan::TargetArg;
 use replay::{
-    DirectoryReplayer, DirectoryTree, Files, Outcome, Pace, ReplayError, ReplayPlan,
-    ReplaySettings, Replayer, TRANSFER_BYTES, TargetKind,
+    DirectoryReplayer, DirectoryTree, Files, Pace, Record, ReplayError, ReplayPlan, ReplaySettings,
+    Replayer, TRANSFER_BYTES, TargetKind,
 };
 
 use crate::exit::Failure;
@@ -156,7 +156,7 @@ impl<'a> Site<'a> {
         plan: &ReplayPlan,
         tree: Tree,
         pace: Pace,
-    ) -> Result<Outcome, ReplayError> {
+    ) -> Result<Record, ReplayError> {
         match (self, tree) {
             (Self::Server(replayer), Tree::Handles(mut files)) => {
                 replayer.replay(plan, &mut files, pace)

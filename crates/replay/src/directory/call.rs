@@ -50,6 +50,8 @@ pub struct Job {
     pub close: Option<Handle>,
     /// The place where a listing goes on.
     pub cookie: u64,
+    /// Renames that had begun or ended when its path was written.
+    pub renames: u64,
     /// The name of an extended attribute.
     pub attribute: [u8; XATTR_NAME_BYTES],
 }
@@ -66,6 +68,7 @@ impl Job {
             fresh: None,
             close: None,
             cookie: 0,
+            renames: 0,
             attribute: [0; XATTR_NAME_BYTES],
         }
     }

@@ -68,7 +68,7 @@ pub struct Idle {
     pub job: Box<Job>,
 }
 
-/// The parts that a replay works with.
+/// The schedule, the names and the threads of a replay.
 pub struct Driver<'a> {
     pub batch: &'a Batch,
     pub names: &'a [String],
@@ -85,6 +85,9 @@ pub struct Driver<'a> {
     pub held: Vec<u32>,
     pub is_held: Vec<bool>,
     pub in_flight: usize,
+    /// Renames that have begun and ended, both counted.
+    pub renames: u64,
+    pub renames_in_flight: usize,
     /// System calls that were made.
     pub calls: u64,
 }
@@ -160,7 +163,7 @@ impl Driver<'_> {
                     let Start { scheduled_ns, .. } = start;
                     let times = Times { scheduled_ns, started_ns: now_ns, done_ns: now_ns };
                     let ended = Ended::Status(Status::Stale.number());
-                    self.recorder.end(&step, &times, ended, 0);
+                    self.recorder.end(start.step, &step, &times, ended, 0);
                 } else {
                     self.recorder.skip(&step);
                 }
@@ -169,8 +172,13 @@ impl Driver<'_> {
         }
     }
 
-    fn send(&mut self, idle: Idle) {
+    fn send(&mut self, mut idle: Idle) {
         self.in_flight += 1;
+        idle.job.renames = self.renames;
+        if idle.job.action == Action::Rename {
+            self.renames += 1;
+            self.renames_in_flight += 1;
+        }
         // A thread takes its work until this side hangs up.
         let _ = self.workers[idle.worker].send(idle.job);
     }
@@ -263,6 +271,13 @@ impl Driver<'_> {
         let JobDone { worker, mut job, started_ns, done_ns, status, bytes, calls } = ended;
         self.in_flight -= 1;
         self.calls += calls;
+        if job.action == Action::Rename {
+            self.renames += 1;
+            self.renames_in_flight -= 1;
+        }
+        if status == Status::NoEnt.number() && self.may_have_moved(&job) {
+            return self.repeat(Idle { worker, job }, lanes, done_ns);
+        }
         self.opens.free.extend(job.close.take());
         let fresh = job.fresh.take();
         let start = job.start.take();
@@ -281,7 +296,7 @@ impl Driver<'_> {
                 Pace::Closed => started_ns,
             };
             let times = Times { scheduled_ns, started_ns, done_ns };
-            self.recorder.end(&step, &times, Ended::Status(status), bytes);
+            self.recorder.end(start.step, &step, &times, Ended::Status(status), bytes);
         }
         self.idle.push(Idle { worker, job });
         if let Some(start) = start {
@@ -291,6 +306,32 @@ impl Driver<'_> {
             self.is_held[client as usize] = false;
             lanes.free_place(client, done_ns);
         }
+    }
+
+    /// Tells whether a step missed its file because a directory above it was renamed meanwhile. A
+    /// handle, which the trace has, still leads to it then.
+    fn may_have_moved(&self, job: &Job) -> bool {
+        let Some(start) = job.start else { return false };
+        let is_expected = self.batch.steps[start.step as usize].status == Status::NoEnt.number();
+        let was_renamed = self.renames_in_flight > 0 || self.renames != job.renames;
+        was_renamed && !is_expected && job.action != Action::Rename
+    }
+
+    /// Starts a step again by the names that are known by now.
+    fn repeat(&mut self, mut idle: Idle, lanes: &mut Lanes<'_>, now_ns: u64) {
+        let Some(start) = idle.job.start else { return };
+        self.opens.free.extend(idle.job.fresh.take());
+        let step = self.batch.steps[start.step as usize];
+        if self.fill(&mut idle.job, &step).is_ok() {
+            return self.send(idle);
+        }
+        self.idle.push(idle);
+        self.recorder.start(&start, now_ns);
+        let Start { scheduled_ns, .. } = start;
+        let times = Times { scheduled_ns, started_ns: now_ns, done_ns: now_ns };
+        let ended = Ended::Status(Status::NoEnt.number());
+        self.recorder.end(start.step, &step, &times, ended, 0);
+        lanes.end_step(start.step, now_ns);
     }
 
     /// Keeps the open that a step has made, or gives its place back.

@@ -23,7 +23,7 @@ use rustix::{fs, io};
 use crate::action::{Action, DIRECTORY, SYMLINK};
 use crate::lanes::Pace;
 use crate::operation::{LINK_TARGET, write_pool};
-use crate::outcome::{Outcome, Planned, Wire};
+use crate::outcome::{Planned, Record, Wire};
 use crate::plan::{InitialObject, ReplayPlan};
 use crate::prepare::Fill;
 use crate::recorder::Recorder;
@@ -163,9 +163,9 @@ impl<'a> DirectoryReplayer<'a> {
         plan: &ReplayPlan,
         tree: &mut DirectoryTree,
         pace: Pace,
-    ) -> Result<Outcome, ReplayError> {
+    ) -> Result<Record, ReplayError> {
         let planned_ns = pace.instant_ns(0, plan.duration_ns);
-        let mut recorder = Recorder::new(planned_ns);
+        let mut recorder = Recorder::new(planned_ns, plan.duration_ns, plan.batch.steps.len());
         let batch = &plan.batch;
         let threads = threads_for(batch);
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
@@ -194,6 +194,8 @@ impl<'a> DirectoryReplayer<'a> {
                 held: Vec::with_capacity(clients),
                 is_held: vec![false; clients],
                 in_flight: 0,
+                renames: 0,
+                renames_in_flight: 0,
                 calls: 0,
             };
             for worker in 0..threads {
@@ -220,11 +222,12 @@ impl<'a> DirectoryReplayer<'a> {
         let wire = Wire { calls_sent: calls, clients: clients as u64, ..Wire::default() };
         let planned = Planned {
             pace,
+            rounds: 1,
             ops: batch.steps.len() as u64,
             duration_ns: planned_ns,
             target: TargetKind::Directory,
         };
-        Ok(Outcome::new(&recorder, &planned, wire))
+        Ok(Record::new(recorder, planned, wire))
     }
 
     fn thread_error(&self, error: &std::io::Error) -> ReplayError {

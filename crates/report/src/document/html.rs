@@ -25,10 +25,18 @@ const HEADINGS_MIN: usize = 4;
 
 /// Writes a page of its own.
 pub fn render(document: &Document) -> String {
+    page(
+        document,
+        "Written by dfsbench from the results file; the same results give the same page.",
+    )
+}
+
+/// Writes a page with a text at its end.
+pub fn page(document: &Document, footer: &str) -> String {
     let page = html! {
         a.skip href="#figures" { "To the figures" }
         main { (body(document)) }
-        footer { "Written by dfsbench from the results file; the same results give the same page." }
+        footer { (footer) }
     };
     Frame { title: &document.title, served: None }.around(&page)
 }

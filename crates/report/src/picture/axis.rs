@@ -73,7 +73,7 @@ impl RateAxis {
 }
 
 /// About five ticks at round numbers from 0 to an end.
-fn even_ticks(end: f64) -> Vec<Tick> {
+pub fn even_ticks(end: f64) -> Vec<Tick> {
     const TICKS: f64 = 5.0;
     let step = round_step(end / TICKS);
     let count = (end / step) as usize;

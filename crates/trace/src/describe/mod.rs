@@ -12,7 +12,6 @@ mod access;
 mod arrivals;
 mod distinct;
 mod files;
-mod render;
 mod timeline;
 
 use std::collections::BTreeMap;
@@ -136,15 +135,6 @@ impl Quantiles {
             max: histogram.max(),
         }
     }
-}
-
-/// Forms of a description for people.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// Tables with aligned columns.
-    Text,
-    /// Tables in Markdown.
-    Markdown,
 }
 
 #[derive(Debug)]

@@ -1,0 +1,554 @@
+//! A replay as a document, and two of them side by side.
+//!
+//! Tables, text, Markdown and pages are those of all reports; this module only says what stands in
+//! them.
+
+use std::collections::BTreeMap;
+
+use model::units::{Nanos, Size, three_digits};
+use replay::{KindOutcome, Outcome, Pace, PartSums};
+use report::document::{Block, Cell, Column, Document, Role, Section, Table, TableRow};
+use stats::{PartSum, SumRatio, ratio_of_sums};
+use trace::Quantiles;
+
+use super::pictures;
+use super::{DIRECTORY, Stored};
+
+/// Names of sections in links.
+const IDS: [&str; super::SPEEDS_MAX] = [
+    "figures", "speed-2", "speed-3", "speed-4", "speed-5", "speed-6", "speed-7", "speed-8",
+    "speed-9", "speed-10", "speed-11", "speed-12", "speed-13", "speed-14", "speed-15", "speed-16",
+];
+
+/// Columns in the order in which they leave a terminal.
+const LEAVING: [&str; 7] = [
+    "data",
+    "ratio p99",
+    "errors expected",
+    "errors missing",
+    "origin p99",
+    "ratio p50",
+    "B/A p99",
+];
+
+/// Says how fast a replay is.
+pub fn pace_text(pace: Pace) -> String {
+    match pace {
+        Pace::Open { speed } => speed_text(Some(speed)),
+        Pace::Closed => speed_text(None),
+    }
+}
+
+/// Says how fast a replay is, by its speed.
+pub fn speed_text(speed: Option<f64>) -> String {
+    match speed {
+        Some(1.0) => "at the speed of the trace".to_owned(),
+        Some(speed) => format!("{speed} times as fast as the trace"),
+        None => "as fast as the order allows".to_owned(),
+    }
+}
+
+/// Makes the document of a replay.
+pub fn of_replay(stored: &Stored) -> Document {
+    let mut document = Document {
+        tool: "dfsbench replay",
+        title: format!("{} on {} ({})", stored.trace, stored.target, version_text(stored)),
+        about: Vec::new(),
+        parts: Vec::new(),
+    };
+    document.about.extend(stored.found.clone());
+    if stored.outcomes.len() > 1 {
+        document.push(speeds_section(&stored.outcomes));
+    }
+    for (outcome, id) in std::iter::zip(&stored.outcomes, IDS) {
+        document.push(outcome_section(stored, outcome, id));
+    }
+    document.push_list("left-out", "Not replayed", left_out(stored));
+    document
+}
+
+/// Puts all loads into one table.
+fn speeds_section(outcomes: &[Outcome]) -> Section {
+    let mut rows = Vec::new();
+    for outcome in outcomes {
+        let per_second = |ops: u64, time_ns: u64| {
+            if time_ns == 0 {
+                return "-".to_owned();
+            }
+            three_digits(ops as f64 * 1e9 / time_ns as f64)
+        };
+        let mut errors = 0;
+        for kind in &outcome.kinds {
+            errors += kind.unexpected_errors;
+        }
+        let offered = match outcome.speed {
+            Some(_) => per_second(outcome.ops, outcome.planned_ns),
+            None => "-".to_owned(),
+        };
+        rows.push(vec![
+            outcome.speed.map_or_else(|| "closed".to_owned(), |speed| speed.to_string()),
+            offered,
+            per_second(outcome.accounted, outcome.took_ns),
+            time(&outcome.response, outcome.response.p50),
+            time(&outcome.response, outcome.response.p99),
+            errors.to_string(),
+            verdict_text(outcome),
+        ]);
+    }
+    let table = Table {
+        caption: "Loads".to_owned(),
+        has_page_caption: true,
+        columns: Column::all(&[
+            ("speed", Role::Number),
+            ("offered op/s", Role::Number),
+            ("achieved op/s", Role::Rate),
+            ("p50", Role::Number),
+            ("p99", Role::Number),
+            ("errors", Role::Number),
+            ("outcome", Role::Prose),
+        ]),
+        rows: TableRow::all(rows.into_iter()),
+        ..Table::default()
+    };
+    let heading = "Loads".to_owned();
+    Section { id: "loads", heading, is_answer: true, blocks: vec![Block::Table(table)] }
+}
+
+fn outcome_section(stored: &Stored, outcome: &Outcome, id: &'static str) -> Section {
+    let mut blocks = vec![
+        Block::Paragraph(counts_text(stored, outcome)),
+        Block::Paragraph(lateness_text(outcome)),
+        Block::Pictures(pictures::of_outcome(outcome, id)),
+    ];
+    blocks.push(Block::Table(kinds_table(outcome)));
+    if !outcome.problems.is_empty() {
+        let mut rows = Vec::new();
+        for problem in &outcome.problems {
+            rows.push(vec![
+                problem.kind.clone(),
+                problem.origin.clone(),
+                problem.ended.clone(),
+                problem.count.to_string(),
+            ]);
+        }
+        blocks.push(Block::Table(Table {
+            caption: "Failures that are not in the trace".to_owned(),
+            columns: Column::all(&[
+                ("operation", Role::Words),
+                ("in the trace", Role::Words),
+                ("here", Role::Words),
+                ("count", Role::Number),
+            ]),
+            rows: TableRow::all(rows.into_iter()),
+            ..Table::default()
+        }));
+    }
+    let heading = format!("{}: {}", speed_text(outcome.speed), verdict_text(outcome));
+    Section { id, heading, blocks, ..Section::default() }
+}
+
+fn counts_text(stored: &Stored, outcome: &Outcome) -> String {
+    let Outcome { ops, clients, issued, accounted, skipped, not_started, rounds, .. } = outcome;
+    let planned = match outcome.speed {
+        Some(_) => format!(" (planned {})", Nanos(outcome.planned_ns)),
+        None => String::new(),
+    };
+    let plural = if *clients == 1 { "" } else { "s" };
+    let rounds = if *rounds > 1 { format!(" in {rounds} rounds") } else { String::new() };
+    format!(
+        "{ops} operations of {clients} client{plural}{rounds} on a tree of {} objects: {issued} issued, \
+         {accounted} ended, {skipped} could not be issued, {not_started} not started. Took {}\
+         {planned}; {}.",
+        stored.tree_objects,
+        Nanos(outcome.took_ns),
+        calls_text(stored, outcome)
+    )
+}
+
+fn lateness_text(outcome: &Outcome) -> String {
+    let Quantiles { p50, p99, max, .. } = outcome.own_lateness;
+    let waits = outcome.start_wait;
+    format!(
+        "Starts were late by p50 {}, p99 {}, maximum {} by this client's own fault, and by p50 {}, \
+         p99 {}, maximum {} because they waited for replies.",
+        Nanos(p50),
+        Nanos(p99),
+        Nanos(max),
+        Nanos(waits.p50),
+        Nanos(waits.p99),
+        Nanos(waits.max)
+    )
+}
+
+/// Says what a replay ran on.
+pub fn version_text(stored: &Stored) -> String {
+    match stored.version.as_str() {
+        DIRECTORY => "a directory".to_owned(),
+        version => format!("NFS v{version}"),
+    }
+}
+
+fn calls_text(stored: &Stored, outcome: &Outcome) -> String {
+    let Outcome { calls_sent, own_calls, retransmissions, reconnects, .. } = outcome;
+    if stored.version == DIRECTORY {
+        return format!("{calls_sent} system calls, {own_calls} of them to open and close files");
+    }
+    format!(
+        "{calls_sent} calls sent, {own_calls} of them for the client's own sake; {retransmissions} \
+         sent again, {reconnects} connections made again"
+    )
+}
+
+/// Says whether a server kept up.
+pub fn verdict_text(outcome: &Outcome) -> String {
+    if outcome.not_started > 0 {
+        return "interrupted".to_owned();
+    }
+    match (outcome.speed, outcome.behind) {
+        (None, _) => "done".to_owned(),
+        (Some(_), None) => "the server kept up".to_owned(),
+        (Some(_), Some(behind)) if behind.is_own_fault => {
+            format!(
+                "inconclusive, since this client itself was late from {} on (hint: use a faster \
+                 host)",
+                Nanos(behind.from_ns)
+            )
+        }
+        (Some(_), Some(behind)) => {
+            format!("the server fell behind from {} on", Nanos(behind.from_ns))
+        }
+    }
+}
+
+fn kinds_table(outcome: &Outcome) -> Table {
+    let mut columns = Column::all(&[
+        ("operation", Role::Words),
+        ("count", Role::Number),
+        ("errors expected", Role::Number),
+        ("not expected", Role::Number),
+        ("errors missing", Role::Number),
+        ("data", Role::Number),
+        ("p50", Role::Number),
+        ("p99", Role::Number),
+        ("origin p50", Role::Number),
+        ("origin p99", Role::Number),
+        ("ratio p50", Role::Number),
+        ("ratio p99", Role::Number),
+        ("ratio of means, 95 %", Role::Rate),
+    ]);
+    Column::leave_in_order(&mut columns, &LEAVING);
+    let mut rows = Vec::new();
+    for kind in &outcome.kinds {
+        rows.push(kind_row(kind));
+    }
+    Table {
+        caption: "Response times here and in the trace".to_owned(),
+        has_page_caption: true,
+        columns,
+        rows: TableRow::all(rows.into_iter()),
+        reading: vec![
+            "Response times count from the scheduled start; the ratio of means leaves out how late \
+             this client was itself. Above 1 is slower than the trace. The interval comes from the \
+             spread between the twentieths of the trace."
+                .to_owned(),
+        ],
+        ..Table::default()
+    }
+}
+
+fn kind_row(kind: &KindOutcome) -> Vec<Cell> {
+    let KindOutcome { response, origin, .. } = kind;
+    let data = if kind.bytes > 0 { Size(kind.bytes).to_string() } else { "-".to_owned() };
+    let mut cells = Vec::new();
+    for text in [
+        kind.kind.clone(),
+        kind.ops.to_string(),
+        kind.expected_errors.to_string(),
+        kind.unexpected_errors.to_string(),
+        kind.missing_errors.to_string(),
+        data,
+        time(response, response.p50),
+        time(response, response.p99),
+        time(origin, origin.p50),
+        time(origin, origin.p99),
+        ratio(response.p50, origin.p50),
+        ratio(response.p99, origin.p99),
+        ratio_text(ratio_of_sums(&beside_origin(&kind.parts))),
+    ] {
+        cells.push(Cell::text(text));
+    }
+    cells
+}
+
+/// Pairs the response times here with those of the trace.
+fn beside_origin(parts: &[PartSums]) -> Vec<PartSum> {
+    let mut pairs = Vec::new();
+    for part in parts {
+        pairs.push(PartSum { here: part.paired_ns as f64, there: part.origin_ns as f64 });
+    }
+    pairs
+}
+
+/// Pairs the mean response times of two replays, part by part.
+fn beside_each_other(before: &[PartSums], after: &[PartSums]) -> Vec<PartSum> {
+    let mut pairs = Vec::new();
+    for (one, two) in std::iter::zip(before, after) {
+        if one.ops > 0 && two.ops > 0 {
+            // Each in the number of operations of the first one.
+            let scale = one.ops as f64 / two.ops as f64;
+            pairs.push(PartSum {
+                here: two.response_ns as f64 * scale,
+                there: one.response_ns as f64,
+            });
+        }
+    }
+    pairs
+}
+
+fn ratio_text(found: Option<SumRatio>) -> String {
+    match found {
+        None => "-".to_owned(),
+        Some(SumRatio { ratio, interval: None }) => three_digits(ratio),
+        Some(SumRatio { ratio, interval: Some((low, high)) }) => {
+            let [ratio, low, high] = [ratio, low, high].map(three_digits);
+            format!("{ratio} ({low} to {high})")
+        }
+    }
+}
+
+/// Says what of the trace was not replayed.
+fn left_out(stored: &Stored) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !stored.without_counterpart.is_empty() {
+        lines.push(format!("No counterpart: {}.", counts(&stored.without_counterpart)));
+    }
+    if !stored.by_client.is_empty() {
+        lines.push(format!("Done by the client in its own way: {}.", counts(&stored.by_client)));
+    }
+    for (count, what) in [
+        (
+            stored.put_off,
+            "operations that the origin put off or refused for the state of its server",
+        ),
+        (stored.incomplete, "operations whose arguments the capture did not see"),
+    ] {
+        if count > 0 {
+            lines.push(format!("Left out: {count} {what}."));
+        }
+    }
+    if stored.split > 0 {
+        lines.push(format!(
+            "Made in several calls, since the target's transfers are smaller: {} reads and writes.",
+            stored.split
+        ));
+    }
+    lines
+}
+
+fn counts(counts: &BTreeMap<String, u64>) -> String {
+    let mut parts = Vec::new();
+    for (name, count) in counts {
+        parts.push(format!("{count} {name}"));
+    }
+    parts.join(", ")
+}
+
+/// Makes the document of two replays side by side, for each speed that both have; `None` where
+/// there is none.
+pub fn of_comparison(before: &Stored, after: &Stored) -> Option<Document> {
+    let mut document = Document {
+        tool: "dfsbench compare",
+        title: "Two replays".to_owned(),
+        about: vec![
+            format!("A: {} on {} ({})", before.trace, before.target, version_text(before)),
+            format!("B: {} on {} ({})", after.trace, after.target, version_text(after)),
+        ],
+        parts: Vec::new(),
+    };
+    let mut ids = IDS.into_iter();
+    for first in &before.outcomes {
+        let Some(second) = after.outcomes.iter().find(|other| other.speed == first.speed) else {
+            continue;
+        };
+        let Some(id) = ids.next() else { break };
+        let verdicts = format!("A: {}; B: {}.", verdict_text(first), verdict_text(second));
+        let mut blocks = vec![
+            Block::Paragraph(verdicts),
+            Block::Pictures(pictures::of_pair(first, second, id)),
+            Block::Table(pair_table(first, second)),
+        ];
+        if let Some(table) = over_time_table(first, second) {
+            blocks.push(Block::Table(table));
+        }
+        let heading = speed_text(first.speed);
+        document.push(Section { id, heading, blocks, ..Section::default() });
+    }
+    if document.parts.is_empty() { None } else { Some(document) }
+}
+
+fn pair_table(first: &Outcome, second: &Outcome) -> Table {
+    let mut columns = Column::all(&[
+        ("operation", Role::Words),
+        ("count A", Role::Number),
+        ("count B", Role::Number),
+        ("p50 A", Role::Number),
+        ("p50 B", Role::Number),
+        ("p99 A", Role::Number),
+        ("p99 B", Role::Number),
+        ("B/A p99", Role::Number),
+        ("errors A", Role::Number),
+        ("errors B", Role::Number),
+        ("B/A of means, 95 %", Role::Rate),
+    ]);
+    Column::leave_in_order(&mut columns, &LEAVING);
+    let mut rows = Vec::new();
+    for kind in &first.kinds {
+        let same = second.kinds.iter().find(|other| other.kind == kind.kind);
+        let Some(other) = same else { continue };
+        let (one, two) = (&kind.response, &other.response);
+        rows.push(vec![
+            kind.kind.clone(),
+            kind.ops.to_string(),
+            other.ops.to_string(),
+            time(one, one.p50),
+            time(two, two.p50),
+            time(one, one.p99),
+            time(two, two.p99),
+            ratio(two.p99, one.p99),
+            kind.unexpected_errors.to_string(),
+            other.unexpected_errors.to_string(),
+            ratio_text(ratio_of_sums(&beside_each_other(&kind.parts, &other.parts))),
+        ]);
+    }
+    Table {
+        caption: "Response times by kind".to_owned(),
+        columns,
+        rows: TableRow::all(rows.into_iter()),
+        reading: vec![
+            "A ratio above 1 says that B is slower; where its interval holds 1, the difference may \
+             be chance."
+                .to_owned(),
+        ],
+        ..Table::default()
+    }
+}
+
+/// Puts tenths of the time beside each other; none where a replay has no time line.
+fn over_time_table(first: &Outcome, second: &Outcome) -> Option<Table> {
+    let duration_ns = first.planned_ns.max(second.planned_ns);
+    if first.speed.is_none() || duration_ns == 0 {
+        return None;
+    }
+    let tenth_ns = duration_ns / 10 + 1;
+    let mut rows = Vec::new();
+    for tenth in 0..10 {
+        let (from_ns, to_ns) = (tenth * tenth_ns, (tenth + 1) * tenth_ns);
+        let one = pictures::mean_response_ns(first, from_ns, to_ns);
+        let two = pictures::mean_response_ns(second, from_ns, to_ns);
+        let (Some(one), Some(two)) = (one, two) else { continue };
+        rows.push(vec![
+            Nanos(from_ns).to_string(),
+            Nanos(one).to_string(),
+            Nanos(two).to_string(),
+            ratio(two, one),
+        ]);
+    }
+    Some(Table {
+        caption: "Mean response times over time".to_owned(),
+        columns: Column::all(&[
+            ("from", Role::Number),
+            ("mean A", Role::Number),
+            ("mean B", Role::Number),
+            ("B/A", Role::Rate),
+        ]),
+        rows: TableRow::all(rows.into_iter()),
+        ..Table::default()
+    })
+}
+
+fn time(of: &Quantiles, time_ns: u64) -> String {
+    if of.count == 0 { "-".to_owned() } else { Nanos(time_ns).to_string() }
+}
+
+fn ratio(here: u64, there: u64) -> String {
+    if here == 0 || there == 0 {
+        return "-".to_owned();
+    }
+    three_digits(here as f64 / there as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use report::document::Form;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn quantiles(p50: u64) -> Value {
+        json!({"count": 20, "mean": p50, "p50": p50, "p90": p50, "p99": 2 * p50, "max": 3 * p50})
+    }
+
+    /// A replay at a speed, with this response time in each of twenty parts.
+    fn outcome(speed: f64, response_ns: u64) -> Value {
+        let mut parts = Vec::new();
+        let mut timeline = Vec::new();
+        for number in 0..20 {
+            parts.push(json!({"ops": 1, "response_ns": response_ns + number, "paired_ops": 1,
+                "paired_ns": response_ns + number, "origin_ns": 1_000_000}));
+            timeline.push(json!({"from_ns": number * 50_000_000, "started": 1, "done": 1,
+                "response_ns": response_ns, "origin_ns": 1_000_000, "start_wait_max_ns": 0}));
+        }
+        json!({"speed": speed, "clients": 1, "ops": 20, "issued": 20, "accounted": 20,
+            "skipped": 0, "not_started": 0, "calls_sent": 20, "own_calls": 0,
+            "retransmissions": 0, "reconnects": 0, "planned_ns": 1_000_000_000,
+            "took_ns": 1_000_000_000, "own_lateness": quantiles(10), "start_wait": quantiles(0),
+            "problems": [{"kind": "READ", "origin": "success", "ended": "NFS3ERR_IO", "count": 2}],
+            "kinds": [{"kind": "READ", "ops": 20, "ended": 20, "skipped": 0,
+                "expected_errors": 0, "unexpected_errors": 2, "missing_errors": 0, "bytes": 4096,
+                "response": quantiles(response_ns), "service": quantiles(response_ns),
+                "origin": quantiles(1_000_000), "parts": parts}],
+            "timeline": timeline})
+    }
+
+    fn stored(response_ns: u64) -> Stored {
+        let made = json!({"dfsbench_replay": 1, "made_by": "dfsbench", "trace": "nfs.dfst",
+            "target": "nfs://server/export", "version": "3", "tree_objects": 3,
+            "without_counterpart": {"v4.1 LOCK": 7}, "by_client": {}, "put_off": 0,
+            "incomplete": 0, "split": 0,
+            "outcomes": [outcome(1.0, response_ns), outcome(2.0, response_ns)]});
+        serde_json::from_value(made).unwrap()
+    }
+
+    #[test]
+    fn a_replay_has_its_ratio_with_interval_its_failures_and_what_was_left_out() {
+        let document = of_replay(&stored(3_000_000));
+        let text = document.render(Form::Markdown);
+        for part in [
+            "3.00 (3.00 to 3.00)",
+            "NFS3ERR_IO | 2 |",
+            "7 v4.1 LOCK",
+            "the server kept up",
+            "achieved op/s",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let page = document.page("");
+        for part in ["in the trace", "Operations scheduled and done", "id=\"speed-2\"", "<svg"] {
+            assert!(page.contains(part), "{part}");
+        }
+    }
+
+    #[test]
+    fn two_replays_are_compared_by_kind_and_over_time() {
+        let document = of_comparison(&stored(3_000_000), &stored(6_000_000)).unwrap();
+        let text = document.render(Form::Markdown);
+        assert!(text.contains("2.00 (2.00 to 2.00)"), "{text}");
+        assert!(text.contains("Mean response times over time"), "{text}");
+        assert!(text.contains("| 900 ms | 3.00 ms | 6.00 ms | 2.00 |"), "{text}");
+        let page = document.page("");
+        assert!(page.contains("done, A") && page.contains("done, B"), "no time lines");
+        let mut other = stored(3_000_000);
+        other.outcomes.clear();
+        assert!(of_comparison(&stored(3_000_000), &other).is_none());
+    }
+}

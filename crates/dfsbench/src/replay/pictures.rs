@@ -1,0 +1,122 @@
+//! The time lines of replays, as pictures.
+
+use replay::Outcome;
+use report::Picture;
+use report::over_time::{Event, OverTime, Scale, TimeLine, TimePoint};
+
+/// Draws the time lines of a replay: response times beside those of the trace, and what was done
+/// beside what was scheduled. A replay as fast as the order allows has none.
+pub fn of_outcome(outcome: &Outcome, id: &str) -> Vec<Picture> {
+    if outcome.speed.is_none() {
+        return Vec::new();
+    }
+    let event = outcome
+        .behind
+        .map(|behind| Event { at_ns: behind.from_ns, name: "fell behind".to_owned() });
+    let mut origin = Vec::new();
+    for slice in &outcome.timeline {
+        if slice.origin_ns > 0 {
+            origin.push(TimePoint { at_ns: slice.from_ns, value: slice.origin_ns });
+        }
+    }
+    let times = OverTime {
+        id: format!("times-{id}"),
+        title: "Response time, mean, logarithmic".to_owned(),
+        scale: Scale::Times,
+        lines: vec![
+            TimeLine { name: "here".to_owned(), points: responses(outcome) },
+            TimeLine { name: "in the trace".to_owned(), points: origin },
+        ],
+        event,
+        notes: Vec::new(),
+    };
+    let (scheduled, done) = progress(outcome);
+    let counts = OverTime {
+        id: format!("progress-{id}"),
+        title: "Operations scheduled and done".to_owned(),
+        scale: Scale::Counts,
+        lines: vec![
+            TimeLine { name: "scheduled".to_owned(), points: scheduled },
+            TimeLine { name: "done".to_owned(), points: done },
+        ],
+        event: None,
+        notes: vec!["Where the lines part, the server is behind.".to_owned()],
+    };
+    let mut pictures = Vec::new();
+    pictures.extend(times.picture());
+    pictures.extend(counts.picture());
+    pictures
+}
+
+/// Draws the time lines of two replays together.
+pub fn of_pair(first: &Outcome, second: &Outcome, id: &str) -> Vec<Picture> {
+    if first.speed.is_none() {
+        return Vec::new();
+    }
+    let (scheduled, done_first) = progress(first);
+    let (_, done_second) = progress(second);
+    let times = OverTime {
+        id: format!("times-{id}"),
+        title: "Response time, mean, logarithmic".to_owned(),
+        scale: Scale::Times,
+        lines: vec![
+            TimeLine { name: "A".to_owned(), points: responses(first) },
+            TimeLine { name: "B".to_owned(), points: responses(second) },
+        ],
+        event: None,
+        notes: Vec::new(),
+    };
+    let counts = OverTime {
+        id: format!("progress-{id}"),
+        title: "Operations scheduled and done".to_owned(),
+        scale: Scale::Counts,
+        lines: vec![
+            TimeLine { name: "scheduled".to_owned(), points: scheduled },
+            TimeLine { name: "done, A".to_owned(), points: done_first },
+            TimeLine { name: "done, B".to_owned(), points: done_second },
+        ],
+        event: None,
+        notes: Vec::new(),
+    };
+    let mut pictures = Vec::new();
+    pictures.extend(times.picture());
+    pictures.extend(counts.picture());
+    pictures
+}
+
+/// Returns the mean response time of what was scheduled in a part of the time.
+pub fn mean_response_ns(outcome: &Outcome, from_ns: u64, to_ns: u64) -> Option<u64> {
+    let (mut count, mut sum_ns) = (0_u64, 0_u128);
+    for slice in &outcome.timeline {
+        if (from_ns..to_ns).contains(&slice.from_ns) {
+            count += slice.started;
+            sum_ns += u128::from(slice.started) * u128::from(slice.response_ns);
+        }
+    }
+    if count == 0 { None } else { u64::try_from(sum_ns / u128::from(count)).ok() }
+}
+
+fn responses(outcome: &Outcome) -> Vec<TimePoint> {
+    let mut points = Vec::new();
+    for slice in &outcome.timeline {
+        if slice.response_ns > 0 {
+            points.push(TimePoint { at_ns: slice.from_ns, value: slice.response_ns });
+        }
+    }
+    points
+}
+
+/// Counts up what was scheduled and what was done by the end of each slice.
+fn progress(outcome: &Outcome) -> (Vec<TimePoint>, Vec<TimePoint>) {
+    let (mut scheduled, mut done) = (Vec::new(), Vec::new());
+    let (mut scheduled_ops, mut done_ops) = (0, 0);
+    let mut slices = outcome.timeline.iter().peekable();
+    while let Some(slice) = slices.next() {
+        scheduled_ops += slice.started;
+        done_ops += slice.done;
+        let end_ns = slices.peek().map_or(slice.from_ns + 1, |next| next.from_ns);
+        scheduled.push(TimePoint { at_ns: end_ns, value: scheduled_ops });
+        done.push(TimePoint { at_ns: end_ns, value: done_ops });
+    }
+    (scheduled, done)
+}

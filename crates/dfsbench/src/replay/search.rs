@@ -1,0 +1,152 @@
+//! `dfsbench ramp TRACE` and `dfsbench curve TRACE`: the multiple of a load that breaks a target.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use replay::{LimitSearch, Outcome, Pace, ReplayError, ReplayPlan};
+
+use super::site::Site;
+use super::{Request, SPEEDS_MAX, replay_rounds};
+use crate::args::ReplayArgs;
+
+/// The result of a search.
+pub struct SearchOutcome {
+    /// The answer as a sentence.
+    pub answer: String,
+    /// Whether it is one: neither interrupted nor limited by the client.
+    pub is_known: bool,
+    /// The replays, the slowest first.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// Searches the limit, and for a curve replays at evenly spaced loads below it.
+///
+/// # Errors
+/// [`ReplayError`].
+pub fn run(
+    args: &ReplayArgs,
+    request: &Request,
+    site: &mut Site<'_>,
+    plan: &mut ReplayPlan,
+    stop: &AtomicBool,
+) -> Result<SearchOutcome, ReplayError> {
+    let mut search = LimitSearch::new(args.max);
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    while let Some(speed) = search.next_speed() {
+        let pace = Pace::Open { speed };
+        let Some(outcome) = replay_rounds(args, request, pace, site, plan, stop)? else { break };
+        if stop.load(Relaxed) {
+            break;
+        }
+        search.note(speed, outcome.judge(lightest(&outcomes)));
+        outcomes.push(outcome);
+    }
+    if args.curve
+        && let Some(top) = search.broke.or(search.held)
+    {
+        for speed in missing_speeds(top, args.points, &outcomes) {
+            let pace = Pace::Open { speed };
+            let made = replay_rounds(args, request, pace, site, plan, stop)?;
+            match made {
+                Some(outcome) if !stop.load(Relaxed) => outcomes.push(outcome),
+                _ => break,
+            }
+        }
+    }
+    outcomes.sort_by(|one, other| {
+        let (one, other) = (one.speed.unwrap_or(0.0), other.speed.unwrap_or(0.0));
+        one.total_cmp(&other)
+    });
+    outcomes.truncate(SPEEDS_MAX);
+    let is_interrupted = stop.load(Relaxed);
+    let is_known = !is_interrupted && search.client_limit.is_none() && !outcomes.is_empty();
+    let answer = if is_interrupted {
+        "Interrupted before the limit was known.".to_owned()
+    } else {
+        words(&search)
+    };
+    Ok(SearchOutcome { answer, is_known, outcomes })
+}
+
+/// Says what was found.
+fn words(search: &LimitSearch) -> String {
+    let LimitSearch { held, broke, client_limit, .. } = *search;
+    match (held, broke, client_limit) {
+        (held, _, Some(late)) => {
+            let carried = match held {
+                Some(held) => format!("The target carries {held} times this load; at"),
+                None => "At".to_owned(),
+            };
+            format!(
+                "{carried} {late} times this client was late itself, so that its limit is not known \
+                 (hint: use a faster host)."
+            )
+        }
+        (Some(held), Some(broke), None) => {
+            format!("The target carries {held} times this load, and breaks at {broke} times.")
+        }
+        (Some(held), None, None) => {
+            format!("The target carries {held} times this load, the most that was tried.")
+        }
+        (None, Some(broke), None) => {
+            format!("The target breaks at {broke} times this load, the least that was tried.")
+        }
+        (None, None, None) => "Nothing was replayed.".to_owned(),
+    }
+}
+
+/// Returns the lightest load that was tried.
+fn lightest(outcomes: &[Outcome]) -> Option<&Outcome> {
+    let mut lightest: Option<&Outcome> = None;
+    for outcome in outcomes {
+        if lightest.is_none_or(|lightest| outcome.speed < lightest.speed) {
+            lightest = Some(outcome);
+        }
+    }
+    lightest
+}
+
+/// Returns evenly spaced speeds up to the top that nothing near was replayed at.
+fn missing_speeds(top: f64, points: u32, outcomes: &[Outcome]) -> Vec<f64> {
+    let mut speeds = Vec::new();
+    for number in 1..=points {
+        let speed = (top * f64::from(number) / f64::from(points) * 1000.0).round() / 1000.0;
+        let mut is_known = speed < 0.001;
+        for outcome in outcomes {
+            is_known |= outcome.speed.is_some_and(|known| (known / speed - 1.0).abs() < 0.05);
+        }
+        if !is_known && outcomes.len() + speeds.len() < SPEEDS_MAX {
+            speeds.push(speed);
+        }
+    }
+    speeds
+}
+
+#[cfg(test)]
+mod tests {
+    use replay::Judgement;
+
+    use super::*;
+
+    #[test]
+    fn the_answer_says_what_is_known_and_what_is_not() {
+        let mut search = LimitSearch::new(8.0);
+        search.note(4.0, Judgement::Held);
+        assert_eq!(
+            words(&search),
+            "The target carries 4 times this load, the most that was tried."
+        );
+        search.note(4.4, Judgement::Broke);
+        assert_eq!(
+            words(&search),
+            "The target carries 4 times this load, and breaks at 4.4 times."
+        );
+        search.note(4.2, Judgement::ClientLimited);
+        assert!(words(&search).contains("at 4.2 times this client was late itself"));
+    }
+
+    #[test]
+    fn a_curve_fills_the_loads_that_the_search_has_left_out() {
+        assert_eq!(missing_speeds(8.0, 4, &[]), [2.0, 4.0, 6.0, 8.0]);
+        assert_eq!(missing_speeds(8.0, 100, &[]).len(), SPEEDS_MAX);
+    }
+}
