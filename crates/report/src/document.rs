@@ -308,6 +308,7 @@ impl Column {
     }
 
     /// The column, which leaves a table that is too wide as the n-th one.
+    #[must_use]
     pub const fn leaving(mut self, order: u8) -> Self {
         self.leaves = order;
         self

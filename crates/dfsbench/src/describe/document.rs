@@ -27,24 +27,25 @@ pub fn of_description(description: &Description, name: &str) -> Document {
         about: summarize(description),
         parts: Vec::new(),
     };
-    for (id, table) in [
-        ("figures", tabulate_kinds(description)),
-        ("data", tabulate_access(description)),
-        ("files", tabulate_files(description)),
-        ("hot-files", tabulate_hot(description)),
-        ("clients", tabulate_clients(description)),
-        ("arrivals", tabulate_arrivals(description)),
-        ("over-time", tabulate_timeline(description)),
-        ("completeness", tabulate_completeness(description)),
+    for (id, heading, table) in [
+        ("figures", "Operations", tabulate_kinds(description)),
+        ("over-time", "Over time", tabulate_timeline(description)),
+        ("data", "Data", tabulate_access(description)),
+        ("files", "Files", tabulate_files(description)),
+        ("hot-files", "Busiest files", tabulate_hot(description)),
+        ("clients", "Clients", tabulate_clients(description)),
+        ("arrivals", "Arrivals", tabulate_arrivals(description)),
+        ("completeness", "Completeness", tabulate_completeness(description)),
     ] {
         if table.rows.is_empty() {
             continue;
         }
-        let heading = table.title.to_owned();
-        let mut blocks = vec![Block::Table(table.into_table())];
+        let mut blocks = Vec::new();
         if id == "over-time" {
             blocks.push(Block::Pictures(draw_timeline(description)));
         }
+        blocks.push(Block::Table(table.into_table()));
+        let heading = heading.to_owned();
         document.push(Section { id, heading, blocks, ..Section::default() });
     }
     document
@@ -54,11 +55,12 @@ fn summarize(description: &Description) -> Vec<String> {
     let Description { calls, end, arrivals, response, depth, .. } = description;
     vec![
         format!(
-            "{calls} calls in {} ({:.1} calls/s, at most {} in a second) of {} clients.",
+            "{calls} calls in {} ({:.1} calls/s, at most {} in a second) of {} client{}.",
             Nanos(end.duration_ns),
             description.calls_per_second,
             arrivals.peak_calls_per_second,
-            description.clients.len()
+            description.clients.len(),
+            if description.clients.len() == 1 { "" } else { "s" }
         ),
         format!(
             "Response time: p50 {}, p99 {}, maximum {}; calls in flight: p50 {}, maximum {}.",
@@ -132,7 +134,7 @@ fn tabulate_kinds(description: &Description) -> Rows {
 
 fn tabulate_access(description: &Description) -> Rows {
     let mut table = Rows::new(
-        "Data",
+        "Reads and writes",
         &[
             "access",
             "count",
@@ -165,7 +167,7 @@ fn tabulate_access(description: &Description) -> Rows {
 
 fn tabulate_files(description: &Description) -> Rows {
     let files = &description.files;
-    let mut table = Rows::new("Files", &["files", "value"]);
+    let mut table = Rows::new("Files, their sizes, and the working set", &["files", "value"]);
     let Quantiles { p50, p90, max, count, .. } = files.sizes;
     let working_set = description.timeline.last().map_or(0, |slice| slice.working_set_bytes);
     for (name, value) in [
@@ -207,7 +209,7 @@ fn tabulate_hot(description: &Description) -> Rows {
 
 fn tabulate_clients(description: &Description) -> Rows {
     let mut table = Rows::new(
-        "Clients",
+        "Calls and data by client",
         &["client", "calls", "share", "read", "written", "in flight p50", "in flight max"],
     );
     for client in description.clients.iter().take(ROWS_MAX) {
@@ -245,7 +247,7 @@ fn tabulate_arrivals(description: &Description) -> Rows {
 
 fn tabulate_timeline(description: &Description) -> Rows {
     let mut table = Rows::new(
-        "Over time",
+        "Rates, and what was used so far",
         &["from", "calls/s", "read/s", "written/s", "files so far", "working set so far"],
     );
     for slice in &description.timeline {
@@ -263,7 +265,7 @@ fn tabulate_timeline(description: &Description) -> Rows {
 }
 
 fn tabulate_completeness(description: &Description) -> Rows {
-    let mut table = Rows::new("Completeness", &["count", "value"]);
+    let mut table = Rows::new("What was seen, and what is missing", &["count", "value"]);
     for (name, count) in completeness(&description.end.counters) {
         if count > 0 {
             table.rows.push(vec![name.to_owned(), count.to_string()]);
@@ -324,7 +326,6 @@ impl Rows {
         }
         Table {
             caption: self.title.to_owned(),
-            has_page_caption: true,
             columns,
             rows: TableRow::all(self.rows.into_iter()),
             reading,

@@ -96,8 +96,7 @@ fn speeds_section(outcomes: &[Outcome]) -> Section {
         ]);
     }
     let table = Table {
-        caption: "Loads".to_owned(),
-        has_page_caption: true,
+        caption: "Offered and achieved, by speed".to_owned(),
         columns: Column::all(&[
             ("speed", Role::Number),
             ("offered op/s", Role::Number),

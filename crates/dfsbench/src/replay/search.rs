@@ -29,7 +29,8 @@ pub fn run(
     plan: &mut ReplayPlan,
     stop: &AtomicBool,
 ) -> Result<SearchOutcome, ReplayError> {
-    let mut search = LimitSearch::new(args.max);
+    let max = args.max.min(fastest_speed(plan.duration_ns));
+    let mut search = LimitSearch::new(max);
     let mut outcomes: Vec<Outcome> = Vec::new();
     while let Some(speed) = search.next_speed() {
         let pace = Pace::Open { speed };
@@ -62,13 +63,19 @@ pub fn run(
     let answer = if is_interrupted {
         "Interrupted before the limit was known.".to_owned()
     } else {
-        words(&search)
+        words(&search, max < args.max)
     };
     Ok(SearchOutcome { answer, is_known, outcomes })
 }
 
-/// Says what was found.
-fn words(search: &LimitSearch) -> String {
+/// Returns how fast a trace may be replayed: what takes less than a second says nothing about a
+/// load that lasts.
+fn fastest_speed(duration_ns: u64) -> f64 {
+    (duration_ns as f64 / 1e9).max(1.0)
+}
+
+/// Says what was found; the trace may have been too short for faster replays.
+fn words(search: &LimitSearch, is_too_short: bool) -> String {
     let LimitSearch { held, broke, client_limit, .. } = *search;
     match (held, broke, client_limit) {
         (held, _, Some(late)) => {
@@ -85,7 +92,12 @@ fn words(search: &LimitSearch) -> String {
             format!("The target carries {held} times this load, and breaks at {broke} times.")
         }
         (Some(held), None, None) => {
-            format!("The target carries {held} times this load, the most that was tried.")
+            let why = if is_too_short {
+                "; faster, this trace takes less than a second (hint: a longer trace)"
+            } else {
+                ", the most that was tried"
+            };
+            format!("The target carries {held} times this load{why}.")
         }
         (None, Some(broke), None) => {
             format!("The target breaks at {broke} times this load, the least that was tried.")
@@ -132,16 +144,23 @@ mod tests {
         let mut search = LimitSearch::new(8.0);
         search.note(4.0, Judgement::Held);
         assert_eq!(
-            words(&search),
+            words(&search, false),
             "The target carries 4 times this load, the most that was tried."
         );
+        assert!(words(&search, true).contains("takes less than a second"));
         search.note(4.4, Judgement::Broke);
         assert_eq!(
-            words(&search),
+            words(&search, false),
             "The target carries 4 times this load, and breaks at 4.4 times."
         );
         search.note(4.2, Judgement::ClientLimited);
-        assert!(words(&search).contains("at 4.2 times this client was late itself"));
+        assert!(words(&search, false).contains("at 4.2 times this client was late itself"));
+    }
+
+    #[test]
+    #[allow(clippy::float_cmp)] // exact figures are the point
+    fn a_replay_takes_a_second_at_least() {
+        assert_eq!((fastest_speed(8_000_000_000), fastest_speed(1000)), (8.0, 1.0));
     }
 
     #[test]
