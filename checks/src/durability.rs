@@ -100,6 +100,19 @@ pub fn check_kept(report: &Value, promises: &[&str], tier: &str) -> Result<()> {
     Ok(())
 }
 
+/// Checks that ops of each of these promises were lost, and that they have this tier.
+///
+/// # Errors
+/// Where all were kept, or the tier is another one.
+pub fn check_lost(report: &Value, promises: &[&str], tier: &str) -> Result<()> {
+    for promise in promises {
+        let (acked, lost) = count_ops(report, promise);
+        ensure!(lost > 0 && lost <= acked, "{promise}: {lost} of {acked} lost: {report}");
+        ensure!(tier_of(report, promise) == Some(tier), "{promise}: not `{tier}`: {report}");
+    }
+    Ok(())
+}
+
 /// Counts the acknowledged and the lost ops of a promise.
 fn count_ops(report: &Value, promise: &str) -> (u64, u64) {
     let (mut acked, mut lost) = (0, 0);

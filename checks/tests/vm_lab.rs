@@ -1,7 +1,8 @@
 //! The checks of the crate `lab` that need the kernel's server, as a program on a machine.
 //!
 //! The program is built here and copied to the server, where it runs as root and changes what is
-//! exported. Each of its checks is a test here (`build.rs` makes the table).
+//! exported. Each of its checks is a test here (`build.rs` makes the table). The same server also
+//! loses its power, and `dfsbench durability` says what it has kept.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,6 +10,7 @@ use std::process::Command;
 use anyhow::Result;
 use checks::check::Fixture;
 use checks::vm::lab::Lab;
+use checks::vm::power;
 use checks::vm::stages::{FRESH_EXPORT, Machines, Stage};
 use checks::{checks, lab_real, proc};
 use tempfile::TempDir;
@@ -18,6 +20,8 @@ const CHECK_MAX_S: u32 = 280;
 
 static MACHINES: Fixture<Machines<()>> = Fixture::new(|| Machines::copy("test-lab", 0));
 static STAGE: Stage<()> = Stage { name: "lab", set_up: copy_program };
+/// The server, to which nothing was done.
+static BOOTED: Stage<()> = Stage { name: "booted", set_up: |_| Ok(()) };
 static PROGRAM: Fixture<PathBuf> = Fixture::new(lab_real::build);
 
 include!(concat!(env!("OUT_DIR"), "/lab_kernel.rs"));
@@ -26,6 +30,13 @@ checks! {
     every_kernel_check_of_the_lab_is_a_test: 300 s, {
         lab_real::compare_names(PROGRAM.get()?, "kernel", NAMES)
     };
+    // The harness sorts by name: these two follow each other and need one stage.
+    what_an_export_acknowledges_in_async_is_lost_without_power: 200 s, measured(power::check_async);
+    what_an_export_acknowledges_in_sync_is_kept_without_power: 200 s, measured(power::check_sync);
+}
+
+fn measured(check: fn(&Lab) -> Result<()>) -> Result<()> {
+    MACHINES.get()?.run_in(&BOOTED, |lab, ()| check(lab))
 }
 
 fn run_one(name: &str) -> Result<()> {

@@ -163,8 +163,10 @@ impl Lab {
 
     fn resume_machines(&self) -> Result<()> {
         self.space.make(&self.plan.machines, self.plan.mtu)?;
+        let key = ssh::key(&self.folder)?;
         self.act_on_all(|machine| {
-            self.emulator(machine).start(&self.space, &self.plan, &Start::Snapshot)
+            let start = Start::Snapshot { key: &key };
+            self.emulator(machine).start(&self.space, &self.plan, &start)
         })?;
         self.act_on_all(|machine| self.set_clock(&machine.name))
     }
@@ -271,6 +273,15 @@ impl Lab {
         self.space.plug_in(self.machine(host)?)
     }
 
+    /// Lets a guest be reset by its kernel: it starts again from its disks, without what was in its
+    /// memory. Until then a guest that resets itself is ended.
+    ///
+    /// # Errors
+    /// Where there is no such guest, or the laboratory is down.
+    pub fn allow_reset(&self, host: &str) -> Result<()> {
+        self.emulator(self.machine(host)?).allow_reset()
+    }
+
     fn machine(&self, host: &str) -> Result<&Machine> {
         let found = self.plan.machines.iter().find(|machine| machine.name == host);
         found.with_context(|| format!("there is no machine {host}"))
@@ -302,7 +313,9 @@ impl Lab {
         let mut described = Vec::new();
         for machine in &self.plan.machines {
             let emulator = self.emulator(machine);
-            let command = emulator.start_command(&self.space, &self.plan, &Start::Snapshot);
+            // The key makes no difference to what was saved.
+            let start = Start::Snapshot { key: "saved" };
+            let command = emulator.start_command(&self.space, &self.plan, &start);
             described.push((proc::command_line(&command), emulator.image_disk()));
         }
         described

@@ -18,6 +18,7 @@ pub mod machine;
 pub mod mountstats;
 pub mod net;
 pub mod peer;
+pub mod power;
 pub mod qemu;
 pub mod qmp;
 pub mod saved;

@@ -156,7 +156,7 @@ fn check_counts(results: &Path) -> Result<()> {
 }
 
 /// Returns the program of a command as one that runs on the bridge; its arguments stay behind.
-fn wrap_inside(lab: &Lab, command: &Command) -> Command {
+pub(super) fn wrap_inside(lab: &Lab, command: &Command) -> Command {
     let mut inside = lab.inside(&command.get_program().to_string_lossy());
     inside.env("NO_COLOR", "1").stdin(Stdio::null());
     inside

@@ -92,14 +92,11 @@ impl<'a> Emulator<'a> {
         command.args(HARDWARE).arg("-m").arg(self.machine.role.memory_mib().to_string());
         command.arg("-kernel").arg(self.machine.image.join("vmlinuz"));
         command.arg("-initrd").arg(self.machine.image.join("initrd"));
-        let key = match start {
-            Start::PowerOn { key } => key,
-            Start::Snapshot => "saved",
-        };
+        let (Start::PowerOn { key } | Start::Snapshot { key }) = start;
         command.arg("-append").arg(self.kernel_line(plan.mtu, key));
         self.add_disks(&mut command, plan);
         self.add_card(&mut command);
-        if matches!(start, Start::Snapshot) {
+        if matches!(start, Start::Snapshot { .. }) {
             command.args(["-loadvm", SNAPSHOT]);
         }
         command.arg("-serial").arg(format!("file:{}", self.file_path("log").display()));
@@ -207,6 +204,15 @@ impl<'a> Emulator<'a> {
         Ok(())
     }
 
+    /// Has the emulator start the guest again where its kernel resets it, instead of ending.
+    ///
+    /// # Errors
+    /// Where it doesn't run.
+    pub fn allow_reset(&self) -> Result<()> {
+        let mut monitor = Monitor::connect(&self.file_path("qmp"))?;
+        monitor.execute("set-action", &json!({ "reboot": "reset" })).map(drop)
+    }
+
     /// Returns the number of its process, if it runs and is ours.
     pub fn process(&self) -> Option<u32> {
         let path = self.file_path("pid");
@@ -242,7 +248,10 @@ pub enum Start<'a> {
         key: &'a str,
     },
     /// From where it was saved.
-    Snapshot,
+    Snapshot {
+        /// The public key that may log in once it is reset.
+        key: &'a str,
+    },
 }
 
 /// Makes the disk that all machines of a laboratory share, of this size in MiB.
