@@ -19,7 +19,7 @@ pub struct Subject {
     pub system: &'static str,
     /// Further keys of its target.
     pub target: &'static str,
-    /// Lines of its settings.
+    /// Lines of its settings; empty where the plan sets none.
     pub settings: &'static str,
     /// A port of the server that is open while it runs.
     pub port: u16,
@@ -31,12 +31,16 @@ impl Subject {
     /// Returns a command with a plan, whose workload is `work`.
     fn command(&self, lab: &Lab, work: &str) -> Result<Command> {
         let at = |name: &str| lab.folder.path().join(name).display().to_string();
+        let settings = match self.settings {
+            "" => String::new(),
+            settings => format!("[target.settings]\n{settings}"),
+        };
         let plan = PLAN
             .replace("HOSTS", SERVER_AND_CLIENT)
             .replace("CONFIG", &at("config"))
             .replace("SYSTEM", self.system)
             .replace("TARGET", self.target)
-            .replace("SETTINGS", self.settings)
+            .replace("SETTINGS", &settings)
             .replace("WORK", work);
         fs::write(at("system.toml"), plan)?;
         let _ = fs::remove_file(at("system.db"));
@@ -148,7 +152,6 @@ server = "server"
 client = "client"
 system = "SYSTEM"
 TARGET
-[target.settings]
 SETTINGS
 WORK
 "#;

@@ -1,7 +1,9 @@
-//! Distributed file systems that recipes set up on hosts over real sshd: GlusterFS and MooseFS.
+//! File systems that recipes set up on hosts over real sshd: GlusterFS, MooseFS, unfs3, and our own
+//! server.
 //!
-//! Needs packages that `cargo xtask setup` doesn't install: glusterfs-server, moosefs-master,
-//! moosefs-chunkserver and moosefs-client. So `cargo xtask real systems` alone runs it.
+//! Needs what `cargo xtask setup` doesn't install: glusterfs-server, moosefs-master,
+//! moosefs-chunkserver and moosefs-client, and unfs3, which Debian 12 doesn't have. So `cargo xtask
+//! real systems` alone runs it.
 
 use anyhow::Result;
 use checks::check::Fixture;
@@ -21,6 +23,12 @@ checks! {
         measured(&Subject { settings: "fsync = [0, 1]", ..MOOSEFS }, 2)
     };
     moosefs_is_killed_and_cleaned: 600 s, MOOSEFS.kill_and_clean(LAB.get()?);
+    unfs3_is_measured: 600 s, measured(&UNFS3, 1);
+    unfs3_is_killed_and_cleaned: 600 s, UNFS3.kill_and_clean(LAB.get()?);
+    our_server_is_measured_with_its_settings: 600 s, {
+        measured(&Subject { settings: "threads = [1, 2]", ..OURS }, 2)
+    };
+    our_server_is_killed_and_cleaned: 600 s, OURS.kill_and_clean(LAB.get()?);
 }
 
 const GLUSTERFS: Subject = Subject {
@@ -37,6 +45,22 @@ const MOOSEFS: Subject = Subject {
     settings: "servers = 2",
     port: 9421,
     is_mounted: true,
+};
+
+const UNFS3: Subject = Subject {
+    system: "unfs3",
+    target: "backend = \"nfs\"\nnfsvers = 3\ntmpfs_size = \"600MiB\"",
+    settings: "",
+    port: 20495,
+    is_mounted: false,
+};
+
+const OURS: Subject = Subject {
+    system: "dfsbench",
+    target: "backend = \"nfs\"\nnfsvers = 4.1",
+    settings: "threads = 2",
+    port: 20494,
+    is_mounted: false,
 };
 
 /// Measures a system; a stream has two passes, metadata three.

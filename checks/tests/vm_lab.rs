@@ -4,11 +4,14 @@
 //! exported. Each of its checks is a test here (`build.rs` makes the table). The same server also
 //! loses its power, and `dfsbench durability` says what it has kept.
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use checks::check::Fixture;
+use checks::ours::Ours;
+use checks::repo::Profile;
 use checks::vm::lab::Lab;
 use checks::vm::power;
 use checks::vm::stages::{FRESH_EXPORT, Machines, Stage};
@@ -30,9 +33,46 @@ checks! {
     every_kernel_check_of_the_lab_is_a_test: 300 s, {
         lab_real::compare_names(PROGRAM.get()?, "kernel", NAMES)
     };
+    the_kernels_server_is_set_up_from_its_recipe: 200 s, measured(set_up_by_recipe);
     // The harness sorts by name: these two follow each other and need one stage.
     what_an_export_acknowledges_in_async_is_lost_without_power: 200 s, measured(power::check_async);
     what_an_export_acknowledges_in_sync_is_kept_without_power: 200 s, measured(power::check_sync);
+}
+
+/// A plan whose server is the kernel's, set up from its recipe on the data disk.
+const PLAN: &str = r#"
+name = "recipe"
+host = [{ name = "server", ssh = "server", ssh_config = "CONFIG", address = "10.77.0.1" }]
+target = [{ name = "knfsd", server = "server", system = "knfsd", backend = "nfs",
+    devices = ["/dev/disk-data"], settings = { export = ["sync", "async"] } }]
+workload = [{ kind = "stream", file_size = "1MiB" }]
+factors = { nfsvers = 4.1, file_system = "ext4" }
+"#;
+/// What the recipe could leave: threads, exports, mounts, processes and files.
+const LEFT: &str = "cat /proc/fs/nfsd/threads; exportfs -s; grep dfsbench /proc/mounts; \
+    pidof rpc.mountd; find /run/dfsbench /var/lib/nfs | sort; true";
+
+/// Has a plan set the kernel's server up with each of its exports, and looks for what it leaves.
+fn set_up_by_recipe(lab: &Lab) -> Result<()> {
+    // The one that runs since the machine was booted would keep the port.
+    lab.ssh("server", "rpc.nfsd 0 && killall -w rpc.mountd; umount /export; true")?;
+    let before = lab.ssh("server", LEFT)?;
+    let folder = TempDir::new()?;
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(at("plan.toml"), PLAN.replace("CONFIG", &lab.ssh_config().display().to_string()))?;
+    let mut run = Ours::new(Profile::Debug).command();
+    run.args(["run", &at("plan.toml"), "--quiet", "--trials", "1", "--format", "csv"]);
+    run.args(["--allow-destroy", "/dev/disk-data", "--results", &at("results.db")]);
+    let output = proc::capture_output(&mut run)?;
+    let (text, errors) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let rows = |export: &str| text.lines().filter(|line| line.contains(export)).count();
+    // A pass that writes and one that reads; caveats of an emulated machine make no failure.
+    let counts = (rows("export=sync"), rows("export=async"), text.matches("failed:").count());
+    ensure!(counts == (2, 2, 0), "{text}{errors}");
+    let after = lab.ssh("server", LEFT)?;
+    ensure!(after == before, "before:\n{before}after:\n{after}");
+    Ok(())
 }
 
 fn measured(check: fn(&Lab) -> Result<()>) -> Result<()> {

@@ -4,6 +4,7 @@
 //! the same time on hosts of its own.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
 
+mod contenders;
 mod copied;
 mod ladder;
 mod load;
@@ -46,6 +47,9 @@ checks! {
     clean_ends_a_server_whose_agent_was_killed: 300 s, ladder::cleaned(LAB.get()?);
     a_system_of_a_recipe_is_measured_with_each_setting: 200 s, {
         Subject { settings: "fsal = [\"mem\", \"vfs\"]", ..GANESHA }.measure(LAB.get()?, STREAM, 4)
+    };
+    contenders_are_compared_and_one_that_never_serves_is_a_row: 200 s, {
+        contenders::compared(LAB.get()?)
     };
     clean_ends_a_system_of_a_recipe: 300 s, GANESHA.kill_and_clean(LAB.get()?);
     a_host_that_is_cut_off_and_one_that_is_killed_lose_nothing_in_a_soak: 300 s, {

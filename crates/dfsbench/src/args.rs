@@ -5,6 +5,7 @@
 
 mod compare;
 mod config_file;
+mod contenders;
 mod curve;
 pub mod defaults;
 mod durability;
@@ -33,6 +34,7 @@ use clap::{Args as _, FromArgMatches as _, Parser, Subcommand, ValueHint};
 use report::Format;
 
 pub use compare::{Adjust, ByArgs, CompareArgs, FactorsArgs, Inconclusive};
+pub use contenders::ContendersArgs;
 pub use curve::CurveArgs;
 pub use durability::DurabilityArgs;
 pub use job::{JobArgs, Launcher};
@@ -136,6 +138,8 @@ pub enum Command {
     Export(ExportArgs),
     #[command(about = "Compare two campaigns, or two selections of one")]
     Compare(CompareArgs),
+    #[command(about = "Compare the systems of a campaign: promises, differences, ratios")]
+    Contenders(ContendersArgs),
     #[command(about = "Show which factors change the figures of a campaign, and by how much")]
     Factors(FactorsArgs),
     #[command(

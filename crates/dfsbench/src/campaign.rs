@@ -33,8 +33,8 @@ use crate::metrics::{self, Endpoint};
 use crate::progress::lines::{self, Lines};
 use crate::progress::{Progress, Visibility, check_screen};
 use crate::{
-    agents, dry_run, embedded, job, leftovers, output, output_file, plan_source, render, signals,
-    user_dirs, writeback,
+    agents, contenders, dry_run, embedded, job, leftovers, output, output_file, plan_source,
+    render, signals, user_dirs, writeback,
 };
 
 /// Makes the campaign that the arguments ask for.
@@ -86,7 +86,8 @@ pub fn warn_of_idle_settings(plan: &Plan) {
     for idle in &plan.without_effect {
         output::message(&format!("warning: {idle}"));
     }
-    if let Some(note) = dry_run::describe_thinned(plan) {
+    let notes = [dry_run::describe_thinned(plan), contenders::note_differences(plan)];
+    for note in notes.into_iter().flatten() {
         output::message(&format!("note: {note}"));
     }
 }
@@ -436,6 +437,7 @@ pub fn header(walk: &mut Walk<'_>, question: &Question) -> Result<Campaign, Cont
         state: CampaignState::Running,
         facts,
         ceiling: controller::ceiling(walk)?,
+        durability: Vec::new(),
         runs: Vec::new(),
     })
 }

@@ -15,7 +15,7 @@ use crate::args::RunArgs;
 use crate::exit::Failure;
 use crate::output::aligned;
 use crate::paces::{self, Probed};
-use crate::{joined, memory_guard};
+use crate::{contenders, joined, memory_guard};
 
 /// So many hosts at work are named.
 const NAMED_MAX: usize = 10;
@@ -134,6 +134,7 @@ fn describe_estimate(plan: &Plan, estimate: &Estimate, basis: &str) -> String {
     for target in &estimate.targets {
         let _ = writeln!(text, "space:    {} on {}", Size(target.peak_bytes), target.name);
     }
+    text.push_str(&contenders::describe_differences(plan));
     text.push_str(&describe_hosts(plan));
     text
 }

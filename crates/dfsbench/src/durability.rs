@@ -3,7 +3,7 @@
 //! For each event that was named: a client process writes under each promise and reports what is
 //! acknowledged, the event is made and undone, a fresh client process reads everything back, and
 //! [`stats::durability`] judges. The journal of acknowledgements is in this process, which no event
-//! touches. Nothing is stored; the findings go to stdout.
+//! touches. The findings go to stdout, and are kept with a campaign that is named.
 
 mod client;
 mod events;
@@ -18,17 +18,20 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use model::contender::contenders;
 use model::durability::{
-    AckedOp, CrashEvent, DurabilityReport, FoundFile, MeasuredEvent, TestFile,
+    AckedOp, CrashEvent, DurabilityReport, FoundFile, MeasuredEvent, StoredDurability, TestFile,
 };
 use model::work::directory_name;
+use results::Store;
 use stats::durability::{EventFacts, judge_event, tiers};
 
 use crate::args::DurabilityArgs;
-use crate::calendar::token;
+use crate::calendar::{now_unix_ms, token};
+use crate::contenders::unknown_contender;
 use crate::embedded::{self, Embedded};
 use crate::exit::{End, Failure};
-use crate::{leftovers, output, signals};
+use crate::{joined, leftovers, output, signals};
 
 pub use client::run as run_client;
 
@@ -55,6 +58,7 @@ const READ_BACK_CALLS: u32 = 10;
 /// When it can't be measured as was requested.
 pub fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
     let mut request = Request::read(args)?;
+    let mut kept = Kept::find(args)?;
     let stop = signals::stop_flag()?;
     let embedded = embedded::start(&request.plan)?;
     if let Some(embedded) = &embedded {
@@ -83,11 +87,51 @@ pub fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
         events,
     };
     output::data(report::render_durability(&report, args.format).as_bytes())?;
+    // What was interrupted before any event says nothing of the contender.
+    if let Some(kept) = &mut kept
+        && !report.events.is_empty()
+    {
+        kept.store(&report)?;
+    }
     if stop.load(Relaxed) {
         output::message("interrupted: what was not measured is not in the table");
     }
     let is_complete = report.events.len() == request.events.len() && !stop.load(Relaxed);
     Ok(if is_complete && report.is_clean() { End::Ok } else { End::Invalid }.into())
+}
+
+/// The campaign that the findings are kept with.
+struct Kept {
+    store: Store,
+    campaign_id: i64,
+    contender: String,
+}
+
+impl Kept {
+    /// Finds it, before anything is started; `None` where no campaign is named.
+    fn find(args: &DurabilityArgs) -> Result<Option<Self>, Failure> {
+        let (Some(campaign), Some(contender)) = (&args.campaign, &args.contender) else {
+            return Ok(None);
+        };
+        let (store, campaign_id) = joined::find_campaign(campaign, &args.results)?;
+        let outline = store.outline(campaign_id)?;
+        let known = contenders(outline.runs.iter().map(|run| &run.spec));
+        if !known.contains(contender) {
+            return Err(unknown_contender("--contender", contender, &known));
+        }
+        // The file is opened again to be written to: it gets the tables of this release.
+        let store = Store::open_or_create(store.path())?;
+        Ok(Some(Self { store, campaign_id, contender: contender.clone() }))
+    }
+
+    fn store(&mut self, report: &DurabilityReport) -> Result<(), Failure> {
+        let stored = StoredDurability {
+            contender: self.contender.clone(),
+            measured_unix_ms: now_unix_ms(),
+            report: report.clone(),
+        };
+        Ok(self.store.add_durability(self.campaign_id, &stored)?)
+    }
 }
 
 /// The parts that all events of a measurement share.

@@ -19,6 +19,7 @@ mod catalog;
 mod clean;
 mod compare;
 mod config;
+mod contenders;
 mod copies;
 mod curve;
 mod describe;
@@ -119,6 +120,7 @@ fn run_command() -> Result<ExitCode, Failure> {
         Command::Report(report) => render::report(&report),
         Command::View(args) => view::run(&args),
         Command::Compare(args) => compare::compare(&args),
+        Command::Contenders(args) => contenders::run(&args),
         Command::Factors(args) => compare::factors(&args),
         Command::Capture(args) => capture::run(&args),
         Command::Describe(args) => describe::run(&args),

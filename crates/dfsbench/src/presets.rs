@@ -38,7 +38,7 @@ pub struct Preset {
 
 impl Preset {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         QUICK,
         preset!("seed-000"),
         preset!("seed-001"),
@@ -47,6 +47,7 @@ impl Preset {
         preset!("seed-004"),
         preset!("app"),
         preset!("bonnie"),
+        preset!("contenders"),
         preset!("copies"),
         preset!("iozone"),
         preset!("metadata"),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::caveat::{Caveat, CaveatCode, Evidence};
 use crate::client::ClientResult;
+use crate::durability::StoredDurability;
 use crate::fact::Fact;
 use crate::histogram::Histogram;
 use crate::op::{OpError, OpKind};
@@ -83,6 +84,8 @@ pub struct Campaign {
     pub facts: Vec<Fact>,
     /// The tool's own ceiling on this host.
     pub ceiling: Option<Ceiling>,
+    /// Measurements of what its contenders keep, the latest last.
+    pub durability: Vec<StoredDurability>,
     /// Its runs, in the order of the matrix.
     pub runs: Vec<Run>,
 }

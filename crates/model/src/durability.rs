@@ -277,6 +277,29 @@ pub struct DurabilityReport {
     pub events: Vec<MeasuredEvent>,
 }
 
+/// A durability measurement that is kept with a campaign.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredDurability {
+    /// The contender that was measured, see [`crate::contender::contender_of`].
+    pub contender: String,
+    /// When it was measured, in milliseconds since 1970 UTC.
+    pub measured_unix_ms: u64,
+    /// The findings of the measurement.
+    pub report: DurabilityReport,
+}
+
+impl StoredDurability {
+    /// Returns the tier that a promise had.
+    pub fn tier_of(&self, promise: Durability) -> Tier {
+        for one in &self.report.tiers {
+            if one.promise == promise {
+                return one.tier;
+            }
+        }
+        Tier::Unknown
+    }
+}
+
 impl DurabilityReport {
     /// Says whether all events were verified, and nothing was lost that was promised.
     pub fn is_clean(&self) -> bool {

@@ -10,6 +10,7 @@ pub mod campaign;
 pub mod caveat;
 pub mod client;
 pub mod conclusion;
+pub mod contender;
 pub mod csv;
 pub mod durability;
 pub mod fact;

@@ -42,6 +42,9 @@ pub struct Recipe {
     pub tried: String,
     /// Promise of the system's documentation about data that was written.
     pub durability: String,
+    /// How many copies of written data lie on different servers; empty for 1.
+    #[serde(default)]
+    pub copies: String,
     /// Programs that the server's host needs.
     #[serde(default)]
     pub programs: Vec<String>,
@@ -368,6 +371,18 @@ impl Recipe {
         }
         self.fill_in_access(values, places, &mut filled)?;
         Ok(filled)
+    }
+
+    /// Says how many copies of written data lie on different servers, with these settings.
+    ///
+    /// # Errors
+    /// As [`Recipe::fill_in`].
+    pub fn copies(&self, given: &[(String, String)]) -> Result<String, RecipeError> {
+        if self.copies.is_empty() {
+            return Ok("1".to_owned());
+        }
+        let values = self.values(given, &Places::default())?;
+        Template { values: &values }.text("copies", &self.copies)
     }
 
     /// Fills in the ways of access, whose texts also name the mount point.

@@ -106,7 +106,8 @@ fn sum_by_promise(event: &MeasuredEvent) -> Vec<DurabilityRow> {
     sums.into_values().collect()
 }
 
-fn events_table(report: &DurabilityReport) -> Table {
+/// A row for each event and promise.
+pub fn events_table(report: &DurabilityReport) -> Table {
     let mut rows = Vec::new();
     for event in &report.events {
         for row in sum_by_promise(event) {

@@ -20,7 +20,7 @@ use crate::factor_effects::FactorEffects;
 use crate::row::Row;
 use crate::screen::Screen;
 use crate::sheet::Sheet;
-use crate::{found, host_settings, html as page, marks, notes, pivot, sizes};
+use crate::{contenders, found, host_settings, html as page, marks, notes, pivot, sizes};
 
 /// Names of targets longer than this take several lines in a terminal.
 const TARGET_WIDTH_MAX: usize = 16;
@@ -69,6 +69,9 @@ pub fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Document {
         document.push(Section { id: "answer", is_answer: true, blocks, ..Section::default() });
     }
     document.parts.extend(conclusions::section(sheet, form).map(Part::Section));
+    for section in contenders::report_sections(sheet) {
+        document.push(section);
+    }
     document.parts.extend(sizes::section(sheet, form).map(Part::Section));
     if form == Form::Html {
         document.parts.push(Part::Page(page::before_figures(sheet, &effects)));

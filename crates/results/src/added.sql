@@ -127,6 +127,17 @@ CREATE TABLE IF NOT EXISTS questions (
     question_json TEXT NOT NULL                -- what was asked, with its bounds
 ) STRICT;
 
+-- What the contenders of a campaign were found to keep of what they had acknowledged.
+CREATE TABLE IF NOT EXISTS durability (
+    id               INTEGER PRIMARY KEY,
+    campaign_id      INTEGER NOT NULL REFERENCES campaigns (id),
+    contender        TEXT NOT NULL,            -- target, and what the plan sets of its system
+    measured_unix_ms INTEGER NOT NULL,
+    report_json      TEXT NOT NULL             -- events, tiers and what was lost
+) STRICT;
+
+CREATE INDEX IF NOT EXISTS durability_of_campaign ON durability (campaign_id);
+
 -- What people wrote beside a campaign.
 CREATE TABLE IF NOT EXISTS notes (
     id              INTEGER PRIMARY KEY,

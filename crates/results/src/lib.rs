@@ -13,6 +13,7 @@
 
 mod catalog;
 mod copy;
+mod durability;
 mod error;
 mod export;
 mod hold;

@@ -16,7 +16,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use crate::error::StoreError;
 use crate::row::{count, damaged, from_json, header, maybe_count, named, read_client_times, rows};
 use crate::store::Store;
-use crate::{host_results, soak, telemetry};
+use crate::{durability, host_results, soak, telemetry};
 
 impl Store {
     /// Loads a campaign exactly as it was stored.
@@ -64,6 +64,7 @@ fn read_campaign(
         return Ok(None);
     };
     campaign.question = read_question(connection, id)?;
+    campaign.durability = durability::read(connection, id)?;
     let sql = "SELECT * FROM runs WHERE campaign_id = ?1 ORDER BY run_index";
     let (mut ids, mut runs) = (Vec::new(), Vec::new());
     for (key, run) in

@@ -36,6 +36,7 @@ pub(crate) fn header(row: &Row<'_>) -> rusqlite::Result<Campaign> {
         state: read_state(row)?,
         facts: Vec::new(),
         ceiling,
+        durability: Vec::new(),
         runs: Vec::new(),
     })
 }

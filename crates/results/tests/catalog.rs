@@ -3,7 +3,8 @@
 mod material;
 
 use material::{campaign, filled, keep};
-use model::{CampaignState, Histogram, PassResult};
+use model::durability::{DurabilityReport, PromiseTier, StoredDurability, Tier};
+use model::{CampaignState, Durability, Histogram, PassResult};
 use results::{Note, Store, StoreError};
 use rusqlite::Connection;
 
@@ -169,4 +170,37 @@ fn the_size_of_a_campaign_is_about_what_it_adds_to_the_file() {
     let size = store.size_bytes(id).unwrap();
     assert!(size > grown / 4 && size < grown, "{size} of {grown}");
     assert!(store.size_bytes(1).unwrap() < size / 50);
+}
+
+#[test]
+fn what_a_contender_keeps_is_kept_with_its_campaign_and_goes_with_it() {
+    let (_directory, path) = filled();
+    let mut store = Store::open_or_create(&path).unwrap();
+    let stored = |contender: &str, measured_unix_ms| StoredDurability {
+        contender: contender.into(),
+        measured_unix_ms,
+        report: DurabilityReport {
+            schema: 1,
+            target: "nfs://h/e".into(),
+            promises: vec!["sync: COMMIT was answered".into()],
+            tiers: vec![PromiseTier { promise: Durability::Sync, tier: Tier::PowerLoss }],
+            events: Vec::new(),
+        },
+    };
+    // In the order of their times, however they were added.
+    store.add_durability(1, &stored("b", 2)).unwrap();
+    store.add_durability(1, &stored("a", 1)).unwrap();
+    let loaded = store.load(1).unwrap().durability;
+    assert_eq!(loaded, [stored("a", 1), stored("b", 2)]);
+    assert_eq!(loaded[0].tier_of(Durability::Sync), Tier::PowerLoss);
+    assert_eq!(loaded[0].tier_of(Durability::None), Tier::Unknown);
+    assert_eq!(store.outline(1).unwrap().durability.len(), 2);
+    let error = store.add_durability(7, &stored("a", 1)).unwrap_err().to_string();
+    assert!(error.contains("holds no campaign 7"), "{error}");
+    store.finish(1, CampaignState::Complete).unwrap();
+    store.remove(1).unwrap();
+    drop(store);
+    let db = Connection::open(&path).unwrap();
+    let left = db.query_row("SELECT count(*) FROM durability", [], |row| row.get::<_, i64>(0));
+    assert_eq!(left.unwrap(), 0);
 }

@@ -24,6 +24,7 @@ pub fn header(plan: &Plan) -> Campaign {
         state: CampaignState::Running,
         facts: Vec::new(),
         ceiling: None,
+        durability: Vec::new(),
         runs: Vec::new(),
     }
 }

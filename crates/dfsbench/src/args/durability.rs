@@ -116,6 +116,13 @@ pub struct DurabilityArgs {
     #[arg(long, value_parser = one_of(&Format::DURABILITY), default_value = "table",
         help_heading = "Output")]
     pub format: Format,
+    /// Keep the findings with a campaign of the results file: its number, or `last`
+    #[arg(long, value_name = "CAMPAIGN", requires = "contender", help_heading = "Output")]
+    pub campaign: Option<String>,
+    /// The contender of that campaign that is measured: a target, with what the plan sets of its
+    /// system, as `dfsbench contenders` names it
+    #[arg(long, value_name = "NAME", requires = "campaign", help_heading = "Output")]
+    pub contender: Option<String>,
     /// Path of a results file: what a killed measurement left at its target is on record beside it,
     /// for `dfsbench clean`
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath,

@@ -40,7 +40,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub listen: String,
     /// Who may call off loopback: addresses or ranges such as 192.168.1.0/24
-    #[arg(long, value_name = "CIDR", value_delimiter = ',')]
+    #[arg(long, value_name = "CIDR", value_delimiter = ',', num_args = 1..)]
     pub allow: Vec<String>,
     /// Port of NFS and MOUNT, over TCP and UDP; 0 lets the system choose
     #[arg(long, default_value_t = 0)]

@@ -378,3 +378,37 @@ fn a_command_that_fails_is_one_error_with_its_last_words() {
     assert!(started.exists(), "what a command did in part is undone");
     rig.assert_target_is_empty();
 }
+
+#[test]
+fn what_a_contender_keeps_stands_beside_its_figures() {
+    let rig = Rig::new();
+    let work = ["--file-size", "64KiB", "--durability", "none,sync", "--trials", "1", "--quiet"];
+    let run = rig.run(&[&["run", "embedded", "--workload", "stream"], &work[..]].concat());
+    assert!([0, 4].contains(&run.code), "{run:?}");
+    let shown = rig.run(&["contenders"]);
+    assert!(shown.stdout.contains("was not put to the test: nfs."), "{shown:?}");
+    let kept = ["--campaign", "last", "--contender"];
+    let load = ["durability", "--quiet", "--rounds", "1", "--kill-server", "--promise"];
+    let end = rig.run(&[&load[..], &["none,sync"], &kept[..], &["nobody"]].concat());
+    assert_eq!((end.code, end.stdout.as_str()), (2, ""), "{end:?}");
+    let words = "--contender: there is no contender `nobody` (hint: there are `nfs`)";
+    assert!(end.stderr.contains(words), "{end:?}");
+    let tier = || {
+        let report = rig.run(&["contenders", "--format", "json"]);
+        let report: Value = serde_json::from_str(&report.stdout).unwrap();
+        report["contenders"][0]["tier"].as_str().unwrap().to_owned()
+    };
+    // The least of both promises that its runs ask for, by the latest measurement.
+    for (fault, least) in [("lose-unstable", "none"), ("", "survives server crash")] {
+        let fault: &[&str] = if fault.is_empty() { &[] } else { &["--fault", fault] };
+        let end = rig.run(&[&load[..], &["none,sync"], &kept[..], &["nfs"], fault].concat());
+        assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+        assert_eq!(tier(), least);
+    }
+    let end = rig.run(&[&load[..], &["sync"], &kept[..], &["nfs"]].concat());
+    assert_eq!(end.code, 0, "{end:?}");
+    assert_eq!(tier(), "not measured", "nothing is known of the promise none");
+    let wrong = rig.run(&["contenders", "--baseline", "other"]);
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+    assert!(wrong.stderr.contains("--baseline: there is no contender `other`"), "{wrong:?}");
+}

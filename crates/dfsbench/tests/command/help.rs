@@ -75,7 +75,7 @@ fn presets_are_listed_printed_and_found_by_their_documented_paths() {
     let rig = Rig::new();
     let listed = rig.run(&["preset"]);
     assert_eq!(listed.code, 0);
-    assert_eq!(listed.stdout.lines().count(), 13, "{}", listed.stdout);
+    assert_eq!(listed.stdout.lines().count(), 14, "{}", listed.stdout);
     let printed = rig.run(&["preset", "metadata"]);
     assert!(printed.stdout.starts_with("# metadata: "), "{}", printed.stdout);
     std::fs::write(rig.folder().join("mine.toml"), &printed.stdout).unwrap();

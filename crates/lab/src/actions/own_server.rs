@@ -14,6 +14,7 @@ use model::lab::OWN_PORT;
 use model::options::check_clients;
 
 use super::accept::accept;
+use super::service::find_ours;
 use super::{LabAction, program_undo};
 use crate::commands::RunAs;
 use crate::error::LabError;
@@ -45,10 +46,7 @@ impl LabAction for OwnServer {
 
     /// Looks where this program is, and resolves the names of the clients.
     fn look(&self) -> Result<OwnServerFacts, LabError> {
-        let program = match std::env::current_exe() {
-            Ok(program) => program,
-            Err(error) => return Err(LabError::file("find", Path::new(PROGRAM), error)),
-        };
+        let program = find_ours()?;
         let far = far_addresses(&self.clients)?;
         // One socket for both families, where an address of IPv6 is among them.
         let listen = if far.is_empty() {

@@ -21,8 +21,12 @@ use crate::step::Step;
 use crate::undo::Undo;
 use crate::{additions, packages, processes, servers};
 
+/// Word by which a recipe's command starts this very program, wherever it lies on a host.
+const OURS: &str = "dfsbench";
+
 impl LabAction for Service {
-    type Facts = ();
+    /// Path of this program.
+    type Facts = PathBuf;
 
     fn accept(&self) -> Result<(), LabError> {
         check_point(&self.dir)?;
@@ -37,13 +41,15 @@ impl LabAction for Service {
         check_leaves(&self.leaves)
     }
 
-    fn look(&self) -> Result<(), LabError> {
-        Ok(())
+    fn look(&self) -> Result<PathBuf, LabError> {
+        find_ours()
     }
 
-    fn assume(&self) {}
+    fn assume(&self) -> PathBuf {
+        OURS.into()
+    }
 
-    fn steps(&self, (): &()) -> Vec<Step> {
+    fn steps(&self, ours: &PathBuf) -> Vec<Step> {
         let mut steps = vec![Step::Folder(self.dir.clone())];
         for folder in &self.folders {
             steps.push(Step::Folder(folder.clone()));
@@ -54,15 +60,15 @@ impl LabAction for Service {
         for (index, step) in self.steps.iter().enumerate() {
             steps.push(match step {
                 FilledStep::Start(words) => Step::Launch {
-                    argv: processes::marked_command(&self.dir, words),
+                    argv: processes::marked_command(&self.dir, &name_ours(words, ours)),
                     stderr: self.dir.join(format!("stderr-{}", index + 1)),
                 },
                 FilledStep::Run(words, within_s) => Step::within(
                     Duration::from_secs(*within_s),
-                    processes::marked_command(&self.dir, words),
+                    processes::marked_command(&self.dir, &name_ours(words, ours)),
                 ),
                 FilledStep::Ready(words, within_s) => Step::AwaitCommand {
-                    argv: words.clone(),
+                    argv: name_ours(words, ours),
                     limit: Duration::from_secs(*within_s),
                     mark: self.dir.clone(),
                 },
@@ -78,7 +84,7 @@ impl LabAction for Service {
 
     /// Ends all processes and removes what they made, on storage of ours, too; refuses where a port
     /// is taken, a program is missing, or this isn't root.
-    fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+    fn undo(&self, _ours: &PathBuf, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         check_root(&self.system)?;
         check_programs(&self.programs, &self.packages)?;
         for port in &self.ports {
@@ -104,7 +110,7 @@ impl LabAction for Service {
         Ok(undo)
     }
 
-    fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
+    fn check(&self, ours: &PathBuf) -> Result<EffectiveSettings, LabError> {
         let mut findings = Findings::new("server");
         findings.fact("system", &self.system, "the recipe");
         if !self.settings.is_empty() {
@@ -113,7 +119,7 @@ impl LabAction for Service {
         findings.fact("system's promise", &self.durability, "the recipe");
         if !self.version.is_empty() {
             let command = commands::show(&self.version);
-            let output = Runner::default().output(&self.version, SOON)?;
+            let output = Runner::default().output(&name_ours(&self.version, ours), SOON)?;
             let text = [output.stdout, output.stderr].join("\n");
             let first = filled_lines(&text).first().copied().unwrap_or("unknown").to_owned();
             findings.fact("system version", first, command);
@@ -124,6 +130,22 @@ impl LabAction for Service {
     fn layer(&self) -> Layer {
         Layer::Server
     }
+}
+
+/// Finds this program: where an agent was copied to, or where it is installed.
+pub(super) fn find_ours() -> Result<PathBuf, LabError> {
+    std::env::current_exe().map_err(|error| LabError::file("find", Path::new(OURS), error))
+}
+
+/// Returns a command that starts this program by its path, where it is meant.
+fn name_ours(words: &[String], ours: &Path) -> Vec<String> {
+    let mut argv = words.to_vec();
+    if let Some(first) = argv.first_mut()
+        && first == OURS
+    {
+        *first = ours.display().to_string();
+    }
+    argv
 }
 
 /// Refuses a path that is neither the system's own nor below its storage.

@@ -130,6 +130,7 @@ impl Recipe {
         }
         for settings in tried {
             let filled = self.fill_in(&settings, &places)?;
+            self.copies(&settings)?;
             for folder in &filled.folders {
                 let roots: &[&str] =
                     if self.storage { &[&places.dir, &places.storage] } else { &[&places.dir] };

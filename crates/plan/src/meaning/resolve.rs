@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use model::contender::{Fairness, contenders, differences};
 use model::soak::Disturbance;
 use model::{Conclusion, Order, Repetition, RunSpec, Target};
 
 use crate::meaning::matrix::{self, Matrix};
 use crate::meaning::server::ServerPlan;
 use crate::meaning::surroundings::Surroundings;
-use crate::written::error::{Fault, Place, PlanError, value_or};
+use crate::written::error::{Fault, Located, Place, PlanError, value_or};
 use crate::written::limits;
 use crate::written::raw::RawPlan;
 
@@ -31,6 +32,8 @@ pub struct Plan {
     pub budget_ms: u64,
     /// In which order trials are made.
     pub order: Order,
+    /// The rule for contenders that differ in more than the system.
+    pub fair: Fairness,
     /// Seed of every random choice.
     pub seed: u64,
     /// The in-memory server.
@@ -84,6 +87,7 @@ impl Plan {
             run.repetition = repeated.each;
         }
         check_paths(&runs)?;
+        check_fairness(raw.fair, &runs)?;
         // Setting up hosts again for each trial would take longer than the trials.
         let on_lab = runs.iter().any(|run| run.lab.is_some());
         let usual = if on_lab { Order::Grouped } else { Order::Blocks };
@@ -93,6 +97,7 @@ impl Plan {
             repetition: repeated.each,
             budget_ms: repeated.budget_ms,
             order: repeated.order.unwrap_or(usual),
+            fair: raw.fair.map_or(Fairness::Named, |fair| fair.value),
             seed,
             server,
             runs,
@@ -169,6 +174,27 @@ impl Plan {
         seen.retain(|(.., varies)| *varies);
         seen.into_iter().map(|(name, ..)| name).collect()
     }
+}
+
+/// Refuses a plan that shall be fair to all contenders and isn't, with all that differs.
+fn check_fairness(fair: Option<Located<Fairness>>, runs: &[RunSpec]) -> Result<(), PlanError> {
+    let Some(Located { value: Fairness::Strict, place }) = fair else { return Ok(()) };
+    let differences = differences(runs);
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let names = contenders(runs);
+    let mut listed = Vec::with_capacity(differences.len());
+    for difference in &differences {
+        let mut values = Vec::with_capacity(names.len());
+        for (name, value) in names.iter().zip(difference.shown()) {
+            values.push(format!("{value} ({name})"));
+        }
+        listed.push(format!("{}: {}", difference.what, values.join(", ")));
+    }
+    let what = format!("the contenders differ in more than the system: {}", listed.join("; "));
+    let hint = "make them equal, or write fair = \"named\"";
+    Err(Fault::new(what).hint(hint).of_key("fair", place))
 }
 
 /// Refuses directories that neither a plan nor a results file could name.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use model::contender::Fairness;
 use model::setting::{Setting, Value};
 use model::{
     Host, LabSpec, NfsTarget, Placement, Repetition, RunSpec, Sec, SiteMount, Target, TcpTarget,
@@ -73,6 +74,9 @@ impl Plan {
             let _ = writeln!(out, "budget = {}", quoted(&time(self.budget_ms)));
         }
         let _ = writeln!(out, "order = {order}");
+        if self.fair != Fairness::Named {
+            let _ = writeln!(out, "fair = {}", quoted(self.fair.name()));
+        }
     }
 
     /// Agents on a host at most, in any run.

@@ -59,6 +59,9 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "blocks: a trial of every run, shuffled, then the next, so that drift falls on all alike. \
          random: all shuffled. sequential: run after run. grouped: runs whose hosts are set up \
          alike together, in blocks, so that file systems, servers and mounts are made once."),
+    key(Plan, "fair", ["text", ""], "\"named\" or \"strict\"", "named",
+        "What to do where the targets that are compared differ in more than the system. named: each \
+         difference is named beside the figures. strict: the plan is refused."),
     key(Plan, "seed", ["integer", ""], "0 to 18446744073709551615", "drawn, and printed",
         "Where every random choice comes from: offsets, mixes, data, the order of trials."),
     key(Plan, "server", ["table", ""], "", "its defaults",

@@ -1,8 +1,9 @@
 //! Reads how runs are repeated, from the keys at the head of a plan.
 //!
-//! `trials`, `discard`, `until`, `budget`, `warmup_trials` and `order`; the words of each are read
-//! by the same functions for a flag.
+//! `trials`, `discard`, `until`, `budget`, `warmup_trials`, `order` and `fair`; the words of each
+//! are read by the same functions for a flag.
 
+use model::contender::Fairness;
 use model::units::parse_time_ns;
 use model::{Discard, Order};
 
@@ -52,6 +53,13 @@ pub(crate) fn discard_named(name: &str) -> Result<Discard, Fault> {
 /// Finds an order by its name.
 pub(crate) fn order_named(name: &str) -> Result<Order, Fault> {
     Order::from_name(name).ok_or_else(|| not_one_of(Order::NAMES, name))
+}
+
+/// Reads the rule for contenders that differ in more than the system.
+pub(crate) fn read_fairness(root: &Table<'_>) -> Result<Option<Located<Fairness>>, PlanError> {
+    read_word(root, "fair", |name| {
+        Fairness::from_name(name).ok_or_else(|| not_one_of(Fairness::NAMES, name))
+    })
 }
 
 fn not_one_of(names: &[&str], name: &str) -> Fault {

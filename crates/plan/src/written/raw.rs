@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use model::contender::Fairness;
 use model::soak::Disturbance;
 use model::{BackendKind, Command, Conclusion, Host, NfsVersion, OpMix, Workload};
 
@@ -26,6 +27,8 @@ pub struct RawPlan {
     pub repetition: RawRepetition,
     /// Seed of every random choice.
     pub seed: Option<Located<u64>>,
+    /// The rule for contenders that differ in more than the system.
+    pub fair: Option<Located<Fairness>>,
     /// The in-memory server.
     pub server: RawServer,
     /// Hosts that take part beside this one.
@@ -184,6 +187,7 @@ impl RawPlan {
             workloads: kinds.map(|kind| RawWorkload::usual(kind, Place::Whole)).to_vec(),
             disturbances: Vec::new(),
             conclusions: Vec::new(),
+            fair: None,
             scale: None,
         }
     }

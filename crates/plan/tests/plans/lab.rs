@@ -396,3 +396,38 @@ fn what_the_site_has_set_up_is_mounted_with_its_type_source_and_options() {
         assert!(message.contains(words), "{target}: {message}");
     }
 }
+
+#[test]
+fn a_plan_that_shall_be_fair_is_refused_with_all_that_differs() {
+    let contenders = |fair: &str, version: &str| {
+        let target = |name: &str, more: &str| {
+            format!(
+                "[[target]]\nname = \"{name}\"\nserver = \"s\"\nclient = \"c\"\n\
+                 system = \"{name}\"\nbackend = \"nfs\"\n{more}\n"
+            )
+        };
+        let (ganesha, ours) = (target("ganesha", "nfsvers = 4.1"), target("dfsbench", version));
+        plan(&format!(
+            "fair = \"{fair}\"\n{HOSTS}{ganesha}{ours}[factors]\nfile_system = \"tmpfs\"\n\
+             [[workload]]\nkind = \"stream\"\n"
+        ))
+    };
+    let error = contenders("strict", "nfsvers = 4.2").unwrap_err().to_string();
+    assert!(error.starts_with("p.toml:1:8: fair: the contenders differ in more than"), "{error}");
+    assert!(error.contains("nfsvers: 4.1 (ganesha), 4.2 (dfsbench)"), "{error}");
+    assert!(error.contains("file_system: tmpfs (ganesha), – (dfsbench)"), "{error}");
+    // Named is the default, and refuses nothing; both are kept with the campaign.
+    let named = contenders("named", "nfsvers = 4.2").unwrap();
+    assert!(!named.to_toml().contains("fair"));
+    let error = contenders("very", "").unwrap_err().to_string();
+    assert!(error.contains("fair: must be \"named\" or \"strict\", not `very`"), "{error}");
+    let factors = "layout = [\"replica\", \"distribute\"]";
+    let target = format!("system = \"glusterfs\"\n[target.settings]\n{factors}");
+    let copies = plan(&format!("fair = \"strict\"\n{}", text(&target, "")));
+    let error = copies.unwrap_err().to_string();
+    assert!(error.contains("copies: 2 (n layout=replica), 1 (n layout=distribute)"), "{error}");
+    let alike = "system = \"glusterfs\"\n[target.settings]\ncache = [\"32MB\", \"128MB\"]";
+    let alike = plan(&format!("fair = \"strict\"\n{}", text(alike, ""))).unwrap();
+    assert!(alike.to_toml().contains("\nfair = \"strict\"\n"));
+    reads_back(&alike);
+}

@@ -307,6 +307,7 @@ fn header(name: &str) -> Campaign {
             Fact::new("host", "file system", "ext4 on /dev/vda1", "/proc/self/mountinfo"),
         ],
         ceiling: Some(Ceiling { ops_per_s: 9_100_000, service_time_p50_ns: 40 }),
+        durability: Vec::new(),
         runs: Vec::new(),
     }
 }

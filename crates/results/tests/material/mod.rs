@@ -229,6 +229,7 @@ pub fn campaign() -> Campaign {
         state: CampaignState::Complete,
         facts: vec![Fact::new("host", "kernel", "6.12", "uname"); 2],
         ceiling: Some(Ceiling { ops_per_s: 9_100_000, service_time_p50_ns: 40 }),
+        durability: Vec::new(),
         runs: vec![
             Run {
                 index: 0,

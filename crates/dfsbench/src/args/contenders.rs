@@ -1,0 +1,42 @@
+//! Arguments of `dfsbench contenders`.
+#![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
+
+use std::path::PathBuf;
+
+use clap::{Parser, ValueHint};
+use report::Format;
+
+use super::{RESULTS, one_of};
+
+const EXAMPLES: &str = "\
+Examples:
+  dfsbench run contenders.toml                      measure systems that recipes set up
+  dfsbench durability nfs://server/export --power-cut server --confirm-power-cut server \\
+      --campaign last --contender 'knfsd export=async'
+                                                    what one of them keeps, kept with the campaign
+  dfsbench contenders --baseline 'knfsd export=sync'
+                                                    all of them as ratios to that one
+  dfsbench contenders 3 --format markdown           the same for a page of documentation
+
+Exit codes: 0 ok, 2 wrong usage, 4 a contender has no figure in some work, because it failed there.";
+
+/// Compares the systems of a campaign: what differs between them besides the system, what their
+/// promises survive, and how fast each is beside a baseline.
+#[derive(Debug, Parser)]
+#[command(after_help = EXAMPLES)]
+pub struct ContendersArgs {
+    /// The number of a campaign in the results file, `last`, another results file (its last
+    /// campaign), or FILE:N
+    #[arg(default_value = "last", value_name = "CAMPAIGN")]
+    pub campaign: String,
+    /// The contender that others are compared with: a target, with what the plan sets of its system
+    /// [default: the first]
+    #[arg(long, value_name = "NAME")]
+    pub baseline: Option<String>,
+    /// Path of the results file
+    #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
+    pub results: PathBuf,
+    /// Form of the output
+    #[arg(long, value_parser = one_of(&Format::CONTENDERS), default_value = "table")]
+    pub format: Format,
+}

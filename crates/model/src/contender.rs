@@ -1,0 +1,285 @@
+//! Contenders: the systems that a plan compares, and all that differs between them besides the
+//! system.
+//!
+//! [`contender_of`] names the contender of a run, [`differences`] what makes a comparison unfair:
+//! it is computed from the runs alone, so that a plan can be refused before anything is measured.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::spec::RunSpec;
+use crate::system::Recipe;
+use crate::target::Target;
+use crate::words::words;
+
+words! {
+    /// The rule for plans whose contenders differ in more than the system.
+    Fairness {
+        /// Each difference is named beside the figures.
+        Named = "named",
+        /// Such a plan is refused.
+        Strict = "strict",
+    }
+}
+
+/// Stands for a setting that a contender doesn't have.
+const NOT_APPLICABLE: &str = "–";
+
+/// Settings that are the contender itself, or how often it is measured.
+const OF_THE_SYSTEM: [&str; 2] = ["target", "system_settings"];
+
+/// One thing that differs between contenders besides the system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContenderDifference {
+    /// The setting, or what follows from the way of access.
+    pub what: String,
+    /// Values that each contender has, in the order of the contenders; several of a factor.
+    pub values: Vec<Vec<String>>,
+}
+
+impl ContenderDifference {
+    /// Shows what each contender has, in the order of the contenders.
+    pub fn shown(&self) -> Vec<String> {
+        let mut shown = Vec::with_capacity(self.values.len());
+        for values in &self.values {
+            shown.push(match values.as_slice() {
+                [] => NOT_APPLICABLE.to_owned(),
+                values => values.join(", "),
+            });
+        }
+        shown
+    }
+
+    /// Says whether no contender has several values: it is no factor of any.
+    pub fn is_single(&self) -> bool {
+        self.values.iter().all(|values| values.len() <= 1)
+    }
+}
+
+/// Names the contender that a run measures: its target, with what the plan sets of its system.
+pub fn contender_of(run: &RunSpec) -> String {
+    if let Some(lab) = &run.lab
+        && lab.system.is_some()
+        && !lab.system_settings.is_empty()
+    {
+        return format!("{} {}", run.target_name, Recipe::show_settings(&lab.system_settings));
+    }
+    run.target_name.clone()
+}
+
+/// Names the contenders of some runs, each once, in their order.
+pub fn contenders<'r>(runs: impl IntoIterator<Item = &'r RunSpec>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for run in runs {
+        let name = contender_of(run);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Says whether runs compare systems: there are two contenders at least, and dfsbench sets one of
+/// them up from a recipe or mounts it.
+pub fn compares_systems<'r>(runs: impl IntoIterator<Item = &'r RunSpec> + Clone) -> bool {
+    let mut has_system = false;
+    for run in runs.clone() {
+        if let Some(lab) = &run.lab {
+            has_system |= lab.system.is_some() || lab.site_mount.is_some();
+        }
+    }
+    has_system && contenders(runs).len() > 1
+}
+
+/// Lists what differs between the contenders of some runs besides the system, in the order in which
+/// settings are shown.
+pub fn differences<'r>(
+    runs: impl IntoIterator<Item = &'r RunSpec> + Clone,
+) -> Vec<ContenderDifference> {
+    let names = contenders(runs.clone());
+    let mut properties: Vec<String> = Vec::new();
+    // Of each contender and property all values, in the order of their names.
+    let mut values: BTreeMap<(String, usize), BTreeSet<String>> = BTreeMap::new();
+    for run in runs {
+        let name = contender_of(run);
+        let Some(number) = names.iter().position(|known| *known == name) else { continue };
+        for (property, value) in properties_of(run) {
+            if !properties.iter().any(|known| known == property) {
+                properties.push(property.to_owned());
+            }
+            values.entry((property.to_owned(), number)).or_default().insert(value);
+        }
+    }
+    let mut found = Vec::new();
+    for what in properties {
+        let mut of_each: Vec<Vec<String>> = Vec::with_capacity(names.len());
+        for number in 0..names.len() {
+            let values = values.remove(&(what.clone(), number)).unwrap_or_default();
+            of_each.push(values.into_iter().collect());
+        }
+        if of_each.iter().any(|values| *values != of_each[0]) {
+            found.push(ContenderDifference { what, values: of_each });
+        }
+    }
+    found
+}
+
+/// Lists what a contender has: what follows from how it is used, then its settings.
+fn properties_of(run: &RunSpec) -> Vec<(&'static str, String)> {
+    let mut properties = vec![
+        ("access", access(run)),
+        ("client cache", client_cache(run).to_owned()),
+        ("copies", copies(run)),
+        ("server host", server_host(run)),
+    ];
+    for (name, value) in run.settings() {
+        if !OF_THE_SYSTEM.contains(&name) {
+            properties.push((name, value));
+        }
+    }
+    properties
+}
+
+/// Says by which way files are used.
+fn access(run: &RunSpec) -> String {
+    if run.target.nfs().is_some() {
+        return "NFS by dfsbench's own client".to_owned();
+    }
+    let Some(lab) = &run.lab else {
+        return match &run.target {
+            Target::Directory { .. } | Target::Directories { .. } => "a directory".to_owned(),
+            other => other.row().usual_name.to_owned(),
+        };
+    };
+    if !lab.is_served() {
+        "the server's own file system".to_owned()
+    } else if lab.mounts_nfs() {
+        "NFS mounted by the kernel".to_owned()
+    } else if let Some(mount) = &lab.site_mount {
+        format!("{} mounted by the kernel", mount.kind)
+    } else if lab.system.as_ref().is_some_and(|system| system.recipe.access.fuse.is_some()) {
+        "FUSE".to_owned()
+    } else {
+        "mounted by the kernel".to_owned()
+    }
+}
+
+/// Says what the client keeps of what it has read and written.
+fn client_cache(run: &RunSpec) -> &'static str {
+    if run.target.nfs().is_some() {
+        return "none";
+    }
+    let has_program = run.lab.as_ref().is_some_and(|lab| {
+        lab.is_mounted() && !lab.mounts_nfs() && lab.site_mount.is_none() && lab.system.is_some()
+    });
+    match (run.direct, has_program) {
+        (true, false) => "none (O_DIRECT)",
+        (true, true) => "that of its program",
+        (false, false) => "page cache",
+        (false, true) => "page cache and that of its program",
+    }
+}
+
+/// Says how many copies of written data there are on different servers.
+fn copies(run: &RunSpec) -> String {
+    if let Some(lab) = &run.lab
+        && let Some(system) = &lab.system
+        && let Ok(copies) = system.recipe.copies(&lab.system_settings)
+    {
+        return copies;
+    }
+    "1".to_owned()
+}
+
+fn server_host(run: &RunSpec) -> String {
+    match (&run.lab, run.target.nfs()) {
+        (Some(lab), _) => lab.server.name.clone(),
+        (None, Some(nfs)) if nfs.embedded => "this process".to_owned(),
+        (None, Some(nfs)) => nfs.host.clone(),
+        (None, None) => "this host".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::{Host, LabSpec, System};
+    use crate::nfs::NfsTarget;
+    use crate::spec::Durability;
+    use crate::system::{AccessWays, FuseAccess, NfsAccess};
+    use crate::target::BackendKind;
+    use crate::testing::RunBuilder;
+    use crate::workload::Workload;
+
+    /// A run on a system of a recipe, by our own client or by its program.
+    fn run(name: &str, by_fuse: bool, copies: &str) -> RunSpec {
+        let mut access = AccessWays { nfs: Some(NfsAccess::default()), ..AccessWays::default() };
+        if by_fuse {
+            access = AccessWays { fuse: Some(FuseAccess::default()), ..AccessWays::default() };
+        }
+        let recipe =
+            Recipe { name: name.into(), copies: copies.into(), access, ..Recipe::default() };
+        let mut lab = LabSpec::new(Host::here("s"), Host::here("c"));
+        lab.own_client = !by_fuse;
+        lab.system = Some(Box::new(System { source: name.into(), recipe }));
+        let (target, backend) = if by_fuse {
+            (Target::Directory { path: "/m".into() }, BackendKind::Posix)
+        } else {
+            (Target::Nfs(NfsTarget::new("s", "/e")), BackendKind::Nfs)
+        };
+        let mut run = RunBuilder::new(Workload::Stream)
+            .target(target)
+            .backend(backend)
+            .lab(Some(Box::new(lab)))
+            .build();
+        run.target_name = name.into();
+        run
+    }
+
+    fn found(runs: &[RunSpec]) -> Vec<(String, Vec<String>)> {
+        let found = differences(runs);
+        found.into_iter().map(|one| (one.what.clone(), one.shown())).collect()
+    }
+
+    #[test]
+    fn systems_that_are_used_alike_differ_in_nothing() {
+        let runs = [run("a", false, ""), run("b", false, "")];
+        assert_eq!(contenders(&runs), ["a", "b"]);
+        assert!(compares_systems(&runs));
+        assert_eq!(found(&runs), []);
+        assert!(!compares_systems(&runs[..1]));
+    }
+
+    #[test]
+    fn each_difference_is_named_with_what_each_contender_has() {
+        let mut other = run("b", true, "2");
+        other.durability = Durability::Sync;
+        let found = found(&[run("a", false, ""), other]);
+        let values = |what: &str| {
+            let one = found.iter().find(|(known, _)| known == what);
+            one.unwrap_or_else(|| panic!("no {what}: {found:?}")).1.join(" | ")
+        };
+        assert_eq!(values("access"), "NFS by dfsbench's own client | FUSE");
+        assert_eq!(values("client cache"), "none | page cache and that of its program");
+        assert_eq!(values("copies"), "1 | 2");
+        assert_eq!(values("durability"), "none | sync");
+        assert_eq!(values("backend"), "nfs | posix");
+        assert!(found.iter().all(|(what, _)| what != "server host"));
+    }
+
+    #[test]
+    fn settings_of_a_system_make_contenders_and_factors_of_all_make_no_difference() {
+        let with = |layout: &str, io_size: u32| {
+            let mut run = run("a", false, "");
+            run.io_size_bytes = io_size;
+            let lab = run.lab.as_mut().unwrap();
+            lab.system_settings = vec![("layout".into(), layout.into())];
+            run
+        };
+        let runs = [with("one", 1), with("two", 1), with("one", 2), with("two", 2)];
+        assert_eq!(contenders(&runs), ["a layout=one", "a layout=two"]);
+        assert_eq!(found(&runs), []);
+        // A level that only one of them was measured with is a difference.
+        let io_size = found(&runs[..3]);
+        assert_eq!(io_size[0].0, "io_size");
+    }
+}

@@ -1,0 +1,229 @@
+//! Systems side by side: what differs between them, what their promises are worth, their speed.
+//!
+//! [`render_contenders`] is the way in, [`Contest`] the arranged figures. A figure is compared with
+//! that of a baseline in the same work. Nothing ranks a system above another one whose data
+//! survives more, or isn't known to survive as much, without words: the tier stands beside each
+//! ratio.
+
+mod json;
+mod sections;
+mod work;
+
+use model::contender::{
+    ContenderDifference, compares_systems, contender_of, contenders, differences,
+};
+use model::durability::{StoredDurability, Tier};
+use model::{Campaign, Durability, RunSpec};
+
+use crate::Format;
+use crate::document::{Document, Form, Section};
+use crate::sheet::Sheet;
+use work::Work;
+
+/// A name that none of a campaign's contenders has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownContender {
+    /// The name that was given.
+    pub name: String,
+    /// The names that there are.
+    pub known: Vec<String>,
+}
+
+/// The contenders of a campaign, with all that is known of each.
+struct Contest<'a> {
+    campaign: &'a Campaign,
+    contenders: Vec<Contender>,
+    /// Place of the contender that others are compared with.
+    baseline: usize,
+    differences: Vec<ContenderDifference>,
+    works: Vec<Work<'a>>,
+}
+
+/// A contender with what is known of it.
+struct Contender {
+    /// Its name in plans and tables.
+    name: String,
+    /// The promises that its runs ask for.
+    promises: Vec<Durability>,
+    /// The least tier that these were found to have.
+    tier: Tier,
+    /// The version that the system reported; empty where it reported none.
+    version: String,
+    /// The promise of its documentation; empty where no recipe has it.
+    documented: String,
+    /// Reasons why it has no figure in some work, each once.
+    failures: Vec<String>,
+}
+
+impl Format {
+    /// Forms of the comparison of contenders.
+    pub const CONTENDERS: [Self; 3] = [Self::Table, Self::Markdown, Self::Json];
+}
+
+/// Writes the comparison of a campaign's contenders; the text ends with a newline.
+///
+/// # Errors
+/// Where the baseline is none of them.
+pub fn render_contenders(
+    campaign: &Campaign,
+    baseline: Option<&str>,
+    format: Format,
+) -> Result<String, UnknownContender> {
+    let sheet = Sheet::of(campaign);
+    let contest = Contest::of(&sheet, baseline)?;
+    if format == Format::Json {
+        return Ok(json::render(&contest));
+    }
+    let mut document = Document {
+        tool: "dfsbench contenders",
+        title: format!("Contenders: {}", campaign.name),
+        about: sheet.about(),
+        parts: Vec::new(),
+    };
+    for section in sections::all(&contest) {
+        document.push(section);
+    }
+    Ok(document.render(if format == Format::Markdown { Form::Markdown } else { Form::Text }))
+}
+
+/// Says whether some contender has no figure in some work, because it failed there.
+pub fn has_failed_contender(campaign: &Campaign) -> bool {
+    match Contest::of(&Sheet::of(campaign), None) {
+        Ok(contest) => contest.contenders.iter().any(|contender| !contender.failures.is_empty()),
+        Err(_) => false,
+    }
+}
+
+/// The sections of a report about its contenders; none where it compares no systems, and none was
+/// found to keep anything.
+pub fn report_sections(sheet: &Sheet<'_>) -> Vec<Section> {
+    let campaign = sheet.campaign;
+    if !compares_systems(specs(campaign)) && campaign.durability.is_empty() {
+        return Vec::new();
+    }
+    match Contest::of(sheet, None) {
+        // A report without runs has no contender.
+        Ok(contest) if !contest.contenders.is_empty() => sections::all(&contest),
+        _ => Vec::new(),
+    }
+}
+
+/// The specifications of a campaign's runs.
+fn specs(campaign: &Campaign) -> impl Iterator<Item = &RunSpec> + Clone {
+    campaign.runs.iter().map(|run| &run.spec)
+}
+
+impl<'a> Contest<'a> {
+    /// Arranges the rows of a sheet; the baseline is the first contender where none is named.
+    fn of(sheet: &'a Sheet<'a>, baseline: Option<&str>) -> Result<Self, UnknownContender> {
+        let names = contenders(specs(sheet.campaign));
+        let baseline = match baseline {
+            None => 0,
+            Some(name) => match names.iter().position(|known| known == name) {
+                Some(number) => number,
+                None => return Err(UnknownContender { name: name.to_owned(), known: names }),
+            },
+        };
+        let differences = differences(specs(sheet.campaign));
+        let works = work::arrange(sheet, &names, &differences);
+        let mut all = Vec::with_capacity(names.len());
+        for (number, name) in names.into_iter().enumerate() {
+            all.push(Contender::of(sheet.campaign, name, number, &works));
+        }
+        let campaign = sheet.campaign;
+        Ok(Self { campaign, contenders: all, baseline, differences, works })
+    }
+
+    /// Lists the contenders, those whose promise survives most first.
+    fn by_tier(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.contenders.len()).collect();
+        order.sort_by_key(|number| std::cmp::Reverse(strength(self.contenders[*number].tier)));
+        order
+    }
+
+    /// Says how the promise of a contender compares with that of the baseline; empty where both are
+    /// known to survive the same.
+    fn promise_words(&self, number: usize) -> &'static str {
+        let (own, other) = (self.contenders[number].tier, self.contenders[self.baseline].tier);
+        if number == self.baseline {
+            "baseline"
+        } else if own == Tier::Unknown || other == Tier::Unknown {
+            "promise not measured"
+        } else if strength(own) < strength(other) {
+            "weaker promise"
+        } else if strength(own) > strength(other) {
+            "stronger promise"
+        } else {
+            ""
+        }
+    }
+}
+
+impl Contender {
+    fn of(campaign: &Campaign, name: String, number: usize, works: &[Work<'_>]) -> Self {
+        let mut contender = Self {
+            promises: Vec::new(),
+            tier: Tier::Unknown,
+            version: String::new(),
+            documented: String::new(),
+            failures: Vec::new(),
+            name,
+        };
+        for run in &campaign.runs {
+            if contender_of(&run.spec) != contender.name {
+                continue;
+            }
+            if !contender.promises.contains(&run.spec.durability) {
+                contender.promises.push(run.spec.durability);
+            }
+            if let Some(system) = run.spec.lab.as_ref().and_then(|lab| lab.system.as_ref()) {
+                contender.documented.clone_from(&system.recipe.durability);
+            }
+            for fact in run.trials.iter().flat_map(|trial| &trial.facts) {
+                if fact.name == "system version" {
+                    contender.version.clone_from(&fact.value);
+                }
+            }
+        }
+        contender.tier = contender.measured_tier(campaign);
+        for work in works {
+            if let Some(row) = work.rows[number]
+                && row.judged.rate.is_none()
+            {
+                let why = row.missing();
+                if !contender.failures.contains(&why) {
+                    contender.failures.push(why);
+                }
+            }
+        }
+        contender
+    }
+
+    /// Returns the least tier of the promises that its runs ask for, by the latest measurement.
+    fn measured_tier(&self, campaign: &Campaign) -> Tier {
+        let Some(latest) = latest_durability(campaign, &self.name) else { return Tier::Unknown };
+        let mut least: Option<Tier> = None;
+        for promise in &self.promises {
+            let tier = latest.tier_of(*promise);
+            if least.is_none_or(|known| strength(tier) < strength(known)) {
+                least = Some(tier);
+            }
+        }
+        least.unwrap_or(Tier::Unknown)
+    }
+}
+
+/// Finds what a contender was found to keep, by the latest measurement.
+fn latest_durability<'a>(campaign: &'a Campaign, contender: &str) -> Option<&'a StoredDurability> {
+    campaign.durability.iter().rev().find(|stored| stored.contender == contender)
+}
+
+/// Orders tiers by what they survive; one that was not measured is below all others.
+const fn strength(tier: Tier) -> u8 {
+    match tier {
+        Tier::Unknown => 0,
+        Tier::None => 1,
+        Tier::ServerCrash => 2,
+        Tier::PowerLoss => 3,
+    }
+}

@@ -1,0 +1,110 @@
+//! The comparison of contenders for programs.
+
+use serde::Serialize;
+
+use super::Contest;
+use super::work::{Standing, Work, written_per_byte};
+
+#[derive(Serialize)]
+struct Whole<'a> {
+    schema: u32,
+    baseline: &'a str,
+    contenders: Vec<ContenderPart<'a>>,
+    differences: Vec<DifferencePart<'a>>,
+    works: Vec<WorkPart<'a>>,
+}
+
+#[derive(Serialize)]
+struct ContenderPart<'a> {
+    name: &'a str,
+    version: &'a str,
+    promises: Vec<&'static str>,
+    tier: &'static str,
+    /// Beside the baseline: `weaker promise` and the like; empty where both survive the same.
+    promise: &'static str,
+    documented: &'a str,
+    failures: &'a [String],
+}
+
+#[derive(Serialize)]
+struct DifferencePart<'a> {
+    what: &'a str,
+    /// Values that each contender has, in their order.
+    values: &'a [Vec<String>],
+}
+
+#[derive(Serialize)]
+struct WorkPart<'a> {
+    pass: &'a str,
+    factors: &'a str,
+    /// A figure for each contender, in their order; none where it doesn't do this work.
+    figures: Vec<Option<FigurePart>>,
+}
+
+#[derive(Serialize)]
+struct FigurePart {
+    verdict: &'static str,
+    trials: u32,
+    per_s: Option<f64>,
+    per_s_low: Option<f64>,
+    per_s_high: Option<f64>,
+    ratio: Option<f64>,
+    /// Whether the intervals of this figure and of the baseline's are apart.
+    is_apart: bool,
+    disk_bytes_per_byte: Option<f64>,
+}
+
+/// Writes the comparison as JSON; the text ends with a newline.
+pub fn render(contest: &Contest<'_>) -> String {
+    let mut contenders = Vec::new();
+    for (number, contender) in contest.contenders.iter().enumerate() {
+        contenders.push(ContenderPart {
+            name: &contender.name,
+            version: &contender.version,
+            promises: contender.promises.iter().map(|promise| promise.name()).collect(),
+            tier: contender.tier.name(),
+            promise: contest.promise_words(number),
+            documented: &contender.documented,
+            failures: &contender.failures,
+        });
+    }
+    let mut differences = Vec::new();
+    for difference in &contest.differences {
+        differences.push(DifferencePart { what: &difference.what, values: &difference.values });
+    }
+    let mut works = Vec::new();
+    for work in &contest.works {
+        works.push(part_of(work, contest.baseline));
+    }
+    let baseline = &contest.contenders[contest.baseline].name;
+    let whole = Whole { schema: 1, baseline, contenders, differences, works };
+    serde_json::to_string_pretty(&whole).unwrap_or_default() + "\n"
+}
+
+fn part_of<'a>(work: &'a Work<'_>, baseline: usize) -> WorkPart<'a> {
+    let mut figures = Vec::with_capacity(work.rows.len());
+    for (number, row) in work.rows.iter().enumerate() {
+        let Some(row) = row else {
+            figures.push(None);
+            continue;
+        };
+        let rate = row.judged.rate.as_ref();
+        let interval = rate.and_then(stats::Summary::confidence_interval);
+        let (ratio, is_apart) = match work.standing(number, baseline) {
+            Standing::Baseline => (Some(1.0), false),
+            Standing::Ratio { ratio, is_apart, .. } => (Some(ratio), is_apart),
+            Standing::Missing => (None, false),
+        };
+        figures.push(Some(FigurePart {
+            verdict: row.judged.verdict.name(),
+            trials: row.judged.trials_used,
+            per_s: rate.map(|rate| rate.median),
+            per_s_low: interval.map(|(low, _)| low),
+            per_s_high: interval.map(|(_, high)| high),
+            ratio,
+            is_apart,
+            disk_bytes_per_byte: written_per_byte(row),
+        }));
+    }
+    WorkPart { pass: &work.pass, factors: &work.factors, figures }
+}

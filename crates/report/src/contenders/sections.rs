@@ -1,0 +1,294 @@
+//! The comparison of contenders as sections: who they are, what differs, ratios, figures, failures.
+//!
+//! All forms show the same tables. Contenders stand in the order of what their promises survive.
+
+use model::durability::Tier;
+use model::units::three_digits;
+use stats::Rate;
+
+use super::work::{Standing, Work, written_per_byte};
+use super::{Contender, Contest, latest_durability};
+use crate::document::{Block, Cell, Column, Role, Section, Table, TableRow};
+use crate::durability::events_table;
+use crate::row::Row;
+use crate::sheet::NOT_APPLICABLE;
+use crate::show;
+
+/// So many passes stand beside each other in a table of ratios.
+const PASSES_MAX: usize = 5;
+
+/// Arranges all sections.
+pub fn all(contest: &Contest<'_>) -> Vec<Section> {
+    let mut sections = vec![
+        section(
+            "contenders",
+            "Contenders",
+            vec![Block::Lead(lead(contest)), Block::Table(contenders_table(contest))],
+        ),
+        section("fairness", "What differs besides the system", vec![differences_block(contest)]),
+    ];
+    let kept = kept_tables(contest);
+    if !kept.is_empty() {
+        sections.push(section("what-was-kept", "What was kept", kept));
+    }
+    let baseline = &contest.contenders[contest.baseline].name;
+    let ratios = ratio_tables(contest);
+    if !ratios.is_empty() {
+        let heading = format!("Ratios to {baseline}");
+        sections.push(section("ratios", &heading, ratios.into_iter().map(Block::Table).collect()));
+    }
+    let mut figures = Vec::new();
+    for work in &contest.works {
+        figures.push(Block::Table(figures_table(contest, work)));
+    }
+    sections.push(section("figures-of-contenders", "Figures and cost", figures));
+    let failures = failures(contest);
+    if !failures.is_empty() {
+        sections.push(section("not-available", "Not available", vec![Block::List(failures)]));
+    }
+    sections
+}
+
+fn section(id: &'static str, heading: &str, blocks: Vec<Block>) -> Section {
+    Section { id, heading: heading.to_owned(), blocks, ..Section::default() }
+}
+
+/// Says of each tier who is in it.
+fn lead(contest: &Contest<'_>) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for tier in [Tier::PowerLoss, Tier::ServerCrash, Tier::None, Tier::Unknown] {
+        let mut names = Vec::new();
+        for contender in &contest.contenders {
+            if contender.tier == tier {
+                names.push(contender.name.clone());
+            }
+        }
+        if !names.is_empty() {
+            sentences.push(format!("{}: {}.", tier_words(tier), show::listed(&names)));
+        }
+    }
+    sentences
+}
+
+/// Names a tier so that it needs no explanation beside it.
+const fn tier_words(tier: Tier) -> &'static str {
+    match tier {
+        Tier::PowerLoss => "What they acknowledge survives a loss of power",
+        Tier::ServerCrash => {
+            "What they acknowledge survives a crash of the server, not of its host"
+        }
+        Tier::None => "What they acknowledge is lost when the server crashes",
+        Tier::Unknown => "What they acknowledge was not put to the test",
+    }
+}
+
+fn contenders_table(contest: &Contest<'_>) -> Table {
+    let mut rows = Vec::new();
+    for number in contest.by_tier() {
+        let contender = &contest.contenders[number];
+        let cells = vec![
+            Cell::text(&contender.name),
+            Cell::text(dashed(&contender.version)),
+            Cell::text(promises(contender)),
+            Cell::text(contender.tier.name()),
+            Cell::text(dashed(contest.promise_words(number))),
+            Cell::text(dashed(&contender.documented)),
+        ];
+        rows.push(TableRow { cells, ..TableRow::default() });
+    }
+    let mut columns = Column::all(&[
+        ("contender", Role::Factor),
+        ("version", Role::Words),
+        ("promise requested", Role::Words),
+        ("tier measured", Role::Words),
+        ("beside the baseline", Role::Words),
+        ("its documentation promises", Role::Prose),
+    ]);
+    for (column, width) in columns.iter_mut().zip([20, 16, 0, 0, 0, 24]) {
+        column.width_max = width;
+    }
+    let reading = vec![
+        "promise requested: the durability of the runs; tier measured: what that promise survived \
+         (dfsbench durability). Figures of different tiers are no ranking."
+            .to_owned(),
+    ];
+    Table { columns, rows, reading, ..Table::default() }
+}
+
+fn promises(contender: &Contender) -> String {
+    let mut names = Vec::new();
+    for promise in &contender.promises {
+        names.push(promise.name());
+    }
+    names.join(", ")
+}
+
+fn dashed(text: &str) -> &str {
+    if text.is_empty() { NOT_APPLICABLE } else { text }
+}
+
+fn differences_block(contest: &Contest<'_>) -> Block {
+    if contest.differences.is_empty() {
+        return Block::Paragraph("Nothing: all settings and ways of access are equal.".to_owned());
+    }
+    let mut columns = vec![Column::new("what differs", Role::Words)];
+    for contender in &contest.contenders {
+        let mut column = Column::new(contender.name.clone(), Role::Words);
+        column.width_max = 24;
+        columns.push(column);
+    }
+    let mut rows = Vec::new();
+    for difference in &contest.differences {
+        let mut cells = vec![Cell::text(&difference.what)];
+        for value in difference.shown() {
+            cells.push(Cell::text(dashed(&value)));
+        }
+        rows.push(TableRow { cells, ..TableRow::default() });
+    }
+    let reading = vec!["Each of these may explain a ratio as well as the system does.".to_owned()];
+    Block::Table(Table { columns, rows, reading, ..Table::default() })
+}
+
+/// Arranges what each contender was found to keep, by the latest measurement of it.
+fn kept_tables(contest: &Contest<'_>) -> Vec<Block> {
+    let mut tables = Vec::new();
+    for number in contest.by_tier() {
+        let name = &contest.contenders[number].name;
+        if let Some(latest) = latest_durability(contest.campaign, name) {
+            let caption = format!("{name}, {}", show::utc(latest.measured_unix_ms));
+            tables.push(Block::Table(Table { caption, ..events_table(&latest.report) }));
+        }
+    }
+    tables
+}
+
+/// Makes the matrices of system and work: one for each combination of the other factors.
+fn ratio_tables(contest: &Contest<'_>) -> Vec<Table> {
+    let mut tables = Vec::new();
+    let mut done: Vec<&str> = Vec::new();
+    for work in &contest.works {
+        if done.contains(&work.factors.as_str()) {
+            continue;
+        }
+        done.push(&work.factors);
+        let mut works: Vec<&Work<'_>> = Vec::new();
+        for other in &contest.works {
+            if other.factors == work.factors {
+                works.push(other);
+            }
+        }
+        for works in works.chunks(PASSES_MAX) {
+            tables.push(ratio_table(contest, works));
+        }
+    }
+    if let Some(last) = tables.last_mut() {
+        last.reading = vec![
+            "The median of each divided by that of the baseline; above 1 is faster. ~: the 95 % \
+             intervals overlap, or there are fewer than three trials, so that the difference may \
+             be noise. x: a figure that must not be quoted."
+                .to_owned(),
+        ];
+    }
+    tables
+}
+
+fn ratio_table(contest: &Contest<'_>, works: &[&Work<'_>]) -> Table {
+    let mut columns =
+        vec![Column::new("contender", Role::Factor), Column::new("promise", Role::Words)];
+    columns[0].width_max = 24;
+    for work in works {
+        columns.push(Column::new(work.pass.clone(), Role::Number));
+    }
+    let mut rows = Vec::new();
+    for number in contest.by_tier() {
+        let mut cells = vec![
+            Cell::text(&contest.contenders[number].name),
+            Cell::text(dashed(contest.promise_words(number))),
+        ];
+        for work in works {
+            cells.push(Cell::text(ratio_text(work, number, contest.baseline)));
+        }
+        rows.push(TableRow { cells, ..TableRow::default() });
+    }
+    Table { caption: works[0].factors.clone(), columns, rows, ..Table::default() }
+}
+
+/// Shows a ratio with its reservations: `1.52`, `~1.02`, `x 3.1`, `failed`.
+fn ratio_text(work: &Work<'_>, number: usize, baseline: usize) -> String {
+    match work.standing(number, baseline) {
+        Standing::Baseline => "1".to_owned(),
+        Standing::Ratio { ratio, is_apart, counts } => {
+            let sign = match (counts, is_apart) {
+                (false, _) => "x ",
+                (true, false) => "~",
+                (true, true) => "",
+            };
+            format!("{sign}{}", three_digits(ratio))
+        }
+        Standing::Missing => match work.rows[number] {
+            Some(row) if !row.judged.failures.is_empty() => "failed".to_owned(),
+            _ => NOT_APPLICABLE.to_owned(),
+        },
+    }
+}
+
+fn figures_table(contest: &Contest<'_>, work: &Work<'_>) -> Table {
+    let mut rows = Vec::new();
+    for number in contest.by_tier() {
+        let Some(row) = work.rows[number] else { continue };
+        let mut cells = vec![
+            Cell::text(&contest.contenders[number].name),
+            Cell::text(contest.contenders[number].tier.name()),
+        ];
+        match &row.judged.rate {
+            None => cells.push(Cell::Reason(row.missing(), 6)),
+            Some(rate) => {
+                cells.push(Cell::text(row.judged.shown(rate.median).to_string()));
+                cells.push(Cell::text(interval(row)));
+                cells.push(Cell::text(show::trials(&row.judged)));
+                cells.push(Cell::text(show::cpu(&row.judged)));
+                let server = show::server_cpu(&row.judged);
+                cells.push(Cell::text(server.unwrap_or_else(|| NOT_APPLICABLE.to_owned())));
+                cells.push(Cell::text(match written_per_byte(row) {
+                    Some(bytes) => three_digits(bytes),
+                    None => NOT_APPLICABLE.to_owned(),
+                }));
+            }
+        }
+        rows.push(TableRow { cells, ..TableRow::default() });
+    }
+    let mut columns = Column::all(&[
+        ("contender", Role::Factor),
+        ("tier", Role::Words),
+        ("median", Role::Rate),
+        ("95 % interval", Role::Words),
+        ("n", Role::Number),
+        ("client CPU", Role::Number),
+        ("server CPU", Role::Number),
+        ("disk B/B", Role::Number),
+    ]);
+    columns[0].width_max = 24;
+    Table { caption: work.name(), columns, rows, ..Table::default() }
+}
+
+/// Both ends of the interval; a dash where there are too few trials.
+fn interval(row: &Row<'_>) -> String {
+    match row.judged.rate.as_ref().and_then(stats::Summary::confidence_interval) {
+        Some((low, high)) => {
+            let show = |per_s: f64| Rate::of_pass(row.judged.pass, per_s).to_string();
+            format!("{} to {}", show(low), show(high))
+        }
+        None => NOT_APPLICABLE.to_owned(),
+    }
+}
+
+/// Names each contender without some figure, and why.
+fn failures(contest: &Contest<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for contender in &contest.contenders {
+        for why in &contender.failures {
+            lines.push(format!("{}: {why}", contender.name));
+        }
+    }
+    lines
+}

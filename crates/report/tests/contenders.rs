@@ -1,0 +1,211 @@
+//! Contenders side by side: tiers, differences, ratios, cost, and what is not available.
+
+mod campaigns;
+
+use campaigns::{made, spec};
+use model::durability::{
+    CrashEvent, DurabilityReport, DurabilityRow, MeasuredEvent, PromiseTier, StoredDurability,
+    TestFile, Tier, WorkKind,
+};
+use model::lab::{Host, LabSpec, System};
+use model::system::Recipe;
+use model::{
+    BackendKind, Campaign, Durability, Metric, MetricKind, Telemetry, TrialState, Workload,
+};
+use report::{Format, UnknownContender, has_failed_contender, render, render_contenders};
+use serde_json::Value;
+
+/// A stream on three systems; the second is twice as fast, the third level with the first.
+fn campaign() -> Campaign {
+    let mut specs = Vec::new();
+    for name in ["safe", "quick", "level"] {
+        let mut run = spec(name, BackendKind::Nfs, Workload::Stream);
+        let mut lab = LabSpec::new(Host::here("server"), Host::here("client"));
+        lab.own_client = true;
+        let durability = format!("what {name} says");
+        let recipe = Recipe { name: name.into(), durability, ..Recipe::default() };
+        lab.system = Some(Box::new(System { source: name.into(), recipe }));
+        run.lab = Some(Box::new(lab));
+        run.durability = Durability::Sync;
+        specs.push((run, 10, 5));
+    }
+    let mut campaign = made(specs);
+    for (run, times_ms) in campaign.runs.iter_mut().zip([
+        [1_000, 1_010, 1_020, 1_005, 1_015],
+        [500, 505, 510, 502, 508],
+        [1_001, 1_011, 1_019, 1_004, 1_016],
+    ]) {
+        let bytes = run.spec.set_bytes();
+        for (trial, time_ms) in run.trials.iter_mut().zip(times_ms) {
+            for pass in &mut trial.passes {
+                pass.window_ns = time_ms * 1_000_000;
+                (pass.common_window_ns, pass.kinds[0].bytes) = (pass.window_ns, bytes);
+                pass.caveats.clear();
+            }
+        }
+    }
+    campaign
+}
+
+/// Plants what a contender was found to keep under `sync`.
+fn plant_tier(campaign: &mut Campaign, contender: &str, tier: Tier) {
+    let file = TestFile { promise: Durability::Sync, kind: WorkKind::SmallFile, number: 0 };
+    let report = DurabilityReport {
+        schema: 1,
+        target: contender.to_owned(),
+        promises: Vec::new(),
+        tiers: vec![PromiseTier { promise: Durability::Sync, tier }],
+        events: vec![MeasuredEvent {
+            event: CrashEvent::PowerCut,
+            how: "reset".to_owned(),
+            back_ns: 7,
+            unverified: None,
+            rows: vec![DurabilityRow {
+                acked_ops: 9,
+                lost_ops: u64::from(tier == Tier::None) * 4,
+                is_promised: true,
+                ..DurabilityRow::new(CrashEvent::PowerCut, &file)
+            }],
+        }],
+    };
+    let measured_unix_ms = campaign.durability.len() as u64;
+    campaign.durability.push(StoredDurability {
+        contender: contender.into(),
+        measured_unix_ms,
+        report,
+    });
+}
+
+fn json(campaign: &Campaign, baseline: Option<&str>) -> Value {
+    serde_json::from_str(&render_contenders(campaign, baseline, Format::Json).unwrap()).unwrap()
+}
+
+fn text(campaign: &Campaign) -> String {
+    render_contenders(campaign, None, Format::Table).unwrap()
+}
+
+/// The row of a table that begins with a name, below a heading.
+fn row<'t>(text: &'t str, heading: &str, name: &str) -> &'t str {
+    let below = text.split(heading).nth(1).unwrap_or_else(|| panic!("no {heading}: {text}"));
+    let mut lines = below.lines();
+    lines.find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name}: {text}"))
+}
+
+#[test]
+fn a_ratio_to_a_weaker_promise_says_so() {
+    let mut campaign = campaign();
+    plant_tier(&mut campaign, "safe", Tier::PowerLoss);
+    plant_tier(&mut campaign, "quick", Tier::PowerLoss);
+    // The latest measurement counts.
+    plant_tier(&mut campaign, "quick", Tier::None);
+    let text = text(&campaign);
+    let quick = row(&text, "Ratios to safe", "quick");
+    assert!(quick.contains("weaker promise") && quick.contains("2.0"), "{quick}");
+    assert!(row(&text, "Ratios to safe", "level").contains("promise not measured"), "{text}");
+    assert!(text.contains("survives a loss of power: safe."), "{text}");
+    assert!(text.contains("is lost when the server crashes: quick."), "{text}");
+    let kept = text.split("What was kept").nth(1).unwrap();
+    let words: Vec<&str> = kept.split_whitespace().collect();
+    assert!(words.windows(3).any(|three| three == ["0", "B", "kept"]), "{kept}");
+    // Of the two measurements of one contender the latest stands there.
+    assert_eq!((kept.matches(" LOST ").count(), kept.matches("quick, 1970").count()), (1, 1));
+    // The strongest promise stands first, whatever is fastest.
+    let below = text.split("Ratios to safe").nth(1).unwrap();
+    assert!(below.find("\nsafe") < below.find("\nquick"), "{below}");
+    let other = json(&campaign, Some("quick"));
+    assert_eq!(other["contenders"][0]["promise"], "stronger promise");
+    assert_eq!(other["contenders"][1]["promise"], "baseline");
+}
+
+#[test]
+fn equal_tiers_need_no_words_and_unknown_ones_are_no_ranking() {
+    let mut campaign = campaign();
+    assert!(row(&text(&campaign), "Ratios to safe", "quick").contains("promise not measured"));
+    for name in ["safe", "quick", "level"] {
+        plant_tier(&mut campaign, name, Tier::ServerCrash);
+    }
+    let text = text(&campaign);
+    assert!(!row(&text, "Ratios to safe", "quick").contains("promise"), "{text}");
+    assert!(text.contains("survives a crash of the server"), "{text}");
+}
+
+#[test]
+fn ratios_are_those_of_medians_and_noise_is_marked() {
+    let found = json(&campaign(), None);
+    assert_eq!(found["baseline"], "safe");
+    let figures = &found["works"][0]["figures"];
+    assert_eq!(found["works"][0]["pass"], "stream write");
+    let ratio = figures[1]["ratio"].as_f64().unwrap();
+    assert!((ratio - 1_010.0 / 505.0).abs() < 1e-9, "{ratio}");
+    assert_eq!((&figures[1]["is_apart"], &figures[2]["is_apart"]), (&true.into(), &false.into()));
+    let text = text(&campaign());
+    assert!(row(&text, "Ratios to safe", "level").contains("~1.0"), "{text}");
+}
+
+#[test]
+fn what_differs_besides_the_system_is_named() {
+    let mut campaign = campaign();
+    assert!(text(&campaign).contains("Nothing: all settings and ways of access are equal."));
+    campaign.runs[1].spec.durability = Durability::None;
+    let text = text(&campaign);
+    let line = row(&text, "What differs besides the system", "durability");
+    assert!(line.contains("sync") && line.contains("none"), "{line}");
+    // What differs and is no factor keeps no figures apart.
+    assert_eq!(json(&campaign, None)["works"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_contender_that_fails_is_named_with_its_reason() {
+    let mut campaign = campaign();
+    assert!(!has_failed_contender(&campaign));
+    for trial in &mut campaign.runs[1].trials {
+        trial.state = TrialState::Failed("host server: its port never answered".into());
+        trial.passes.clear();
+    }
+    assert!(has_failed_contender(&campaign));
+    let text = text(&campaign);
+    assert!(text.contains("quick: failed: host server: its port never answered"), "{text}");
+    assert!(row(&text, "Ratios to safe", "quick").contains("failed"), "{text}");
+}
+
+#[test]
+fn disks_that_lie_on_others_are_not_counted_twice() {
+    let mut campaign = campaign();
+    let metric = |name: &str, risen: u64| Metric {
+        name: name.into(),
+        kind: MetricKind::Counter,
+        values: vec![7, 7 + risen],
+    };
+    let bytes = campaign.runs[0].spec.set_bytes();
+    for trial in &mut campaign.runs[0].trials {
+        trial.passes[0].telemetry.push(Telemetry {
+            host: "server".into(),
+            times_ns: vec![0, 1],
+            metrics: vec![
+                metric("disk.vda.write_bytes", 3 * bytes),
+                metric("disk.loop0.write_bytes", bytes),
+                metric("disk.vda.read_bytes", bytes),
+            ],
+        });
+    }
+    let found = json(&campaign, None);
+    let figures = &found["works"][0]["figures"];
+    assert_eq!(figures[0]["disk_bytes_per_byte"], 3.0);
+    assert!(figures[1]["disk_bytes_per_byte"].is_null());
+}
+
+#[test]
+fn a_baseline_that_is_no_contender_is_refused_with_those_that_are() {
+    let known = ["safe", "quick", "level"].map(str::to_owned).to_vec();
+    let refused = render_contenders(&campaign(), Some("slow"), Format::Table);
+    assert_eq!(refused, Err(UnknownContender { name: "slow".into(), known }));
+}
+
+#[test]
+fn a_report_of_systems_has_the_comparison_and_others_have_not() {
+    let campaign = campaign();
+    for format in [Format::Table, Format::Markdown, Format::Html] {
+        assert!(render(&campaign, format).contains("Ratios to safe"), "{format:?}");
+    }
+    assert!(!render(&campaigns::quick(), Format::Markdown).contains("Ratios to"));
+}

@@ -1,0 +1,52 @@
+//! Stores and reads what the contenders of a campaign were found to keep.
+//!
+//! Such a measurement is added to a campaign that is there: it says what the figures of a contender
+//! are worth.
+
+use model::durability::StoredDurability;
+use rusqlite::{Connection, params};
+
+use crate::error::StoreError;
+use crate::row::{count, from_json, rows, to_json, whole};
+use crate::store::Store;
+
+impl Store {
+    /// Adds what a contender of a campaign was found to keep.
+    ///
+    /// # Errors
+    /// When there is no such campaign, or the file can't be written to; nothing is changed then.
+    pub fn add_durability(
+        &mut self,
+        campaign_id: i64,
+        stored: &StoredDurability,
+    ) -> Result<(), StoreError> {
+        self.check_campaign(campaign_id)?;
+        self.transact(|transaction| {
+            let sql = "INSERT INTO durability
+                (campaign_id, contender, measured_unix_ms, report_json) VALUES (?1, ?2, ?3, ?4)";
+            let (measured, json) = (whole(stored.measured_unix_ms)?, to_json(&stored.report)?);
+            transaction.execute(sql, params![campaign_id, stored.contender, measured, json])?;
+            Ok(())
+        })
+    }
+}
+
+/// Reads the measurements of a campaign, the latest last; files of earlier releases have no table
+/// for them.
+pub(crate) fn read(
+    connection: &Connection,
+    campaign_id: i64,
+) -> rusqlite::Result<Vec<StoredDurability>> {
+    if !connection.table_exists(None, "durability")? {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT * FROM durability WHERE campaign_id = ?1 ORDER BY measured_unix_ms, id";
+    rows(connection, sql, [campaign_id], |row| {
+        let json: String = row.get("report_json")?;
+        Ok(StoredDurability {
+            contender: row.get("contender")?,
+            measured_unix_ms: count(row, "measured_unix_ms")?,
+            report: from_json(&json, "what was kept")?,
+        })
+    })
+}
