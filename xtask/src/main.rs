@@ -1,5 +1,5 @@
 //! Developers' commands: `cargo xtask setup|test|tidy|real|vm|static|dist|fuzz|
-//! peers|book|python|ansible|grafana|deny`.
+//! peers|book|python|ansible|grafana|deny|crates`.
 //!
 //! Everything that a person or CI has to do to this repository is one of these commands, so that
 //! there is one way to do it. Nothing here is part of the benchmark: xtask uses no crate of the
@@ -25,6 +25,7 @@ use checks::{native, noise, proc, repo, setup};
 
 mod ansible;
 mod book;
+mod crates;
 mod deny;
 mod dist;
 mod doctable;
@@ -99,6 +100,8 @@ enum Task {
     Grafana,
     /// Checks licences, sources and advisories of all dependencies by cargo-deny.
     Deny(deny::Options),
+    /// Packs what crates.io gets, and installs the program from that and nothing else.
+    Crates,
     /// Performance as ratios against fio, libnfs and iperf3, on the same work in the same minutes.
     Peers(peers::Options),
 }
@@ -125,6 +128,7 @@ fn main() -> ExitCode {
         Task::Ansible => Ok(ansible::run()),
         Task::Grafana => Ok(grafana::run()),
         Task::Deny(options) => deny::run(&options),
+        Task::Crates => crates::run(),
         Task::Peers(options) => peers::run(&options),
     };
     match outcome {

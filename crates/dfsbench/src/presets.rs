@@ -11,7 +11,7 @@ use crate::output;
 /// Takes a plan of `presets/` in.
 macro_rules! preset {
     ($name:literal) => {
-        Preset { name: $name, text: include_str!(concat!("../../../presets/", $name, ".toml")) }
+        Preset { name: $name, text: include_str!(concat!("../presets/", $name, ".toml")) }
     };
 }
 

@@ -1,6 +1,6 @@
 //! Checks this client against a real server: names, listings, data of every kind of size.
 //!
-//! `cargo run -p nfs-client --example peer -- HOST NFS_PORT MOUNT_PORT EXPORT`
+//! `cargo run -p dfsbench-nfs-client --example peer -- HOST NFS_PORT MOUNT_PORT EXPORT`
 //! The export must be writable by root; it is left as it was found. A difference panics.
 
 use std::sync::Arc;

@@ -35,3 +35,7 @@ pub use options::{
 };
 pub use scratch::Scratch;
 pub use transport::{TcpCounters, TcpMeter, Tls};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -40,3 +40,7 @@ pub mod xdr;
 pub use error::{DecodeError, RpcError, StreamError};
 pub use status::{CallError, Status};
 pub use version::ProtocolVersion;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -2,7 +2,7 @@
 //!
 //! Everything random comes from one seed: which calls, how the stream is cut and delayed, in which
 //! order and in how many fragments the server answers, whether a payload is received past the
-//! session. Replay a failure with `PAIR_SEED=<seed> cargo test -p nfs-proto --test pair`.
+//! session. Replay a failure with `PAIR_SEED=<seed> cargo test -p dfsbench-nfs-proto --test pair`.
 
 mod common;
 
@@ -337,6 +337,9 @@ fn every_call_ends_once_with_its_own_payload() {
     let seeds = replay.map_or(0..60, |seed: u64| seed..seed + 1);
     for seed in seeds {
         let result = std::panic::catch_unwind(|| Pair::new(seed).run());
-        assert!(result.is_ok(), "replay: PAIR_SEED={seed} cargo test -p nfs-proto --test pair");
+        assert!(
+            result.is_ok(),
+            "replay: PAIR_SEED={seed} cargo test -p dfsbench-nfs-proto --test pair"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Measures the server's own ceiling: starts it and drives it with a crude client.
 //!
-//! `cargo run --release -p nfs-server --example blast -- [MODE] [SECONDS]`
+//! `cargo run --release -p dfsbench-nfs-server --example blast -- [MODE] [SECONDS]`
 //!
 //! Modes: read, discard, write, getattr, read4k, all.
 //!

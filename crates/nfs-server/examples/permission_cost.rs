@@ -2,7 +2,7 @@
 //! without them, in turns on one thread.
 //!
 //! Prints the median of the time per operation and the range of the middle half of all rounds.
-//! Usage: `cargo run --release -p nfs-server --example permission_cost [rounds]`.
+//! Usage: `cargo run --release -p dfsbench-nfs-server --example permission_cost [rounds]`.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a program of its own")]
 

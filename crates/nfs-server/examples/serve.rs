@@ -1,6 +1,6 @@
 //! Serves `/export` until its standard input ends, to be tried with any NFS client.
 //!
-//! `cargo run --release -p nfs-server --example serve -- [PORT] [LEASE_SECONDS]`
+//! `cargo run --release -p dfsbench-nfs-server --example serve -- [PORT] [LEASE_SECONDS]`
 //!
 //! NFS, MOUNT and the portmapper are answered on the one port, so clients must be given it, as in
 //! `nfs-ls "nfs://127.0.0.1/export?version=3&nfsport=PORT&mountport=PORT"`.

@@ -56,3 +56,7 @@ pub use crate::fault::{
 pub use crate::fs::{Permissions, Quirks, StoreMode};
 pub use crate::server::Server;
 pub use crate::tls::{Certificate, TlsConfig};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

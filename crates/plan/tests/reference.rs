@@ -3,6 +3,6 @@
 #[test]
 fn the_page_of_the_reference_is_that_of_the_table() {
     let page = include_str!("../../../docs/plan.md");
-    let how = "`cargo run -p plan --example reference > docs/plan.md` writes it again";
+    let how = "`cargo run -p dfsbench-plan --example reference > docs/plan.md` writes it again";
     assert!(page == plan::reference_page(), "docs/plan.md is of another table; {how}");
 }

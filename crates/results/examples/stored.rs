@@ -1,5 +1,5 @@
 //! Stores a campaign of many runs, as large as reports have to cope with:
-//! `cargo run --release -p results --example stored -- FILE RUNS [TRIALS]`.
+//! `cargo run --release -p dfsbench-results --example stored -- FILE RUNS [TRIALS]`.
 //!
 //! The campaign is the one with which reports are tested, and it goes through [`Store`], as every
 //! campaign does. A file in memory (`/dev/shm`) is written in a tenth of the time.

@@ -234,7 +234,8 @@ fn read(sources: &Path, name: &str) -> Result<Vec<u8>> {
     fs::read(sources.join(name)).with_context(|| format!("cannot read {name}"))
 }
 
-fn sha256(bytes: &[u8]) -> String {
+/// Returns the SHA-256 of some bytes, as `sha256sum` prints it.
+pub fn sha256(bytes: &[u8]) -> String {
     let mut text = String::new();
     for byte in Sha256::digest(bytes) {
         // Writing to a string never fails.

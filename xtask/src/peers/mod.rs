@@ -97,9 +97,10 @@ const FAMILIES: [Family; 15] = [
 pub fn run(options: &Options) -> Result<bool> {
     setup::install_missing()?;
     if !options.built {
-        for what in
-            [["--package", "dfsbench", "--bins"], ["--package", "nfs-client", "--example=load"]]
-        {
+        for what in [
+            ["--package", "dfsbench", "--bins"],
+            ["--package", "dfsbench-nfs-client", "--example=load"],
+        ] {
             let mut build = Command::new("cargo");
             build.args(["build", "--release", "--quiet"]).args(what);
             proc::run_command(build.current_dir(repo::root()))?;

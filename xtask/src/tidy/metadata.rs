@@ -91,6 +91,11 @@ fn metadata(extra: &[&str]) -> Result<Vec<Package>> {
     Ok(metadata.packages)
 }
 
+/// Returns the name that a crate of ours has in the sources; it is published with a prefix.
+fn short_name(name: &str) -> String {
+    name.strip_prefix("dfsbench-").unwrap_or(name).to_owned()
+}
+
 impl From<Package> for Member {
     fn from(package: Package) -> Self {
         let (outside, inside): (Vec<_>, Vec<_>) =
@@ -101,10 +106,10 @@ impl From<Package> for Member {
                 Some("build") => Kind::Build,
                 _ => Kind::Normal,
             };
-            (dependency.name, kind)
+            (short_name(&dependency.name), kind)
         });
         Self {
-            name: package.name,
+            name: short_name(&package.name),
             uses: uses.collect(),
             outside: outside.into_iter().map(|dependency| dependency.name).collect(),
         }

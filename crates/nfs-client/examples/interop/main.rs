@@ -1,6 +1,6 @@
 //! One list of checks of this client against a server, of any vendor.
 //!
-//! `cargo run -p nfs-client --example interop --
+//! `cargo run -p dfsbench-nfs-client --example interop --
 //! nfs://HOST/EXPORT?version=3&proto=tcp&port=2049...` The address takes `version`, `proto`,
 //! `port`, `mountport` and, for TLS, `tls_ca`; `--entries N` and `--large BYTES` say how much is
 //! listed and how far a sparse file reaches, `--only NAME` makes one check, `--empty-read-plus`

@@ -1,6 +1,7 @@
 //! The reference of plans as a page of Markdown, printed from the table that the reader obeys.
 //!
-//! `cargo run -p plan --example reference > docs/plan.md` writes it; a test holds the page to it.
+//! `cargo run -p dfsbench-plan --example reference > docs/plan.md` writes it; a test holds the page
+//! to it.
 
 use std::fmt::Write as _;
 

@@ -16,12 +16,12 @@ type BuiltIn = (&'static str, &'static str);
 
 /// Every recipe that is built in.
 pub const RECIPES: [BuiltIn; 6] = [
-    ("dfsbench", include_str!("../../../../systems/dfsbench.toml")),
-    ("ganesha", include_str!("../../../../systems/ganesha.toml")),
-    ("glusterfs", include_str!("../../../../systems/glusterfs.toml")),
-    ("knfsd", include_str!("../../../../systems/knfsd.toml")),
-    ("moosefs", include_str!("../../../../systems/moosefs.toml")),
-    ("unfs3", include_str!("../../../../systems/unfs3.toml")),
+    ("dfsbench", include_str!("../../systems/dfsbench.toml")),
+    ("ganesha", include_str!("../../systems/ganesha.toml")),
+    ("glusterfs", include_str!("../../systems/glusterfs.toml")),
+    ("knfsd", include_str!("../../systems/knfsd.toml")),
+    ("moosefs", include_str!("../../systems/moosefs.toml")),
+    ("unfs3", include_str!("../../systems/unfs3.toml")),
 ];
 
 /// Says whether a text names a file with a recipe, and not one that is built in.

@@ -99,7 +99,7 @@ mod tests {
         assert!(
             checked == super::schema(),
             "docs/results.schema.json is out of date: \
-             `cargo run -p report --example schema > docs/results.schema.json`"
+             `cargo run -p dfsbench-report --example schema > docs/results.schema.json`"
         );
     }
 }

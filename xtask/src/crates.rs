@@ -1,0 +1,114 @@
+//! `cargo xtask crates`: packs what crates.io gets, and installs the program from nothing else.
+//!
+//! The packed crates and those from outside become a registry in a folder, and cargo installs
+//! `dfsbench` from there, with a home of its own: what a crate embeds must lie within its package,
+//! and what it uses must be a version that was packed. A whole build, and so no part of `cargo
+//! xtask test`.
+//!
+//! **Source:** The Cargo book, "Source Replacement", directory sources.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::dist::sha256;
+use crate::steps::Steps;
+use crate::{proc, repo};
+
+/// Packs, installs, uses the program, and counts.
+///
+/// # Errors
+/// Where there is no room for temporary files.
+pub fn run() -> Result<bool> {
+    let scratch = TempDir::with_prefix("dfsbench-crates-")?;
+    let (packed, registry) = (scratch.path().join("packed"), scratch.path().join("registry"));
+    let mut steps = Steps::new();
+    steps.one("packages", || pack(&packed).map(|()| true));
+    steps.one("registry", || fill_registry(&packed.join("package"), &registry).map(|()| true));
+    steps.one("install", || install(scratch.path(), &registry).map(|()| true));
+    steps.one("use", || try_program(scratch.path()).map(|()| true));
+    steps.one("a package without its plans", || {
+        refuse_incomplete(scratch.path(), &registry).map(|()| true)
+    });
+    Ok(steps.finish())
+}
+
+/// Packs every crate that is published; the installation builds all of them.
+fn pack(folder: &Path) -> Result<()> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["package", "--workspace", "--exclude", "xtask", "--exclude", "checks"]);
+    cargo.args(["--exclude", "fuzz"]);
+    cargo.args(["--no-verify", "--allow-dirty", "--locked", "--quiet", "--target-dir"]);
+    proc::run_command(cargo.arg(folder).current_dir(repo::root()))
+}
+
+/// Puts the crates from outside and the packed ones side by side, each with its hash.
+fn fill_registry(packed: &Path, registry: &Path) -> Result<()> {
+    let mut vendor = Command::new("cargo");
+    vendor.args(["vendor", "--locked", "--versioned-dirs", "--quiet"]).arg(registry);
+    proc::capture_stdout(vendor.current_dir(repo::root()))?;
+    let mut count = 0;
+    for entry in fs::read_dir(packed)? {
+        let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != "crate") {
+            continue;
+        }
+        let bytes = fs::read(&path)?;
+        let name = path.file_stem().context("a crate has no name")?.to_owned();
+        tar::Archive::new(flate2::read::GzDecoder::new(bytes.as_slice())).unpack(registry)?;
+        let sums = json!({ "files": {}, "package": sha256(&bytes) }).to_string();
+        fs::write(registry.join(name).join(".cargo-checksum.json"), sums)?;
+        count += 1;
+    }
+    let crates = fs::read_dir(repo::root().join("crates"))?.count();
+    ensure!(count == crates, "{count} of {crates} crates were packed");
+    Ok(())
+}
+
+/// Returns the command that installs the program from a registry and from nowhere else.
+fn cargo_install(scratch: &Path, registry: &Path, target: &str) -> Command {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["install", "dfsbench", "--locked", "--offline", "--debug", "--quiet"]);
+    cargo.args(["--features", "parquet", "--config", "source.crates-io.replace-with=\"packed\""]);
+    let folder = format!("source.packed.directory=\"{}\"", registry.display());
+    cargo.arg("--config").arg(folder).arg("--root").arg(scratch.join("installed"));
+    cargo.arg("--target-dir").arg(scratch.join(target));
+    // Neither what this machine has installed nor the settings of the repository.
+    cargo.env("CARGO_HOME", scratch.join("home")).current_dir(scratch);
+    cargo
+}
+
+fn install(scratch: &Path, registry: &Path) -> Result<()> {
+    proc::run_command(&mut cargo_install(scratch, registry, "build"))
+}
+
+/// Uses what was installed: a plan and a recipe that it embeds, and a file of columns.
+fn try_program(scratch: &Path) -> Result<()> {
+    let program = scratch.join("installed/bin/dfsbench");
+    let run = |words: &[&str]| {
+        let mut command = Command::new(&program);
+        command.args(words).current_dir(scratch).env("XDG_CONFIG_HOME", scratch.join("none"));
+        proc::capture_text(&mut command)
+    };
+    let report = run(&["run", "quick", "--scale", "1%", "--trials", "2"])?;
+    ensure!(report.contains("quick: complete"), "the quick campaign printed:\n{report}");
+    let recipe = run(&["systems", "show", "ganesha"])?;
+    ensure!(recipe.contains("ganesha"), "the recipe is:\n{recipe}");
+    run(&["export", "columns", "--format", "parquet"]).map(drop)
+}
+
+/// Expects that a package which lacks an embedded plan is not built.
+fn refuse_incomplete(scratch: &Path, registry: &Path) -> Result<()> {
+    let version = env!("CARGO_PKG_VERSION");
+    fs::remove_file(registry.join(format!("dfsbench-{version}/presets/quick.toml")))?;
+    let mut again = cargo_install(scratch, registry, "build");
+    let output = proc::capture_output(again.arg("--force"))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let is_found = !output.status.success() && text.contains("presets/quick.toml");
+    ensure!(is_found, "a package without a plan gives:\n{text}");
+    Ok(())
+}
