@@ -1,8 +1,8 @@
 //! Agents that schedulers start: real Slurm, and real Open MPI and MPICH, with plans on them.
 //!
-//! All daemons and agents run in namespaces of their own, see [`checks::cluster`]. Needs root. Two
-//! agents are found to share a host where `mpirun` starts them, and nodes of Slurm are
-//! distinguished.
+//! All daemons and agents run in namespaces of their own, see [`checks::cluster`]. Needs root.
+//! Agents are found to share a host where `mpirun` starts them; nodes of Slurm are told apart, and
+//! are one machine all the same.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
 
 use std::fs;
@@ -42,13 +42,14 @@ const SLURM: [&str; 4] = ["--launcher", "slurm", "--launch-with", "srun -N4"];
 static CLUSTER: Fixture<Machine> = Fixture::new(Machine::start);
 
 /// Names of the agents that `mpirun` starts: they share a host.
-const SHARED: [&str; 4] = ["cluster-0", "cluster-1", "cluster-2", "cluster-3"];
+const SHARED: [&str; 4] = ["cluster", "cluster:2", "cluster:3", "cluster:4"];
 
 checks! {
     srun_starts_agents_on_four_hosts: 200 s, measured(CLUSTER.get()?, &SLURM, NODES);
     sbatch_runs_the_script_that_was_written_for_it: 200 s, by_script(CLUSTER.get()?);
     open_mpi_starts_four_agents: 200 s, measured(CLUSTER.get()?, &OPEN_MPI, SHARED);
     mpich_starts_four_agents: 200 s, measured(CLUSTER.get()?, &MPICH, SHARED);
+    two_tasks_on_each_node_are_laid_out_as_requested_or_refused: 200 s, laid_out(CLUSTER.get()?);
     only_agents_learn_the_token: 200 s, secret(CLUSTER.get()?);
     slurm_keeps_the_others_when_an_agent_is_killed: 200 s, killed(CLUSTER.get()?, &SLURM);
     open_mpi_keeps_the_others_when_an_agent_is_killed: 200 s, killed(CLUSTER.get()?, &OPEN_MPI);
@@ -149,6 +150,38 @@ fn nothing_left(cluster: &Machine) -> Result<()> {
 fn measured(cluster: &Machine, how: &[&str], names: [&str; 4]) -> Result<()> {
     let output = proc::capture_output(&mut run_command(cluster, how, &SHORT))?;
     check(cluster, &output, names)
+}
+
+/// Starts the tasks of srun in another layout than requested: three on the first of two nodes.
+const UNEVEN: &str = r#"#!/bin/sh
+for word; do
+  shift
+  case $word in --ntasks-per-node=*) ;; *) set -- "$@" "$word" ;; esac
+done
+exec srun --nodes=2 --distribution=plane=3 "$@"
+"#;
+
+/// Two agents on each of two nodes: one host is one node, and its two agents work.
+fn laid_out(cluster: &Machine) -> Result<()> {
+    let how = ["--launcher", "slurm", "--agents-per-node", "2", "--launch-with", "srun -N2"];
+    let work = [&SHORT[..], &["--client-hosts", "1"]].concat();
+    let output = proc::capture_output(&mut run_command(cluster, &how, &work))?;
+    let json = String::from_utf8(OURS.report(&cluster.path("results.db"), "json")?)?;
+    ensure!(!json.contains("\"n2\"") && !json.contains("\"n2:2\""), "{json}");
+    // Its nodes are namespaces of this machine.
+    ensure!(json.contains("n1 and n1:2 are one machine"), "no shared-host: {json}");
+    check(cluster, &output, ["n1", "n1:2", "shared-host", "n1"])?;
+    let launcher = cluster.path("uneven");
+    fs::write(&launcher, UNEVEN)?;
+    fs::set_permissions(&launcher, fs::Permissions::from_mode(0o755))?;
+    let launcher = launcher.display().to_string();
+    let how = ["--launcher", "slurm", "--agents-per-node", "2", "--launch-with", &launcher];
+    let output = proc::capture_output(&mut run_command(cluster, &how, &SHORT))?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(exit::LAB), "{output:?}");
+    let words = "error: the launcher has not laid out 2 agents on each host: n1 has 3, n2 has 1";
+    ensure!(stderr.contains(words), "{stderr}");
+    nothing_left(cluster)
 }
 
 fn by_script(cluster: &Machine) -> Result<()> {

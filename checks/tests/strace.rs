@@ -14,9 +14,10 @@ use checks::{checks, strace};
 use serde::Deserialize;
 use tempfile::TempDir;
 
-use checks::ours::{Ours, Run};
+use checks::made_paths::{self, Table};
+use checks::ours::{Ours, Run, exit};
 use checks::proc;
-use checks::repo::Profile;
+use checks::repo::{Profile, root};
 use checks::strace::{Call, LISTED_PLUS, OPEN_DIRECTORY, OPEN_NEW, TRACED};
 
 const OURS: Ours = Ours::new(Profile::Debug);
@@ -119,6 +120,69 @@ checks! {
     transactions_are_what_strace_saw: 120 s, compare("transactions");
     an_op_mix_is_what_strace_saw: 120 s, compare("op_mix");
     a_mix_of_all_kinds_is_what_strace_saw: 120 s, compare_all_kinds();
+    every_path_that_is_made_is_in_the_table_of_files: 120 s, made_paths_are_known();
+}
+
+/// Commands that make files, each with a row of the table that it must be seen to make. `target`
+/// is the measured directory, `r.db` the results file.
+const MAKERS: [(&[&str], &str); 4] = [
+    (
+        &["run", "target", "--workload", "metadata", "--small-files", "9"],
+        "/.dfsbench-CAMPAIGN-N/...",
+    ),
+    (&["run", "target", "--workload", "stream", "--file-size", "64KiB"], "-campaign-N.lock"),
+    (&["run", "embedded", "--xprtsec", "tls", "--file-size", "64KiB"], "/dfsbench-ca-NAME"),
+    (&["clean"], "/undo.jsonl"),
+];
+
+/// Compares what some commands made with the table of `docs/leftovers.md`, in both directions: no
+/// path is missing there, and each command makes what its row says.
+fn made_paths_are_known() -> Result<()> {
+    let folder = TempDir::new()?;
+    let at = |name: &str| folder.path().join(name);
+    for name in ["target", "tmp", "home", "calls"] {
+        fs::create_dir(at(name))?;
+    }
+    let [target, tmp, results] =
+        ["target", "tmp", "r.db"].map(|name| at(name).display().to_string());
+    let page_of_results = at("r.html").display().to_string();
+    let page = fs::read_to_string(root().join("docs/leftovers.md"))?;
+    let words = [
+        ("TARGET", target.as_str()),
+        ("RESULTS", &results),
+        ("PAGE", &page_of_results),
+        ("TMP", &tmp),
+        ("STATE", "/var/lib/dfsbench"),
+    ];
+    let table = Table::parse(&page, &words)?;
+    for (number, (arguments, row)) in MAKERS.into_iter().enumerate() {
+        let prefix = format!("{number}.");
+        let mut strace = Command::new("strace");
+        strace.args(["-ff", "-y", "-s", "4096", "-e", made_paths::TRACED, "-o"]);
+        strace.arg(at("calls").join(number.to_string())).arg(OURS.command().get_program());
+        strace.args(arguments).args(["--results", &results]).current_dir(folder.path());
+        strace.env("TMPDIR", &tmp).env("HOME", at("home"));
+        if arguments[0] == "run" {
+            strace.args(["--trials", "1", "--quiet"]);
+        }
+        let output = proc::capture_output(&mut strace)?;
+        let code = output.status.code();
+        ensure!([Some(0), Some(exit::INVALID)].contains(&code), "{arguments:?}: {output:?}");
+        let mut rows = Vec::new();
+        for path in made_paths::read(&at("calls"), &prefix, folder.path())? {
+            let found = table.find(&path);
+            rows.push(found.with_context(|| {
+                format!("{arguments:?} made {}, which docs/leftovers.md lacks", path.display())
+            })?);
+        }
+        ensure!(
+            rows.iter().any(|made| made.ends_with(row)),
+            "{arguments:?}: {row} is not in {rows:?}"
+        );
+        ensure!(fs::read_dir(at("target"))?.next().is_none(), "{arguments:?} left files");
+        ensure!(fs::read_dir(at("tmp"))?.next().is_none(), "{arguments:?} left temporary files");
+    }
+    Ok(())
 }
 
 fn compare(workload: &str) -> Result<()> {

@@ -274,7 +274,7 @@ pub fn about_server_cache(
     let set = Size(set_bytes);
     // The plan may name the server's memory; a server on this host has this host's.
     let memory = match (spec.server_memory_bytes, spec.target.nfs()) {
-        (0, Some(nfs)) if nfs.is_loopback() => memory_bytes,
+        (0, Some(nfs)) if processors::is_on_this_host(nfs) => memory_bytes,
         (0, _) => None,
         (given, _) => Some(given),
     };

@@ -181,7 +181,7 @@ impl Held<'_> {
                 }
                 self.end_trial()
             }
-            Order::Facts => Report::Facts(lab::facts::host()),
+            Order::Facts => Report::Facts(this_host::facts()),
             Order::Clock => self.agent.clocks(),
             Order::Watch => {
                 self.watch = Some(self.agent.watch());

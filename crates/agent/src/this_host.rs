@@ -9,9 +9,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fleet::in_process::AgentEnd;
-use fleet::{Opening, Order, Report, RestoredChange};
+use fleet::{KERNEL_FACT, Opening, Order, Report, RestoredChange};
 use lab::{Cleaned, Lab, LabError};
-use model::EffectiveSettings;
+use model::{EffectiveSettings, Fact};
 
 /// The answer to an order that changes this host before it was opened.
 const NOT_OPENED: &str = "this host was not opened to be changed";
@@ -35,6 +35,14 @@ impl HostChanges {
         let hint = "hint: `dfsbench clean` on this host tries again";
         lab.undo_all().map_err(|error| format!("{error} ({hint})"))
     }
+}
+
+/// Captures the settings of this host, with the identity of its kernel.
+pub(crate) fn facts() -> Vec<Fact> {
+    let mut facts = lab::facts::host();
+    let source = "/proc/sys/kernel/random/boot_id";
+    facts.push(Fact::new("host", KERNEL_FACT, lab::boot_id(), source));
+    facts
 }
 
 /// This host, as far as a controller changes it.

@@ -14,6 +14,7 @@ use model::{EffectiveSettings, Fact, Host, LabSpec, panicked};
 
 use crate::applied_steps::{AppliedSteps, on_host};
 use crate::clock::{self, Drift, Exchanges, Sample};
+use crate::shared_kernel;
 
 /// The agent of a host, or why it has none.
 pub type Launched = Result<Box<dyn Transport>, Gone>;
@@ -30,6 +31,8 @@ pub struct Hosts<'a> {
     /// Those that are ready to change their host.
     opened: BTreeSet<String>,
     clocks: BTreeMap<String, Drift>,
+    /// The identity of each host's kernel.
+    kernels: BTreeMap<String, String>,
     wakeup: Wakeup,
     /// The number by which each host notifies this process.
     numbers: BTreeMap<String, u32>,
@@ -68,6 +71,7 @@ impl<'a> Hosts<'a> {
             agents: BTreeMap::new(),
             opened: BTreeSet::new(),
             clocks: BTreeMap::new(),
+            kernels: BTreeMap::new(),
             wakeup: Wakeup::default(),
             numbers: BTreeMap::new(),
             new_facts: Vec::new(),
@@ -142,7 +146,11 @@ impl<'a> Hosts<'a> {
         }
         let answers = self.ask_each(requests);
         for (host, facts) in new.iter().zip(answers) {
-            self.new_facts.extend(on_host(&host.name, facts?));
+            let mut facts = facts?;
+            if let Some(kernel) = shared_kernel::take_kernel(&mut facts) {
+                self.kernels.insert(host.name.clone(), kernel);
+            }
+            self.new_facts.extend(on_host(&host.name, facts));
             self.new_facts.extend(host.label_facts());
         }
         Ok(())
@@ -169,6 +177,11 @@ impl<'a> Hosts<'a> {
     /// The settings of the hosts that were reached since this was last requested.
     pub(crate) fn take_facts(&mut self) -> Vec<Fact> {
         std::mem::take(&mut self.new_facts)
+    }
+
+    /// The identity of the kernel of each host, as far as it is known.
+    pub(crate) const fn kernels(&self) -> &BTreeMap<String, String> {
+        &self.kernels
     }
 
     /// Forgets that a host was lost, so that it may be reached again.

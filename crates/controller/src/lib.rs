@@ -16,7 +16,7 @@ mod one_directory;
 mod pass;
 pub mod search;
 mod setting_up;
-
+mod shared_kernel;
 mod trial;
 mod trial_error;
 pub mod watching;

@@ -160,6 +160,7 @@ fn host_result(part: &Part, own: Span, planned_ns: u64, common: Work) -> HostRes
         error_ns: part.clock.error_ns(),
         cpu_ns: result.client_cpu_ns,
         times: ClientTimes::of(&result.service_time()),
+        response_times: ClientTimes::of(&result.response_time()),
     }
 }
 

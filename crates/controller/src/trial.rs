@@ -16,7 +16,7 @@ use crate::applied_steps::on_host;
 use crate::faults::FaultSchedule;
 use crate::pass::OnePass;
 use crate::trial_error::TrialError;
-use crate::{ControllerError, Event, Walk, one_directory, setting_up};
+use crate::{ControllerError, Event, Walk, one_directory, setting_up, shared_kernel};
 
 /// Makes the trial at `position`, whose events are passed on.
 pub(crate) fn run(
@@ -237,8 +237,9 @@ fn begin_to_end<'s>(
         }
         Err(over) => return Err(over),
     }
+    let shared = shared_kernel::check(spec, walk.hosts.kernels());
     for pass in &mut trial.passes {
-        pass.caveats.extend(caveats.iter().cloned());
+        pass.caveats.extend(caveats.iter().chain(&shared).cloned());
     }
     setting_up::after_trial(walk, spec, trial);
     let ended = group.end(walk);

@@ -94,6 +94,7 @@ fn host(name: &str, ops: u64, start_ns: i64) -> HostResult {
         error_ns: 0,
         cpu_ns: 0,
         times: model::ClientTimes::of(&Histogram::new()),
+        response_times: model::ClientTimes::default(),
     }
 }
 

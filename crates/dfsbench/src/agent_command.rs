@@ -108,7 +108,7 @@ fn join_controller(rank: AgentRank, within: &str, leave: &AtomicBool) -> Result<
         // The first of the names that is set wins.
         host = read_variable(name).unwrap_or(host);
     }
-    let hello = Hello { rank: rank.rank, size: rank.size, host };
+    let hello = Hello { rank: rank.rank, size: rank.size, host, kernel: lab::boot_id() };
     if !hello.is_plain() {
         let why = "DFSBENCH_HOST: a name of a host has letters, digits, `.`, `_` and `-`";
         return Err(format!("{why}, and not `{}`", hello.host.escape_default()));

@@ -340,8 +340,9 @@ pub struct PatternArgs {
 /// Restores what killed campaigns left changed: mounts, exports, servers, settings.
 ///
 /// Every change is written to an undo log on its host before it is made. This replays what is left
-/// of the log on this host, and on the named hosts. The compressed agent programs in this user's
-/// cache are removed, too. It is safe to repeat.
+/// of the log on this host, and on the named hosts. Working directories, trees of replays, lock
+/// files and temporary files of killed processes are removed, too, and so are the compressed agent
+/// programs in this user's cache: docs/leftovers.md has all paths. It is safe to repeat.
 #[derive(Debug, Parser)]
 pub struct CleanArgs {
     /// Path of the results file: what killed runs left at their targets is on record beside it

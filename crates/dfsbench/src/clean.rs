@@ -17,7 +17,7 @@ use crate::agents::Agents;
 use crate::args::CleanArgs;
 use crate::exit::{End, Failure};
 use crate::progress::Visibility;
-use crate::{leftovers, output, plan_source, signals, user_dirs};
+use crate::{leftovers, output, output_file, plan_source, signals, temporary, user_dirs};
 
 /// Cleans this host and those that are named.
 ///
@@ -37,6 +37,13 @@ pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
                 "removed {count} lock files of campaigns that no process runs"
             ));
         }
+    }
+    let parts = output_file::remove_abandoned_parts(&args.results.with_extension("html"));
+    let temporary = parts + temporary::remove_abandoned() + ssh::remove_abandoned_folders();
+    if temporary > 0 {
+        output::message(&format!(
+            "removed {temporary} temporary files of processes that were killed"
+        ));
     }
     remove_cache();
     let mut hosts = vec![Host::here("this host")];

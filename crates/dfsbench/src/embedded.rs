@@ -4,7 +4,7 @@
 //! gets its counters and thread ids, so that its work is counted and its processor time is not
 //! taken for the client's.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tempfile::NamedTempFile;
 
 use crate::exit::Failure;
-use crate::{output, server_config};
+use crate::{output, server_config, temporary};
 
 /// A running server, and one without faults beside it where a plan needs both.
 pub struct Embedded {
@@ -82,9 +82,7 @@ fn start_server(plan: &ServerPlan, settings: &[NfsSettings]) -> Result<Running, 
 
 /// Writes the certificate where the client can read it, as it reads that of any server.
 fn write_certificate(pem: &str) -> Result<NamedTempFile, Failure> {
-    let mut file = NamedTempFile::with_prefix("dfsbench-ca-").map_err(|e| certificate_error(&e))?;
-    file.write_all(pem.as_bytes()).map_err(|error| certificate_error(&error))?;
-    Ok(file)
+    temporary::certificate(pem).map_err(|error| certificate_error(&error))
 }
 
 fn certificate_error(error: &io::Error) -> Failure {

@@ -37,7 +37,7 @@ pub const TOKEN: &str = "DFSBENCH_TOKEN";
 pub struct Job {
     /// By name; those that were not used yet.
     agents: BTreeMap<String, Remote>,
-    /// All names, by rank.
+    /// All names, in the order in which agents are used.
     names: Vec<String>,
     /// To be dropped after the agents, with which it ends.
     _starter: Option<Starter>,
@@ -51,6 +51,7 @@ impl Job {
     pub fn start(args: &JobArgs, stop: &Arc<AtomicBool>) -> Result<Self, Failure> {
         let Some(launcher) = args.launcher else { unreachable!("a job has a launcher") };
         let count = count_agents(args, launcher)?;
+        let per_node = count_per_node(args, launcher, count)?;
         let within = parse_deadline(&args.meet_within)?;
         let starts = launcher != Launcher::Wait;
         if !starts && args.launch_with.is_some() {
@@ -70,7 +71,7 @@ impl Job {
         let address = listen.agent_address(port);
         let mut starter = if starts {
             let mut command =
-                command::launch_command(launcher, args.launch_with.as_deref(), count)?;
+                command::launch_command(launcher, args.launch_with.as_deref(), count, per_node)?;
             Some(start_launcher(command.env(MEET, &address).env(TOKEN, token.to_secret_text()))?)
         } else {
             output::message(&format!("waiting for {count} agents with {MEET}={address}"));
@@ -91,10 +92,13 @@ impl Job {
             job.names.push(joined.name.clone());
             job.agents.insert(joined.name, joined.agent);
         }
-        Ok(job)
+        match per_node {
+            Some(per_node) => check_layout(&job.hosts(), per_node).map(|()| job),
+            None => Ok(job),
+        }
     }
 
-    /// The hosts, one for each agent, by rank.
+    /// The agents, each as a host: the first one of each host, then the second ones, and so on.
     pub fn hosts(&self) -> Vec<Host> {
         self.names.iter().map(Host::here).collect()
     }
@@ -117,22 +121,54 @@ impl Job {
     }
 }
 
+/// Refuses agents of which not each host has as many as requested.
+fn check_layout(agents: &[Host], per_node: u32) -> Result<(), Failure> {
+    const NAMED_MAX: usize = 8;
+    let mut on_host: BTreeMap<&str, u32> = BTreeMap::new();
+    for agent in agents {
+        *on_host.entry(agent.name_and_slot().0).or_default() += 1;
+    }
+    let mut others = Vec::new();
+    for (host, count) in &on_host {
+        if *count != per_node {
+            others.push(format!("{host} has {count}"));
+        }
+    }
+    if others.is_empty() {
+        return Ok(());
+    }
+    let more = match others.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    others.truncate(NAMED_MAX);
+    Err(Failure::Lab(format!(
+        "the launcher has not laid out {per_node} agents on each host: {}{more} (hint: options of \
+         the launcher in --launch-with, such as -N and --ntasks-per-node of srun, or \
+         --agents-per-node)",
+        others.join(", ")
+    )))
+}
+
 /// Hosts of a job whose names are not known yet; `None` where no job is requested.
 ///
 /// # Errors
 /// When their number is not given.
 pub fn stand_ins(args: &JobArgs) -> Result<Option<Vec<Host>>, Failure> {
-    match args.launcher {
-        Some(launcher) => Ok(Some(unnamed_hosts(count_agents(args, launcher)?))),
-        None => Ok(None),
-    }
+    let Some(launcher) = args.launcher else { return Ok(None) };
+    let count = count_agents(args, launcher)?;
+    let per_node = count_per_node(args, launcher, count)?;
+    Ok(Some(unnamed_hosts(count, per_node.unwrap_or(1))))
 }
 
-/// Makes so many hosts that stand for those of a job.
-pub fn unnamed_hosts(count: u32) -> Vec<Host> {
+/// Makes so many agents, so many of them on each host, that stand for those of a job.
+pub fn unnamed_hosts(agents: u32, per_node: u32) -> Vec<Host> {
+    let nodes = agents.div_ceil(per_node.max(1));
     let mut hosts = Vec::new();
-    for rank in 0..count {
-        hosts.push(Host::here(format!("rank-{rank}")));
+    for agent in 0..agents {
+        let host = Host::here(format!("node-{}", agent % nodes));
+        let slot = agent / nodes + 1;
+        hosts.push(if slot == 1 { host } else { host.further(slot) });
     }
     hosts
 }
@@ -202,15 +238,10 @@ fn start_launcher(command: &mut Command) -> Result<Starter, Failure> {
 
 /// Counts the agents that are expected.
 fn count_agents(args: &JobArgs, launcher: Launcher) -> Result<u32, Failure> {
-    const SLURM: [&str; 2] = ["SLURM_NTASKS", "SLURM_NNODES"];
     let mut count = args.agents;
     if launcher == Launcher::Slurm {
-        for name in SLURM {
-            if count.is_none()
-                && let Ok(text) = std::env::var(name)
-            {
-                count = text.parse().ok();
-            }
+        for name in ["SLURM_NTASKS", "SLURM_NNODES"] {
+            count = count.or_else(|| read_number(name));
         }
     }
     match count {
@@ -219,6 +250,33 @@ fn count_agents(args: &JobArgs, launcher: Launcher) -> Result<u32, Failure> {
         None => {
             Err(Failure::Usage("the number of agents is not known (hint: --agents 4)".to_owned()))
         }
+    }
+}
+
+/// Reads a number that a scheduler has set in the environment.
+fn read_number(variable: &str) -> Option<u32> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// Counts the agents that each host is to have; `None` where that is left to the launcher.
+fn count_per_node(args: &JobArgs, launcher: Launcher, agents: u32) -> Result<Option<u32>, Failure> {
+    let mut per_node = args.agents_per_node;
+    if per_node.is_none()
+        && launcher == Launcher::Slurm
+        && args.launch_with.is_none()
+        && read_number("SLURM_NTASKS") == Some(agents)
+    {
+        // Fewer agents than the allocation has tasks are laid out as Slurm has it.
+        per_node = read_number("SLURM_NTASKS_PER_NODE");
+    }
+    match per_node {
+        Some(per_node) if per_node == 0 || !agents.is_multiple_of(per_node) => {
+            Err(Failure::Usage(format!(
+                "--agents-per-node {per_node}: {agents} agents can't be laid out so (hint: \
+                 --agents is the number on all hosts together, and a multiple of it)"
+            )))
+        }
+        per_node => Ok(per_node),
     }
 }
 
@@ -247,5 +305,20 @@ fn given_token() -> Result<Token, Failure> {
     match text.parse() {
         Ok(token) => Ok(token),
         Err(error) => Err(Failure::Usage(format!("{TOKEN}: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_layout_than_requested_is_refused_with_the_hosts() {
+        let agents = ["a", "b", "a:2", "a:3"].map(Host::here);
+        let refused = check_layout(&agents, 2).unwrap_err().to_string();
+        let words = "the launcher has not laid out 2 agents on each host: a has 3, b has 1 (hint: ";
+        assert!(refused.starts_with(words), "{refused}");
+        assert!(check_layout(&unnamed_hosts(6, 2), 2).is_ok());
+        assert!(check_layout(&unnamed_hosts(6, 2), 3).is_err());
     }
 }

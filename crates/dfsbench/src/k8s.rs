@@ -4,7 +4,8 @@
 //! controller, and the agents. The last two are Indexed Jobs, whose pods have names and numbers
 //! that are known beforehand. The token is read from a Secret by name and is never written here.
 //!
-//! **Source:** Kubernetes 1.32 API, batch/v1 Job; "Job with Pod-to-Pod Communication".
+//! **Source:** Kubernetes 1.32 API, batch/v1 Job; "Job with Pod-to-Pod Communication"; "Backoff
+//! limit per index" (since 1.29) and "Pod failure policy" (since 1.26).
 
 use std::process::ExitCode;
 
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use crate::args::K8sArgs;
 use crate::exit::{End, Failure};
 use crate::job::{MEET, TOKEN};
-use crate::{input_file, output, plan_source};
+use crate::{input_file, job, output_file, plan_source};
 
 /// The port on which the controller listens in its pod.
 const PORT: u16 = 7411;
@@ -38,7 +39,8 @@ pub fn run(args: &K8sArgs) -> Result<ExitCode, Failure> {
     }
     let text = input_file::read_plan(&args.plan)?;
     let source_name = args.plan.display().to_string();
-    let plan = plan_source::plan_of_job(&text, &source_name, args.agents)?;
+    let flags = plan_source::RunFlags::parse(&args.run)?;
+    let plan = flags.plan_of_job(&text, &source_name, job::unnamed_hosts(agents, 1))?;
     let name = match &args.name {
         Some(name) => name.clone(),
         None => usual_name(&plan.name),
@@ -46,7 +48,7 @@ pub fn run(args: &K8sArgs) -> Result<ExitCode, Failure> {
     let manifests = make_manifests(args, &name, &text)?;
     let json = serde_json::to_string_pretty(&manifests)
         .map_err(|error| Failure::Usage(format!("the manifests can't be written: {error}")))?;
-    output::data(format!("{json}\n").as_bytes())?;
+    output_file::write_or_print(args.output.as_deref(), format!("{json}\n").as_bytes())?;
     Ok(End::Ok.into())
 }
 
@@ -175,7 +177,7 @@ impl Cast<'_> {
         let agents = self.args.agents.to_string();
         // Agents come from other pods: every address of this one.
         let listen = format!("0.0.0.0:{PORT}");
-        let command = [
+        let mut command = vec![
             "dfsbench",
             "run",
             "/plan/plan.toml",
@@ -190,6 +192,7 @@ impl Cast<'_> {
             "--results",
             "/results/dfsbench.db",
         ];
+        command.extend(self.args.run.iter().map(String::as_str));
         let env = [token_source()];
         Ok(self.job("controller", 1, &[plan, results], &json!(command), &json!(env)))
     }
@@ -226,6 +229,24 @@ impl Cast<'_> {
         ]);
         let command = json!(["dfsbench", "agent", "--meet", "--meet-within", "10m"]);
         let mut job = self.job("agent", self.args.agents, &volumes, &command, &env);
+        let spec = &mut job["spec"];
+        if let Some(spec) = spec.as_object_mut() {
+            // With a limit for the whole Job, one lost agent ends all others.
+            spec.remove("backoffLimit");
+        }
+        // An agent that has left can't come back to its campaign, so no index is tried again, for
+        // whatever reason it ended.
+        spec["backoffLimitPerIndex"] = json!(0);
+        spec["podFailurePolicy"] = json!({ "rules": [
+            {
+                "action": "FailIndex",
+                "onPodConditions": [{ "type": "DisruptionTarget", "status": "True" }],
+            },
+            {
+                "action": "FailIndex",
+                "onExitCodes": { "containerName": "agent", "operator": "NotIn", "values": [0] },
+            },
+        ] });
         // Clients on one node would share its network and its page cache.
         job["spec"]["template"]["spec"]["topologySpreadConstraints"] = json!([{
             "maxSkew": 1,

@@ -18,7 +18,7 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
-use crate::output;
+use crate::{output, user_dirs};
 
 /// How the names of records go on after that of the results file, and how they end.
 const NAME: [&str; 2] = ["-work-", ".lock"];
@@ -42,6 +42,10 @@ struct Worked {
     target: Target,
     /// The hosts that see it, by the words that ssh finds them by; none where it is this one.
     hosts: Vec<String>,
+    /// The directory that a replay made there, all of which is its own; `None` where
+    /// directories have the name of the campaign.
+    #[serde(default)]
+    tree: Option<String>,
 }
 
 /// The record of this process, until it is dropped.
@@ -68,16 +72,50 @@ impl Record {
         if targets.is_empty() {
             return Ok(None);
         }
+        Self::write(results, campaign, targets).map(Some)
+    }
+
+    /// Writes that a replay is about to make this directory at its target; the record is among
+    /// those of this user, since a replay keeps no results.
+    ///
+    /// # Errors
+    /// When no file can be made there.
+    pub fn of_replay(target: Target, directory: &str) -> Result<Self, Failure> {
+        let worked = Worked { target, hosts: Vec::new(), tree: Some(directory.to_owned()) };
+        let records = replay_records();
+        if let Some(folder) = records.parent() {
+            let made = fs::create_dir_all(folder);
+            made.map_err(|error| unwritable(folder, &error, REPLAY_HINT))?;
+        }
+        Self::write(&records, directory, vec![worked])
+    }
+
+    fn write(results: &Path, campaign: &str, targets: Vec<Worked>) -> Result<Self, Failure> {
         let path = place_of(results, campaign);
         let content =
             RecordContent { campaign: campaign.to_owned(), pid: std::process::id(), targets };
-        let file = write_record(&path, &content).map_err(|error| Failure::Output {
-            what: path.display().to_string(),
-            reason: error.to_string(),
-            hint: "keep results where files can be made: --results",
-        })?;
-        Ok(Some(Self { path, targets: content.targets, campaign: content.campaign, _file: file }))
+        let hint = if content.targets.iter().any(|worked| worked.tree.is_some()) {
+            REPLAY_HINT
+        } else {
+            "keep results where files can be made: --results"
+        };
+        let file =
+            write_record(&path, &content).map_err(|error| unwritable(&path, &error, hint))?;
+        Ok(Self { path, targets: content.targets, campaign: content.campaign, _file: file })
     }
+}
+
+/// Advice where a replay can't keep its record.
+const REPLAY_HINT: &str = "set XDG_STATE_HOME to a folder in which files can be made, or keep the \
+                           tree: --tree";
+
+fn unwritable(path: &Path, error: &io::Error, hint: &'static str) -> Failure {
+    Failure::Output { what: path.display().to_string(), reason: error.to_string(), hint }
+}
+
+/// Returns where records of replays are kept, as beside a results file of that name.
+fn replay_records() -> PathBuf {
+    user_dirs::records_dir().join("replay")
 }
 
 impl Drop for Record {
@@ -86,7 +124,11 @@ impl Drop for Record {
         // at the end of each trial.
         for worked in &self.targets {
             let is_here = worked.hosts.is_empty() && worked.target.is_local();
-            if is_here && holds_some(&worked.target, &self.campaign) {
+            let is_left = match &worked.tree {
+                Some(tree) => worked.target.paths().iter().any(|path| path.join(tree).exists()),
+                None => holds_some(&worked.target, &self.campaign),
+            };
+            if is_here && is_left {
                 return;
             }
         }
@@ -103,20 +145,28 @@ pub struct Cleaned {
     pub left: Vec<String>,
 }
 
-/// Removes what killed processes left that kept their results in this file.
+/// Removes what killed processes left that kept their results in this file, and what killed
+/// replays of this user left.
 pub fn clean(results: &Path) -> Cleaned {
     let mut cleaned = Cleaned::default();
+    for records in [results, &replay_records()] {
+        clean_recorded(records, &mut cleaned);
+    }
+    cleaned
+}
+
+/// Removes what the records beside a file name.
+fn clean_recorded(results: &Path, cleaned: &mut Cleaned) {
     for abandoned in find_abandoned(results) {
         let mut is_done = true;
         for worked in &abandoned.content.targets {
-            is_done &= clean_target(worked, &abandoned.content.campaign, &mut cleaned);
+            is_done &= clean_target(worked, &abandoned.content.campaign, cleaned);
         }
         // The record is kept for the next time where something could not be inspected.
         if is_done {
             let _ = fs::remove_file(&abandoned.path);
         }
     }
-    cleaned
 }
 
 /// Says of each target of these runs what a killed process may have left there.
@@ -148,7 +198,11 @@ fn clean_target(worked: &Worked, campaign: &str, cleaned: &mut Cleaned) -> bool 
         ));
         return false;
     }
-    match leftover::remove(&worked.target, campaign) {
+    let removed = match &worked.tree {
+        Some(tree) => leftover::remove_tree(&worked.target, tree),
+        None => leftover::remove(&worked.target, campaign),
+    };
+    match removed {
         Ok(found) => {
             for one in found {
                 match one {
@@ -247,7 +301,7 @@ fn targets_of(runs: &[RunSpec]) -> Vec<Worked> {
         for host in &run.placement.hosts {
             hosts.extend(host.ssh.clone());
         }
-        let worked = Worked { target: run.target.clone(), hosts };
+        let worked = Worked { target: run.target.clone(), hosts, tree: None };
         if run.target.outlives_process() && !targets.contains(&worked) {
             targets.push(worked);
         }
@@ -300,12 +354,39 @@ mod tests {
         let record = Record::begin(&results, "ab", &runs).unwrap();
         fs::create_dir(target.join(".dfsbench-ab-0")).unwrap();
         drop(record);
-        let cleaned = clean(&results);
+        let mut cleaned = Cleaned::default();
+        clean_recorded(&results, &mut cleaned);
         assert_eq!((cleaned.removed.len(), cleaned.left.len()), (1, 0), "{cleaned:?}");
         assert_eq!((files(folder.path()), files(&target)), (1, 0));
         assert!(
             Record::begin(&results, "ab", &[RunSpec::null(Workload::Stream)]).unwrap().is_none()
         );
+    }
+
+    #[test]
+    fn the_tree_of_a_killed_replay_in_a_directory_is_removed_with_all_that_is_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (records, target) = (folder.path().join("replay"), folder.path().join("target"));
+        for tree in ["dfsbench-replay-1", "dfsbench-replay-2"] {
+            fs::create_dir_all(target.join(tree).join("a/b")).unwrap();
+        }
+        let content = RecordContent {
+            campaign: "dfsbench-replay-1".into(),
+            pid: 1,
+            targets: vec![Worked {
+                target: Target::Directory { path: target.clone() },
+                hosts: Vec::new(),
+                tree: Some("dfsbench-replay-1".into()),
+            }],
+        };
+        drop(write_record(&place_of(&records, &content.campaign), &content).unwrap());
+        let mut cleaned = Cleaned::default();
+        clean_recorded(&records, &mut cleaned);
+        assert_eq!((cleaned.removed.len(), cleaned.left.len()), (1, 0), "{cleaned:?}");
+        // The other one has no record.
+        assert!(!target.join("dfsbench-replay-1").exists());
+        assert!(target.join("dfsbench-replay-2").exists());
+        assert_eq!(files(folder.path()), 1);
     }
 
     #[test]
@@ -319,18 +400,18 @@ mod tests {
         let content = RecordContent {
             campaign: "ab".into(),
             pid: 1,
-            targets: vec![Worked { target: run_on(&target).target, hosts: Vec::new() }],
+            targets: vec![Worked { target: run_on(&target).target, hosts: Vec::new(), tree: None }],
         };
         let path = place_of(&results, "ab");
         drop(write_record(&path, &content).unwrap());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
-        clean(&results);
+        clean_recorded(&results, &mut Cleaned::default());
         assert!(work.exists());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         let link = place_of(&results, "cd");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         assert_eq!(find_abandoned(&results).len(), 1);
-        clean(&results);
+        clean_recorded(&results, &mut Cleaned::default());
         assert!(!work.exists() && link.symlink_metadata().is_ok());
     }
 }

@@ -56,6 +56,7 @@ mod slurm;
 mod soak;
 mod systems;
 mod target;
+mod temporary;
 mod user_dirs;
 mod view;
 mod writeback;

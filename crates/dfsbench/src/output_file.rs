@@ -46,6 +46,17 @@ pub fn write(path: &Path, content: &[u8], results: Option<&Path>) -> Result<(), 
     write_checked(path, content).map_err(|error| describe_failure(path, &error))
 }
 
+/// Writes the whole content of a file that a user named, or prints it where none is named.
+///
+/// # Errors
+/// As [`write()`]; the file is as it was then.
+pub fn write_or_print(path: Option<&Path>, content: &[u8]) -> Result<(), Failure> {
+    match path {
+        Some(path) => write(path, content, None),
+        None => Ok(output::data(content)?),
+    }
+}
+
 /// Refuses what must not be written to, before time is spent on what would be written.
 ///
 /// # Errors
@@ -300,12 +311,49 @@ fn make_part(place: &Path) -> io::Result<(PathBuf, File)> {
         part.push(format!(".{}-{number}.part", std::process::id()));
         let part = PathBuf::from(part);
         match OpenOptions::new().write(true).create_new(true).open(&part) {
-            Ok(file) => return Ok((part, file)),
+            Ok(file) => {
+                // By its lock it is told from one that a kill left; some file systems have none.
+                let _ = file.lock();
+                return Ok((part, file));
+            }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
     }
     Err(ErrorKind::AlreadyExists.into())
+}
+
+/// Removes what killed processes of this user left beside a file that they were about to write;
+/// returns how many files there were.
+pub fn remove_abandoned_parts(place: &Path) -> usize {
+    let me = rustix::process::geteuid().as_raw();
+    let Ok(entries) = fs::read_dir(folder_of(place)) else { return 0 };
+    let mut removed = 0;
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        if !is_part_of(name.as_bytes(), name_of(place)) {
+            continue;
+        }
+        let path = entry.path();
+        let is_ours = fs::symlink_metadata(&path)
+            .is_ok_and(|found| found.is_file() && found.uid() == me && found.len() > 0);
+        let Ok(file) = File::open(&path) else { continue };
+        if is_ours && file.try_lock().is_ok() && fs::remove_file(&path).is_ok() {
+            removed += 1;
+        }
+    }
+    removed
+}
+
+/// Recognizes names such as `r.html.4711-0.part`.
+fn is_part_of(name: &[u8], place: &[u8]) -> bool {
+    let middle = name.strip_prefix(place).and_then(|rest| rest.strip_suffix(b".part"));
+    let Some([b'.', numbers @ ..]) = middle else { return false };
+    let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+    match numbers.iter().position(|byte| *byte == b'-') {
+        Some(dash) => is_number(&numbers[..dash]) && is_number(&numbers[dash + 1..]),
+        None => false,
+    }
 }
 
 fn describe_failure(path: &Path, error: &io::Error) -> Failure {
@@ -324,6 +372,24 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
+
+    #[test]
+    fn parts_of_killed_processes_are_removed_and_no_others() {
+        let folder = folder();
+        let at = |name: &str| folder.path().join(name);
+        for name in
+            ["r.html", "r.html.1-0.part", "r.html.part", "r.html.a-0.part", "s.html.1-0.part"]
+        {
+            fs::write(at(name), "page").unwrap();
+        }
+        let (used, mut file) = make_part(&at("r.html")).unwrap();
+        file.write_all(b"page").unwrap();
+        assert_eq!(remove_abandoned_parts(&at("r.html")), 1);
+        assert!(!at("r.html.1-0.part").exists() && used.exists());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5);
+        drop(file);
+        assert_eq!(remove_abandoned_parts(&at("r.html")), 1);
+    }
 
     fn folder() -> tempfile::TempDir {
         tempfile::tempdir().unwrap()

@@ -5,8 +5,9 @@
 
 use std::path::Path;
 
-use model::Target;
+use clap::Parser as _;
 use model::setting::Setting;
+use model::{Host, Target};
 use plan::{Overrides, Plan, PlanError, RawPlan, Surroundings, TargetArg};
 
 use crate::args::RunArgs;
@@ -138,17 +139,66 @@ pub fn read_plan(path: &Path) -> Result<RawPlan, Failure> {
     Ok(RawPlan::parse(&input_file::read_plan(path)?, &name)?)
 }
 
-/// Resolves the text of a plan as so many agents of a job would make it.
-///
-/// # Errors
-/// When it can't be used.
-pub fn plan_of_job(text: &str, source_name: &str, agents: u32) -> Result<Plan, Failure> {
-    let mut raw = RawPlan::parse(text, source_name)?;
-    job::use_targets(&mut raw)?;
-    raw.read_mixes(input_file::read_mix)?;
-    raw.read_systems(|path| input_file::read_recipe(Path::new(path)))?;
-    let around = surroundings();
-    Ok(Plan::resolve(&raw, &Surroundings { job: Some(job::unnamed_hosts(agents)), ..around })?)
+/// Flags of `dfsbench run` that a job is written with, and checked before.
+pub struct RunFlags(RunArgs);
+
+impl RunFlags {
+    /// Reads flags; those that the job sets by itself are refused.
+    ///
+    /// # Errors
+    /// When one is unknown, has a wrong value, or is for the job to set.
+    pub fn parse(words: &[String]) -> Result<Self, Failure> {
+        const OF_JOB: [&str; 8] = [
+            "--results",
+            "--launcher",
+            "--agents",
+            "--agents-per-node",
+            "--listen",
+            "--meet-within",
+            "--launch-with",
+            "--dry-run",
+        ];
+        for word in words {
+            let name = word.split('=').next().unwrap_or_default();
+            if OF_JOB.contains(&name) {
+                return Err(Failure::Usage(format!(
+                    "{name} behind `--`: the job says that itself (hint: leave it out; --help \
+                     lists the options of this command)"
+                )));
+            }
+        }
+        let all = std::iter::once("run").chain(words.iter().map(String::as_str));
+        let parsed = RunArgs::try_parse_from(all);
+        let args = parsed.map_err(|error| {
+            let text = error.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            let what = line.strip_prefix("error: ").unwrap_or(line);
+            Failure::Usage(format!("{what} (hint: `dfsbench run --help` lists the flags)"))
+        })?;
+        match &args.target {
+            None => Ok(Self(args)),
+            Some(target) => Err(Failure::Usage(format!(
+                "`{target}` behind `--` is no flag (hint: the job makes the plan that is named first)"
+            ))),
+        }
+    }
+
+    /// Resolves the text of a plan with these flags as the agents of a job would make it, each of
+    /// which is a host there.
+    ///
+    /// # Errors
+    /// When it can't be used.
+    pub fn plan_of_job(
+        &self,
+        text: &str,
+        source_name: &str,
+        agents: Vec<Host>,
+    ) -> Result<Plan, Failure> {
+        let mut raw = RawPlan::parse(text, source_name)?;
+        apply(&mut raw, &self.0)?;
+        job::use_targets(&mut raw)?;
+        Ok(Plan::resolve(&raw, &Surroundings { job: Some(agents), ..surroundings() })?)
+    }
 }
 
 /// Says whether a target is the name of a plan file, of a pipe, or stdin.

@@ -13,10 +13,10 @@ use controller::search::Keeping;
 use model::question::{Question, RampRequest};
 use model::setting::Setting;
 use model::units::parse_time_ns;
-use model::{Ability, Campaign, CampaignState, RunSpec, Workload};
+use model::{Ability, Campaign, CampaignState, Host, RunSpec, Workload};
 use plan::{Overrides, Plan, PlanError, RawPlan, Surroundings, TargetArg, User};
 use results::Store;
-use stats::breaking::{Recovery, replay};
+use stats::breaking::{RATE_ACCURACY_PERMILLE, Recovery, replay};
 
 use crate::args::{Raise, RampArgs, RunArgs};
 use crate::campaign::{self, Means, Observers};
@@ -183,6 +183,7 @@ impl<'a> Raising<'a> {
             max,
             recovery_ms: request.recovery_ms,
             slow_factor: request.slow_factor,
+            accuracy_permille: if setting == Setting::Rate { RATE_ACCURACY_PERMILLE } else { 0 },
         };
         let mut raising = Self { raw, around, setting, ramp, server: None };
         let RampRequest { first, max, .. } = raising.ramp;
@@ -258,8 +259,11 @@ fn find_raised(
     match request.raise {
         None | Some(Raise::ClientHosts) if all_have_hosts => {
             // The target with the fewest hosts limits all.
-            let fewest = raw.targets.iter().map(|target| target.agents(around).len()).min();
-            Ok((Setting::ClientHosts, 1, most.min(fewest.unwrap_or(1) as u32)))
+            let mut fewest = most;
+            for target in &raw.targets {
+                fewest = fewest.min(Host::count_distinct(target.agents(around)));
+            }
+            Ok((Setting::ClientHosts, 1, fewest.max(1)))
         }
         None | Some(Raise::Clients) if emulated && (with_hosts == 0 || request.raise.is_some()) => {
             Ok((Setting::Clients, workers, most.max(workers)))

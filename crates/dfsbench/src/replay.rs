@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use engine::SystemClock;
 use model::units::parse_time_ns;
+use model::{NfsVersion, Target};
+use plan::TargetArg;
 use replay::{
     Fill, Outcome, Pace, PlanSettings, Record, ReplayPlan, ReplaySettings, TargetKind, Window,
 };
@@ -25,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::args::{DescribeFormat, ReplayArgs};
 use crate::exit::{End, Failure};
-use crate::{embedded, input_file, output, signals};
+use crate::{calendar, embedded, input_file, leftovers, output, signals, target};
 use site::{Found, Site};
 
 /// Bytes that are read at once.
@@ -119,6 +121,13 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
         PlanSettings { window: request.window, clients_max: args.clients, target, rsize, wsize };
     let mut plan = ReplayPlan::read(BufReader::with_capacity(BUFFER_BYTES, source), &settings)
         .map_err(|error| Failure::Usage(format!("trace `{}` {error}", args.trace.display())))?;
+    // What a kill leaves is found by its record, which is removed at the end.
+    let record = match recorded_target(args, target)? {
+        Some(target) if !request.keeps_tree => {
+            Some(leftovers::Record::of_replay(target, &request.directory)?)
+        }
+        _ => None,
+    };
     let searched = if args.ramp || args.curve {
         let searched = search::run(args, &request, &mut site, &mut plan, &stop);
         Some(searched.map_err(|error| failed(&error))?)
@@ -132,6 +141,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
         let outcomes = replay_all(args, &request, &mut site, &mut plan, &stop);
         (None, outcomes.map_err(|error| failed(&error))?)
     };
+    drop(record);
     site.disconnect();
     target_found.end();
     let stored = Stored {
@@ -378,7 +388,8 @@ fn read_request(args: &ReplayArgs) -> Result<Request, Failure> {
             )));
         }
         Some(name) => name.clone(),
-        None => format!("dfsbench-replay-{}", std::process::id()),
+        // A server has clients on many hosts, whose processes may have one number.
+        None => format!("dfsbench-replay-{:016x}", calendar::token()),
     };
     Ok(Request { paces, rounds, window, directory, keeps_tree: args.tree.is_some() })
 }
@@ -413,6 +424,28 @@ fn read_window(text: &str) -> Result<Window, Failure> {
         return Err(bad("is empty"));
     }
     Ok(Window { from_ns, to_ns })
+}
+
+/// Returns the target of a replay, as it is reached and with the version that it speaks; `None` for
+/// the server of this process, which ends with it.
+fn recorded_target(args: &ReplayArgs, kind: TargetKind) -> Result<Option<Target>, Failure> {
+    Ok(match plan::parse_target(&args.target)? {
+        TargetArg::Nfs(address) => {
+            let mut nfs = target::named(&address);
+            if let TargetKind::Nfs(version) = kind
+                && let Some(version) = NfsVersion::from_name(version.name())
+            {
+                nfs.settings.version = version;
+            }
+            Some(Target::Nfs(nfs))
+        }
+        TargetArg::Ready(Target::Directory { path }) => {
+            // It is cleaned from any folder.
+            let path = std::path::absolute(&path).unwrap_or(path);
+            Some(Target::Directory { path })
+        }
+        _ => None,
+    })
 }
 
 #[cfg(test)]

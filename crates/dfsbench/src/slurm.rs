@@ -14,7 +14,7 @@ use plan::estimate;
 
 use crate::args::SlurmArgs;
 use crate::exit::{End, Failure};
-use crate::{input_file, job, output, plan_source};
+use crate::{input_file, job, output_file, plan_source};
 
 /// Minutes that a job needs beside the campaign itself.
 const AROUND_MINUTES: u64 = 10;
@@ -33,14 +33,17 @@ pub fn run(args: &SlurmArgs) -> Result<ExitCode, Failure> {
         )));
     }
     let text = input_file::read_plan(&args.plan)?;
-    let plan = plan_source::plan_of_job(&text, &source_name, agents)?;
+    let hosts = job::unnamed_hosts(agents, args.agents_per_node);
+    let flags = plan_source::RunFlags::parse(&args.run)?;
+    let plan = flags.plan_of_job(&text, &source_name, hosts)?;
     let estimated = estimate(&plan).duration_ms.div_ceil(60_000);
     let minutes = args.minutes.unwrap_or(2 * estimated + AROUND_MINUTES);
     let program = match &args.program {
         Some(program) => program.clone(),
         None => job::this_program()?,
     };
-    output::data(job_script(args, &plan.name, agents, minutes, &program)?.as_bytes())?;
+    let script = job_script(args, &plan.name, agents, minutes, &program)?;
+    output_file::write_or_print(args.output.as_deref(), script.as_bytes())?;
     Ok(End::Ok.into())
 }
 
@@ -94,8 +97,18 @@ fn job_script(
     let _ = write!(
         text,
         "\n# The controller runs here, on the first node; srun starts an agent for each task.\n\
-         exec {program} run {plan} --launcher slurm --agents {agents} --results {results}\n"
+         exec {program} run {plan} --launcher slurm --agents {agents} \
+         --agents-per-node {} --results {results}",
+        args.agents_per_node
     );
+    for word in &args.run {
+        if word.contains(['\n', '\r']) {
+            return Err(Failure::Usage(format!("`{word}` can't stand in a script")));
+        }
+        text.push(' ');
+        text.push_str(&quote_word(word));
+    }
+    text.push('\n');
     Ok(text)
 }
 
@@ -126,7 +139,8 @@ mod tests {
             ["my plan.toml", "--nodes", "4", "--agents-per-node", "2", "--partition", "short"];
         let more =
             ["--sbatch", "--exclusive", "--sbatch", "comment=two words", "--results", "/r/x.db"];
-        let script = written(&[&words[..], &more[..]].concat()).unwrap();
+        let flags = ["--", "--name", "two words", "--trials=3"];
+        let script = written(&[&words[..], &more[..], &flags[..]].concat()).unwrap();
         let wanted = "\
 #!/bin/sh
 #SBATCH --job-name=dfsbench-scaling
@@ -139,7 +153,7 @@ mod tests {
 #SBATCH --comment=\"two words\"
 
 # The controller runs here, on the first node; srun starts an agent for each task.
-exec '/opt/it'\\''s here/dfsbench' run 'my plan.toml' --launcher slurm --agents 8 --results /r/x.db
+exec '/opt/it'\\''s here/dfsbench' run 'my plan.toml' --launcher slurm --agents 8 --agents-per-node 2 --results /r/x.db --name 'two words' --trials=3
 ";
         assert_eq!(script, wanted);
     }

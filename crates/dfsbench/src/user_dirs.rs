@@ -13,6 +13,13 @@ pub fn state_dir() -> PathBuf {
     if rustix::process::geteuid().is_root() {
         return PathBuf::from("/var/lib/dfsbench");
     }
+    records_dir()
+}
+
+/// Returns the directory for what this user's processes note about themselves.
+///
+/// **Source:** the XDG base directory specification, `XDG_STATE_HOME`.
+pub fn records_dir() -> PathBuf {
     user_dir("XDG_STATE_HOME", ".local/state")
         .unwrap_or_else(|| std::env::temp_dir().join("dfsbench"))
 }

@@ -18,8 +18,8 @@ pub mod wire;
 mod writer;
 
 pub use order::{
-    Assignment, Begun, Broken, ClockReading, Done, JournalLocation, Opening, Order, PassEnd,
-    Report, RestoredChange,
+    Assignment, Begun, Broken, ClockReading, Done, JournalLocation, KERNEL_FACT, Opening, Order,
+    PassEnd, Report, RestoredChange,
 };
 pub use remote::{LEFT_TO_AGENT, Remote};
 pub use request::{Answer, Request, WrongAnswer};

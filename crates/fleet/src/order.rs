@@ -16,6 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::json;
 
+/// Name of the fact by which an agent reports the identity of its host's kernel.
+pub const KERNEL_FACT: &str = "kernel identity";
+
 /// One trial, as it is handed to an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {

@@ -116,9 +116,7 @@ impl Launcher {
     /// # Errors
     /// When no private folder can be made for the connections' sockets.
     pub fn new(options: LauncherOptions) -> Result<Self, Gone> {
-        // The path of a socket has 107 bytes at most, and ssh's own part takes 57.
-        let long = std::env::temp_dir().as_os_str().len() > 30;
-        let folder = if long { "/tmp".into() } else { std::env::temp_dir() };
+        let folder = socket_folder();
         let (control, lock) = match Self::prepare_folder(&folder) {
             Ok(both) => both,
             Err(error) => {
@@ -142,7 +140,7 @@ impl Launcher {
         lock.lock()?;
         // Written only now, so that an empty file means a lock that is not held yet.
         (&lock).write_all(LOCKED)?;
-        remove_stale_folders(folder, control.path());
+        remove_stale_folders(folder);
         Ok((control, lock))
     }
 
@@ -368,10 +366,24 @@ impl Drop for Launcher {
     }
 }
 
+/// Returns the folder in which each controller makes that of its sockets.
+fn socket_folder() -> PathBuf {
+    // The path of a socket has 107 bytes at most, and ssh's own part takes 57.
+    let temporary = std::env::temp_dir();
+    if temporary.as_os_str().len() > 30 { "/tmp".into() } else { temporary }
+}
+
+/// Removes the folders with sockets of this user's controllers that were killed, and returns how
+/// many there were.
+pub fn remove_abandoned_folders() -> usize {
+    remove_stale_folders(&socket_folder())
+}
+
 /// Removes the folders of our controllers that were killed: their locks are free.
-fn remove_stale_folders(folder: &Path, mine: &Path) {
-    let Ok(our_folder) = fs::symlink_metadata(mine) else { return };
-    let Ok(entries) = fs::read_dir(folder) else { return };
+fn remove_stale_folders(folder: &Path) -> usize {
+    let me = rustix::process::geteuid().as_raw();
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    let mut removed = 0;
     for entry in entries.flatten() {
         if !entry.file_name().to_string_lossy().starts_with(CONTROL) {
             continue;
@@ -379,16 +391,17 @@ fn remove_stale_folders(folder: &Path, mine: &Path) {
         let path = entry.path();
         // Another user's folder of that name is not ours to remove, nor is a link.
         let Ok(found) = fs::symlink_metadata(&path) else { continue };
-        if !found.is_dir() || found.uid() != our_folder.uid() {
+        if !found.is_dir() || found.uid() != me {
             continue;
         }
         let Ok(lock) = File::open(path.join(LOCK)) else { continue };
         let was_locked = lock.metadata().is_ok_and(|it| it.len() == LOCKED.len() as u64);
         if was_locked && lock.try_lock().is_ok() {
             // The next controller finds what can't be removed now.
-            let _ = fs::remove_dir_all(path);
+            removed += usize::from(fs::remove_dir_all(path).is_ok());
         }
     }
+    removed
 }
 
 #[cfg(test)]
@@ -408,7 +421,7 @@ mod tests {
         let (dead, used, new) = (of("dead", LOCKED), of("used", LOCKED), of("new", b""));
         used.1.lock().unwrap();
         fs::create_dir(folder.path().join("other")).unwrap();
-        remove_stale_folders(folder.path(), &used.0);
+        assert_eq!(remove_stale_folders(folder.path()), 1);
         let there = |path: &Path| path.exists();
         assert_eq!((there(&dead.0), there(&used.0), there(&new.0)), (false, true, true));
         assert!(folder.path().join("other").exists());

@@ -227,8 +227,8 @@ codes! {
         "What was read may have come from the server's memory: it was written there before.",
         "Use files larger than the server's memory; --server-memory-size says how large that is.";
     SharedHost, "shared-host", Note,
-        "Client and server shared the processors of one host.",
-        "Read the figure as that of the whole machine, not of a server.";
+        "Clients and server, or clients, shared the processors of one host.",
+        "Read the figure as that of the whole machine, not of a server or of many clients.";
     Clock, "clock", Note,
         "The wall clock was set, or the host slept, while it was measured.",
         "The rates stand: another clock tells them. Its instants don't fit those of other logs.";

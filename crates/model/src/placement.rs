@@ -15,6 +15,9 @@ pub struct Placement {
     /// The client hosts in their order, an agent on each; empty for the one that works anyway:
     /// see [`crate::RunSpec::client_hosts`].
     pub hosts: Vec<Host>,
+    /// Agents on each of them at most; `None` is as many as it has. [`Placement::hosts`] is in step
+    /// with it.
+    pub agents_per_host: Option<u32>,
     /// The hosts are those of a job that others start: their agents come by themselves.
     pub of_job: bool,
     /// In passes that read, each agent reads the files written by the agent N places on, which
@@ -30,7 +33,14 @@ pub struct Placement {
 impl Default for Placement {
     /// The one host that works anyway.
     fn default() -> Self {
-        Self { hosts: Vec::new(), of_job: false, neighbour: 0, shared: true, lost_wait_ms: None }
+        Self {
+            hosts: Vec::new(),
+            agents_per_host: None,
+            of_job: false,
+            neighbour: 0,
+            shared: true,
+            lost_wait_ms: None,
+        }
     }
 }
 
@@ -42,6 +52,11 @@ impl Host {
     #[must_use]
     pub fn further(&self, number: u32) -> Self {
         Self { name: format!("{}{}{number}", self.name, Self::FURTHER), ..self.clone() }
+    }
+
+    /// Counts the hosts in a list that names each agent on them.
+    pub fn count_distinct(agents: &[Self]) -> u32 {
+        agents.iter().filter(|host| host.name_and_slot().1 == 1).count() as u32
     }
 
     /// The name of the host, whichever of its agents is meant, and the agent's number on it, from

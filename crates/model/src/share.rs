@@ -107,6 +107,8 @@ pub struct HostResult {
     pub cpu_ns: u64,
     /// Sent to done.
     pub times: ClientTimes,
+    /// Scheduled to done.
+    pub response_times: ClientTimes,
 }
 
 impl HostResult {

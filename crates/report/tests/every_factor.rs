@@ -22,7 +22,7 @@ fn bases() -> Vec<RunSpec> {
     ] {
         for (name, backend) in [("posix", BackendKind::Posix), ("nfs", BackendKind::Nfs)] {
             let mut run = spec(name, backend, workload);
-            run.placement.hosts = ["a", "b", "c"].map(Host::here).to_vec();
+            run.placement.hosts = ["a", "b", "c", "a:2", "b:2"].map(Host::here).to_vec();
             run.layout.sharing = Sharing::Shared;
             run.tree.depth = 1;
             bases.push(run.clone());

@@ -2,7 +2,10 @@
 
 mod campaigns;
 
-use model::{Campaign, CaveatCode, DataPath, Fact, Host, HostResult, LabSpec, Pass, Run, Work};
+use model::{
+    Campaign, CaveatCode, ClientTimes, DataPath, Fact, Histogram, Host, HostResult, LabSpec, Pass,
+    Run, Work,
+};
 use report::{Format, render};
 
 /// Two runs on hosts, by two ways and with two mounts.
@@ -67,6 +70,12 @@ fn the_ways_of_data_are_a_column() {
     assert!(header.contains("| data_path |"), "{header}");
 }
 
+fn histogram(time_ns: u64) -> Histogram {
+    let mut times = Histogram::new();
+    times.record(time_ns);
+    times
+}
+
 /// One run whose write passes three hosts made, the last of them at a third of the others' speed.
 fn with_a_straggler() -> Campaign {
     let mut campaign = campaigns::quick();
@@ -80,6 +89,8 @@ fn with_a_straggler() -> Campaign {
         start_ns,
         end_ns: start_ns + 1_000_000_000,
         error_ns: 20_000,
+        times: ClientTimes::of(&histogram(1_000)),
+        response_times: ClientTimes::of(&histogram(3_000)),
         ..HostResult::default()
     };
     for trial in &mut campaign.runs[0].trials {
@@ -93,20 +104,35 @@ fn with_a_straggler() -> Campaign {
 #[test]
 fn hosts_stand_beside_each_other_and_the_slow_ones_are_named() {
     let campaign = with_a_straggler();
-    let line = "nfs stream write: 3 hosts; slowest c|3 with 30.0 MB/s (p50 0 ns, p99 0 ns, max \
-                0 ns); fastest c2 with 96.0 MB/s (p50 0 ns, p99 0 ns, max 0 ns); Jain's fairness \
-                index 0.854; all started within 50.0 µs (median of \
-                the trials); straggler c|3 at 33.3 % of the median \
-                host";
+    let times = "(response time p50 3.00 µs, p99 3.00 µs, max 3.00 µs; service time p50 1.00 µs, \
+                 p99 1.00 µs, max 1.00 µs)";
+    let line = format!(
+        "nfs stream write: 3 hosts; slowest c|3 with 30.0 MB/s {times}; fastest c2 with 96.0 MB/s \
+         {times}; Jain's fairness index 0.854 while all worked; all started within 50.0 µs ± 40.0 \
+         µs (median of the trials); straggler c|3 at 33.3 % of the median host"
+    );
     let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     for format in [Format::Table, Format::Markdown, Format::Html] {
         let report = flat(render(&campaign, format)).replace("&#39;", "'").replace("\\|", "|");
-        assert!(report.contains(line), "{format:?}: {report}");
+        assert!(report.contains(&line), "{format:?}: {report}");
     }
     let json: serde_json::Value = serde_json::from_str(&render(&campaign, Format::Json)).unwrap();
     let hosts = &json["figures"][0]["hosts"];
     assert_eq!(hosts["stragglers"], serde_json::json!(["c|3"]));
-    assert_eq!(hosts["start_skew_ns"], 50_000);
+    assert_eq!(
+        (&hosts["start_skew_ns"], &hosts["start_skew_error_ns"]),
+        (&50_000.into(), &40_000.into())
+    );
+    let slow = &hosts["hosts"][2];
+    assert_eq!(
+        (&slow["response_time_max_ns"], &slow["trials_stood_still"]),
+        (&3_000.into(), &0.into())
+    );
+    // One straggler has one figure, in its caveat and beside its host.
+    let caveat = json["figures"][0]["caveats"].as_array().unwrap().iter();
+    let caveat = caveat.filter(|caveat| caveat["code"] == "straggler").collect::<Vec<_>>();
+    let evidence = caveat[0]["evidence"].as_str().unwrap();
+    assert!(evidence.starts_with("host c|3 at 33.3 % of the median host, over "), "{evidence}");
     assert_eq!(hosts["hosts"][1]["rate"], 96e6);
     assert!(json["figures"][1].get("hosts").is_none(), "only where there were several");
     let csv = render(&campaign, Format::Csv);

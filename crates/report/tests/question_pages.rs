@@ -75,6 +75,25 @@ fn ramp(first_limited: u32) -> Campaign {
     campaign(Question::Ramp(request), &runs)
 }
 
+/// A search for the highest rate of a server that does 210 op/s.
+fn ramp_of_rate() -> Campaign {
+    let mut runs = Vec::new();
+    // Behind, a load is tried again before it counts; then the lightest shows the recovery.
+    for rate in [100, 200, 400, 400, 100, 300, 300, 100, 250, 250, 100, 225, 225, 100, 212, 218] {
+        let mut spec = spec("nfs", BackendKind::Nfs, Workload::Mixed);
+        spec.load.rate_per_s = rate;
+        runs.push((spec, planted(rate, rate.min(210))));
+    }
+    let request = RampRequest {
+        setting: "rate".to_owned(),
+        first: 100,
+        max: 1_000,
+        accuracy_permille: 40,
+        ..RampRequest::default()
+    };
+    campaign(Question::Ramp(request), &runs)
+}
+
 /// A soak of one segment of ten intervals, in the fifth of which answers took a second.
 fn soak() -> Campaign {
     let soak = Soak { duration_ms: 10_000, segment_ms: 10_000, ..Soak::default() };
@@ -197,6 +216,25 @@ fn a_ramp_that_the_client_limited_says_nothing_about_the_server() {
     let page = render(&ramp(100), Format::Html);
     let drawn = picture(&page, "ramp-rate-0");
     assert!(!drawn.contains("unfilled") && !drawn.contains("own limit"), "{drawn}");
+}
+
+#[test]
+fn a_ramp_of_the_rate_says_how_exactly_it_is_known_and_what_was_not_carried() {
+    let text = render(&ramp_of_rate(), Format::Table);
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = "falls behind with 225 op/s: 93.3 % of the offered ops were done, less than 95 %; \
+                 it supports 218 op/s, so that the highest load is known to 3.21 %;";
+    assert!(flat.contains(words), "{text}");
+    assert!(!flat.contains("saturated"), "{text}");
+    assert!(flat.contains("400 op/s 210 op/s") && flat.contains("not carried: 52.5 % was done"));
+    for line in text.lines().filter(|line| line.contains(" 400 op/s")) {
+        assert!(!line.contains("served"), "{line}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&render(&ramp_of_rate(), Format::Json)).unwrap();
+    let search = &json["found"]["figures"]["searches"][0];
+    assert_eq!((&search["borne"], &search["gave_in_at"]), (&218.into(), &225.into()));
+    assert!((search["known_to_percent"].as_f64().unwrap() - 3.211).abs() < 0.001, "{search}");
 }
 
 #[test]

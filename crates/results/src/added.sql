@@ -74,6 +74,19 @@ CREATE TABLE IF NOT EXISTS hosts (
 
 CREATE INDEX IF NOT EXISTS hosts_of_pass ON hosts (pass_id);
 
+-- Response times of a host in hosts, by its name.
+CREATE TABLE IF NOT EXISTS host_response_times (
+    id                   INTEGER PRIMARY KEY,
+    pass_id              INTEGER NOT NULL REFERENCES passes (id),
+    host                 TEXT NOT NULL,
+    response_time_p50_ns INTEGER NOT NULL,     -- derived from response_time, for queries
+    response_time_p99_ns INTEGER NOT NULL,
+    response_time_max_ns INTEGER NOT NULL,
+    response_time        BLOB NOT NULL         -- buckets, format version in its first byte
+) STRICT;
+
+CREATE INDEX IF NOT EXISTS host_response_times_of_pass ON host_response_times (pass_id);
+
 -- How each interval of a soak looked; its ops and bytes stand in samples, too.
 CREATE TABLE IF NOT EXISTS pulses (
     id          INTEGER PRIMARY KEY,

@@ -2,7 +2,7 @@
 //!
 //! Files of earlier releases have no table for it, and get it when they are added to.
 
-use model::{HostResult, Work};
+use model::{ClientTimes, HostResult, Work};
 use rusqlite::{Row, Transaction, params};
 
 use crate::row::{count, read_client_times, whole};
@@ -37,6 +37,31 @@ pub(crate) fn insert(
         whole(host.times.max())?,
         host.times.to_bytes(),
     ])?;
+    let mut insert = transaction.prepare_cached(
+        "INSERT INTO host_response_times (pass_id, host, response_time_p50_ns,
+             response_time_p99_ns, response_time_max_ns, response_time)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?;
+    insert.execute(params![
+        pass_id,
+        host.host,
+        whole(host.response_times.quantile(0.5))?,
+        whole(host.response_times.quantile(0.99))?,
+        whole(host.response_times.max())?,
+        host.response_times.to_bytes(),
+    ])?;
+    Ok(())
+}
+
+/// Reads the response times of one of the hosts of a pass into it, from a row.
+pub(crate) fn read_response_times(row: &Row<'_>, hosts: &mut [HostResult]) -> rusqlite::Result<()> {
+    let name: String = row.get("host")?;
+    let times = read_client_times(row, "response_time")?;
+    for host in hosts {
+        if host.host == name {
+            host.response_times.clone_from(&times);
+        }
+    }
     Ok(())
 }
 
@@ -53,6 +78,8 @@ pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<HostResult> {
         end_ns: row.get("end_ns")?,
         error_ns: count(row, "error_ns")?,
         cpu_ns: count(row, "cpu_ns")?,
-        times: read_client_times(row)?,
+        times: read_client_times(row, "service_time")?,
+        // In a table of its own, see `read_response_times`.
+        response_times: ClientTimes::default(),
     })
 }

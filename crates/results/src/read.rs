@@ -150,6 +150,9 @@ fn read_details(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
         passes[at].hosts.push(host_results::read(row)?);
         Ok(())
     })?;
+    for_each_child(connection, ChildTable::of_passes("host_response_times"), ids, |at, row| {
+        host_results::read_response_times(row, &mut passes[at].hosts)
+    })?;
     for_each_child(connection, ChildTable::of_passes("pulses"), ids, |at, row| {
         passes[at].intervals.push(soak::read_interval(row)?);
         Ok(())
@@ -413,7 +416,7 @@ fn read_kind(
 
 /// Reads the results of a client from a row.
 fn read_client(row: &Row<'_>) -> rusqlite::Result<ClientResult> {
-    let times = read_client_times(row)?;
+    let times = read_client_times(row, "service_time")?;
     Ok(ClientResult {
         client: row.get("client")?,
         ops: count(row, "ops")?,

@@ -100,11 +100,11 @@ pub(crate) fn maybe_count(row: &Row<'_>, column: &str) -> rusqlite::Result<Optio
 }
 
 /// Reads the histogram of a client or host from a row.
-pub(crate) fn read_client_times(row: &Row<'_>) -> rusqlite::Result<ClientTimes> {
-    let bytes: Vec<u8> = row.get("service_time")?;
+pub(crate) fn read_client_times(row: &Row<'_>, column: &str) -> rusqlite::Result<ClientTimes> {
+    let bytes: Vec<u8> = row.get(column)?;
     match ClientTimes::from_bytes(&bytes) {
         Some(times) => Ok(times),
-        None => Err(damaged("service_time holds no times of a client".to_owned())),
+        None => Err(damaged(format!("{column} holds no times of a client"))),
     }
 }
 

@@ -53,12 +53,18 @@ pub struct SearchLimits {
     pub recovery_ms: u64,
     /// A 99th percentile that is so many times what it was has exploded.
     pub slow_factor: u32,
+    /// The load that is not borne is known when it is at most so much heavier than one that is, in
+    /// thousandths of it; 0 is to the very next load.
+    pub accuracy_permille: u32,
 }
+
+/// How exactly the highest rate is searched for: trials of equal rates scatter by more.
+pub const RATE_ACCURACY_PERMILLE: u32 = 20;
 
 impl From<&RampRequest> for SearchLimits {
     fn from(limits: &RampRequest) -> Self {
-        let RampRequest { first, max, recovery_ms, slow_factor, .. } = *limits;
-        Self { first, max, recovery_ms, slow_factor }
+        let RampRequest { first, max, recovery_ms, slow_factor, accuracy_permille, .. } = *limits;
+        Self { first, max, recovery_ms, slow_factor, accuracy_permille }
     }
 }
 
@@ -486,13 +492,19 @@ impl Search {
             Some(_) if borne == 0 => Next::Done,
             // One break may be an accident: the smallest load that broke it is tried again.
             Some((load, How::Broken))
-                if load - borne <= 1 && self.breaks.get(&load) == Some(&1) =>
+                if self.is_close(borne, load) && self.breaks.get(&load) == Some(&1) =>
             {
                 Next::Again(load)
             }
-            Some((load, _)) if load - borne <= 1 => Next::Done,
+            Some((load, _)) if self.is_close(borne, load) => Next::Done,
             Some((load, _)) => Next::Try(borne + (load - borne) / 2),
         };
+    }
+
+    /// Says whether a load that is not borne is as near to one that is as requested.
+    fn is_close(&self, borne: u32, load: u32) -> bool {
+        let gap = u64::from(load.saturating_sub(borne));
+        gap <= 1 || gap * 1_000 <= u64::from(borne) * u64::from(self.limits.accuracy_permille)
     }
 
     /// Finds why a load with these figures may not be borne; nothing that turns have decided.
@@ -557,11 +569,16 @@ impl Search {
 
     /// Finds the lightest load from which on more load gained nothing: no rate up to the heaviest
     /// load is much better, and one at least twice as heavy was tried.
+    ///
+    /// An offered load is either done or not: what is done of more of it says nothing more.
     fn saturated_from(&self, pass: usize) -> Option<u32> {
         let mut rates = Vec::new();
         let mut best = 0.0_f64;
         for (load, _) in self.figures.range(..=self.borne?) {
             if let Some(figure) = self.figure(*load, pass) {
+                if figure.offered_share.is_some() {
+                    return None;
+                }
                 rates.push((*load, figure.per_s));
                 best = best.max(figure.per_s);
             }

@@ -2,13 +2,15 @@
 //! was.
 //!
 //! Each host's rate is its own work over its own time, so a host that ended early for want of files
-//! is not slow. [`HostsCompared`] is the principal type; the two caveats are raised for each pass
+//! is not slow. How even it was is computed over the time in which all hosts worked: there alone
+//! they compete. [`HostsCompared`] is the principal type; the two caveats are raised for each pass
 //! as it is measured.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use model::units::{Nanos, three_digits};
-use model::{Caveat, CaveatCode, Evidence, HostResult, Pass, PassResult};
+use model::{Caveat, CaveatCode, ClientTimes, Evidence, HostResult, Pass, PassResult};
 
 use crate::fairness::jain_index;
 use crate::rate::Rate;
@@ -43,14 +45,33 @@ pub struct HostShare {
     pub start_ns: i64,
     /// The error that this start may have, in nanoseconds.
     pub error_ns: u64,
-    /// The largest median of its service times in any trial, in nanoseconds.
-    pub p50_ns: u64,
-    /// The largest 99th percentile of its service times in any trial, in nanoseconds.
-    pub p99_ns: u64,
-    /// The longest of them, in nanoseconds.
-    pub max_ns: u64,
+    /// Sent to done.
+    pub service_time: WorstTimes,
+    /// Scheduled to done; zeros in results of earlier releases, which did not keep it.
+    pub response_time: WorstTimes,
     /// It was slow beside the others, over all trials.
     pub straggles: bool,
+    /// Trials in which it had time to work and completed no op.
+    pub stood_still: u32,
+}
+
+/// The worst quantiles of any trial, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WorstTimes {
+    /// The largest median.
+    pub p50_ns: u64,
+    /// The largest 99th percentile.
+    pub p99_ns: u64,
+    /// The longest time.
+    pub max_ns: u64,
+}
+
+impl WorstTimes {
+    fn add(&mut self, times: &ClientTimes) {
+        self.p50_ns = self.p50_ns.max(times.quantile(0.5));
+        self.p99_ns = self.p99_ns.max(times.quantile(0.99));
+        self.max_ns = self.max_ns.max(times.max());
+    }
 }
 
 /// The hosts of a run beside each other.
@@ -58,11 +79,47 @@ pub struct HostShare {
 pub struct HostsCompared {
     /// Each host, in the order of their workers.
     pub hosts: Vec<HostShare>,
-    /// The [`jain_index`] of their rates.
+    /// The [`jain_index`] of their rates while all of them worked, the median over the trials of
+    /// each; `None` where there was no such time.
     pub index: Option<f64>,
-    /// Time between the first and the last start of any host: the median over the trials, in
-    /// nanoseconds.
-    pub skew_ns: u64,
+    /// The time between the first and the last start of any host: the median over the trials.
+    pub skew: StartSkew,
+    /// Trials in which they worked.
+    pub trials: u32,
+}
+
+/// The time between the first and the last start of any host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StartSkew {
+    /// As it was read off their clocks, in nanoseconds.
+    pub read_ns: u64,
+    /// How wrong that may be: what the clocks of both hosts may be, in nanoseconds.
+    pub error_ns: u64,
+}
+
+impl StartSkew {
+    fn of(hosts: &[HostResult]) -> Self {
+        let first = hosts.iter().min_by_key(|host| host.start_ns);
+        let last = hosts.iter().max_by_key(|host| host.start_ns);
+        let (Some(first), Some(last)) = (first, last) else { return Self::default() };
+        let error_ns = first.error_ns.saturating_add(last.error_ns);
+        Self { read_ns: last.start_ns.abs_diff(first.start_ns), error_ns }
+    }
+
+    /// The skew at no finer a step than its error has digits, in nanoseconds.
+    pub fn rounded_ns(self) -> u64 {
+        let step = 10_u64.pow(self.error_ns.max(1).ilog10());
+        self.read_ns.saturating_add(step / 2) / step * step
+    }
+}
+
+impl fmt::Display for StartSkew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.read_ns <= self.error_ns {
+            return write!(f, "{}, which is how well their clocks are known", Nanos(self.error_ns));
+        }
+        write!(f, "{} ± {}", Nanos(self.rounded_ns()), Nanos(self.error_ns))
+    }
 }
 
 impl HostsCompared {
@@ -72,10 +129,9 @@ impl HostsCompared {
         passes.retain(|pass| !pass.hosts.is_empty());
         let first = passes.first()?;
         let of_host = by_host(&passes);
-        let (mut hosts, mut all, mut worked) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut hosts, mut worked) = (Vec::new(), Vec::new());
         for host in &first.hosts {
             let host = combine_passes(first.pass, &of_host[host.host.as_str()]);
-            all.push(host.rate.per_s());
             // A host that did nothing would drag the median down, and hide stragglers.
             if host.rate.per_s() > 0.0 {
                 worked.push(host.rate.per_s());
@@ -85,14 +141,21 @@ impl HostsCompared {
         let middle = median(&worked).unwrap_or(0.0);
         for host in &mut hosts {
             let per_s = host.rate.per_s();
-            host.straggles = per_s > 0.0 && per_s < middle * STRAGGLER_SHARE_MAX;
+            host.straggles = host.stood_still > 0 && per_s == 0.0
+                || per_s > 0.0 && per_s < middle * STRAGGLER_SHARE_MAX;
         }
-        let mut skews = Vec::with_capacity(passes.len());
+        let (mut skews, mut errors) = (Vec::new(), Vec::new());
         for pass in &passes {
-            skews.push(skew_ns(&pass.hosts) as f64);
+            let skew = StartSkew::of(&pass.hosts);
+            skews.push(skew.read_ns as f64);
+            errors.push(skew.error_ns as f64);
         }
-        let skew_ns = median(&skews).unwrap_or(0.0) as u64;
-        Some(Self { hosts, index: jain_index(&all), skew_ns })
+        let skew = StartSkew {
+            read_ns: median(&skews).unwrap_or(0.0) as u64,
+            error_ns: median(&errors).unwrap_or(0.0) as u64,
+        };
+        let trials = passes.len() as u32;
+        Some(Self { hosts, index: common_index(&passes), skew, trials })
     }
 
     /// Returns those that were slow beside the others, the slowest first.
@@ -126,6 +189,29 @@ impl HostsCompared {
         median(&rates)
     }
 
+    /// Returns the rate of the slowest host, of the median of all.
+    pub fn slowest_share(&self) -> Option<Evidence> {
+        let slow = self.stragglers();
+        let share = slow.first()?.rate.per_s() / self.middle_per_s()?;
+        let source = "rate of the slowest host over its own time, of the median of all hosts";
+        Some(Evidence::shares(share, STRAGGLER_SHARE_MAX, source))
+    }
+
+    /// Says of each slow host how slow it was, the slowest first.
+    pub fn describe_stragglers(&self) -> Vec<String> {
+        let Some(middle) = self.middle_per_s() else { return Vec::new() };
+        let mut sentences = Vec::new();
+        for host in self.stragglers() {
+            sentences.push(if host.rate.per_s() == 0.0 {
+                format!("{} stood still", host.host)
+            } else {
+                let percent = three_digits(host.rate.per_s() / middle * 100.0);
+                format!("{} at {percent} % of the median host", host.host)
+            });
+        }
+        sentences
+    }
+
     fn worked(&self) -> impl Iterator<Item = &HostShare> {
         self.hosts.iter().filter(|host| host.rate.per_s() > 0.0)
     }
@@ -142,6 +228,27 @@ fn by_host<'a>(passes: &[&'a PassResult]) -> BTreeMap<&'a str, Vec<&'a HostResul
     all
 }
 
+/// Computes how even the hosts were while all of them worked, each by its median over the passes.
+fn common_index(passes: &[&PassResult]) -> Option<f64> {
+    let mut of_host: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for pass in passes {
+        if pass.common_window_ns == 0 {
+            continue;
+        }
+        for host in &pass.hosts {
+            let is_bytes = pass.pass.is_byte_rate();
+            let amount = if is_bytes { host.common.bytes } else { host.common.ops };
+            let per_s = amount as f64 * 1e9 / pass.common_window_ns as f64;
+            of_host.entry(&host.host).or_default().push(per_s);
+        }
+    }
+    let mut rates = Vec::with_capacity(of_host.len());
+    for all in of_host.values() {
+        rates.extend(median(all));
+    }
+    jain_index(&rates)
+}
+
 /// Combines the results of one host over all passes.
 fn combine_passes(pass: Pass, own: &[&HostResult]) -> HostShare {
     let mut rates = Vec::with_capacity(own.len());
@@ -154,10 +261,10 @@ fn combine_passes(pass: Pass, own: &[&HostResult]) -> HostShare {
         failed: 0,
         start_ns: 0,
         error_ns: 0,
-        p50_ns: 0,
-        p99_ns: 0,
-        max_ns: 0,
+        service_time: WorstTimes::default(),
+        response_time: WorstTimes::default(),
         straggles: false,
+        stood_still: 0,
     };
     for host in own {
         if share.host.is_empty() {
@@ -168,11 +275,17 @@ fn combine_passes(pass: Pass, own: &[&HostResult]) -> HostShare {
             (share.start_ns, share.error_ns) = (host.start_ns, host.error_ns);
         }
         share.failed += host.failed;
-        share.p50_ns = share.p50_ns.max(host.times.quantile(0.5));
-        share.p99_ns = share.p99_ns.max(host.times.quantile(0.99));
-        share.max_ns = share.max_ns.max(host.times.max());
+        share.service_time.add(&host.times);
+        share.response_time.add(&host.response_times);
+        share.stood_still += u32::from(stood_still(host));
     }
     share
+}
+
+/// Says whether a host completed nothing in all the time that it had. One without any files ends
+/// at once, and had no time.
+fn stood_still(host: &HostResult) -> bool {
+    host.ops == 0 && host.busy_ns() >= BUSY_MIN_NS
 }
 
 /// Returns the work of a host per second of its own time: bytes where the pass is measured in
@@ -182,37 +295,24 @@ fn host_rate(pass: Pass, host: &HostResult) -> f64 {
     amount as f64 * 1e9 / host.busy_ns().max(1) as f64
 }
 
-/// Returns the time between the first and the last start of any host, in nanoseconds.
-pub fn skew_ns(hosts: &[HostResult]) -> u64 {
-    let Some(first) = hosts.first() else { return 0 };
-    let (mut earliest, mut latest) = (first.start_ns, first.start_ns);
-    for host in hosts {
-        earliest = earliest.min(host.start_ns);
-        latest = latest.max(host.start_ns);
-    }
-    latest.abs_diff(earliest)
-}
-
 /// Raises the caveat that hosts did not start together; `round_trip_ns` is the longest that a
 /// message to one of them and back took.
 pub fn skewed(hosts: &[HostResult], round_trip_ns: u64) -> Option<Caveat> {
     let first = hosts.iter().min_by_key(|host| host.start_ns)?;
     let last = hosts.iter().max_by_key(|host| host.start_ns)?;
     let most_ns = SKEW_MAX_NS.max(round_trip_ns.saturating_mul(SKEW_ROUND_TRIPS));
-    let skew_ns = skew_ns(hosts);
-    if skew_ns <= most_ns {
+    let skew = StartSkew::of(hosts);
+    if skew.read_ns <= most_ns {
         return None;
     }
     let evidence = format!(
-        "host {} started {} after host {}, at most {} wanted; clocks ± {}",
+        "host {} started {skew} after host {}, at most {} wanted",
         last.host,
-        Nanos(skew_ns),
         first.host,
         Nanos(most_ns),
-        Nanos(first.error_ns.max(last.error_ns)),
     );
     let source = "first and last start of any host, by the controller's clock";
-    let data = Evidence::nanos(skew_ns, most_ns, source);
+    let data = Evidence::nanos(skew.rounded_ns(), most_ns, source);
     Some(CaveatCode::Skew.because(evidence).with_data(data))
 }
 
@@ -221,11 +321,13 @@ pub fn straggling(pass: Pass, hosts: &[HostResult]) -> Option<Caveat> {
     let mut rates = Vec::new();
     let mut slowest: Option<(&HostResult, f64)> = None;
     for host in hosts {
-        if host.ops == 0 || host.busy_ns() < BUSY_MIN_NS {
+        if host.busy_ns() < BUSY_MIN_NS {
             continue;
         }
         let per_s = host_rate(pass, host);
-        rates.push(per_s);
+        if host.ops > 0 {
+            rates.push(per_s);
+        }
         if slowest.is_none_or(|(_, least)| per_s < least) {
             slowest = Some((host, per_s));
         }
@@ -235,14 +337,17 @@ pub fn straggling(pass: Pass, hosts: &[HostResult]) -> Option<Caveat> {
     if least >= middle * STRAGGLER_SHARE_MAX {
         return None;
     }
-    let evidence = format!(
-        "host {} did {} where the median of {} hosts is {} ({} %)",
-        slowest.host,
-        Rate::of_pass(pass, least),
-        rates.len(),
-        Rate::of_pass(pass, middle),
-        three_digits(least / middle * 100.0),
-    );
+    let name = &slowest.host;
+    let (of, middle_rate) = (rates.len(), Rate::of_pass(pass, middle));
+    let evidence = if slowest.ops == 0 {
+        format!("host {name} stood still where the median of {of} others is {middle_rate}")
+    } else {
+        let percent = three_digits(least / middle * 100.0);
+        let rate = Rate::of_pass(pass, least);
+        format!(
+            "host {name} did {rate} where the median of {of} hosts is {middle_rate} ({percent} %)"
+        )
+    };
     let source = "rate of the slowest host over its own time, of the median of all hosts";
     let data = Evidence::shares(least / middle, STRAGGLER_SHARE_MAX, source);
     Some(CaveatCode::Straggler.because(evidence).with_data(data))
@@ -275,12 +380,20 @@ mod tests {
         let hosts = [host("a", 1, (0, 9)), host("b", 1, (-MS / 2, 9)), host("c", 1, (MS, 9))];
         let caveat = skewed(&hosts, 100_000).unwrap();
         assert_eq!(caveat.code, CaveatCode::Skew);
-        let evidence =
-            "host c started 1.50 ms after host b, at most 1.00 ms wanted; clocks ± 20.0 µs";
+        let evidence = "host c started 1.50 ms ± 40.0 µs after host b, at most 1.00 ms wanted";
         assert_eq!(caveat.evidence, evidence);
         assert_eq!(skewed(&hosts, 300_000), None);
         assert_eq!(skewed(&hosts[..2], 0), None);
-        assert_eq!((skewed(&[], 0), skew_ns(&[])), (None, 0));
+        assert_eq!((skewed(&[], 0), StartSkew::of(&[])), (None, StartSkew::default()));
+    }
+
+    #[test]
+    fn a_skew_has_no_more_digits_than_the_clocks_allow() {
+        let shown = |read_ns, error_ns| StartSkew { read_ns, error_ns }.to_string();
+        assert_eq!(shown(293_412, 88_000), "290 µs ± 88.0 µs");
+        assert_eq!(shown(1_523_412, 40_000), "1.52 ms ± 40.0 µs");
+        assert_eq!(shown(60_000, 88_000), "88.0 µs, which is how well their clocks are known");
+        assert_eq!(shown(5, 0), "5 ns ± 0 ns");
     }
 
     #[test]
@@ -296,8 +409,13 @@ mod tests {
         let evidence = "host c did 50.0 kB/s where the median of 3 hosts is 100 kB/s (50.0 %)";
         assert_eq!(caveat.evidence, evidence);
         // Who had nothing to do, or a moment only, is not slow.
-        let idle = [host("a", 100, second), host("b", 0, second), host("c", 1, (0, 10 * MS))];
+        let idle = [host("a", 100, second), host("b", 0, (0, MS)), host("c", 1, (0, 10 * MS))];
         assert_eq!(straggling(Pass::Create, &idle), None);
+        // Who had the time and did nothing stood still.
+        let still = [host("a", 100, second), host("b", 0, second), host("c", 90, second)];
+        let caveat = straggling(Pass::Create, &still).unwrap();
+        let words = "host b stood still where the median of 2 others is 95.0 op/s";
+        assert_eq!(caveat.evidence, words);
         assert_eq!(straggling(Pass::Create, &[]), None);
     }
 
@@ -312,15 +430,38 @@ mod tests {
         let all: Vec<&PassResult> = passes.iter().chain([&alone]).collect();
         let compared = HostsCompared::of(&all).unwrap();
         let rates: Vec<f64> = compared.hosts.iter().map(|host| host.rate.per_s()).collect();
-        assert_eq!((rates, compared.skew_ns), (vec![90.0, 20.0], 6));
+        let skew = StartSkew { read_ns: 6, error_ns: 40_000 };
+        assert_eq!((rates, compared.skew, compared.trials), (vec![90.0, 20.0], skew, 3));
         let named: Vec<_> = compared.hosts.iter().map(|h| (h.start_ns, h.straggles)).collect();
         assert_eq!(named, [(0, false), (-7, true)]);
         let slow: Vec<&str> = compared.stragglers().iter().map(|h| h.host.as_str()).collect();
         let ends = (compared.slowest().unwrap(), compared.fastest().unwrap());
         assert_eq!((slow, ends.0.host.as_str(), ends.1.host.as_str()), (vec!["b"], "b", "a"));
         assert_eq!(compared.middle_per_s(), Some(55.0));
-        // 110^2 / (2 (90^2 + 20^2)).
-        assert!((compared.index.unwrap() - 12_100.0 / 17_000.0).abs() < 1e-12);
+        // None of them has a time in which both worked.
+        assert_eq!(compared.index, None);
         assert_eq!(HostsCompared::of(&[&alone]), None);
+    }
+
+    #[test]
+    fn evenness_is_that_of_the_time_in_which_all_worked() {
+        // As fast beside each other, but the second one ended early for want of files.
+        let mut early = vec![host("a", 100, (0, 1_000 * MS)), host("b", 55, (0, 500 * MS))];
+        early[0].common = Work { ops: 50, bytes: 0 };
+        early[1].common = Work { ops: 50, bytes: 0 };
+        let common_window_ns = 500_000_000;
+        let pass = PassResult { hosts: early, common_window_ns, ..PassResult::new(Pass::Create) };
+        assert_eq!(HostsCompared::of(&[&pass]).unwrap().index, Some(1.0));
+    }
+
+    #[test]
+    fn a_host_that_stood_still_is_marked_and_slowest_of_all() {
+        let second = (0, 1_000 * MS);
+        let hosts = vec![host("a", 100, second), host("b", 0, second), host("c", 30, second)];
+        let pass = PassResult { hosts, ..PassResult::new(Pass::Create) };
+        let compared = HostsCompared::of(&[&pass, &pass]).unwrap();
+        assert_eq!(compared.hosts[1].stood_still, 2);
+        let sentences = compared.describe_stragglers();
+        assert_eq!(sentences, ["b stood still", "c at 46.2 % of the median host"]);
     }
 }

@@ -36,7 +36,7 @@ pub use compare::{Comparison, Draws, Outcome, TRIALS_MAX, compare};
 pub use effects::{Effects, Observation, effects};
 pub use fairness::{ClientShare, Fairness, jain_index};
 pub use family::holm;
-pub use host_balance::{HostShare, HostsCompared};
+pub use host_balance::{HostShare, HostsCompared, StartSkew, WorstTimes};
 pub use judge::{Cpu, CpuUnit, Extent, Failure, Judged, JudgedCaveat, KindShare, Point};
 pub use outlier::{Score, discarded, modified_z_scores, outliers};
 pub use rank::{rank_test, smallest_probability};

@@ -6,8 +6,15 @@
 //! processors, and the caveat names who: a server on this host, other processes, or the
 //! hypervisor. Where a server shares this host that is how the run was arranged, and a note.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
+
 use model::units::{Nanos, three_digits};
-use model::{Caveat, CaveatCode, Evidence, PassResult, ProcessorWait, RunSpec, Target, Telemetry};
+use model::{
+    Caveat, CaveatCode, Evidence, NfsTarget, PassResult, ProcessorWait, RunSpec, Target, Telemetry,
+};
+
+/// The port of NFS, for a socket that sends nothing.
+const PORT: u16 = 2049;
 
 /// Above this share of their processor time the workers could not have requested more.
 pub const CLIENT_CPU_SHARE_MAX: f64 = 0.95;
@@ -44,7 +51,7 @@ pub(super) fn about_processors(spec: &RunSpec, result: &PassResult) -> Option<Ca
 /// Notes that a server shares this host, with what that cost where workers waited for it.
 pub(super) fn shared_host(target: &Target, result: &PassResult) -> Option<Caveat> {
     let nfs = target.nfs()?;
-    if !nfs.is_loopback() {
+    if !is_on_this_host(nfs) {
         return None;
     }
     let mut evidence = format!("the server is {}", nfs.host);
@@ -52,6 +59,30 @@ pub(super) fn shared_host(target: &Target, result: &PassResult) -> Option<Caveat
         evidence = format!("{evidence}; {}", describe_wait(wait, ProcessorUsage::of(result)));
     }
     Some(CaveatCode::SharedHost.because(evidence))
+}
+
+/// Says whether a server is reached at an address of this very host, which need not be loopback: to
+/// its own addresses a host sends from those addresses.
+pub(super) fn is_on_this_host(nfs: &NfsTarget) -> bool {
+    // A datagram socket that connects sends nothing; it only learns its own address.
+    let own_address = |address: SocketAddr| {
+        let socket = UdpSocket::bind(SocketAddr::new(unspecified(address.ip()), 0)).ok()?;
+        socket.connect(address).ok()?;
+        Some(socket.local_addr().ok()?.ip() == address.ip())
+    };
+    if nfs.is_loopback() {
+        return true;
+    }
+    let Ok(addresses) = (nfs.host.as_str(), PORT).to_socket_addrs() else { return false };
+    addresses.into_iter().any(|address| own_address(address).unwrap_or(false))
+}
+
+/// Returns the address that stands for all of this host's, of the same family.
+const fn unspecified(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    }
 }
 
 /// Raises a caveat where the client's threads had all processor time that they could use.
@@ -103,7 +134,7 @@ fn check_contention(target: &Target, result: &PassResult) -> Option<Caveat> {
     let wait = long_wait(result)?;
     let usage = ProcessorUsage::of(result);
     let shares_host = match target.nfs() {
-        Some(nfs) => nfs.is_loopback(),
+        Some(nfs) => is_on_this_host(nfs),
         None => false,
     };
     let evidence = describe_wait(wait, usage);
@@ -294,6 +325,19 @@ mod tests {
         let theirs = waiting(0.40, None, 0.95, 0.0);
         assert_eq!(code(&near, &theirs), None);
         assert_eq!(shared_host(&nfs("192.0.2.1", 1).target, &shared), None);
+    }
+
+    #[test]
+    fn any_address_of_this_host_is_one_of_a_server_on_it() {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+        // Where there is a way out, the address that leads there is not loopback.
+        let own = match socket.connect(("192.0.2.1", PORT)).and_then(|()| socket.local_addr()) {
+            Ok(own) => own.ip(),
+            Err(_) => Ipv4Addr::new(127, 9, 9, 9).into(),
+        };
+        assert!(is_on_this_host(&NfsTarget::new(own.to_string(), "/")), "{own}");
+        assert!(!is_on_this_host(&NfsTarget::new("192.0.2.1", "/")));
+        assert!(!is_on_this_host(&NfsTarget::new("2001:db8::1", "/")));
     }
 
     #[test]

@@ -14,6 +14,10 @@ pub struct JobArgs {
     /// Number of agents [default: the tasks of the allocation of Slurm]
     #[arg(long, value_name = "N", requires = "launcher", help_heading = "Hosts of a job")]
     pub agents: Option<u32>,
+    /// Number of agents on each host; another layout is refused [default: as the launcher has it,
+    /// in an allocation of Slurm as the allocation has it]
+    #[arg(long, value_name = "N", requires = "launcher", help_heading = "Hosts of a job")]
+    pub agents_per_node: Option<u32>,
     /// Address that agents connect to: an address or name of this host, as they reach it, with or
     /// without a port [default: every address with slurm and mpi, loopback with wait]
     #[arg(

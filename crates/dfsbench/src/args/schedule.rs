@@ -44,6 +44,12 @@ pub struct SlurmArgs {
     /// Path at which the nodes find dfsbench [default: where it is here]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub program: Option<PathBuf>,
+    /// Write it to this file, which stays as it is where something is wrong, and not to stdout
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Flags of `dfsbench run`, behind `--`, such as -- --trials 3 --file-size 1GiB
+    #[arg(last = true, value_name = "FLAG OF RUN", allow_hyphen_values = true)]
+    pub run: Vec<String>,
 }
 
 /// Writes manifests for Kubernetes that make the campaign of a plan.
@@ -75,6 +81,12 @@ pub struct K8sArgs {
     /// Claim of a volume for the results file [default: results live as long as their pod]
     #[arg(long, value_name = "CLAIM")]
     pub results_claim: Option<String>,
+    /// Write it to this file, which stays as it is where something is wrong, and not to stdout
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Flags of `dfsbench run`, behind `--`, such as -- --trials 3 --file-size 1GiB
+    #[arg(last = true, value_name = "FLAG OF RUN", allow_hyphen_values = true)]
+    pub run: Vec<String>,
 }
 
 /// The image of a release, which has the program's version.

@@ -21,7 +21,8 @@ enum Mpi {
     Mpich,
 }
 
-/// Makes the command for so many agents, still without their environment.
+/// Makes the command for so many agents, so many of them on each host, still without their
+/// environment.
 ///
 /// # Errors
 /// When `with` is no command line, or names no launcher that is known.
@@ -29,6 +30,7 @@ pub fn launch_command(
     launcher: Launcher,
     with: Option<&str>,
     count: u32,
+    per_node: Option<u32>,
 ) -> Result<Command, Failure> {
     let usual = if launcher == Launcher::Slurm { "srun" } else { "mpirun" };
     let words = split_words(with.unwrap_or(usual))?;
@@ -40,6 +42,9 @@ pub fn launch_command(
     let agent = agent_program()?;
     if launcher == Launcher::Slurm {
         command.arg(format!("--ntasks={count}"));
+        if let Some(per_node) = per_node {
+            command.arg(format!("--ntasks-per-node={per_node}"));
+        }
         command.args(["--kill-on-bad-exit=0", "--wait=0", "--mpi=none", "--export=ALL"]);
         command.arg(agent).args(["agent", "--meet"]);
         return Ok(command);
@@ -47,10 +52,16 @@ pub fn launch_command(
     command.args(["-n", &count.to_string()]);
     match detect_mpi(program)? {
         Mpi::Open => {
+            if let Some(per_node) = per_node {
+                command.args(["--map-by", &format!("ppr:{per_node}:node")]);
+            }
             command.args(["--enable-recovery", "-x", MEET, "-x", TOKEN]);
             command.arg(agent).args(["agent", "--meet"]);
         }
         Mpi::Mpich => {
+            if let Some(per_node) = per_node {
+                command.args(["-ppn", &per_node.to_string()]);
+            }
             command.args(["-genvlist", &format!("{MEET},{TOKEN}")]);
             command.args(["sh", "-c", r#""$0" agent --meet; true"#]).arg(agent);
         }
@@ -138,12 +149,15 @@ mod tests {
 
     #[test]
     fn srun_starts_one_task_for_each_agent_and_survives_a_lost_one() {
-        let line = words(&launch_command(Launcher::Slurm, None, 7).unwrap());
+        let line = words(&launch_command(Launcher::Slurm, None, 7, None).unwrap());
         let start = "srun --ntasks=7 --kill-on-bad-exit=0 --wait=0 --mpi=none --export=ALL /";
         assert!(line.starts_with(start) && line.ends_with(" agent --meet"), "{line}");
         let with = "srun -p 'short jobs' -N2";
-        let line = words(&launch_command(Launcher::Slurm, Some(with), 2).unwrap());
-        assert!(line.starts_with("srun -p short jobs -N2 --ntasks=2 "), "{line}");
+        let line = words(&launch_command(Launcher::Slurm, Some(with), 2, Some(1)).unwrap());
+        assert!(
+            line.starts_with("srun -p short jobs -N2 --ntasks=2 --ntasks-per-node=1 "),
+            "{line}"
+        );
     }
 
     #[test]
@@ -155,10 +169,11 @@ mod tests {
             Some(Mpi::Mpich)
         );
         assert_eq!(parse_mpi_version("mpirun (mine) 1.0"), None);
-        let error = launch_command(Launcher::Mpi, Some("true"), 1).unwrap_err().to_string();
+        let error = launch_command(Launcher::Mpi, Some("true"), 1, None).unwrap_err().to_string();
         assert!(error.starts_with("`true --version` names neither"), "{error}");
-        let error =
-            launch_command(Launcher::Mpi, Some("/no/such/mpirun -q"), 1).unwrap_err().to_string();
+        let error = launch_command(Launcher::Mpi, Some("/no/such/mpirun -q"), 1, None)
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with("can't start `/no/such/mpirun`: "), "{error}");
     }
 
@@ -169,6 +184,6 @@ mod tests {
         assert_eq!(split(""), [""; 0]);
         let error = split_words("a 'b").unwrap_err().to_string();
         assert_eq!(error, "--launch-with a 'b: a ' is not closed");
-        assert!(launch_command(Launcher::Slurm, Some(" "), 1).is_err());
+        assert!(launch_command(Launcher::Slurm, Some(" "), 1, None).is_err());
     }
 }

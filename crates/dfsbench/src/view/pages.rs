@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex};
 use report::served::Served;
 use report::{Compared, Format, Rules, Selection};
 use results::{Store, StoreError};
-use tempfile::TempDir;
 
 use super::news::News;
 use super::{error_answer, not_found};
 use crate::exit::Failure;
 use crate::http::{self, Answer, Request};
 use crate::output::lock_always;
+use crate::temporary::Folder;
 use crate::{memory_guard, metrics};
 
 /// The page for Prometheus: the report of the last campaign, or of `?campaign=N`.
@@ -30,7 +30,7 @@ pub struct Pages {
 struct Maker {
     store: Store,
     /// The directory of the copy; `None` once there is no more to come.
-    folder: Option<TempDir>,
+    folder: Option<Folder>,
     /// The copy, and which state of the file it is.
     copied: Option<(Store, i64)>,
     /// The last page: its request, the state of the file, and the answer.
@@ -43,7 +43,7 @@ impl Pages {
     /// # Errors
     /// When there is no space for a copy of the file.
     pub fn new(store: Store, news: Arc<News>) -> Result<Self, Failure> {
-        let folder = TempDir::with_prefix("dfsbench-view-").map_err(|error| Failure::Output {
+        let folder = Folder::for_copies().map_err(|error| Failure::Output {
             what: "a copy of the results file".to_owned(),
             reason: error.to_string(),
             hint: "set TMPDIR to a directory with free space",

@@ -14,6 +14,7 @@ use nfs_client::{Mount, MountOptions};
 use plan::{Surroundings, parse_target};
 
 use crate::rig::{Rig, Served};
+use crate::traces::write_pcap;
 
 const RUN: [&str; 10] = [
     "--workload",
@@ -195,4 +196,41 @@ fn clean_removes_what_killed_runs_left_over_nfs() {
     drop(served);
     let end = rig.run(&["clean", "--results", "r.db"]);
     assert_eq!((end.code, records(&rig)), (if before > 0 { 3 } else { 0 }, before), "{end:?}");
+}
+
+#[test]
+fn clean_removes_the_tree_of_a_replay_that_was_killed() {
+    let rig = Rig::new();
+    write_pcap(&rig.folder().join("nfs.pcap"));
+    assert_eq!(rig.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
+    // The tree is there, and its maker waits for the answer.
+    let slow = ["MKDIR", "CREATE"].map(|call| format!("service_time 1500ms on {call}"));
+    let served = Served::start(&rig, &["--fault", &slow[0], "--fault", &slow[1]]);
+    let records = || match std::fs::read_dir(rig.folder().join("state/dfsbench")) {
+        Ok(entries) => entries.count(),
+        Err(_) => 0,
+    };
+    for version in ["3", "4.1"] {
+        let words = ["replay", "nfs.dfst", &served.url, "--nfsvers", version, "--quiet"];
+        let mut replay = rig.command(&words).stdout(Stdio::null()).spawn().unwrap();
+        while list_export(&served.url).is_empty() {
+            assert!(replay.try_wait().unwrap().is_none(), "it ended before it was seen");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // Its own record is locked: a clean beside it leaves the tree alone.
+        let beside = rig.run(&["clean", "--results", "r.db"]);
+        assert!(!beside.stdout.contains("removed: "), "{beside:?}");
+        replay.kill().unwrap();
+        replay.wait().unwrap();
+        let left = list_export(&served.url);
+        assert!(left[0].starts_with("dfsbench-replay-") && left.len() == 1, "{left:?}");
+        assert_eq!(records(), 1);
+        let end = rig.run(&["clean", "--results", "r.db"]);
+        assert_eq!((end.code, records()), (0, 0), "{end:?}");
+        assert!(end.stdout.contains(&format!("/{}", left[0])), "{end:?}");
+        assert_eq!(list_export(&served.url), [""; 0], "{end:?}");
+    }
+    // One that is not killed removes its record itself.
+    let end = rig.run(&["replay", "nfs.dfst", &served.url, "--quiet"]);
+    assert_eq!((end.code, records()), (0, 0), "{end:?}");
 }

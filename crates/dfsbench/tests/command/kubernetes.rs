@@ -139,6 +139,43 @@ fn agents_are_indexed_and_find_the_controller_and_a_token_that_is_not_there() {
 }
 
 #[test]
+fn one_lost_agent_ends_no_other_and_is_not_started_again() {
+    let rig = Rig::new();
+    let objects = written(&rig, &[]);
+    let spec = &objects[3]["spec"];
+    assert_eq!((&spec["backoffLimit"], &spec["backoffLimitPerIndex"]), (&Value::Null, &0.into()));
+    for rule in spec["podFailurePolicy"]["rules"].as_array().unwrap() {
+        assert_eq!(rule["action"], "FailIndex", "{rule}");
+    }
+    // The controller is one pod, which is not started again either.
+    assert_eq!(objects[2]["spec"]["backoffLimit"], 0);
+}
+
+#[test]
+fn flags_of_run_stand_behind_two_dashes_and_are_checked() {
+    let rig = Rig::new();
+    let flags = ["--", "--trials", "7", "--file-size=2MiB"];
+    let controller = &written(&rig, &flags)[2]["spec"]["template"]["spec"]["containers"][0];
+    let command = controller["command"].as_array().unwrap();
+    assert_eq!(command[command.len() - 3..], ["--trials", "7", "--file-size=2MiB"]);
+    let job = rig.folder().join("job.json");
+    std::fs::write(&job, "as it was").unwrap();
+    let to_file = ["k8s", "scan.toml", "--agents", "3", "-o", "job.json"];
+    for (flags, words) in [
+        (&["--trials", "x"][..], "`x`"),
+        (&["--no-such-flag"], "--no-such-flag"),
+        (&["--results", "r.db"], "--results behind `--`: the job says that itself"),
+        (&["other.toml"], "`other.toml` behind `--` is no flag"),
+    ] {
+        rig.refused(&[&to_file[..], &["--"], flags].concat(), 2, &[words]);
+        assert_eq!(std::fs::read_to_string(&job).unwrap(), "as it was");
+    }
+    let end = rig.run(&to_file);
+    assert_eq!((end.code, end.stdout.as_str()), (0, ""), "{end:?}");
+    assert!(std::fs::read_to_string(&job).unwrap().contains("FailIndex"));
+}
+
+#[test]
 fn names_that_kubernetes_does_not_take_are_refused() {
     let rig = Rig::new();
     std::fs::write(rig.folder().join("scan.toml"), PLAN).unwrap();

@@ -38,6 +38,7 @@ impl Rig {
         command.current_dir(self.folder()).args(args).stdin(Stdio::null());
         // The defaults of the user who runs the tests are none of theirs.
         command.env("XDG_CONFIG_HOME", self.folder().join("config")).env_remove("DFSBENCH_RESULTS");
+        command.env("XDG_STATE_HOME", self.folder().join("state"));
         command
     }
 

@@ -4,7 +4,7 @@
 use crate::rig::Rig;
 
 /// Writes a pcap file with the UDP datagrams of a NULL call of NFS v3 and its reply.
-fn write_pcap(path: &std::path::Path) {
+pub fn write_pcap(path: &std::path::Path) {
     let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
     let call: Vec<u8> = words(&[7, 0, 2, 100_003, 3, 0, 0, 0, 0, 0]);
     let reply: Vec<u8> = words(&[7, 1, 0, 0, 0, 0]);

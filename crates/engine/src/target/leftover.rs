@@ -42,13 +42,44 @@ pub fn remove(target: &Target, campaign: &str) -> Result<Vec<Leftover>, TargetEr
         return Ok(Vec::new());
     }
     if let Some(nfs) = target.nfs() {
-        return remove_over_nfs(nfs, &begin);
+        return remove_over_nfs(nfs, &Wanted::Marked(&begin));
     }
     let mut found = Vec::new();
     for path in target.paths() {
         found.extend(remove_local(path, &begin)?);
     }
     Ok(found)
+}
+
+/// Removes a directory of this very name from a target, whatever is in it.
+///
+/// # Errors
+/// As [`remove`].
+pub fn remove_tree(target: &Target, name: &str) -> Result<Vec<Leftover>, TargetError> {
+    if let Some(nfs) = target.nfs() {
+        return remove_over_nfs(nfs, &Wanted::Named(name));
+    }
+    let mut found = Vec::new();
+    for path in target.paths() {
+        let tree = path.join(name);
+        let is_there = fs::symlink_metadata(&tree).is_ok_and(|found| found.is_dir());
+        if is_there {
+            let place = tree.display().to_string();
+            found.push(match fs::remove_dir_all(&tree) {
+                Ok(()) => Leftover::Removed(place),
+                Err(error) => Leftover::Kept(place, error.to_string()),
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// The directories that are to be removed.
+enum Wanted<'a> {
+    /// Those whose names begin so, and that bear their marks or are empty.
+    Marked(&'a str),
+    /// The one of this name.
+    Named(&'a str),
 }
 
 fn remove_local(target: &Path, begin: &str) -> Result<Vec<Leftover>, TargetError> {
@@ -92,7 +123,7 @@ fn remove_directory(path: &PathBuf, name: &str) -> Leftover {
     }
 }
 
-fn remove_over_nfs(target: &NfsTarget, begin: &str) -> Result<Vec<Leftover>, TargetError> {
+fn remove_over_nfs(target: &NfsTarget, wanted: &Wanted<'_>) -> Result<Vec<Leftover>, TargetError> {
     let shown = target.to_string();
     let options = MountOptions::from_target(target);
     let job = Job::Mount(options.timeout);
@@ -100,7 +131,7 @@ fn remove_over_nfs(target: &NfsTarget, begin: &str) -> Result<Vec<Leftover>, Tar
     let options = MountOptions { interrupt: timer.interrupt(), ..options };
     let mut mount = connect(&options).map_err(|error| nfs::mount_error(&shown, &error))?;
     timer.begin(Job::CleanUp);
-    let swept = remove_from(&mut mount, &timer, begin, &shown);
+    let swept = remove_from(&mut mount, &timer, wanted, &shown);
     // A server that no longer answers MOUNT loses nothing by it.
     let _ = mount.unmount();
     swept.map_err(|failure| TargetError::Io {
@@ -113,18 +144,26 @@ fn remove_over_nfs(target: &NfsTarget, begin: &str) -> Result<Vec<Leftover>, Tar
 fn remove_from(
     mount: &mut Mount,
     timer: &JobTimer,
-    begin: &str,
+    wanted: &Wanted<'_>,
     shown: &str,
 ) -> Result<Vec<Leftover>, CallFailure> {
     let root = mount.root();
     let mut found = Vec::new();
     for name in list(mount, root)? {
-        if !name.starts_with(begin) {
+        let is_wanted = match wanted {
+            Wanted::Marked(begin) => name.starts_with(begin),
+            Wanted::Named(wanted) => name == *wanted,
+        };
+        if !is_wanted {
             continue;
         }
         let place = format!("{shown}/{name}");
         let directory = mount.lookup(root, &name)?;
-        found.push(match remove_marked(mount, timer, directory, &name) {
+        let removed = match wanted {
+            Wanted::Marked(_) => remove_marked(mount, timer, directory, &name),
+            Wanted::Named(_) => remove_whole(mount, timer, directory, &name).map(|()| true),
+        };
+        found.push(match removed {
             Ok(true) => Leftover::Removed(place),
             Ok(false) => {
                 let why = format!("it is not empty and has no directory {}", mark_of(&name));
@@ -148,10 +187,21 @@ fn remove_marked(
     if !inside.is_empty() && !inside.contains(&mark_of(name)) {
         return Ok(false);
     }
+    remove_whole(mount, timer, directory, name)?;
+    Ok(true)
+}
+
+/// Removes a directory of the export with all that is in it.
+fn remove_whole(
+    mount: &mut Mount,
+    timer: &JobTimer,
+    directory: File,
+    name: &str,
+) -> Result<(), WalkFailure> {
     empty_leftover(mount, timer, directory)?;
     let root = mount.root();
     mount.rmdir(root, name)?;
-    Ok(true)
+    Ok(())
 }
 
 /// Lists a directory, within bounds; names that are no text are not ours.

@@ -17,7 +17,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use snow::StatelessTransportState as Keys;
 
 use super::handshake::{Answer, ControllerHandshake, Hello, Refusal, Step};
-use super::names;
+use super::names::{self, Seat};
+use super::refusals::{Refusals, Refused};
 use super::sealed::{Link, Opener, Sealer};
 use super::token::Token;
 use crate::stream::Stream;
@@ -35,9 +36,6 @@ const BACKLOG: i32 = 4_096;
 
 /// How often a request to stop and the launcher are checked.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-
-/// Refused connections that are listed, at most.
-const REFUSALS_MAX: usize = 8;
 
 /// An address where agents meet a controller; listens as long as it lives.
 pub struct Rendezvous {
@@ -57,7 +55,7 @@ pub struct ExpectedAgents {
 
 /// An agent that has connected.
 pub struct JoinedAgent {
-    /// Its name: that of its host, and its rank where several share one.
+    /// Its name: that of its host, and its number there from the second agent of a host on.
     pub name: String,
     /// The introduction of the agent.
     pub hello: Hello,
@@ -67,7 +65,7 @@ pub struct JoinedAgent {
 
 /// All agents that connected.
 pub struct Gathered {
-    /// The agents, by rank.
+    /// The agents: the first one of each host, then the second ones, and so on.
     pub agents: Vec<JoinedAgent>,
     /// Those that were not let in, in a sentence each.
     pub refused: Vec<String>,
@@ -183,7 +181,7 @@ impl Rendezvous {
             count: wanted.count,
             handshaking: Vec::new(),
             connected: BTreeMap::new(),
-            refused: Vec::new(),
+            refused: Refusals::default(),
         };
         let deadline = Instant::now() + wanted.within;
         while lobby.connected.len() < wanted.count as usize {
@@ -237,7 +235,7 @@ struct Lobby {
     handshaking: Vec<Handshaking>,
     /// Agents whose handshake has ended, by rank.
     connected: BTreeMap<u32, Connected>,
-    refused: Vec<(IpAddr, String)>,
+    refused: Refusals,
 }
 
 impl Lobby {
@@ -255,7 +253,7 @@ impl Lobby {
                 }
                 Err(why) => {
                     let from = self.handshaking.swap_remove(index).from;
-                    self.note_refusal(from, why);
+                    self.refused.note(from, why);
                 }
             }
         }
@@ -265,10 +263,8 @@ impl Lobby {
             self.handshaking.iter().position(|it| now - it.since > HANDSHAKE_WITHIN)
         {
             let from = self.handshaking.swap_remove(index).from;
-            self.note_refusal(
-                from,
-                format!("it sent too little for {} s", HANDSHAKE_WITHIN.as_secs()),
-            );
+            let why = format!("it sent too little for {} s", HANDSHAKE_WITHIN.as_secs());
+            self.refused.note(from, Refused::stranger(why));
         }
         self.accept_waiting();
         Ok(())
@@ -316,20 +312,11 @@ impl Lobby {
             let oldest = (0..HANDSHAKES_MAX).min_by_key(|index| self.handshaking[*index].since);
             if let Some(index) = oldest {
                 let from = self.handshaking.swap_remove(index).from;
-                self.note_refusal(from, "it was dropped for newer connections".to_owned());
+                self.refused.note(from, Refused::stranger("it was dropped for newer connections"));
             }
         }
         let handshake = ControllerHandshake::new(&self.rendezvous.token);
         self.handshaking.push(Handshaking { socket, from, since: Instant::now(), handshake });
-    }
-
-    /// Notes that a connection was refused.
-    fn note_refusal(&mut self, from: IpAddr, why: String) {
-        // A scanner may connect a thousand times: each address and reason is listed once.
-        let refusal = (from, why);
-        if self.refused.len() < REFUSALS_MAX && !self.refused.contains(&refusal) {
-            self.refused.push(refusal);
-        }
     }
 
     /// Adds an agent that has proved the token.
@@ -356,7 +343,7 @@ impl Lobby {
         let (link, output) = match send_answer(known.socket, keys, &answer) {
             Ok(both) => both,
             Err(error) => {
-                self.note_refusal(from, format!("it left: {error}"));
+                self.refused.note(from, Refused::agent(format!("it left: {error}")));
                 return Ok(());
             }
         };
@@ -364,7 +351,7 @@ impl Lobby {
             return Err(GatherError::OtherSize { hello, count: self.count });
         }
         if let Some(why) = refusal {
-            self.note_refusal(from, why);
+            self.refused.note(from, Refused::agent(why));
             return Ok(());
         }
         // Record 0 of its direction was the introduction.
@@ -373,12 +360,8 @@ impl Lobby {
         Ok(())
     }
 
-    fn list_refusals(&self) -> Vec<String> {
-        self.refused.iter().map(|(from, why)| format!("{from}: {why}")).collect()
-    }
-
     fn timeout_error(&self, within: Duration) -> GatherError {
-        let refused = self.list_refusals();
+        let refused = self.refused.list();
         let hint = if refused.is_empty() && self.connected.is_empty() {
             " (hint: can its hosts reach this one? --listen names an address that they can)"
         } else {
@@ -406,17 +389,17 @@ impl Lobby {
     }
 
     /// Ends the listening and makes transports of the agents that connected.
-    fn finish_gathering(self, stop: &Arc<AtomicBool>) -> Result<Gathered, GatherError> {
-        let refused = self.list_refusals();
+    fn finish_gathering(mut self, stop: &Arc<AtomicBool>) -> Result<Gathered, GatherError> {
+        let refused = self.refused.list();
         let mut hellos = Vec::with_capacity(self.connected.len());
         for agent in self.connected.values() {
             hellos.push(&agent.hello);
         }
-        let names = names::agent_names(&hellos);
-        let mut agents = Vec::with_capacity(names.len());
-        for (name, Connected { hello, link, stream }) in
-            names.into_iter().zip(self.connected.into_values())
-        {
+        let seats = names::seat_agents(&hellos);
+        let mut agents = Vec::with_capacity(seats.len());
+        for Seat { name, rank } in seats {
+            let Some(connected) = self.connected.remove(&rank) else { unreachable!("one a seat") };
+            let Connected { hello, link, stream } = connected;
             let mut agent = Remote::from_rendezvous(&name, stream, link, Arc::clone(stop));
             // One that connected early may have failed while the others were awaited.
             if let Err(gone) = agent.check_alive() {
@@ -430,13 +413,16 @@ impl Lobby {
 
 impl Handshaking {
     /// Reads the bytes that were sent, and answers; returns the agent, once it is known.
-    fn read_step(&mut self) -> Result<Option<(Hello, Keys)>, String> {
+    fn read_step(&mut self) -> Result<Option<(Hello, Keys)>, Refused> {
         let mut bytes = [0; 512];
         let len = match self.socket.read(&mut bytes) {
-            Ok(0) => return Err("it closed the connection before it introduced itself".to_owned()),
+            Ok(0) => {
+                let why = "it closed the connection before it introduced itself";
+                return Err(Refused::stranger(why));
+            }
             Ok(len) => len,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
-            Err(error) => return Err(format!("it was lost: {error}")),
+            Err(error) => return Err(Refused::stranger(format!("it was lost: {error}"))),
         };
         match self.handshake.receive_bytes(&bytes[..len]) {
             Ok(Step::More) => Ok(None),
@@ -450,17 +436,22 @@ impl Handshaking {
     }
 
     /// Sends a few hundred bytes, which always fit into what the system keeps for a fresh socket.
-    fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), String> {
-        self.socket.write_all(bytes).map_err(|error| format!("it was lost: {error}"))
+    fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), Refused> {
+        let sent = self.socket.write_all(bytes);
+        sent.map_err(|error| Refused::stranger(format!("it was lost: {error}")))
     }
 
     /// Sends our greeting to a dfsbench, which has greeted; others learn nothing.
-    fn turn_away(&mut self, refusal: &Refusal) -> String {
+    fn turn_away(&mut self, refusal: &Refusal) -> Refused {
         if matches!(refusal, Refusal::Token | Refusal::Wire(WireError::Version { .. })) {
             // A failure means that it has left already.
             let _ = self.send_bytes(&Greeting::ours().to_bytes());
         }
-        refusal.to_string()
+        match refusal {
+            Refusal::Wire(WireError::Version { .. }) => Refused::agent(refusal.to_string()),
+            Refusal::Wire(_) => Refused::stranger(refusal.to_string()),
+            _ => Refused::agent(refusal.to_string()),
+        }
     }
 }
 

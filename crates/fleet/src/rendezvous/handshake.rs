@@ -28,6 +28,9 @@ const HELLO_BYTES_MAX: usize = 1 << 10;
 /// Bytes of a host's name, at most. **Source:** gethostname(2), HOST_NAME_MAX; RFC 1035, 2.3.4.
 const NAME_BYTES_MAX: usize = 255;
 
+/// Bytes of a kernel's identity, at most: it is a UUID. **Source:** random(4), boot_id.
+const KERNEL_BYTES_MAX: usize = 36;
+
 /// The introduction of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
@@ -37,12 +40,16 @@ pub struct Hello {
     pub size: u32,
     /// Name of its host, as the host gives it.
     pub host: String,
+    /// Identity of the kernel that it runs on, which tells two hosts of one name apart; empty where
+    /// it is not known.
+    pub kernel: String,
 }
 
 impl Hello {
     /// Says whether the host's name can be one: it becomes part of messages, tables and file names.
     pub fn is_plain(&self) -> bool {
         (1..=NAME_BYTES_MAX).contains(&self.host.len())
+            && self.kernel.len() <= KERNEL_BYTES_MAX
             && self.host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
     }
 }
@@ -233,7 +240,7 @@ mod tests {
     use super::*;
 
     fn hello() -> Hello {
-        Hello { rank: 1, size: 2, host: "node-1.example".into() }
+        Hello { rank: 1, size: 2, host: "node-1.example".into(), kernel: String::new() }
     }
 
     /// Makes a controller's half and the two messages of an agent with the same token.

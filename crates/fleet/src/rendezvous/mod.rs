@@ -11,6 +11,7 @@ mod gather;
 mod handshake;
 mod join;
 mod names;
+mod refusals;
 mod sealed;
 mod starter;
 mod token;

@@ -3,29 +3,61 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use model::Host;
+
 use super::handshake::Hello;
 
 /// Ranges of ranks that are listed, at most.
 const RANGES_MAX: usize = 8;
 
-/// Names agents by their hosts; those that share a host by their ranks, too.
+/// The place of an agent among those of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seat {
+    /// Name of the agent: that of its host, and its number there from the second one on.
+    pub(super) name: String,
+    /// The rank of the agent.
+    pub(super) rank: u32,
+}
+
+/// Orders agents, which are given by rank, so that the first n are on as many hosts as there are,
+/// and names them.
 ///
-/// Where a host is called as an agent of another one would be, all are named by their ranks.
-pub(super) fn agent_names(hellos: &[&Hello]) -> Vec<String> {
-    let mut on_host: BTreeMap<&str, usize> = BTreeMap::new();
+/// Agents are on one host where they give the same name and the same kernel. Two hosts of one name,
+/// such as `localhost`, have the rank of their first agents behind it, and so have all where one is
+/// called as another one would be.
+pub(super) fn seat_agents(hellos: &[&Hello]) -> Vec<Seat> {
+    let mut on_host: BTreeMap<(&str, &str), Vec<u32>> = BTreeMap::new();
+    let mut named_so: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for hello in hellos {
-        *on_host.entry(&hello.host).or_default() += 1;
+        on_host.entry((&hello.host, &hello.kernel)).or_default().push(hello.rank);
+        named_so.entry(&hello.host).or_default().insert(&hello.kernel);
     }
-    let (mut names, mut full_names) = (Vec::new(), Vec::new());
-    for hello in hellos {
-        let full_name = format!("{}-{}", hello.host, hello.rank);
-        let is_alone = on_host[hello.host.as_str()] == 1;
-        names.push(if is_alone { hello.host.clone() } else { full_name.clone() });
-        full_names.push(full_name);
+    let mut plain_names = BTreeMap::new();
+    let mut full_names = BTreeMap::new();
+    for (&(host, kernel), ranks) in &on_host {
+        let full_name = format!("{host}-{}", ranks[0]);
+        let is_alone = named_so[host].len() == 1;
+        plain_names
+            .insert((host, kernel), if is_alone { host.to_owned() } else { full_name.clone() });
+        full_names.insert((host, kernel), full_name);
     }
-    // A host `a-1` beside two agents of host `a` would share the name of the second one.
-    let distinct: BTreeSet<&String> = names.iter().collect();
-    if distinct.len() == names.len() { names } else { full_names }
+    // A host `a-1` beside two hosts `a` would share the name of the second one.
+    let distinct: BTreeSet<&String> = plain_names.values().collect();
+    let names = if distinct.len() == on_host.len() { plain_names } else { full_names };
+    let mut slots = Vec::with_capacity(hellos.len());
+    for (key, ranks) in &on_host {
+        for (slot, rank) in (1..).zip(ranks) {
+            // Hosts follow each other as their first agents do.
+            slots.push((slot, ranks[0], *rank, &names[key]));
+        }
+    }
+    slots.sort_unstable();
+    let mut seats = Vec::with_capacity(slots.len());
+    for (slot, _, rank, host) in slots {
+        let name = if slot == 1 { host.clone() } else { Host::here(host).further(slot).name };
+        seats.push(Seat { name, rank });
+    }
+    seats
 }
 
 /// Lists ranks that are missing, as in `ranks 1, 4 to 7`.
@@ -62,20 +94,36 @@ pub(super) fn list_missing(has_connected: impl Fn(u32) -> bool, count: u32) -> S
 mod tests {
     use super::*;
 
-    fn named(agents: &[(&str, u32)]) -> Vec<String> {
+    fn seated(agents: &[(&str, &str)]) -> Vec<String> {
         let size = agents.len() as u32;
-        let hello = |(host, rank): &(&str, u32)| Hello { rank: *rank, size, host: (*host).into() };
-        let hellos: Vec<Hello> = agents.iter().map(hello).collect();
-        agent_names(&hellos.iter().collect::<Vec<_>>())
+        let mut hellos = Vec::new();
+        for (rank, (host, kernel)) in (0..).zip(agents) {
+            hellos.push(Hello { rank, size, host: (*host).into(), kernel: (*kernel).into() });
+        }
+        let mut named = Vec::new();
+        for Seat { name, rank } in seat_agents(&hellos.iter().collect::<Vec<_>>()) {
+            named.push(format!("{name} {rank}"));
+        }
+        named
     }
 
     #[test]
-    fn hosts_name_their_agents_and_ranks_those_that_share_one() {
-        assert_eq!(named(&[("a", 0), ("b", 1)]), ["a", "b"]);
-        assert_eq!(named(&[("a", 0), ("a", 1), ("b", 2)]), ["a-0", "a-1", "b"]);
-        // A host may be called as an agent would be.
-        let names = named(&[("a", 0), ("a", 1), ("a-1", 2)]);
-        assert_eq!(names, ["a-0", "a-1", "a-1-2"]);
+    fn the_first_agents_are_on_as_many_hosts_as_there_are() {
+        assert_eq!(seated(&[("a", "k"), ("b", "l")]), ["a 0", "b 1"]);
+        // As a launcher fills one host after the other.
+        let filled = [("b", "k"), ("b", "k"), ("b", "k"), ("a", "l"), ("a", "l")];
+        assert_eq!(seated(&filled), ["b 0", "a 3", "b:2 1", "a:2 4", "b:3 2"]);
+    }
+
+    #[test]
+    fn hosts_of_one_name_are_told_apart_by_their_kernels() {
+        let same = [("localhost", "k"), ("localhost", "l"), ("localhost", "k"), ("c", "m")];
+        assert_eq!(seated(&same), ["localhost-0 0", "localhost-1 1", "c 3", "localhost-0:2 2"]);
+        // A host may be called as another one would be.
+        let named = [("a", "k"), ("a", "l"), ("a-1", "m")];
+        assert_eq!(seated(&named), ["a-0 0", "a-1 1", "a-1-2 2"]);
+        // Containers of one kernel have names of their own, and are hosts.
+        assert_eq!(seated(&[("a", "k"), ("b", "k")]), ["a 0", "b 1"]);
     }
 
     #[test]

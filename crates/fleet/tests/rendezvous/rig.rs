@@ -80,6 +80,6 @@ fn come(
     token: &Token,
     (host, rank, size): (&str, u32, u32),
 ) -> Result<Joined, JoinError> {
-    let hello = Hello { rank, size, host: host.to_owned() };
+    let hello = Hello { rank, size, host: host.to_owned(), kernel: "k".to_owned() };
     join(&address.to_string(), token, &hello, SOON, &AtomicBool::new(false))
 }

@@ -130,6 +130,27 @@ fn strangers_are_quoted_and_learn_nothing() {
 }
 
 #[test]
+fn a_wrong_token_is_reported_among_many_strangers() {
+    let rig = Rig::new();
+    let (address, token) = (rig.address, rig.token.clone());
+    let gathering = thread::spawn(move || rig.gather(1, SOON).unwrap());
+    for path in 0..20 {
+        let request = format!("GET /{path} HTTP/1.1\r\n\r\n");
+        assert_eq!(say(address, request.as_bytes()), b"");
+    }
+    let other = rig::agent(address, Token::draw().unwrap(), ("evil", 0, 1));
+    other.join().unwrap().unwrap_err();
+    let agent = rig::agent(address, token, ("a", 0, 1));
+    let gathered = gathering.join().unwrap();
+    let [wrong, strangers] = &gathered.refused[..] else { panic!("{:?}", gathered.refused) };
+    assert_eq!(wrong, "127.0.0.1: its token is not that of the campaign");
+    let start = "127.0.0.1: 20 connections that no agent made, the first: it answered `GET /0";
+    assert!(strangers.starts_with(start), "{strangers}");
+    drop(gathered);
+    agent.join().unwrap().unwrap();
+}
+
+#[test]
 fn another_version_is_named_on_both_sides() {
     let other = Greeting { protocol: PROTOCOL + 3, version: "9.9.9".into() };
     let ours = Greeting::ours();
@@ -239,7 +260,10 @@ fn strangers_that_hold_the_line_keep_no_agent_out() {
     let agents = [0, 1].map(|rank| rig::agent(address, token.clone(), ("a", rank, 2)));
     let gathered = gathering.join().unwrap().unwrap();
     assert!(begun.elapsed() < SOON / 2, "{:?}", begun.elapsed());
-    assert_eq!(gathered.refused, ["127.0.0.1: it was dropped for newer connections"]);
+    // Hundreds of them are one line.
+    let [refused] = &gathered.refused[..] else { panic!("{:?}", gathered.refused) };
+    let start = "127.0.0.1: it was dropped for newer connections (";
+    assert!(refused.starts_with(start) && refused.ends_with(" times)"), "{refused}");
     drop((held, gathered));
     for agent in agents {
         agent.join().unwrap().unwrap();

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::lab::Host;
 use crate::spec::RunSpec;
 
 /// A requested ramp.
@@ -21,6 +22,9 @@ pub struct RampRequest {
     pub recovery_ms: u64,
     /// A 99th percentile that is so many times what it was has exploded.
     pub slow_factor: u32,
+    /// The answer is known when the load that is too much is at most so much above one that isn't,
+    /// in thousandths; 0 is the very next load.
+    pub accuracy_permille: u32,
 }
 
 impl Default for RampRequest {
@@ -31,6 +35,7 @@ impl Default for RampRequest {
             max: 1_000,
             recovery_ms: 30_000,
             slow_factor: 10,
+            accuracy_permille: 0,
         }
     }
 }
@@ -40,9 +45,14 @@ impl RampRequest {
     pub fn load_of(&self, spec: &RunSpec) -> u32 {
         match self.setting.as_str() {
             "rate" => u32::try_from(spec.load.rate_per_s).unwrap_or(u32::MAX),
-            "client_hosts" => spec.agents(),
+            "client_hosts" => Host::count_distinct(spec.client_hosts()).max(1),
             _ => spec.clients(),
         }
+    }
+
+    /// Says whether the offered load is raised, and not a number of clients.
+    pub fn is_of_rate(&self) -> bool {
+        self.setting == "rate"
     }
 
     /// A load in words: `40 clients`.

@@ -3,9 +3,10 @@
 //! The rows of the table name these functions, so each reads as a sentence there: a setting
 //! applies `when(leaves_server)`. They see a run whose earlier settings are known.
 
-use crate::lab::{DataPath, FileSystem, LabSpec, Raid, ServerKind};
+use crate::lab::{DataPath, FileSystem, Host, LabSpec, Raid, ServerKind};
 use crate::nfs::{NfsVersion, Proto};
 use crate::pass::Pass;
+use crate::placement::Placement;
 use crate::spec::RunSpec;
 use crate::target::{Ability, BackendKind};
 use crate::work::{Fill, Sharing};
@@ -50,6 +51,12 @@ pub(super) fn has_stable_writes(run: &RunSpec) -> bool {
 
 pub(super) fn has_client_hosts(run: &RunSpec) -> bool {
     !run.placement.hosts.is_empty()
+}
+
+/// Whether a host has several agents, or would have without a limit.
+pub(super) fn shares_hosts(run: &RunSpec) -> bool {
+    let Placement { hosts, agents_per_host, .. } = &run.placement;
+    agents_per_host.is_some() || Host::count_distinct(hosts) as usize != hosts.len()
 }
 
 /// Whether agents on hosts take part: where work is done, or where something is set up.

@@ -4,6 +4,8 @@
 //! field. [`Field`] is what all such fields have in common. Data files and small files share
 //! their fields, because a run has only one of them.
 
+use std::collections::HashSet;
+
 use super::Value;
 use crate::lab::{DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, Raid, ServerKind};
 use crate::nfs::{NfsSettings, NfsVersion, Proto, Stable, UdpWindow, XprtSec};
@@ -174,18 +176,23 @@ impl Field for Vec<Pass> {
     }
 }
 
-/// Hosts: the value is how many of them are used, the first ones.
+/// Hosts: the value is how many of them are used, the first ones, each with all of its agents.
 impl Field for Vec<Host> {
     fn value(&self) -> Value {
-        Value::Number(self.len() as u64)
+        Value::Number(Host::count_distinct(self).into())
     }
 
     fn put(&mut self, value: Value) -> bool {
         let Value::Number(number) = value else { return false };
-        // Agents are listed so that the first n are on as many hosts as there are: a level of
-        // `client_hosts` keeps those. A list that is too short has no such level.
-        self.truncate(usize::try_from(number).unwrap_or(usize::MAX));
-        self.len() as u64 == number
+        let mut first_hosts = HashSet::new();
+        for host in self.iter() {
+            if (first_hosts.len() as u64) < number && host.name_and_slot().1 == 1 {
+                first_hosts.insert(host.name.clone());
+            }
+        }
+        self.retain(|host| first_hosts.contains(host.name_and_slot().0));
+        // A list that is too short has no such level.
+        first_hosts.len() as u64 == number
     }
 }
 

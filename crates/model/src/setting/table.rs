@@ -167,10 +167,16 @@ settings! {
     /// read, seeks.
     Passes => passes("passes", run!(passes)).only(WITH_PASSES);
     /// How many client hosts work at one moment: the first of the target's `clients` or `hosts`.
-    /// External tools can't be run by more than one.
+    /// Hosts count, however many agents each of them has. External tools can't be run by more than
+    /// one.
     ClientHosts => count("client_hosts", run!(placement.hosts)).unit("hosts")
         .range(1, 10_000, "the controller keeps a connection to each")
         .default_rule("all of the target").only(ALL).when(has_client_hosts);
+    /// How many agents work on each client host, each a process of its own that plays a client: at
+    /// most as many as the host has `slots`, or as a job has started there. Only where a host has
+    /// several.
+    AgentsPerHost => count("agents_per_host", run!(placement.agents_per_host)).unit("agents")
+        .range(1, 4_096, "each is a process of its own").open("all").when(shares_hosts);
     /// Read the files written by the client N places on, which its own cache can't hold (IOR -C,
     /// mdtest -N); 0: the files that it wrote itself. Only for several client hosts.
     Neighbour => count("neighbour", run!(placement.neighbour)).unit("places")

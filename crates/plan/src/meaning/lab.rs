@@ -96,7 +96,7 @@ pub(crate) fn put(setting: Setting, run: &mut RunSpec, value: Value) {
     let done = setting.put(run, value);
     assert!(done, "{setting:?} has no place in {run:?}, or is of another kind");
     let moves_target = matches!(setting.family(), Family::Lab | Family::Nfs);
-    if moves_target || setting == Setting::ClientHosts {
+    if moves_target || matches!(setting, Setting::ClientHosts | Setting::AgentsPerHost) {
         aim(run);
     }
 }

@@ -30,7 +30,8 @@ impl RawTarget {
     }
 }
 
-/// Refuses a target whose hosts are unknown, and levels of `client_hosts` beyond what it has.
+/// Refuses a target whose hosts are unknown, and levels of `client_hosts` and `agents_per_host`
+/// beyond what it has.
 pub(crate) fn check(
     target: &RawTarget,
     around: &Surroundings,
@@ -46,17 +47,34 @@ pub(crate) fn check(
     if agents.is_empty() {
         return Ok(());
     }
-    let has = agents.len();
+    let hosts = u64::from(Host::count_distinct(agents));
     for level in written.written(Setting::ClientHosts).unwrap_or_default() {
         if let Value::Number(requested) = level.value
-            && requested > has as u64
+            && requested > hosts
         {
-            let hosts = agents.iter().filter(|host| host.name_and_slot().1 == 1).count();
-            let what = format!("`{name}` has {has} on {hosts} hosts, and not {requested}");
-            let hint = "name more hosts, or raise `slots` in their [[host]]";
-            return Err(Fault::new(what)
-                .hint(hint)
-                .of_key(Setting::ClientHosts.key(), level.place));
+            let plural = if hosts == 1 { "" } else { "s" };
+            let what = format!("`{name}` has {hosts} host{plural}, and not {requested}");
+            let hint = "name more hosts; agents_per_host says how many agents work on each";
+            let fault = Fault::new(what).hint(hint);
+            return Err(fault.of_key(Setting::ClientHosts.key(), level.place));
+        }
+    }
+    let mut slots = 1;
+    for agent in agents {
+        slots = slots.max(agent.name_and_slot().1);
+    }
+    for level in written.written(Setting::AgentsPerHost).unwrap_or_default() {
+        if let Value::Number(requested) = level.value
+            && requested > slots.into()
+        {
+            let what = format!("no host of `{name}` has more than {slots}");
+            let hint = if target.used_from == UsedFrom::Job {
+                "have the launcher start more on each, by --agents-per-node"
+            } else {
+                "raise `slots` in their [[host]]"
+            };
+            let fault = Fault::new(format!("{what}, and {requested} are requested")).hint(hint);
+            return Err(fault.of_key(Setting::AgentsPerHost.key(), level.place));
         }
     }
     Ok(())
@@ -64,6 +82,9 @@ pub(crate) fn check(
 
 /// Brings in step what follows from where data travels, and from how many hosts work.
 pub(crate) fn aim(run: &mut RunSpec) {
+    if let Some(most) = run.placement.agents_per_host {
+        run.placement.hosts.retain(|host| host.name_and_slot().1 <= most);
+    }
     let Some(lab) = run.lab.as_deref_mut() else { return };
     if !lab.leaves_server() {
         // The server works alone.

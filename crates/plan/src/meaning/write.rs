@@ -81,16 +81,19 @@ impl Plan {
 
     /// Agents on a host at most, in any run.
     fn slots_of(&self, host: &Host) -> u32 {
-        let mut slots = 1;
+        let (mut slots, mut slots_of_any, mut is_limited) = (1, 1, false);
         for run in &self.runs {
+            is_limited |= run.placement.agents_per_host.is_some();
             for agent in &run.placement.hosts {
                 let (name, slot) = agent.name_and_slot();
+                slots_of_any = slots_of_any.max(slot);
                 if name == host.name {
                     slots = slots.max(slot);
                 }
             }
         }
-        slots
+        // One agent a host is a limit only where there would be more of them.
+        if is_limited && slots_of_any == 1 { 2 } else { slots }
     }
 
     /// Writes a target, from its first run: its hosts and backends are those of all its runs.

@@ -114,8 +114,8 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Host, "interface", ["text", ""], "such as eth0", "none",
         "Its interface to that network; mtu, rate_limit and delay need it."),
     key(Host, "slots", ["integer", "agents"], "1 to 4096", "1",
-        "Clients that it may play at one moment, each by a process of its own. Those beyond the \
-         first of each host are used last."),
+        "Clients that it may play at one moment, each by an agent, a process of its own; \
+         agents_per_host says how many of them work."),
     key(Host, "labels", ["table", ""], "names with texts of 1 to 200 characters", "none",
         "Words about the host that no program reads there, such as `dram = \"ECC DDR2\"` below \
          [host.labels]: kept with its facts as label.dram, and a factor over campaigns. Without \
@@ -150,7 +150,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "The host that mounts it and works there, for data_path network and tunnel."),
     key(Target, "clients", ["list of texts", ""], "names of [[host]]s", "none",
         "Several hosts that mount it and work there at one moment, in the place of `client`; \
-         client_hosts says how many of them."),
+         client_hosts says how many of them work."),
     key(Target, "hosts", ["list of texts", ""], "names of [[host]]s, or \"job\"", "this one",
         "The hosts that use a path, a url or null at one moment; nothing is set up there. \"job\" \
          stands for those of a job that a launcher found. docs/fleet.md says more."),

@@ -46,20 +46,34 @@ const MOUNTED: &str = "server = \"s\"\nclients = [\"c1\", \"c2\", \"c3\"]";
 const SHARED: &str = "path = \"/mnt/shared\"\nhosts = [\"c3\", \"c1\"]";
 
 #[test]
-fn the_first_clients_work_and_further_slots_are_used_last() {
-    let plan = made(MOUNTED, "client_hosts = [1, 3, 4]\nworkers = 2\nneighbour = 1");
+fn the_first_clients_work_each_with_its_first_agents() {
+    let plan = made(MOUNTED, "client_hosts = [1, 3]\nworkers = 2\nneighbour = 1");
     let all: Vec<_> = plan.runs.iter().map(working).collect();
-    assert_eq!(all, [vec!["c1"], vec!["c1", "c2", "c3"], vec!["c1", "c2", "c3", "c1:2"]]);
+    assert_eq!(all, [vec!["c1", "c1:2"], vec!["c1", "c2", "c3", "c1:2"]]);
     // A host that plays two clients mounts once.
     let mounting = |run: &RunSpec| run.lab.as_ref().unwrap().clients().count();
-    assert_eq!(plan.runs.iter().map(mounting).collect::<Vec<_>>(), [1, 3, 3]);
-    // One file for each worker of each host, and one host has no neighbour.
+    assert_eq!(plan.runs.iter().map(mounting).collect::<Vec<_>>(), [1, 3]);
+    // One file for each worker of each agent.
     let files: Vec<_> = plan.runs.iter().map(|run| (run.files, run.placement.neighbour)).collect();
-    assert_eq!(files, [(2, 0), (6, 1), (8, 1)]);
+    assert_eq!(files, [(4, 1), (8, 1)]);
     assert_eq!(plan.varying(), ["client_hosts", "files"]);
     reads_back(&plan);
     // All of them by default.
     assert_eq!(working(&made(MOUNTED, "").runs[0]).len(), 4);
+}
+
+#[test]
+fn agents_of_a_host_are_counted_apart_from_hosts() {
+    let plan = made(MOUNTED, "client_hosts = [1, 2]\nagents_per_host = [1, 2]");
+    let all: Vec<_> = plan.runs.iter().map(working).collect();
+    assert_eq!(all, [vec!["c1"], vec!["c1", "c1:2"], vec!["c1", "c2"], vec!["c1", "c2", "c1:2"]]);
+    assert_eq!(plan.varying(), ["client_hosts", "agents_per_host", "files"]);
+    reads_back(&plan);
+    reads_back(&made(MOUNTED, "agents_per_host = 1"));
+    let beyond = refused(MOUNTED, "agents_per_host = 3");
+    let words = "agents_per_host: no host of `n` has more than 2, and 3 are requested (hint: \
+                 raise `slots` in their [[host]])";
+    assert!(beyond.ends_with(words), "{beyond}");
 }
 
 #[test]
@@ -73,8 +87,8 @@ fn on_the_server_itself_no_client_works() {
 
 #[test]
 fn a_directory_that_all_hosts_have_is_used_from_each() {
-    let plan = made(SHARED, "client_hosts = [2, 3]\non_lost = \"30s\"");
-    assert_eq!(working(&plan.runs[0]), ["c3", "c1"]);
+    let plan = made(SHARED, "client_hosts = [1, 2]\non_lost = \"30s\"");
+    assert_eq!(working(&plan.runs[0]), ["c3"]);
     assert_eq!(working(&plan.runs[1]), ["c3", "c1", "c1:2"]);
     assert_eq!(plan.runs[0].target, Target::Directory { path: "/mnt/shared".into() });
     assert_eq!(plan.runs[0].placement.lost_wait_ms, Some(30_000));
@@ -95,7 +109,7 @@ fn a_program_of_others_works_on_one_host_and_more_are_a_row_that_says_so() {
     let why = "an external tool works on one client host";
     let runs = made("client_hosts = [1, 2]").unwrap().runs;
     let found = runs.iter().map(|run| (run.agents(), run.impossible().map(|why| why.to_string())));
-    assert_eq!(found.collect::<Vec<_>>(), [(1, None), (2, Some(why.to_owned()))]);
+    assert_eq!(found.collect::<Vec<_>>(), [(1, None), (3, Some(why.to_owned()))]);
     let refused = made("").unwrap_err().to_string();
     assert!(refused.contains(why) && refused.contains("client_hosts 1 takes"), "{refused}");
 }
@@ -125,9 +139,9 @@ fn a_flag_takes_another_number_of_hosts() {
         raw.apply(&Overrides::default().with(Setting::ClientHosts, &[level])).unwrap();
         Plan::resolve(&raw, &around())
     };
-    assert_eq!(working(&with(SHARED, "2").unwrap().runs[0]), ["c3", "c1"]);
-    let beyond = "--client-hosts: `n` has 3 on 2 hosts, and not 4 (hint: name more hosts, or \
-                  raise `slots` in their [[host]])";
+    assert_eq!(working(&with(SHARED, "2").unwrap().runs[0]), ["c3", "c1", "c1:2"]);
+    let beyond = "--client-hosts: `n` has 2 hosts, and not 4 (hint: name more hosts; \
+                  agents_per_host says how many agents work on each)";
     assert_eq!(with(SHARED, "4").unwrap_err().to_string(), beyond);
     // No run depends on it where one process works.
     let idle = with("path = \"/mnt\"", "2").unwrap_err().to_string();
@@ -138,7 +152,10 @@ fn a_flag_takes_another_number_of_hosts() {
 fn what_no_hosts_could_do_is_refused() {
     let has = |error: String, part: &str| assert!(error.contains(part), "{error}");
     has(refused(MOUNTED, "client_hosts = 0"), "client_hosts: must be 1 to 10000, not `0`");
-    has(refused(MOUNTED, "client_hosts = [2, 5]"), "22:20: client_hosts: `n` has 4 on 3 hosts");
+    has(
+        refused(MOUNTED, "client_hosts = [2, 5]"),
+        "22:20: client_hosts: `n` has 3 hosts, and not 5",
+    );
     has(refused(MOUNTED, "neighbour = 4"), "4 places on among 4 client hosts is each host itself");
     has(refused(MOUNTED, "files = 3"), "3 files are too few for 4 workers");
     let own = format!("{MOUNTED}\nbackend = \"nfs\"");

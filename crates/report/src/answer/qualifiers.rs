@@ -79,6 +79,15 @@ fn figures_with_caveat<'a>(group: &Group<'a>, code: CaveatCode) -> Vec<Figure<'a
     figures
 }
 
+fn shares_host(figure: &Figure<'_>) -> bool {
+    has_caveat(figure, CaveatCode::SharedHost)
+}
+
+/// Says whether several agents made a figure.
+fn is_of_many(figure: &Figure<'_>) -> bool {
+    figure.row.run.spec.agents() > 1
+}
+
 fn has_caveat(figure: &Figure<'_>, code: CaveatCode) -> bool {
     figure.row.judged.caveats.iter().any(|caveat| caveat.code == code)
 }
@@ -110,8 +119,11 @@ pub fn remark(groups: &[Group<'_>]) -> Option<String> {
     if let Some((names, is)) = names_apart(&figures, in_memory) {
         parts.push(format!("{names} {is} a server in memory, not storage"));
     }
-    if let Some((names, _)) = names_apart(&figures, |f| has_caveat(f, CaveatCode::SharedHost)) {
+    if let Some((names, _)) = names_apart(&figures, |f| shares_host(f) && !is_of_many(f)) {
         parts.push(format!("{names} shared the host's processors with its server (shared-host)"));
+    }
+    if let Some((names, is)) = names_apart(&figures, |f| shares_host(f) && is_of_many(f)) {
+        parts.push(format!("{names} {is} of hosts that are one machine (shared-host)"));
     }
     if let Some((names, is)) = names_apart(&figures, |f| f.row.run.spec.target.keeps_nothing()) {
         parts.push(format!("{names} {is} the tool alone"));

@@ -217,10 +217,13 @@ pub const COLUMNS: &[Column] = &[
         value_of(&r.judged.hosts, |hosts| Value::share(hosts.index))
     }),
     nested_column("hosts_start_skew_ns", |r| {
-        value_of(&r.judged.hosts, |hosts| Value::Count(hosts.skew_ns))
+        value_of(&r.judged.hosts, |hosts| Value::Count(hosts.skew.read_ns))
     }),
     nested_column("hosts_stragglers", |r| value_of(&r.judged.hosts, list_stragglers)),
     nested_column("host_rates", |r| value_of(&r.judged.hosts, list_host_rates)),
+    nested_column("hosts_start_skew_error_ns", |r| {
+        value_of(&r.judged.hosts, |hosts| Value::Count(hosts.skew.error_ns))
+    }),
     trials_shown(Rates)
         .read("n: trials behind the figure, and how many were made where it is fewer."),
     trials_shown(Programs)

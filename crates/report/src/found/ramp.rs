@@ -10,8 +10,8 @@ use model::units::{Nanos, three_digits};
 use serde_json::{Value, json};
 use stats::Rate;
 use stats::breaking::{
-    BEHIND_SHARE, DEGRADED_SHARE, How, Purpose, Recovery, Searched, TURNS_MAX, TrialOutcome, Tried,
-    replay,
+    BEHIND_SHARE, DEGRADED_SHARE, Figure, How, Purpose, Recovery, Searched, TURNS_MAX,
+    TrialOutcome, Tried, replay,
 };
 
 use super::Found;
@@ -73,8 +73,13 @@ fn describe_search(searched: &Searched<'_>, request: &RampRequest) -> String {
     // makes these results less certain.
     let found = searched.search.found();
     let mut parts = vec![describe_break(searched, request)];
-    if let (Some(borne), true) = (found.borne, found.gave_in.is_some()) {
-        parts.push(format!("it supports {}", request.describe_load(borne)));
+    if let (Some(borne), Some((load, _))) = (found.borne, found.gave_in) {
+        let mut supports = format!("it supports {}", request.describe_load(borne));
+        if request.is_of_rate() && searched.search.next().is_none() {
+            let percent = three_digits(f64::from(load - borne) / f64::from(borne.max(1)) * 100.0);
+            supports = format!("{supports}, so that the highest load is known to {percent} %");
+        }
+        parts.push(supports);
     }
     if let Some(recovery) = found.recovery {
         parts.push(describe_recovery(recovery, request));
@@ -280,9 +285,26 @@ fn outcome_cells(tried: &Tried<'_>) -> [String; 3] {
     match slowest {
         None => outcome_without_figures("the client was at its own limit"),
         Some((pass, per_s, p99_ns)) => {
-            [Rate::of_pass(pass, per_s).to_string(), Nanos(p99_ns).to_string(), "served".to_owned()]
+            let outcome = match least_share(figures) {
+                Some(share) if share < BEHIND_SHARE => {
+                    format!("not carried: {} % was done", three_digits(share * 100.0))
+                }
+                _ => "served".to_owned(),
+            };
+            [Rate::of_pass(pass, per_s).to_string(), Nanos(p99_ns).to_string(), outcome]
         }
     }
+}
+
+/// Returns the least share of an offered load that was done in any pass; `None` in closed loops.
+fn least_share(figures: &[Option<Figure>]) -> Option<f64> {
+    let mut least: Option<f64> = None;
+    for figure in figures.iter().flatten() {
+        if let Some(share) = figure.offered_share {
+            least = Some(least.map_or(share, |known| known.min(share)));
+        }
+    }
+    least
 }
 
 fn outcome_without_figures(outcome: &str) -> [String; 3] {
@@ -316,6 +338,12 @@ fn search_json(name: &str, searched: &Searched<'_>) -> Value {
         Some(Recovery::Never { for_ms }) => json!({ "kind": "never", "for_ms": for_ms }),
         None => Value::Null,
     };
+    let known_to_percent = match (found.borne, found.gave_in) {
+        (Some(borne), Some((load, _))) => {
+            Some(f64::from(load - borne) / f64::from(borne.max(1)) * 100.0)
+        }
+        _ => None,
+    };
     let mut tried_loads = Vec::new();
     for tried in &searched.tried {
         tried_loads.push(tried.load);
@@ -323,6 +351,7 @@ fn search_json(name: &str, searched: &Searched<'_>) -> Value {
     json!({
         "name": name,
         "is_known": searched.search.next().is_none(),
+        "known_to_percent": known_to_percent,
         "borne": found.borne,
         "gave_in_at": gave_in_at,
         "way": way,

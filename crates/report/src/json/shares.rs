@@ -5,7 +5,7 @@
 use model::{ClientResult, ClientTimes, HostResult};
 use schemars::JsonSchema;
 use serde::Serialize;
-use stats::{HostShare, HostsCompared};
+use stats::{HostShare, HostsCompared, WorstTimes};
 
 /// One emulated client.
 #[derive(Serialize, JsonSchema)]
@@ -42,8 +42,11 @@ pub struct HostPart<'a> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Hosts")]
 pub struct HostsPart<'a> {
+    /// Of the rates in the time in which all of them worked.
     jain_fairness_index: Option<f64>,
     start_skew_ns: u64,
+    /// How wrong the skew may be, by the clocks of both hosts.
+    start_skew_error_ns: u64,
     /// Hosts that are slow beside the others, the slowest first.
     stragglers: Vec<&'a str>,
     hosts: Vec<HostSharePart<'a>>,
@@ -62,6 +65,12 @@ struct HostSharePart<'a> {
     service_time_p50_ns: u64,
     service_time_p99_ns: u64,
     service_time_max_ns: u64,
+    /// Null in results of earlier releases.
+    response_time_p50_ns: Option<u64>,
+    response_time_p99_ns: Option<u64>,
+    response_time_max_ns: Option<u64>,
+    /// Trials in which it had time to work and completed no op.
+    trials_stood_still: u32,
 }
 
 /// Times of ops, in nanoseconds.
@@ -93,7 +102,8 @@ impl<'a> HostsPart<'a> {
         }
         Self {
             jain_fairness_index: compared.index,
-            start_skew_ns: compared.skew_ns,
+            start_skew_ns: compared.skew.read_ns,
+            start_skew_error_ns: compared.skew.error_ns,
             stragglers,
             hosts: compared.hosts.iter().map(HostSharePart::of).collect(),
         }
@@ -102,6 +112,7 @@ impl<'a> HostsPart<'a> {
 
 impl<'a> HostSharePart<'a> {
     fn of(host: &'a HostShare) -> Self {
+        let response = Some(host.response_time).filter(|times| *times != WorstTimes::default());
         Self {
             host: &host.host,
             rate: host.rate.per_s(),
@@ -109,9 +120,13 @@ impl<'a> HostSharePart<'a> {
             // How far apart hosts started is known no better than their clocks agree: `error_ns`.
             start_ns: host.start_ns,
             error_ns: host.error_ns,
-            service_time_p50_ns: host.p50_ns,
-            service_time_p99_ns: host.p99_ns,
-            service_time_max_ns: host.max_ns,
+            service_time_p50_ns: host.service_time.p50_ns,
+            service_time_p99_ns: host.service_time.p99_ns,
+            service_time_max_ns: host.service_time.max_ns,
+            response_time_p50_ns: response.map(|times| times.p50_ns),
+            response_time_p99_ns: response.map(|times| times.p99_ns),
+            response_time_max_ns: response.map(|times| times.max_ns),
+            trials_stood_still: host.stood_still,
         }
     }
 }

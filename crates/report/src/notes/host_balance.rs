@@ -3,8 +3,8 @@
 //! A sentence for each figure that several hosts made together: the slowest and the fastest, how
 //! even it was, how far apart they started, and the slow ones by name. Plain text, as in `notes`.
 
-use model::units::{Nanos, three_digits};
-use stats::{HostShare, HostsCompared};
+use model::units::Nanos;
+use stats::{HostShare, HostsCompared, WorstTimes};
 
 use super::load;
 use crate::sheet::Sheet;
@@ -35,34 +35,58 @@ fn balance_line(compared: &HostsCompared) -> String {
         parts.push(format!("fastest {}", describe_host(fastest)));
     }
     if let Some(index) = compared.index {
-        parts.push(format!("Jain's fairness index {index:.3}"));
+        parts.push(format!("Jain's fairness index {index:.3} while all worked"));
     }
-    parts.push(format!("all started within {} (median of the trials)", Nanos(compared.skew_ns)));
+    parts.push(format!("all started within {} (median of the trials)", compared.skew));
+    parts.extend(name_still(compared));
     parts.extend(name_stragglers(compared));
     parts.join("; ")
 }
 
 fn describe_host(host: &HostShare) -> String {
-    let (p50, p99, max) = (Nanos(host.p50_ns), Nanos(host.p99_ns), Nanos(host.max_ns));
-    format!("{} with {} (p50 {p50}, p99 {p99}, max {max})", host.host, host.rate)
+    let service = describe_times(&host.service_time);
+    // Earlier releases did not keep response times of hosts.
+    let times = if host.response_time == WorstTimes::default() {
+        format!("service time {service}")
+    } else {
+        format!("response time {}; service time {service}", describe_times(&host.response_time))
+    };
+    format!("{} with {} ({times})", host.host, host.rate)
+}
+
+fn describe_times(times: &WorstTimes) -> String {
+    let [p50, p99, max] = [times.p50_ns, times.p99_ns, times.max_ns].map(Nanos);
+    format!("p50 {p50}, p99 {p99}, max {max}")
+}
+
+/// Names the hosts that completed nothing in some trials though they had time.
+fn name_still(compared: &HostsCompared) -> Option<String> {
+    let mut names = Vec::new();
+    for host in &compared.hosts {
+        if host.stood_still > 0 {
+            let failed = if host.failed > 0 { " and failed in all ops" } else { "" };
+            let (still, trials) = (host.stood_still, compared.trials);
+            names.push(format!("{} stood still{failed} in {still} of {trials} trials", host.host));
+        }
+    }
+    if names.is_empty() { None } else { Some(name_some(&names)) }
 }
 
 /// Names the slow ones, each with its share of the median rate.
 fn name_stragglers(compared: &HostsCompared) -> Option<String> {
-    let slow = compared.stragglers();
+    let slow = compared.describe_stragglers();
     if slow.is_empty() {
         return None;
     }
-    let median = compared.middle_per_s()?;
-    let mut names = Vec::new();
-    for host in slow.iter().take(NAMED_MAX) {
-        let percent = three_digits(host.rate.per_s() / median * 100.0);
-        names.push(format!("{} at {percent} % of the median host", host.host));
-    }
-    let mut named = names.join(", ");
-    if slow.len() > NAMED_MAX {
-        named = format!("{named} and {} more", slow.len() - NAMED_MAX);
-    }
     let noun = if slow.len() == 1 { "straggler" } else { "stragglers" };
-    Some(format!("{noun} {named}"))
+    Some(format!("{noun} {}", name_some(&slow)))
+}
+
+/// Joins the first of some sentences, and counts the others.
+fn name_some(sentences: &[String]) -> String {
+    let named = sentences[..sentences.len().min(NAMED_MAX)].join(", ");
+    match sentences.len().saturating_sub(NAMED_MAX) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
 }

@@ -94,6 +94,7 @@ pub fn hosts() -> Vec<HostResult> {
         error_ns: 40_000,
         cpu_ns: 5,
         times: ClientTimes::of(&histogram(&[1, 50, 1_000_000])),
+        response_times: ClientTimes::of(&histogram(&[2, 60, 2_000_000])),
     };
     vec![host, HostResult::default()]
 }

@@ -20,8 +20,13 @@ fn normal(random: &mut SplitMix64) -> f64 {
 /// Searches a server with these rates, which scatter by so much; how many trials that took.
 fn searched(seed: u64, scatter: f64, rate: impl Fn(u32) -> f64) -> (Found, usize) {
     let mut random = SplitMix64::new(seed);
-    let mut search =
-        Search::new(SearchLimits { first: 1, max: MAX, recovery_ms: 5_000, slow_factor: 10 });
+    let mut search = Search::new(SearchLimits {
+        first: 1,
+        max: MAX,
+        recovery_ms: 5_000,
+        slow_factor: 10,
+        accuracy_permille: 0,
+    });
     let mut tried = 0;
     while let Some(load) = search.next() {
         tried += 1;

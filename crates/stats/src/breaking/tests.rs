@@ -6,8 +6,13 @@ use super::*;
 
 /// Searches a server that is played by a function; tells the loads that were tried, too.
 fn searched(max: u32, mut server: impl FnMut(u32) -> TrialOutcome) -> (Found, Vec<u32>) {
-    let mut search =
-        Search::new(SearchLimits { first: 1, max, recovery_ms: 5_000, slow_factor: 10 });
+    let mut search = Search::new(SearchLimits {
+        first: 1,
+        max,
+        recovery_ms: 5_000,
+        slow_factor: 10,
+        accuracy_permille: 0,
+    });
     let mut tried = Vec::new();
     while let Some(load) = search.next() {
         tried.push(load);
@@ -99,6 +104,35 @@ fn response_times_explode_where_they_rise_faster_than_the_load() {
     // A tenth of a millisecond is too short for a response time.
     let (found, _) = searched(64, |load| at(if load < 20 { 10_000 } else { 9_000_000 }));
     assert_eq!(found.gave_in, None);
+}
+
+#[test]
+fn a_rate_is_searched_for_to_two_percent_and_no_further() {
+    for limit in [157, 9_999, 12_801, 333_333] {
+        let request = RampRequest {
+            first: 100,
+            max: 1_000_000,
+            accuracy_permille: RATE_ACCURACY_PERMILLE,
+            ..RampRequest::default()
+        };
+        let mut search = Search::new((&request).into());
+        let mut trials = 0;
+        while let Some(load) = search.next() {
+            let per_s = f64::from(load.min(limit));
+            let share = Some(per_s / f64::from(load));
+            let figure = Figure { offered_share: share, ..figure(per_s) };
+            trials += 1;
+            search.handle_outcome(TrialOutcome::Figures(vec![Some(figure)]), trials * 1_000);
+        }
+        let found = search.found();
+        let Some((gave_in, How::Behind { .. })) = found.gave_in else { panic!("{found:?}") };
+        let borne = found.borne.unwrap();
+        assert!(gave_in - borne <= borne / 50, "{limit}: {found:?}");
+        // It does 95 % of what is a little more than it can.
+        assert!(borne <= limit * 106 / 100 && gave_in >= limit, "{limit}: {found:?}");
+        assert_eq!(found.saturated_from, [None]);
+        assert!(trials < 35, "{limit}: {trials} trials");
+    }
 }
 
 #[test]

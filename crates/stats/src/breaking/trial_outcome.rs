@@ -52,7 +52,7 @@ impl TrialOutcome {
 
 impl Figure {
     /// Says whether the server fell behind an offered load.
-    pub(super) fn is_behind(&self) -> bool {
+    pub fn is_behind(&self) -> bool {
         self.offered_share.is_some_and(|share| share < super::BEHIND_SHARE)
     }
 }

@@ -46,6 +46,15 @@ pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> V
         if caveat.code == CaveatCode::SharedHost && spec.target.is_embedded() {
             caveat.extent = Extent::Arrangement;
         }
+        // One straggler has one figure: that of all trials, which stands beside its host, too.
+        if caveat.code == CaveatCode::Straggler
+            && let Some(hosts) = &judged.hosts
+            && let Some(slowest) = hosts.describe_stragglers().into_iter().next()
+        {
+            let plural = if hosts.trials == 1 { "" } else { "s" };
+            caveat.evidence = format!("host {slowest}, over {} trial{plural}", hosts.trials);
+            caveat.data = hosts.slowest_share();
+        }
         caveat.advice = caveat.code.advice_for(spec, judged.pass);
     }
     caveats.sort_by_key(|caveat| (std::cmp::Reverse(caveat.severity), caveat.code));

@@ -82,6 +82,8 @@ struct Point {
     times_ns: [u64; 3],
     /// The client was at its own limit in all of its trials.
     is_limited: bool,
+    /// So much of the offered load was done as counts as carried; always in closed loops.
+    is_carried: bool,
 }
 
 impl Point {
@@ -116,12 +118,14 @@ impl Point {
             }
         }
         // What the search went by is what is drawn, where there is a figure of the server.
-        let per_s = match searched.search.figure(load, place) {
+        let figure = searched.search.figure(load, place);
+        let per_s = match figure {
             Some(figure) => figure.per_s,
             None => stats::median(&rates)?,
         };
+        let is_carried = !figure.is_some_and(|figure| figure.is_behind());
         let times_ns = times.map(|times| stats::median(&times).unwrap_or(0.0) as u64);
-        Some(Self { load, per_s, times_ns, is_limited })
+        Some(Self { load, per_s, times_ns, is_limited, is_carried })
     }
 }
 
@@ -200,7 +204,7 @@ impl<'a> Drawn<'a> {
             y,
             reach: None,
             trials: Vec::new(),
-            standing: Standing::new(true, point.is_limited),
+            standing: Standing::new(point.is_carried, point.is_limited),
             text: format!("{}: {figure}{remark}", self.request.describe_load(point.load)),
         }
     }

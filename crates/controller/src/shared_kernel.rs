@@ -1,0 +1,117 @@
+//! Finds hosts of a run that are one machine, and share its processors, its memory and its network.
+//!
+//! Each agent reports the identity of its kernel when its host is reached. Hosts of a plan that
+//! name one machine twice, containers, and the further agents of a host are found by it. That is
+//! how the run was arranged, so it is a note: the figures are those of fewer machines than hosts.
+
+use std::collections::BTreeMap;
+
+use fleet::KERNEL_FACT;
+use model::{Caveat, CaveatCode, Fact, Host, RunSpec};
+
+/// Names that are listed of one machine, at most.
+const NAMES_MAX: usize = 8;
+
+/// Takes the kernel's identity out of the facts of a host; `None` where it is not known. It differs
+/// after each boot, so that it would make all campaigns differ in their facts.
+pub(crate) fn take_kernel(facts: &mut Vec<Fact>) -> Option<String> {
+    let index = facts.iter().position(|fact| fact.name == KERNEL_FACT)?;
+    Some(facts.remove(index).value).filter(|kernel| !kernel.is_empty())
+}
+
+/// Raises a note where clients of a run share a kernel with each other, or with its server.
+pub(crate) fn check(spec: &RunSpec, kernels: &BTreeMap<String, String>) -> Option<Caveat> {
+    let mut parties: Vec<(&Host, bool)> = Vec::new();
+    for host in spec.client_hosts() {
+        parties.push((host, false));
+    }
+    if let Some(lab) = &spec.lab
+        && lab.leaves_server()
+    {
+        parties.push((&lab.server, true));
+    }
+    let mut on_kernel: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (host, is_server) in parties {
+        if let Some(kernel) = kernels.get(&host.name) {
+            let name = &host.name;
+            let shown = if is_server { format!("the server {name}") } else { name.clone() };
+            on_kernel.entry(kernel).or_default().push(shown);
+        }
+    }
+    let mut groups = Vec::new();
+    for mut names in on_kernel.into_values() {
+        if names.len() < 2 {
+            continue;
+        }
+        let more = names.len().saturating_sub(NAMES_MAX);
+        names.truncate(NAMES_MAX);
+        if more > 0 {
+            names.push(format!("{more} more"));
+        }
+        let last = names.pop().unwrap_or_default();
+        groups.push(format!("{} and {last} are one machine", names.join(", ")));
+    }
+    if groups.is_empty() {
+        return None;
+    }
+    let source = "/proc/sys/kernel/random/boot_id";
+    Some(CaveatCode::SharedHost.because(format!("{} ({source})", groups.join("; "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{LabSpec, Workload};
+
+    use super::*;
+
+    fn kernels(of: &[(&str, &str)]) -> BTreeMap<String, String> {
+        let mut kernels = BTreeMap::new();
+        for (host, kernel) in of {
+            kernels.insert((*host).to_owned(), (*kernel).to_owned());
+        }
+        kernels
+    }
+
+    fn evidence(spec: &RunSpec, of: &[(&str, &str)]) -> Option<String> {
+        check(spec, &kernels(of)).map(|caveat| caveat.evidence)
+    }
+
+    #[test]
+    fn hosts_of_one_kernel_are_named_together_and_others_are_not() {
+        let mut spec = RunSpec::null(Workload::Stream);
+        spec.placement.hosts = ["a", "b", "a:2", "c", "d"].map(Host::here).to_vec();
+        let apart = [("a", "1"), ("b", "2"), ("c", "3")];
+        assert_eq!(evidence(&spec, &apart), None);
+        let shared = [("a", "1"), ("b", "2"), ("a:2", "1"), ("c", "2"), ("d", "1")];
+        let words = "a, a:2 and d are one machine; b and c are one machine \
+                     (/proc/sys/kernel/random/boot_id)";
+        assert_eq!(evidence(&spec, &shared).as_deref(), Some(words));
+        let hosts: Vec<Host> = (1..=20).map(|n| Host::here(format!("h{n:02}"))).collect();
+        let all = hosts.iter().map(|host| (host.name.clone(), "1".to_owned())).collect();
+        spec.placement.hosts = hosts;
+        let many = check(&spec, &all).unwrap().evidence;
+        assert!(many.starts_with("h01, h02, h03, h04, h05, h06, h07, h08 and 12 more "), "{many}");
+    }
+
+    #[test]
+    fn a_server_on_the_machine_of_a_client_is_named_where_data_leaves_it() {
+        let mut spec = RunSpec::null(Workload::Stream);
+        spec.lab = Some(Box::new(LabSpec::new(Host::here("s"), Host::here("c"))));
+        let same = [("s", "1"), ("c", "1")];
+        let found = evidence(&spec, &same).unwrap();
+        assert!(found.starts_with("c and the server s are one machine"), "{found}");
+        assert_eq!(evidence(&spec, &[("s", "1"), ("c", "2")]), None);
+        spec.lab.as_mut().unwrap().path = model::DataPath::Disk;
+        assert_eq!(evidence(&spec, &same), None);
+    }
+
+    #[test]
+    fn the_identity_is_no_fact_that_is_kept() {
+        let fact = |name, value| Fact::new("host", name, value, "test");
+        let mut facts = vec![fact("kernel", "Linux 6.12"), fact(KERNEL_FACT, "1-2")];
+        assert_eq!(take_kernel(&mut facts).as_deref(), Some("1-2"));
+        assert_eq!(facts, [fact("kernel", "Linux 6.12")]);
+        assert_eq!(take_kernel(&mut facts), None);
+        assert_eq!(take_kernel(&mut vec![fact(KERNEL_FACT, "")]), None);
+    }
+}

@@ -1,0 +1,129 @@
+//! Temporary files and folders of this program that have a name, and how those of killed processes
+//! are told from those in use.
+//!
+//! Each is locked by its process as long as it is used, before anything is written into it: what
+//! has content and no lock is what a kill left. `dfsbench clean` removes it.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use tempfile::{NamedTempFile, TempDir};
+
+/// How the names of all begin that are made here.
+const PREFIXES: [&str; 2] = ["dfsbench-view-", "dfsbench-ca-"];
+
+/// The file that is locked in a folder.
+const LOCK: &str = "lock";
+
+/// A folder that is removed when this is dropped.
+#[derive(Debug)]
+pub struct Folder {
+    folder: TempDir,
+    _lock: File,
+}
+
+impl Folder {
+    /// Makes a folder for copies of results files.
+    ///
+    /// # Errors
+    /// When there is no space for it.
+    pub fn for_copies() -> io::Result<Self> {
+        let folder = TempDir::with_prefix(PREFIXES[0])?;
+        let mut lock = File::create(folder.path().join(LOCK))?;
+        lock.lock()?;
+        lock.write_all(b"locked while it is used\n")?;
+        Ok(Self { folder, _lock: lock })
+    }
+
+    /// The path of the folder.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// Makes a file with a certificate, which is removed when it is dropped.
+///
+/// # Errors
+/// When there is no space for it.
+pub fn certificate(pem: &str) -> io::Result<NamedTempFile> {
+    let mut file = NamedTempFile::with_prefix(PREFIXES[1])?;
+    file.as_file().lock()?;
+    file.write_all(pem.as_bytes())?;
+    Ok(file)
+}
+
+/// Removes what killed processes of this user left in the temporary folder; returns how much.
+pub fn remove_abandoned() -> usize {
+    remove_from(&std::env::temp_dir())
+}
+
+fn remove_from(temporary: &Path) -> usize {
+    let me = rustix::process::geteuid().as_raw();
+    let Ok(entries) = fs::read_dir(temporary) else { return 0 };
+    let mut removed = 0;
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let path = entry.path();
+        if !PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+            continue;
+        }
+        // What others made under such a name is theirs, and so is what a link leads to.
+        let Ok(found) = fs::symlink_metadata(&path) else { continue };
+        if found.uid() != me {
+            continue;
+        }
+        let is_gone = if found.is_dir() {
+            is_abandoned(&path.join(LOCK)) && fs::remove_dir_all(&path).is_ok()
+        } else {
+            found.is_file() && is_abandoned(&path) && fs::remove_file(&path).is_ok()
+        };
+        removed += usize::from(is_gone);
+    }
+    removed
+}
+
+/// Says whether a file was once locked, and no longer is.
+fn is_abandoned(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    let was_locked = file.metadata().is_ok_and(|found| found.len() > 0);
+    was_locked && file.try_lock().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_process_holds_is_removed_and_nothing_else() {
+        let temporary = tempfile::tempdir().unwrap();
+        let at = |name: &str| temporary.path().join(name);
+        fs::write(at("dfsbench-ca-dead"), "pem").unwrap();
+        fs::write(at("dfsbench-ca-new"), "").unwrap();
+        fs::write(at("other"), "pem").unwrap();
+        let used = File::create(at("dfsbench-ca-used")).unwrap();
+        used.lock().unwrap();
+        (&used).write_all(b"pem").unwrap();
+        fs::create_dir(at("dfsbench-view-dead")).unwrap();
+        fs::write(at("dfsbench-view-dead/lock"), "locked").unwrap();
+        fs::write(at("dfsbench-view-dead/copy.db"), "rows").unwrap();
+        fs::create_dir(at("dfsbench-view-new")).unwrap();
+        std::os::unix::fs::symlink(at("other"), at("dfsbench-ca-link")).unwrap();
+        assert_eq!(remove_from(temporary.path()), 2);
+        let mut left = Vec::new();
+        for entry in fs::read_dir(temporary.path()).unwrap() {
+            left.push(entry.unwrap().file_name().into_string().unwrap());
+        }
+        left.sort();
+        let kept = [
+            "dfsbench-ca-link",
+            "dfsbench-ca-new",
+            "dfsbench-ca-used",
+            "dfsbench-view-new",
+            "other",
+        ];
+        assert_eq!(left, kept);
+    }
+}

@@ -1,0 +1,147 @@
+//! Connections that were refused while agents were awaited, in few lines.
+//!
+//! Refused agents (a wrong token, another version, a rank that is taken) are what a user has to
+//! know: each is listed. Strangers, such as scanners, may be thousands, and are one line with their
+//! number, so that they hide no agent.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+/// Refused agents that are listed, and addresses of strangers that are named, at most.
+const LISTED_MAX: usize = 8;
+
+/// The reason why a connection was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refused {
+    /// The reason in a sentence.
+    pub(super) why: String,
+    /// It never greeted as an agent does.
+    pub(super) is_stranger: bool,
+}
+
+impl Refused {
+    /// A connection that may be anybody's.
+    pub(super) fn stranger(why: impl Into<String>) -> Self {
+        Self { why: why.into(), is_stranger: true }
+    }
+
+    /// A connection of an agent.
+    pub(super) fn agent(why: impl Into<String>) -> Self {
+        Self { why: why.into(), is_stranger: false }
+    }
+}
+
+/// All that were refused.
+#[derive(Debug, Default)]
+pub(super) struct Refusals {
+    /// Agents, each address and reason once, with how often.
+    agents: Vec<(IpAddr, String, u64)>,
+    /// Agents that are not listed.
+    more_agents: u64,
+    strangers: u64,
+    /// The reason of the first stranger.
+    first_reason: String,
+    /// Whether others had another reason.
+    has_other_reasons: bool,
+    /// Addresses of strangers; one more than are named says that there are others.
+    addresses: BTreeSet<IpAddr>,
+}
+
+impl Refusals {
+    /// Notes that a connection was refused.
+    pub(super) fn note(&mut self, from: IpAddr, refused: Refused) {
+        let Refused { why, is_stranger } = refused;
+        if !is_stranger {
+            for (address, reason, count) in &mut self.agents {
+                if *address == from && *reason == why {
+                    *count += 1;
+                    return;
+                }
+            }
+            if self.agents.len() < LISTED_MAX {
+                self.agents.push((from, why, 1));
+            } else {
+                self.more_agents += 1;
+            }
+            return;
+        }
+        if self.strangers == 0 {
+            self.first_reason = why;
+        } else {
+            self.has_other_reasons |= self.first_reason != why;
+        }
+        self.strangers += 1;
+        if self.addresses.len() <= LISTED_MAX {
+            self.addresses.insert(from);
+        }
+    }
+
+    /// Lists them, a sentence each: agents first.
+    pub(super) fn list(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        for (from, why, count) in &self.agents {
+            let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
+            sentences.push(format!("{from}: {why}{times}"));
+        }
+        if self.more_agents > 0 {
+            sentences.push(format!("{} more agents", self.more_agents));
+        }
+        if self.strangers > 0 {
+            sentences.push(self.describe_strangers());
+        }
+        sentences
+    }
+
+    fn describe_strangers(&self) -> String {
+        let mut names = Vec::new();
+        for address in self.addresses.iter().take(LISTED_MAX) {
+            names.push(address.to_string());
+        }
+        let others = if self.addresses.len() > LISTED_MAX { " and others" } else { "" };
+        let from = names.join(", ") + others;
+        let why = &self.first_reason;
+        match self.strangers {
+            1 => format!("{from}: {why}"),
+            count if self.has_other_reasons => {
+                format!("{from}: {count} connections that no agent made, the first: {why}")
+            }
+            count => format!("{from}: {why} ({count} times)"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn address(last: u8) -> IpAddr {
+        Ipv4Addr::new(10, 0, 0, last).into()
+    }
+
+    #[test]
+    fn strangers_are_one_line_and_hide_no_agent() {
+        let mut refusals = Refusals::default();
+        assert_eq!(refusals.list(), [""; 0]);
+        for number in 0..1_000 {
+            let why = if number == 0 { "it is no agent" } else { "it left" };
+            refusals.note(address((number % 20) as u8), Refused::stranger(why));
+        }
+        refusals.note(address(7), Refused::agent("its token is wrong"));
+        refusals.note(address(7), Refused::agent("its token is wrong"));
+        refusals.note(address(8), Refused::agent("rank 0 is there already"));
+        let strangers = "10.0.0.0, 10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4, 10.0.0.5, 10.0.0.6, \
+                         10.0.0.7 and others: 1000 connections that no agent made, the first: it \
+                         is no agent";
+        let agents =
+            ["10.0.0.7: its token is wrong (2 times)", "10.0.0.8: rank 0 is there already"];
+        assert_eq!(refusals.list(), [&agents[..], &[strangers]].concat());
+        for number in 0..30 {
+            refusals.note(address(number), Refused::agent("its token is wrong"));
+        }
+        let list = refusals.list();
+        assert_eq!(list.len(), LISTED_MAX + 2);
+        assert_eq!(list[LISTED_MAX], "23 more agents");
+    }
+}
