@@ -187,7 +187,10 @@ fn what_can_not_be_replayed_is_one_error() {
         (&["replay", "nfs.pcap", "embedded"], &["trace `nfs.pcap` is no trace"]),
         (&["replay", "cut", "embedded"], &["trace `cut` is cut off at byte"]),
         (&["replay", "missing", "embedded"], &["can't read trace `missing`"]),
-        (&["replay", "nfs.dfst", "target"], &["`target` is no NFS server", "nfs://host/export"]),
+        (
+            &["replay", "nfs.dfst", "null"],
+            &["`null` is neither an NFS server", "nfs://host/export"],
+        ),
         (&beyond, &["trace `nfs.dfst` has no call from 60 s to 70 s", "describe"]),
         (&["replay", "nfs.dfst", "embedded", "--window", "9"], &["--window: `9` has no `..`"]),
         (&["replay", "nfs.dfst", "embedded", "--speed", "0"], &["--speed: `0` is no factor"]),
