@@ -108,7 +108,7 @@ impl Table {
     }
 }
 
-/// What stands for a word in patterns and paths: no name has it.
+/// Returns the text that stands for a word in patterns and paths: no name has it.
 fn marker(word: &str) -> String {
     format!("<{}>", word.to_lowercase())
 }

@@ -1,8 +1,8 @@
 //! Agents that schedulers start: real Slurm, and real Open MPI and MPICH, with plans on them.
 //!
 //! All daemons and agents run in namespaces of their own, see [`checks::cluster`]. Needs root.
-//! Agents are found to share a host where `mpirun` starts them; nodes of Slurm are told apart, and
-//! are one machine all the same.
+//! Agents are found to share a host where `mpirun` starts them; nodes of Slurm are distinguished,
+//! and are one machine all the same.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
 
 use std::fs;

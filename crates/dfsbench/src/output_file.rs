@@ -312,7 +312,7 @@ fn make_part(place: &Path) -> io::Result<(PathBuf, File)> {
         let part = PathBuf::from(part);
         match OpenOptions::new().write(true).create_new(true).open(&part) {
             Ok(file) => {
-                // By its lock it is told from one that a kill left; some file systems have none.
+                // Its lock shows that no kill left it; some file systems have no locks.
                 let _ = file.lock();
                 return Ok((part, file));
             }

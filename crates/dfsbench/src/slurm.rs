@@ -153,7 +153,8 @@ mod tests {
 #SBATCH --comment=\"two words\"
 
 # The controller runs here, on the first node; srun starts an agent for each task.
-exec '/opt/it'\\''s here/dfsbench' run 'my plan.toml' --launcher slurm --agents 8 --agents-per-node 2 --results /r/x.db --name 'two words' --trials=3
+exec '/opt/it'\\''s here/dfsbench' run 'my plan.toml' --launcher slurm --agents 8 \
+--agents-per-node 2 --results /r/x.db --name 'two words' --trials=3
 ";
         assert_eq!(script, wanted);
     }

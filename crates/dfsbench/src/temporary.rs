@@ -1,5 +1,5 @@
 //! Temporary files and folders of this program that have a name, and how those of killed processes
-//! are told from those in use.
+//! are found among those in use.
 //!
 //! Each is locked by its process as long as it is used, before anything is written into it: what
 //! has content and no lock is what a kill left. `dfsbench clean` removes it.

@@ -91,7 +91,7 @@ pub struct HostsCompared {
 /// The time between the first and the last start of any host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StartSkew {
-    /// As it was read off their clocks, in nanoseconds.
+    /// The time that was read off their clocks, in nanoseconds.
     pub read_ns: u64,
     /// How wrong that may be: what the clocks of both hosts may be, in nanoseconds.
     pub error_ns: u64,

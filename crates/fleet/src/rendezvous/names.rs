@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_one_name_are_told_apart_by_their_kernels() {
+    fn hosts_of_one_name_are_distinguished_by_their_kernels() {
         let same = [("localhost", "k"), ("localhost", "l"), ("localhost", "k"), ("c", "m")];
         assert_eq!(seated(&same), ["localhost-0 0", "localhost-1 1", "c 3", "localhost-0:2 2"]);
         // A host may be called as another one would be.

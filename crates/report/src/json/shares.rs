@@ -42,7 +42,7 @@ pub struct HostPart<'a> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Hosts")]
 pub struct HostsPart<'a> {
-    /// Of the rates in the time in which all of them worked.
+    /// The index of the rates in the time in which all of them worked.
     jain_fairness_index: Option<f64>,
     start_skew_ns: u64,
     /// How wrong the skew may be, by the clocks of both hosts.
