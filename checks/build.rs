@@ -14,7 +14,8 @@ use std::{env, fs};
 const KERNEL: &str = "kernel.rs";
 
 fn main() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/lab/examples/lab_real");
+    let folder = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"))
+        .join("../crates/lab/examples/lab_real");
     println!("cargo::rerun-if-changed={}", folder.display());
     let mut here = Vec::new();
     let mut kernel = Vec::new();

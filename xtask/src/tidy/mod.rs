@@ -18,6 +18,7 @@ mod ceilings;
 mod circles;
 mod dependencies;
 mod docs;
+mod embedded;
 mod figures;
 mod files;
 mod licences;
@@ -114,6 +115,7 @@ fn find_all() -> Result<Vec<Finding>> {
     for file in &files {
         findings.extend(sizes::check(file));
         findings.extend(unfinished::check(file));
+        findings.extend(embedded::check(file));
         findings.extend(oldest_rust::check_syntax(file));
         if architecture.is_pure(&file.krate) {
             findings.extend(purity::check(file));

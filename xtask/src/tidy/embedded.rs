@@ -1,0 +1,63 @@
+//! Rule: what a crate embeds lies within its folder.
+//!
+//! A package of crates.io has the files of its crate only: a text that is taken in from elsewhere
+//! builds here and nowhere else. Tests are not built from packages and may read what they like. A
+//! link within the crate is followed when it is packed.
+//!
+//! **Source:** The Cargo book, "Publishing on crates.io".
+
+use super::Finding;
+use super::files::SourceFile;
+
+/// Macros that take a file in.
+const MACROS: [&str; 2] = ["include_str!(", "include_bytes!("];
+
+/// Checks one file.
+pub fn check(file: &SourceFile) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let Some(below) = file.path.strip_prefix("crates/") else { return findings };
+    // Without the crate's own folder and the file's name.
+    let depth = below.split('/').count().saturating_sub(2);
+    for (number, line) in file.source.lines.iter().enumerate() {
+        if file.is_test || file.source.in_tests(number) {
+            continue;
+        }
+        for name in MACROS {
+            let is_code = file.source.code[number].contains(name);
+            let Some((_, rest)) = line.split_once(name) else { continue };
+            let path = rest.split('"').nth(1).unwrap_or_default();
+            let ups = path.split('/').take_while(|part| *part == "..").count();
+            if is_code && ups > depth {
+                let place = format!("{}:{}", file.path, number + 1);
+                let message = format!("embeds `{path}`, which its package doesn't have");
+                findings.push(Finding::error(place, message));
+            }
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(path: &str, text: &str) -> usize {
+        check(&SourceFile::new(path, text)).len()
+    }
+
+    #[test]
+    fn a_file_outside_of_the_crate_is_found() {
+        let text = "const A: &str = include_str!(\"../../../presets/a.toml\");\n";
+        assert_eq!(count("crates/x/src/a.rs", text), 1);
+        assert_eq!(count("crates/x/src/b/a.rs", text), 1);
+        assert_eq!(count("crates/x/src/b/c/a.rs", text), 0);
+        let parts = "include_bytes!(concat!(\"../../presets/\", $name, \".toml\"))\n";
+        assert_eq!(count("crates/x/src/a.rs", parts), 1);
+        assert_eq!(count("crates/x/src/a.rs", "include_str!(\"../presets/a.toml\")\n"), 0);
+        // Tests, and what is never published.
+        assert_eq!(count("crates/x/tests/a.rs", text), 0);
+        assert_eq!(count("xtask/src/a.rs", text), 0);
+        let test = format!("#[cfg(test)]\nmod tests {{\n{text}}}\n");
+        assert_eq!(count("crates/x/src/a.rs", &test), 0);
+    }
+}
