@@ -5,7 +5,8 @@ mod material;
 use std::path::{Path, PathBuf};
 
 use material::{campaign, filled, keep, make_old};
-use model::{Campaign, CampaignState};
+use model::durability::{DurabilityReport, PromiseTier, StoredDurability, Tier};
+use model::{Campaign, CampaignState, Durability};
 use results::{Gained, Merged, Note, Store, StoreError};
 use rusqlite::Connection;
 
@@ -21,6 +22,15 @@ fn other(directory: &Path) -> PathBuf {
     }
     store.set_tags(2, &["kept".to_owned()], &[]).unwrap();
     store.add_note(2, &Note { written_unix_ms: 5, text: "kept, too".into() }).unwrap();
+    let report = DurabilityReport {
+        schema: 1,
+        target: "nfs://h/e".into(),
+        promises: Vec::new(),
+        tiers: vec![PromiseTier { promise: Durability::Sync, tier: Tier::None }],
+        events: Vec::new(),
+    };
+    let stored = StoredDurability { contender: "nfs".into(), measured_unix_ms: 1, report };
+    store.add_durability(2, &stored).unwrap();
     path
 }
 
