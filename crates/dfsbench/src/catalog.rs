@@ -13,7 +13,7 @@ use results::{Gained, Merged, Note, Store};
 
 use crate::args::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
 use crate::exit::{End, Failure};
-use crate::{calendar, joined, output};
+use crate::{calendar, joined, output, trace_export};
 
 /// Lists the campaigns of a results file.
 ///
@@ -154,8 +154,12 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
 /// # Errors
 /// When the file can't be read, holds no such campaign, or the directory can't be made.
 pub fn export(args: &ExportArgs) -> Result<ExitCode, Failure> {
-    let store = Store::open_existing(&args.results)?;
-    let exported = store.export(&args.campaign, &args.directory, args.format.into())?;
+    let exported = if let Some(trace) = &args.trace {
+        trace_export::export(trace, &args.directory, args.format.into())?
+    } else {
+        let store = Store::open_existing(&args.results)?;
+        store.export(&args.campaign, &args.directory, args.format.into())?
+    };
     let mut rows = vec![vec!["table".to_owned(), "rows".to_owned()]];
     for table in exported {
         rows.push(vec![table.table, table.rows.to_string()]);

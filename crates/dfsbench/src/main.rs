@@ -57,6 +57,7 @@ mod soak;
 mod systems;
 mod target;
 mod temporary;
+mod trace_export;
 mod user_dirs;
 mod view;
 mod writeback;

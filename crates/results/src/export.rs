@@ -7,6 +7,7 @@
 
 #[cfg(feature = "parquet")]
 mod parquet;
+mod tables;
 mod text;
 
 use std::fs;
@@ -21,6 +22,8 @@ use crate::error::{StoreError, explain};
 use crate::row::damaged;
 use crate::store::Store;
 use crate::tree::{Column, ROOT, Table, Tree};
+
+pub use tables::{ExportCell, ExportColumn, TableFiles};
 
 /// Rows that are held in memory at once, and that make one row group of a Parquet file.
 const ROWS_MAX: usize = 20_000;
@@ -155,14 +158,8 @@ impl Store {
         for id in campaigns {
             self.check_campaign(*id)?;
         }
-        // Without a slash at its end, behind which the name of the part would be another one.
         let directory = directory.components().as_path();
-        if directory.symlink_metadata().is_ok() {
-            return Err(ExportError::Exists(directory.to_owned()));
-        }
-        let mut part = directory.as_os_str().to_owned();
-        part.push(format!(".{}.part", std::process::id()));
-        let part = PathBuf::from(part);
+        let part = name_part(directory)?;
         let trouble = match self.write_directory(campaigns, directory, &part, format) {
             Ok(tables) => return Ok(tables),
             Err(trouble) => trouble,
@@ -227,6 +224,17 @@ impl Store {
         }
         Ok(exported)
     }
+}
+
+/// Returns the name of a directory until it is complete; refuses one that is there already. The
+/// caller has removed a slash at its end, behind which the part would have another name.
+fn name_part(directory: &Path) -> Result<PathBuf, ExportError> {
+    if directory.symlink_metadata().is_ok() {
+        return Err(ExportError::Exists(directory.to_owned()));
+    }
+    let mut part = directory.as_os_str().to_owned();
+    part.push(format!(".{}.part", std::process::id()));
+    Ok(PathBuf::from(part))
 }
 
 /// The campaigns as SQL; keys are numbers, so nothing can be smuggled in.

@@ -35,7 +35,7 @@ mod write;
 
 pub use catalog::{NOTE_LENGTH_MAX, Note, TAG_LENGTH_MAX};
 pub use error::StoreError;
-pub use export::{ExportError, ExportFormat, Exported};
+pub use export::{ExportCell, ExportColumn, ExportError, ExportFormat, Exported, TableFiles};
 pub use hold::remove_abandoned;
 pub use import::{Imported, Merged};
 pub use join::Gained;

@@ -108,7 +108,8 @@ pub struct ImportArgs {
 /// Writes campaigns as files for other programs: a directory with a file for each table.
 ///
 /// The tables are described in docs/results.md. Histograms become the table `buckets`; the table
-/// `figures` has a rate for each trial and pass.
+/// `figures` has a rate for each trial and pass. A trace has the tables `ops`, `calls`, `entries`,
+/// `connections` and `names` (docs/trace.md).
 #[derive(Debug, Parser)]
 #[command(after_help = EXPORTS)]
 pub struct ExportArgs {
@@ -118,6 +119,10 @@ pub struct ExportArgs {
     /// Form of the files
     #[arg(long, value_enum, default_value_t = ExportForm::Csv)]
     pub format: ExportForm,
+    /// Export this trace (`dfsbench capture` made it) instead of campaigns
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["campaign", "results"])]
+    pub trace: Option<PathBuf>,
     /// Only this campaign; several are separated by commas [default: all]
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub campaign: Vec<i64>,
@@ -130,7 +135,8 @@ const EXPORTS: &str = "\
 Examples:
   dfsbench export all --format parquet
   duckdb -c \"SELECT target, pass, avg(rate_bytes_per_s) FROM 'all/figures.parquet' GROUP BY ALL\"
-  dfsbench export third --campaign 3 --format json";
+  dfsbench export third --campaign 3 --format json
+  dfsbench export ops --trace nfs.dfst --format parquet";
 
 /// Forms of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
