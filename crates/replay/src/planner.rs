@@ -14,6 +14,10 @@ use crate::step::{Batch, Step};
 use crate::target_kind::TargetKind;
 use crate::tree::{Fact, NONE, Tree};
 
+/// The bits of ACCESS that every version has. **Source:** RFC 1813 section 3.3.4; RFC 8276 section
+/// 8.5 has added three.
+const ACCESS_BITS_OF_ALL: u32 = 0x3f;
+
 /// A part of a trace, in nanoseconds from its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
@@ -211,6 +215,10 @@ impl<'a> Planner<'a> {
                 if self.settings.target == TargetKind::Nfs(ProtocolVersion::V2) =>
             {
                 Action::Readdir { bytes, is_first }
+            }
+            // The bits of extended attributes are invalid where there are none.
+            Action::Access(bits) if !self.settings.target.has(OperationKind::Getxattr) => {
+                Action::Access(bits & ACCESS_BITS_OF_ALL)
             }
             action => action,
         }

@@ -242,3 +242,15 @@ fn what_is_no_trace_or_has_nothing_in_it_is_one_error() {
     let none = error(&trace_of(&[], &[]));
     assert!(matches!(none, PlanError::Outside { .. }), "{none}");
 }
+
+#[test]
+fn access_leaves_out_bits_that_an_older_version_does_not_know() {
+    let access =
+        Call { version: Version::V4_2, ..call(0, 0, 0, Op { length: 0x1ff, ..op(3, 10) }) };
+    let trace = trace_of(&[access], &[]);
+    for (version, bits) in [(ProtocolVersion::V4_1, 0x3f), (ProtocolVersion::V4_2, 0x1ff)] {
+        let settings = PlanSettings { target: TargetKind::Nfs(version), ..SETTINGS };
+        let plan = ReplayPlan::read(&trace[..], &settings).unwrap();
+        assert_eq!(plan.batch.steps[0].action, Action::Access(bits));
+    }
+}
