@@ -188,16 +188,18 @@ pub fn check_replay(ours: Ours, protocol: Protocol, export: &Export, target: &st
         }
         let directory = folder.path().to_str().context("its path is no text")?;
         for target in [directory, target] {
-            replay_faithfully(ours, &trace, target)?;
+            replay_faithfully(ours.command(), &trace, target)?;
         }
         return Ok(());
     }
     bail!("{CAPTURES_MAX} captures in a row lost something: the machine is too busy")
 }
 
-/// Replays a trace, and checks that each operation ends as it did in the trace.
-fn replay_faithfully(ours: Ours, trace: &Path, target: &str) -> Result<()> {
-    let mut command = ours.command();
+/// Replays a trace by a command of our program: each operation ends as it did in the trace.
+///
+/// # Errors
+/// Where one doesn't.
+pub fn replay_faithfully(mut command: Command, trace: &Path, target: &str) -> Result<()> {
     command.arg("replay").arg(trace).arg(target).args(["--closed", "--format", "json"]);
     let json = proc::capture_output(&mut command)?.stdout;
     let replay: Replay = serde_json::from_slice(&json).context("no replay was printed")?;

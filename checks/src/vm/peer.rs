@@ -19,7 +19,8 @@ use crate::ours::{Ours, Run};
 use crate::proc::{self, Background};
 use crate::repo::{self, Profile};
 
-const OURS: Ours = Ours::new(Profile::Debug);
+/// Our program as it was built for tests.
+pub const OURS: Ours = Ours::new(Profile::Debug);
 /// One of the kernel's servers; its portmapper knows the ports.
 #[derive(Clone, Copy)]
 pub struct Peer {
@@ -153,6 +154,11 @@ fn check_counts(results: &Path) -> Result<()> {
     }
     ensure!(passes.len() >= 2 && checked >= 6, "only {checked} counts in {} passes", passes.len());
     Ok(())
+}
+
+/// Returns our program as a command that runs on the bridge.
+pub fn ours_inside(lab: &Lab) -> Command {
+    wrap_inside(lab, &OURS.command())
 }
 
 /// Returns the program of a command as one that runs on the bridge; its arguments stay behind.

@@ -9,6 +9,7 @@ mod delegations;
 mod kernel;
 mod options;
 mod our_client;
+mod replayed;
 mod secured;
 mod xattrs;
 
