@@ -31,7 +31,7 @@ pub struct OverTime {
     pub title: String,
     /// The scale of the values.
     pub scale: Scale,
-    /// Lines, of which the first [`SERIES_MAX`] are drawn.
+    /// Lines, of which only as many are drawn as there are colours.
     pub lines: Vec<TimeLine>,
     /// An instant to mark.
     pub event: Option<Event>,

@@ -1,7 +1,7 @@
 //! A document as GitHub Markdown, for issues, wikis and mails.
 //!
-//! Every text goes through [`escaped`], so that markup and pipes in names stay what they are. Of
-//! pictures Markdown shows nothing.
+//! Every text goes through `escape_markdown`, so that markup and pipes in names stay what they
+//! are. Pictures are left out.
 //!
 //! **Source:** GitHub Flavored Markdown specification, 4.10 (tables) and 2.4 (escapes).
 
