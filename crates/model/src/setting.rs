@@ -321,7 +321,9 @@ mod tests {
         for setting in Setting::ALL {
             let mut run = PLAIN_RUN.clone();
             run.lab = Some(Box::new(lab.clone()));
-            run.placement.hosts = vec![Host::here("a"); 3];
+            // Three hosts, the first with two agents.
+            run.placement.hosts = ["a", "b", "c"].map(Host::here).to_vec();
+            run.placement.hosts.push(Host::here("a").further(2));
             let level = match setting.range() {
                 Some(_) if setting == Setting::ClientHosts => Value::Number(2),
                 Some(range) => Value::Number(range.min + 1),

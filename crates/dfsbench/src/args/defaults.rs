@@ -417,8 +417,11 @@ mod tests {
                 }
             }
         }
-        if command.get_name() == "tag" {
-            words.push("a-tag".to_owned());
+        // They are required unless another argument is given.
+        match command.get_name() {
+            "tag" => words.push("a-tag".to_owned()),
+            "capture" => words.push("traffic.pcap".to_owned()),
+            _ => {}
         }
         words
     }

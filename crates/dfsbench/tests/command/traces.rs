@@ -154,9 +154,10 @@ fn a_trace_is_replayed_on_the_server_of_this_program_and_two_replays_are_compare
     let end = rig.run(&["replay", "nfs.dfst", "embedded", "--speed", "1,2", "--quiet"]);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     for words in [
-        "nfs.dfst on embedded (NFS v3), 1 times as fast as the trace",
-        "nfs.dfst on embedded (NFS v3), 2 times as fast as the trace",
-        "1 operations of 1 clients on a tree of 0 objects: 1 issued, 1 ended, 0 could not be issued",
+        "nfs.dfst on embedded (NFS v3)",
+        "at the speed of the trace: ",
+        "2 times as fast as the trace: ",
+        "1 operations of 1 client on a tree of 0 objects: 1 issued, 1 ended, 0 could not be issued",
         "NULL",
     ] {
         assert!(end.stdout.contains(words), "{words}: {}", end.stdout);
