@@ -386,7 +386,7 @@ mod tests {
     use super::*;
 
     /// Values to try for a flag, until it takes one.
-    const SAMPLES: [&str; 7] = ["1", "1s", "20", "200", "127.0.0.1:0", "x", "true"];
+    const SAMPLES: [&str; 8] = ["1", "1s", "8", "20", "200", "127.0.0.1:0", "x", "true"];
 
     fn defaults(text: &str) -> Result<Defaults, String> {
         let folder = tempfile::tempdir().unwrap();
