@@ -173,7 +173,7 @@ pub(crate) fn apply_all(lab: &mut Lab, actions: &[Action]) {
 
 /// This program is installed.
 pub(crate) fn has_program(name: &str) -> bool {
-    ["/usr/sbin", "/usr/bin", "/sbin", "/bin"]
+    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
         .iter()
         .any(|folder| Path::new(folder).join(name).exists())
 }
