@@ -23,14 +23,14 @@ const FUZZ: &str = "fuzz";
 /// In the first stage nothing is judged by its pace: the groups that wait for virtual machines and
 /// for timeouts leave the processors to servers and browsers, and to the fuzz targets, which yield
 /// to all others. Hosts are lost and found by timeouts of seconds, and are idle most of the time:
-/// they follow in the tracks that would end long before the virtual machines do. The second stage
+/// they follow in tracks without virtual machines. All tracks take about as long. The second stage
 /// loses packets and looks for the slowest layer, and has the machine to itself.
 const STAGES: [&[Track]; 2] = [
     &[
-        &["vm"],
+        &["vm", "disk", "strace"],
         &["vm_plans"],
         &["vm_lab", "vm_v2"],
-        &["interop", "ganesha", "server", "disk", "strace", "hosts"],
+        &["interop", "ganesha", "server", "hosts"],
         &["lab", "browser", "agent_group", "cluster"],
         &[FUZZ],
     ],

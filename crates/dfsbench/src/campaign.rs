@@ -20,7 +20,7 @@ use model::lab::label_facts;
 use model::{Campaign, CampaignState, Host, PassResult, Question, TrialState, Verdict, panicked};
 use plan::{Plan, Surroundings};
 use report::{Extent, Format};
-use results::Store;
+use results::{Store, StoreError};
 
 use crate::agents::Agents;
 use crate::args::defaults::{UsedDefault, used_defaults};
@@ -275,7 +275,11 @@ pub fn prepare(means: &Means<'_>) -> Result<(), Failure> {
         check_screen(means.json_progress)?;
     }
     if means.results.exists() {
-        Store::open_existing(means.results)?;
+        match Store::open_existing(means.results) {
+            // Such a file is left by a process that was killed before its first transaction ended.
+            Ok(_) | Err(StoreError::Empty(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     render::check_page(&page_path(means.results), means.results)?;
     // Files of many workers are open at once; more than the soft limit is no surprise.

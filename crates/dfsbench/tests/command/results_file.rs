@@ -7,6 +7,16 @@ use crate::rig::Rig;
 const RUN: [&str; 6] = ["run", "null", "--duration", "100ms", "--results", "r.db"];
 
 #[test]
+fn an_empty_file_takes_results_and_has_none_to_show() {
+    let rig = Rig::new();
+    std::fs::write(rig.folder().join("r.db"), "").unwrap();
+    rig.refused(&["report", "--results", "r.db"], 2, &["`r.db` is empty", "hint"]);
+    let end = rig.run(&RUN);
+    assert!([0, 4].contains(&end.code), "{end:?}");
+    assert_eq!(rig.run(&["report", "--results", "r.db"]).code, 0);
+}
+
+#[test]
 fn a_file_that_is_not_ours() {
     let rig = Rig::new();
     let path = rig.folder().join("r.db");
