@@ -128,9 +128,10 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
         }
         _ => None,
     };
+    let mut work =
+        ReplayWork { args, request: &request, site: &mut site, plan: &mut plan, stop: &stop };
     let searched = if args.ramp || args.curve {
-        let searched = search::run(args, &request, &mut site, &mut plan, &stop);
-        Some(searched.map_err(|error| failed(&error))?)
+        Some(search::run(&mut work).map_err(|error| failed(&error))?)
     } else {
         None
     };
@@ -138,8 +139,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let (found, outcomes) = if let Some(searched) = searched {
         (Some(searched.answer), searched.outcomes)
     } else {
-        let outcomes = replay_all(args, &request, &mut site, &mut plan, &stop);
-        (None, outcomes.map_err(|error| failed(&error))?)
+        (None, work.replay_all().map_err(|error| failed(&error))?)
     };
     drop(record);
     site.disconnect();
@@ -172,80 +172,78 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     Ok(if is_whole { End::Ok } else { End::Invalid }.into())
 }
 
-/// Replays at each speed.
-fn replay_all(
-    args: &ReplayArgs,
-    request: &Request,
-    site: &mut Site<'_>,
-    plan: &mut ReplayPlan,
-    stop: &AtomicBool,
-) -> Result<Vec<Outcome>, replay::ReplayError> {
-    let mut outcomes = Vec::new();
-    for pace in &request.paces {
-        match replay_rounds(args, request, *pace, site, plan, stop)? {
-            Some(outcome) => outcomes.push(outcome),
-            None => break,
-        }
-    }
-    Ok(outcomes)
+/// Everything that each replay of a run is made with.
+struct ReplayWork<'w, 's> {
+    args: &'w ReplayArgs,
+    request: &'w Request,
+    site: &'w mut Site<'s>,
+    plan: &'w mut ReplayPlan,
+    stop: &'w AtomicBool,
 }
 
-/// Replays as often as requested, each round on a new tree; none where there is nothing to replay,
-/// or the user wants to stop.
-fn replay_rounds(
-    args: &ReplayArgs,
-    request: &Request,
-    pace: Pace,
-    site: &mut Site<'_>,
-    plan: &mut ReplayPlan,
-    stop: &AtomicBool,
-) -> Result<Option<Outcome>, replay::ReplayError> {
-    let mut all: Option<Record> = None;
-    let (mut made, mut took_ns) = (0, 0);
-    while made == 0 || (request.rounds.has_next(made, took_ns) && !stop.load(Relaxed)) {
-        let Some(record) = replay_once(args, request, pace, site, plan, stop)? else { break };
-        took_ns += record.outcome().took_ns;
-        made += 1;
-        match &mut all {
-            Some(all) => all.append(record),
-            None => all = Some(record),
-        }
+impl ReplayWork<'_, '_> {
+    /// Says whether the user wants to stop.
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Relaxed)
     }
-    Ok(all.map(|record| record.outcome()))
-}
 
-/// Builds the tree, replays, and removes the tree.
-fn replay_once(
-    args: &ReplayArgs,
-    request: &Request,
-    pace: Pace,
-    site: &mut Site<'_>,
-    plan: &mut ReplayPlan,
-    stop: &AtomicBool,
-) -> Result<Option<Record>, replay::ReplayError> {
-    let directory = &request.directory;
-    let fill = if args.filled { Fill::Data } else { Fill::Sparse };
-    let settings = ReplaySettings { directory: directory.clone(), fill };
-    say(args, &format!("building a tree of {} objects in {directory}", plan.initial.len()));
-    let replayed = match site.prepare(plan, &settings) {
-        Ok(_) if args.prepare_only || stop.load(Relaxed) => None,
-        Ok(tree) => {
-            let ops = plan.batch.steps.len();
-            say(args, &format!("replaying {ops} operations, {}", document::pace_text(pace)));
-            Some(site.replay(plan, tree, pace))
-        }
-        Err(error) => Some(Err(error)),
-    };
-    if !request.keeps_tree {
-        // What went wrong before matters more than what is left of the tree.
-        match (site.remove(directory), &replayed) {
-            (Err(error), Some(Err(_))) => {
-                output::message(&format!("warning: {error}; remove it by hand"));
+    /// Replays at each speed.
+    fn replay_all(&mut self) -> Result<Vec<Outcome>, replay::ReplayError> {
+        let mut outcomes = Vec::new();
+        for pace in &self.request.paces {
+            match self.replay_rounds(*pace)? {
+                Some(outcome) => outcomes.push(outcome),
+                None => break,
             }
-            (removed, _) => removed?,
         }
+        Ok(outcomes)
     }
-    replayed.transpose()
+
+    /// Replays as often as requested, each round on a new tree; none where there is nothing to
+    /// replay, or the user wants to stop.
+    fn replay_rounds(&mut self, pace: Pace) -> Result<Option<Outcome>, replay::ReplayError> {
+        let mut all: Option<Record> = None;
+        let (mut made, mut took_ns) = (0, 0);
+        while made == 0 || (self.request.rounds.has_next(made, took_ns) && !self.is_stopped()) {
+            let Some(record) = self.replay_once(pace)? else { break };
+            took_ns += record.outcome().took_ns;
+            made += 1;
+            match &mut all {
+                Some(all) => all.append(record),
+                None => all = Some(record),
+            }
+        }
+        Ok(all.map(|record| record.outcome()))
+    }
+
+    /// Builds the tree, replays, and removes the tree.
+    fn replay_once(&mut self, pace: Pace) -> Result<Option<Record>, replay::ReplayError> {
+        let directory = &self.request.directory;
+        let fill = if self.args.filled { Fill::Data } else { Fill::Sparse };
+        let settings = ReplaySettings { directory: directory.clone(), fill };
+        let objects = self.plan.initial.len();
+        say(self.args, &format!("building a tree of {objects} objects in {directory}"));
+        let replayed = match self.site.prepare(self.plan, &settings) {
+            Ok(_) if self.args.prepare_only || self.is_stopped() => None,
+            Ok(tree) => {
+                let ops = self.plan.batch.steps.len();
+                let how = document::pace_text(pace);
+                say(self.args, &format!("replaying {ops} operations, {how}"));
+                Some(self.site.replay(self.plan, tree, pace))
+            }
+            Err(error) => Some(Err(error)),
+        };
+        if !self.request.keeps_tree {
+            // What went wrong before matters more than what is left of the tree.
+            match (self.site.remove(directory), &replayed) {
+                (Err(error), Some(Err(_))) => {
+                    output::message(&format!("warning: {error}; remove it by hand"));
+                }
+                (removed, _) => removed?,
+            }
+        }
+        replayed.transpose()
+    }
 }
 
 fn say(args: &ReplayArgs, line: &str) {

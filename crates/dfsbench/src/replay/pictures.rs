@@ -19,33 +19,11 @@ pub fn of_outcome(outcome: &Outcome, id: &str) -> Vec<Picture> {
             origin.push(TimePoint { at_ns: slice.from_ns, value: slice.origin_ns });
         }
     }
-    let times = OverTime {
-        id: format!("times-{id}"),
-        title: "Response time, mean, logarithmic".to_owned(),
-        scale: Scale::Times,
-        lines: vec![
-            TimeLine { name: "here".to_owned(), points: responses(outcome) },
-            TimeLine { name: "in the trace".to_owned(), points: origin },
-        ],
-        event,
-        notes: Vec::new(),
-    };
+    let responses = [("here", responses(outcome)), ("in the trace", origin)];
     let (scheduled, done) = progress(outcome);
-    let counts = OverTime {
-        id: format!("progress-{id}"),
-        title: "Operations scheduled and done".to_owned(),
-        scale: Scale::Counts,
-        lines: vec![
-            TimeLine { name: "scheduled".to_owned(), points: scheduled },
-            TimeLine { name: "done".to_owned(), points: done },
-        ],
-        event: None,
-        notes: vec!["Where the lines part, the server is behind.".to_owned()],
-    };
-    let mut pictures = Vec::new();
-    pictures.extend(times.picture());
-    pictures.extend(counts.picture());
-    pictures
+    let counts = [("scheduled", scheduled), ("done", done)];
+    let notes = vec!["Where the lines part, the server is behind.".to_owned()];
+    draw(id, lines(responses), event, lines(counts), notes)
 }
 
 /// Draws the time lines of two replays together.
@@ -55,28 +33,43 @@ pub fn of_pair(first: &Outcome, second: &Outcome, id: &str) -> Vec<Picture> {
     }
     let (scheduled, done_first) = progress(first);
     let (_, done_second) = progress(second);
+    let responses = [("A", responses(first)), ("B", responses(second))];
+    let counts = [("scheduled", scheduled), ("done, A", done_first), ("done, B", done_second)];
+    draw(id, lines(responses), None, lines(counts), Vec::new())
+}
+
+/// Names the points of each line.
+fn lines<const N: usize>(named: [(&str, Vec<TimePoint>); N]) -> Vec<TimeLine> {
+    let mut lines = Vec::with_capacity(N);
+    for (name, points) in named {
+        lines.push(TimeLine { name: name.to_owned(), points });
+    }
+    lines
+}
+
+/// Draws response times, with an event where there is one, and what was done by when.
+fn draw(
+    id: &str,
+    responses: Vec<TimeLine>,
+    event: Option<Event>,
+    counts: Vec<TimeLine>,
+    notes: Vec<String>,
+) -> Vec<Picture> {
     let times = OverTime {
         id: format!("times-{id}"),
         title: "Response time, mean, logarithmic".to_owned(),
         scale: Scale::Times,
-        lines: vec![
-            TimeLine { name: "A".to_owned(), points: responses(first) },
-            TimeLine { name: "B".to_owned(), points: responses(second) },
-        ],
-        event: None,
+        lines: responses,
+        event,
         notes: Vec::new(),
     };
     let counts = OverTime {
         id: format!("progress-{id}"),
         title: "Operations scheduled and done".to_owned(),
         scale: Scale::Counts,
-        lines: vec![
-            TimeLine { name: "scheduled".to_owned(), points: scheduled },
-            TimeLine { name: "done, A".to_owned(), points: done_first },
-            TimeLine { name: "done, B".to_owned(), points: done_second },
-        ],
+        lines: counts,
         event: None,
-        notes: Vec::new(),
+        notes,
     };
     let mut pictures = Vec::new();
     pictures.extend(times.picture());

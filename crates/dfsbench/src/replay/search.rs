@@ -1,12 +1,8 @@
 //! `dfsbench ramp TRACE` and `dfsbench curve TRACE`: the multiple of a load that breaks a target.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use replay::{LimitSearch, Outcome, Pace, ReplayError};
 
-use replay::{LimitSearch, Outcome, Pace, ReplayError, ReplayPlan};
-
-use super::site::Site;
-use super::{Request, SPEEDS_MAX, replay_rounds};
-use crate::args::ReplayArgs;
+use super::{ReplayWork, SPEEDS_MAX};
 
 /// The result of a search.
 pub struct SearchOutcome {
@@ -22,20 +18,15 @@ pub struct SearchOutcome {
 ///
 /// # Errors
 /// [`ReplayError`].
-pub fn run(
-    args: &ReplayArgs,
-    request: &Request,
-    site: &mut Site<'_>,
-    plan: &mut ReplayPlan,
-    stop: &AtomicBool,
-) -> Result<SearchOutcome, ReplayError> {
-    let max = args.max.min(fastest_speed(plan.duration_ns));
+pub(super) fn run(work: &mut ReplayWork<'_, '_>) -> Result<SearchOutcome, ReplayError> {
+    let args = work.args;
+    let max = args.max.min(fastest_speed(work.plan.duration_ns));
     let mut search = LimitSearch::new(max);
     let mut outcomes: Vec<Outcome> = Vec::new();
     while let Some(speed) = search.next_speed() {
         let pace = Pace::Open { speed };
-        let Some(outcome) = replay_rounds(args, request, pace, site, plan, stop)? else { break };
-        if stop.load(Relaxed) {
+        let Some(outcome) = work.replay_rounds(pace)? else { break };
+        if work.is_stopped() {
             break;
         }
         search.note(speed, outcome.judge(lightest(&outcomes)));
@@ -46,9 +37,8 @@ pub fn run(
     {
         for speed in missing_speeds(top, args.points, &outcomes) {
             let pace = Pace::Open { speed };
-            let made = replay_rounds(args, request, pace, site, plan, stop)?;
-            match made {
-                Some(outcome) if !stop.load(Relaxed) => outcomes.push(outcome),
+            match work.replay_rounds(pace)? {
+                Some(outcome) if !work.is_stopped() => outcomes.push(outcome),
                 _ => break,
             }
         }
@@ -58,7 +48,7 @@ pub fn run(
         one.total_cmp(&other)
     });
     outcomes.truncate(SPEEDS_MAX);
-    let is_interrupted = stop.load(Relaxed);
+    let is_interrupted = work.is_stopped();
     let is_known = !is_interrupted && search.client_limit.is_none() && !outcomes.is_empty();
     let answer = if is_interrupted {
         "Interrupted before the limit was known.".to_owned()
