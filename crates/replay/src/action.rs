@@ -103,6 +103,23 @@ pub enum Action {
 }
 
 impl Action {
+    /// Tells whether it works on a name in a directory.
+    pub const fn takes_name(self) -> bool {
+        matches!(
+            self,
+            Self::Lookup
+                | Self::Open(_)
+                | Self::Remove
+                | Self::Rmdir
+                | Self::Rename
+                | Self::Link
+                | Self::Create { .. }
+                | Self::Mkdir
+                | Self::Symlink { .. }
+                | Self::Mknod
+        )
+    }
+
     /// Returns the kind of the operation.
     pub const fn kind(self) -> OperationKind {
         match self {

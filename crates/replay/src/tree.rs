@@ -208,7 +208,7 @@ impl Tree {
             self.learn_attributes(fact);
         }
         let place = Place { dir: file, name };
-        if name != NONE && !matches!(action, Action::Link) && is_named(action) {
+        if name != NONE && !matches!(action, Action::Link) && action.takes_name() {
             self.describe(file, DIRECTORY, None);
             if status == Status::NoEnt.number() {
                 self.names.entry(place).or_insert(Bound::Absent);
@@ -503,20 +503,4 @@ impl Tree {
         let place = self.objects[object as usize].initial?;
         if self.objects[place.dir as usize].is_made { None } else { Some(place) }
     }
-}
-
-/// Tells whether an action works on a name in its directory.
-fn is_named(action: Action) -> bool {
-    matches!(
-        action,
-        Action::Lookup
-            | Action::Open(_)
-            | Action::Remove
-            | Action::Rmdir
-            | Action::Rename
-            | Action::Create { .. }
-            | Action::Mkdir
-            | Action::Symlink { .. }
-            | Action::Mknod
-    )
 }

@@ -244,10 +244,10 @@ impl Driver<'_> {
                 attribute.and_then(|name| job.set_attribute(name)).ok_or(Refusal::Impossible)?;
                 (None, None)
             }
-            _ if takes_name(action) => (name, None),
+            _ if action.takes_name() => (name, None),
             _ => (None, None),
         };
-        let needs_name = takes_name(action) && !matches!(name, Some("." | ".."));
+        let needs_name = action.takes_name() && !matches!(name, Some("." | ".."));
         let is_unnamed = needs_name && action != Action::Link && in_file.is_none();
         for name in [in_file, in_other].into_iter().flatten() {
             if !is_plain(name) {
@@ -426,22 +426,5 @@ const fn uses_data(action: Action) -> bool {
             | Action::Seek { .. }
             | Action::ReadPlus { .. }
             | Action::Copy { .. }
-    )
-}
-
-/// Tells whether an action works on a name in a directory.
-const fn takes_name(action: Action) -> bool {
-    matches!(
-        action,
-        Action::Lookup
-            | Action::Open(_)
-            | Action::Remove
-            | Action::Rmdir
-            | Action::Rename
-            | Action::Link
-            | Action::Create { .. }
-            | Action::Mkdir
-            | Action::Symlink { .. }
-            | Action::Mknod
     )
 }
