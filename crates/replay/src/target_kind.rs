@@ -31,31 +31,9 @@ impl TargetKind {
     /// Tells whether it has an operation.
     pub fn has(self, kind: OperationKind) -> bool {
         match self {
-            Self::Nfs(version) => exists_in(kind, version),
+            Self::Nfs(version) => version.has(kind),
             // Nothing else has no system call that does the same.
             Self::Directory => kind != OperationKind::Null,
         }
-    }
-}
-
-fn exists_in(kind: OperationKind, version: ProtocolVersion) -> bool {
-    match kind {
-        OperationKind::Close => version.is_stateful(),
-        OperationKind::Allocate
-        | OperationKind::Deallocate
-        | OperationKind::Seek
-        | OperationKind::ReadPlus
-        | OperationKind::Copy
-        | OperationKind::Getxattr
-        | OperationKind::Setxattr
-        | OperationKind::Listxattrs
-        | OperationKind::Removexattr => version == ProtocolVersion::V4_2,
-        OperationKind::Access
-        | OperationKind::Mknod
-        | OperationKind::ReaddirPlus
-        | OperationKind::Fsinfo
-        | OperationKind::Pathconf
-        | OperationKind::Commit => version != ProtocolVersion::V2,
-        _ => true,
     }
 }

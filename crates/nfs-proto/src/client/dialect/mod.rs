@@ -57,6 +57,23 @@ pub(super) struct Dialect {
     v4: v4::State,
 }
 
+impl ProtocolVersion {
+    /// Tells whether it has an operation, by itself or by others that do the same.
+    pub fn has(self, kind: OperationKind) -> bool {
+        procedure_number(self, kind).is_some()
+    }
+}
+
+/// Returns the number of the procedure that does an operation, if a version has one.
+fn procedure_number(version: ProtocolVersion, kind: OperationKind) -> Option<u32> {
+    match version {
+        ProtocolVersion::V2 => v2::procedure_of(kind).map(crate::nfs2::Procedure::number),
+        ProtocolVersion::V3 => v3::procedure_of(kind).map(crate::nfs3::Procedure::number),
+        version if v4::has_operation(version, kind) => Some(u32::from(kind != OperationKind::Null)),
+        _ => None,
+    }
+}
+
 impl Dialect {
     /// Creates the dialect of a session with so many slots.
     pub(super) fn new(version: ProtocolVersion, slots: usize) -> Self {
@@ -69,14 +86,7 @@ impl Dialect {
 
     /// Returns the number of the procedure that does this operation, if there is one.
     pub(super) fn procedure_of(&self, kind: OperationKind) -> Result<u32, StartError> {
-        let number = match self.version {
-            ProtocolVersion::V2 => v2::procedure_of(kind).map(crate::nfs2::Procedure::number),
-            ProtocolVersion::V3 => v3::procedure_of(kind).map(crate::nfs3::Procedure::number),
-            version if v4::has_operation(version, kind) => {
-                Some(u32::from(kind != OperationKind::Null))
-            }
-            _ => None,
-        };
+        let number = procedure_number(self.version, kind);
         number.ok_or(StartError::Unsupported { kind, version: self.version })
     }
 
@@ -279,4 +289,23 @@ pub(super) fn decode_segments(
 /// The error of decoding what the event does not hold.
 fn not_a(what: &'static str) -> DecodeError {
     DecodeError::BadValue { what, value: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_version_has_its_own_operations_and_those_that_others_stand_for() {
+        use OperationKind::{Access, Close, Getattr, Open, ReaddirPlus, Seek};
+        for (version, has, lacks) in [
+            (ProtocolVersion::V2, &[Getattr, Open][..], &[Access, ReaddirPlus, Close, Seek][..]),
+            (ProtocolVersion::V3, &[Getattr, Open, Access, ReaddirPlus], &[Close, Seek]),
+            (ProtocolVersion::V4_1, &[Getattr, Open, Access, ReaddirPlus, Close], &[Seek]),
+            (ProtocolVersion::V4_2, &[Getattr, Open, Access, ReaddirPlus, Close, Seek], &[]),
+        ] {
+            assert!(has.iter().all(|kind| version.has(*kind)), "{version:?}");
+            assert!(!lacks.iter().any(|kind| version.has(*kind)), "{version:?}");
+        }
+    }
 }
