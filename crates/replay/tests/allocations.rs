@@ -8,13 +8,13 @@ use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
 
 use common::traces::{call, op, trace_of};
+use common::whole_trace;
 use engine::SystemClock;
 use nfs_client::MountOptions;
 use nfs_client::proto::client::ProtocolVersion;
 use nfs_server::{Server, ServerConfig};
 use replay::{
-    DirectoryReplayer, Fill, Pace, PlanSettings, ReplayPlan, ReplaySettings, Replayer,
-    TRANSFER_BYTES, TargetKind, Window,
+    DirectoryReplayer, Fill, Pace, ReplayPlan, ReplaySettings, Replayer, TRANSFER_BYTES, TargetKind,
 };
 use trace::Op;
 
@@ -80,14 +80,7 @@ fn allocations(rounds: u64, version: ProtocolVersion) -> u64 {
     (options.port, options.mount_port, options.version) = (port, port, version);
     let (clock, stop) = (SystemClock::new(), AtomicBool::new(false));
     let mut replayer = Replayer::connect(&options, &clock, &stop).unwrap();
-    let [rsize, wsize] = replayer.transfer_bytes();
-    let settings = PlanSettings {
-        window: Window::ALL,
-        clients_max: None,
-        target: TargetKind::Nfs(version),
-        rsize,
-        wsize,
-    };
+    let settings = whole_trace(TargetKind::Nfs(version), replayer.transfer_bytes());
     let mut plan = ReplayPlan::read(&trace_of_rounds(rounds)[..], &settings).unwrap();
     let directory = "replayed".to_owned();
     let settings = ReplaySettings { directory, fill: Fill::Data };
@@ -103,13 +96,7 @@ fn allocations(rounds: u64, version: ProtocolVersion) -> u64 {
 fn allocations_in_directory(rounds: u64) -> u64 {
     let folder = tempfile::TempDir::new().unwrap();
     let (clock, stop) = (SystemClock::new(), AtomicBool::new(false));
-    let settings = PlanSettings {
-        window: Window::ALL,
-        clients_max: None,
-        target: TargetKind::Directory,
-        rsize: TRANSFER_BYTES,
-        wsize: TRANSFER_BYTES,
-    };
+    let settings = whole_trace(TargetKind::Directory, [TRANSFER_BYTES; 2]);
     let plan = ReplayPlan::read(&trace_of_rounds(rounds)[..], &settings).unwrap();
     let replayer = DirectoryReplayer::open(folder.path(), &clock, &stop).unwrap();
     let directory = "replayed".to_owned();

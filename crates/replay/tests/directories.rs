@@ -9,10 +9,11 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use common::traces::{call, op, trace_of};
+use common::whole_trace;
 use engine::SystemClock;
 use replay::{
-    DirectoryReplayer, Fill, Outcome, Pace, PlanSettings, Record, ReplayError, ReplayPlan,
-    ReplaySettings, TRANSFER_BYTES, TargetKind, Window,
+    DirectoryReplayer, Fill, Outcome, Pace, Record, ReplayError, ReplayPlan, ReplaySettings,
+    TRANSFER_BYTES, TargetKind,
 };
 use tempfile::TempDir;
 use trace::{Call, Header, NameText, Op, TraceWriter, Version, op_flag};
@@ -80,13 +81,7 @@ fn replay(trace: &[u8], pace: Pace, fill: Fill) -> Replayed {
 }
 
 fn replay_in(folder: &Path, trace: &[u8], pace: Pace, fill: Fill) -> (Outcome, ReplayPlan) {
-    let settings = PlanSettings {
-        window: Window::ALL,
-        clients_max: None,
-        target: TargetKind::Directory,
-        rsize: TRANSFER_BYTES,
-        wsize: TRANSFER_BYTES,
-    };
+    let settings = whole_trace(TargetKind::Directory, [TRANSFER_BYTES; 2]);
     let plan = ReplayPlan::read(trace, &settings).unwrap();
     let (clock, stop) = (SystemClock::new(), AtomicBool::new(false));
     let replayer = DirectoryReplayer::open(folder, &clock, &stop).unwrap();
@@ -281,13 +276,7 @@ fn a_tree_is_kept_or_removed_and_what_is_no_directory_is_one_error() {
 #[test]
 fn rounds_are_added_up_one_behind_the_other() {
     let trace = trace_of(&calls(&all_kinds()), &[]);
-    let settings = PlanSettings {
-        window: Window::ALL,
-        clients_max: None,
-        target: TargetKind::Directory,
-        rsize: TRANSFER_BYTES,
-        wsize: TRANSFER_BYTES,
-    };
+    let settings = whole_trace(TargetKind::Directory, [TRANSFER_BYTES; 2]);
     let plan = ReplayPlan::read(&trace[..], &settings).unwrap();
     let (clock, stop) = (SystemClock::new(), AtomicBool::new(false));
     let folder = TempDir::new().unwrap();

@@ -5,6 +5,7 @@ mod common;
 use std::sync::atomic::AtomicBool;
 
 use common::traces::{call, op, trace_of};
+use common::whole_trace;
 use engine::SystemClock;
 use nfs_client::MountOptions;
 use nfs_client::proto::client::ProtocolVersion;
@@ -14,8 +15,7 @@ use nfs_server::{
     PartsPerMillion, Server, ServerConfig, ServiceTime,
 };
 use replay::{
-    Fill, LimitSearch, Outcome, Pace, PlanSettings, Problem, ReplayPlan, ReplaySettings, Replayer,
-    TargetKind, Window,
+    Fill, LimitSearch, Outcome, Pace, Problem, ReplayPlan, ReplaySettings, Replayer, TargetKind,
 };
 use trace::{Call, Op};
 
@@ -43,13 +43,7 @@ fn replay_at(calls: &[Call], faults: FaultPlan, pace: Pace) -> Outcome {
     (options.port, options.mount_port) = (port, port);
     let (clock, stop) = (SystemClock::new(), AtomicBool::new(false));
     let mut replayer = Replayer::connect(&options, &clock, &stop).unwrap();
-    let settings = PlanSettings {
-        window: Window::ALL,
-        clients_max: None,
-        target: TargetKind::Nfs(ProtocolVersion::V3),
-        rsize: 1 << 20,
-        wsize: 1 << 20,
-    };
+    let settings = whole_trace(TargetKind::Nfs(ProtocolVersion::V3), [1 << 20; 2]);
     let mut plan = ReplayPlan::read(&trace_of(calls, &[])[..], &settings).unwrap();
     let directory = "replayed".to_owned();
     let settings = ReplaySettings { directory, fill: Fill::Data };

@@ -8,14 +8,12 @@ mod common;
 
 use std::sync::atomic::AtomicBool;
 
-use common::{Recorded, Row, rows};
+use common::{Recorded, Row, rows, whole_trace};
 use engine::SystemClock;
 use nfs_client::Mount;
 use nfs_client::proto::client::{OpenAccess, ProtocolVersion};
 use nfs_client::proto::nfs3::{Procedure, StableHow};
-use replay::{
-    Fill, Outcome, Pace, PlanSettings, ReplayPlan, ReplaySettings, Replayer, TargetKind, Window,
-};
+use replay::{Fill, Outcome, Pace, ReplayPlan, ReplaySettings, Replayer, TargetKind};
 
 /// Works on a tree of two directories, as one client; what `old` holds was there before.
 fn work(mount: &mut Mount, number: u64) {
@@ -96,14 +94,7 @@ fn replay(trace: &[u8], version: ProtocolVersion, pace: Pace, fill: Fill) -> Rep
     let target = Recorded::start();
     let (clock, stop) = (SystemClock::new(), AtomicBool::new(false));
     let mut replayer = Replayer::connect(&target.options(version), &clock, &stop).unwrap();
-    let [rsize, wsize] = replayer.transfer_bytes();
-    let settings = PlanSettings {
-        window: Window::ALL,
-        clients_max: None,
-        target: TargetKind::Nfs(version),
-        rsize,
-        wsize,
-    };
+    let settings = whole_trace(TargetKind::Nfs(version), replayer.transfer_bytes());
     let mut plan = ReplayPlan::read(trace, &settings).unwrap();
     let settings = ReplaySettings { directory: "replayed".to_owned(), fill };
     let mut files = replayer.prepare(&mut plan, &settings).unwrap();

@@ -11,6 +11,7 @@ use std::time::Instant;
 use nfs_client::MountOptions;
 use nfs_client::proto::client::ProtocolVersion;
 use nfs_server::{Server, ServerConfig};
+use replay::{PlanSettings, TargetKind, Window};
 use trace::{Call, Capture, CaptureSettings, PacketReader, Section, TraceReader, Version};
 
 const SYN: u8 = 2;
@@ -23,6 +24,11 @@ struct Piece {
     connection: usize,
     is_from_client: bool,
     bytes: Vec<u8>,
+}
+
+/// Settings of a plan of all of a trace, whose READ and WRITE have so many bytes at most.
+pub fn whole_trace(target: TargetKind, [rsize, wsize]: [u32; 2]) -> PlanSettings {
+    PlanSettings { window: Window::ALL, clients_max: None, target, rsize, wsize }
 }
 
 /// A server of ours behind a proxy.
