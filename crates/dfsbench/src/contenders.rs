@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use model::contender::{compares_systems, contenders, differences};
 use plan::Plan;
-use report::{UnknownContender, has_failed_contender, render_contenders};
+use report::{UnknownContender, render_contenders};
 
 use crate::args::ContendersArgs;
 use crate::exit::{End, Failure};
@@ -26,15 +26,14 @@ pub fn run(args: &ContendersArgs) -> Result<ExitCode, Failure> {
         let what = format!("campaign {id} has no runs that could be compared");
         return Err(Failure::Usage(format!("{what} (hint: `dfsbench list` shows others)")));
     }
-    let text = match render_contenders(&campaign, args.baseline.as_deref(), args.format) {
-        Ok(text) => text,
+    let compared = match render_contenders(&campaign, args.baseline.as_deref(), args.format) {
+        Ok(compared) => compared,
         Err(UnknownContender { name, known }) => {
             return Err(unknown_contender("--baseline", &name, &known));
         }
     };
-    output::data(text.as_bytes())?;
-    let is_whole = !has_failed_contender(&campaign);
-    Ok(if is_whole { End::Ok } else { End::Invalid }.into())
+    output::data(compared.text.as_bytes())?;
+    Ok(if compared.has_failed { End::Invalid } else { End::Ok }.into())
 }
 
 /// Refuses a name that no contender of a campaign has.

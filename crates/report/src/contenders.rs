@@ -60,7 +60,16 @@ impl Format {
     pub const CONTENDERS: [Self; 3] = [Self::Table, Self::Markdown, Self::Json];
 }
 
-/// Writes the comparison of a campaign's contenders; the text ends with a newline.
+/// The comparison of a campaign's contenders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContenderComparison {
+    /// The text; it ends with a newline.
+    pub text: String,
+    /// Some contender has no figure in some work, because it failed there.
+    pub has_failed: bool,
+}
+
+/// Writes the comparison of a campaign's contenders.
 ///
 /// # Errors
 /// Where the baseline is none of them.
@@ -68,11 +77,12 @@ pub fn render_contenders(
     campaign: &Campaign,
     baseline: Option<&str>,
     format: Format,
-) -> Result<String, UnknownContender> {
+) -> Result<ContenderComparison, UnknownContender> {
     let sheet = Sheet::of(campaign);
     let contest = Contest::of(&sheet, baseline)?;
+    let has_failed = contest.contenders.iter().any(|contender| !contender.failures.is_empty());
     if format == Format::Json {
-        return Ok(json::render(&contest));
+        return Ok(ContenderComparison { text: json::render(&contest), has_failed });
     }
     let mut document = Document {
         tool: "dfsbench contenders",
@@ -83,15 +93,8 @@ pub fn render_contenders(
     for section in sections::all(&contest) {
         document.push(section);
     }
-    Ok(document.render(if format == Format::Markdown { Form::Markdown } else { Form::Text }))
-}
-
-/// Says whether some contender has no figure in some work, because it failed there.
-pub fn has_failed_contender(campaign: &Campaign) -> bool {
-    match Contest::of(&Sheet::of(campaign), None) {
-        Ok(contest) => contest.contenders.iter().any(|contender| !contender.failures.is_empty()),
-        Err(_) => false,
-    }
+    let form = if format == Format::Markdown { Form::Markdown } else { Form::Text };
+    Ok(ContenderComparison { text: document.render(form), has_failed })
 }
 
 /// The sections of a report about its contenders; none where it compares no systems, and none was

@@ -57,7 +57,7 @@ pub use compared::{
     Bound, Compared, CurvePair, Figure, LeftOut, Measure, Pair, Rules, Selection, is_same,
     label_names, label_values, setting_names, setting_values,
 };
-pub use contenders::{UnknownContender, has_failed_contender, render_contenders};
+pub use contenders::{ContenderComparison, UnknownContender, render_contenders};
 pub use durability::render_durability;
 pub use factor_effects::{FactorEffects, NoEffects};
 pub use joined::{Joined, Member, Property, Source, UnknownProperty};

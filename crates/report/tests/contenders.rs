@@ -12,7 +12,7 @@ use model::system::Recipe;
 use model::{
     BackendKind, Campaign, Durability, Metric, MetricKind, Telemetry, TrialState, Workload,
 };
-use report::{Format, UnknownContender, has_failed_contender, render, render_contenders};
+use report::{Format, UnknownContender, render, render_contenders};
 use serde_json::Value;
 
 /// A stream on three systems; the second is twice as fast, the third level with the first.
@@ -77,11 +77,12 @@ fn plant_tier(campaign: &mut Campaign, contender: &str, tier: Tier) {
 }
 
 fn json(campaign: &Campaign, baseline: Option<&str>) -> Value {
-    serde_json::from_str(&render_contenders(campaign, baseline, Format::Json).unwrap()).unwrap()
+    serde_json::from_str(&render_contenders(campaign, baseline, Format::Json).unwrap().text)
+        .unwrap()
 }
 
 fn text(campaign: &Campaign) -> String {
-    render_contenders(campaign, None, Format::Table).unwrap()
+    render_contenders(campaign, None, Format::Table).unwrap().text
 }
 
 /// The row of a table that begins with a name, below a heading.
@@ -157,12 +158,12 @@ fn what_differs_besides_the_system_is_named() {
 #[test]
 fn a_contender_that_fails_is_named_with_its_reason() {
     let mut campaign = campaign();
-    assert!(!has_failed_contender(&campaign));
+    assert!(!render_contenders(&campaign, None, Format::Table).unwrap().has_failed);
     for trial in &mut campaign.runs[1].trials {
         trial.state = TrialState::Failed("host server: its port never answered".into());
         trial.passes.clear();
     }
-    assert!(has_failed_contender(&campaign));
+    assert!(render_contenders(&campaign, None, Format::Table).unwrap().has_failed);
     let text = text(&campaign);
     assert!(text.contains("quick: failed: host server: its port never answered"), "{text}");
     assert!(row(&text, "Ratios to safe", "quick").contains("failed"), "{text}");
