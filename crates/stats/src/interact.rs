@@ -18,7 +18,7 @@ const ORDERS: u64 = 9_999;
 /// Seed of the orders, so that a report is the same every time.
 const SEED: u64 = 0x7265_7065_6174_6564;
 
-/// The largest correlation that is reckoned with: few figures can't tell a larger one from it.
+/// The largest correlation that is assumed: few figures can't tell a larger one from it.
 const CORRELATION_MAX: f64 = 0.95;
 
 /// How figures depend on the ones before them.
