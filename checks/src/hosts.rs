@@ -1,7 +1,9 @@
 //! Hosts on this machine: network and mount namespaces with an sshd each, on a bridge.
 //!
 //! Principal type: [`Lab`]. The `/run`, `/tmp`, `/srv` and `/var/lib` of a host are its own, so
-//! that what is left there can be seen. Needs root. Ends with the value, or with the process.
+//! that what is left there can be seen, and so is its home: start-up files of this machine's shell
+//! may wait for locks that a check which is killed leaves. Needs root. Ends with the value, or with
+//! the process.
 //!
 //! **Source:** sshd_config(5), ip-netns(8), unshare(1).
 
@@ -336,7 +338,7 @@ fn client_config(key: &Path, known: &str) -> String {
 /// Script of a host, from within; its argument is the folder with the keys.
 const INSIDE: &str = r#"
 set -e
-mount -t tmpfs tmpfs /run; mkdir -p /run/sshd /run/keys
+mount -t tmpfs tmpfs /run; mkdir -p /run/sshd /run/keys /run/home
 cp "$1/hostkey" "$1/id.pub" "$1/id" /run/keys; chmod 600 /run/keys/hostkey /run/keys/id
 sed "s|$1/id|/run/keys/id|" "$1/config" >/run/keys/config
 mount --bind /run/keys/config /etc/ssh/ssh_config
@@ -344,7 +346,7 @@ for place in /srv /var/lib; do mount -t tmpfs tmpfs $place; done; mkdir /srv/dat
 mount -t tmpfs -o size=400m tmpfs /tmp
 exec /usr/sbin/sshd -D -f /dev/null -h /run/keys/hostkey -o AuthorizedKeysFile=/run/keys/id.pub \
   -o StrictModes=no -o UsePAM=no -o PermitRootLogin=yes -o PidFile=none -o Port=22 \
-  -o AcceptEnv=XDG_CACHE_HOME
+  -o AcceptEnv=XDG_CACHE_HOME -o SetEnv=HOME=/run/home
 "#;
 
 /// The hosts of a plan with a server and a client; `CONFIG` is the configuration of ssh.

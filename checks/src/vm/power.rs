@@ -18,8 +18,11 @@ const HOST: &str = "server";
 /// NFSv3 needs no grace period after a restart.
 const TARGET: &str = "nfs://10.77.0.1/export?version=3";
 /// Serves the file system again that was there before the reset: the guest mounts none by itself.
+///
+/// It boots with a server that exports the empty folder. That server is ended first, since the
+/// kernel could keep an answer for a client that asks while the file system is mounted.
 const POWER_ON: &str = "until [ -e /run/lab-ready ]; do sleep 0.2; done; \
-    exportfs -au && exportfs -f && mount /dev/disk-data /export && exportfs -ra";
+    rpc.nfsd 0 && exportfs -au && exportfs -f && mount /dev/disk-data /export && lab-nfsd 8";
 
 /// Findings of a measurement, and its exit code.
 pub struct Measured {
