@@ -3,8 +3,9 @@
 //! `cargo test` runs one program after the other, and most of ours wait for servers, rates and
 //! timeouts, so the processors would idle. Each program's output is shown whole when it has ended,
 //! with its time; one that exceeds [`PROGRAM_MAX`] is killed, and its last lines name the test.
-//! Tests that failed are repeated by name, alone; those that pass then are counted as passed and
-//! named as flaky. Tests in documentation are left to `cargo test --doc`.
+//! A few tests that failed are repeated by name, alone; those that pass then are counted as passed
+//! and named as flaky. Many that fail have one cause, which repeating doesn't change. Tests in
+//! documentation are left to `cargo test --doc`.
 //!
 //! Principal types: [`Programs`], what was built, and [`Program`].
 
@@ -27,6 +28,8 @@ use crate::steps::Count;
 const THREADS: &str = "RUST_TEST_THREADS";
 /// The pause before tests are repeated a second time.
 const PAUSE: Duration = Duration::from_secs(20);
+/// The most tests of a program that are repeated; where more failed, all may wait for one cause.
+const REPEATED_MAX: usize = 8;
 /// The most that a program may take; each test of the checks has a limit of its own below it.
 const PROGRAM_MAX: Duration = Duration::from_secs(40 * 60);
 /// The most that a build may take.
@@ -251,6 +254,10 @@ impl Program {
             // Where not all that failed has a name, it can't be repeated by name.
             return Ok(first.count);
         }
+        if first.count.failed > REPEATED_MAX {
+            println!("==> not repeated: {} tests failed, look for one cause", first.count.failed);
+            return Ok(first.count);
+        }
         println!("==> repeated: {}", first.failed.join(", "));
         let mut arguments = vec!["--exact"];
         arguments.extend(first.failed.iter().map(String::as_str));
@@ -340,7 +347,8 @@ fn read_failed_name(line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{
-        Count, Outcome, merge_outcomes, read_artifact, read_failed_name, read_result_line,
+        Count, Outcome, REPEATED_MAX, merge_outcomes, read_artifact, read_failed_name,
+        read_result_line,
     };
 
     fn count(passed: usize, failed: usize, flaky: &[&str]) -> Count {
@@ -358,6 +366,20 @@ mod tests {
         assert_eq!(merge_outcomes(first(), &outcome(2, &[])), count(12, 0, &["a::b", "c::d"]));
         assert_eq!(merge_outcomes(first(), &outcome(1, &["c::d"])), count(11, 1, &["a::b"]));
         assert_eq!(merge_outcomes(first(), &outcome(0, &[])), count(10, 2, &[]));
+    }
+
+    #[test]
+    fn many_tests_that_failed_are_not_repeated() {
+        let message = r#"{"reason":"compiler-artifact","manifest_path":"/w/a/Cargo.toml",
+            "target":{"name":"t","kind":["test"]},"profile":{"test":true},
+            "executable":"/is/not/there"}"#;
+        let program = read_artifact(message).unwrap();
+        let names: Vec<String> = (0..=REPEATED_MAX).map(|n| format!("t{n}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let many = program.repeat_failed(outcome(3, &names)).unwrap();
+        assert_eq!(many, count(3, REPEATED_MAX + 1, &[]));
+        // These would be, and their program can't be started.
+        assert!(program.repeat_failed(outcome(3, &names[1..])).is_err());
     }
 
     #[test]
