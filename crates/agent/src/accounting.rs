@@ -21,8 +21,8 @@ pub struct CrossCheckSources {
     pub tally: Tally,
     /// Files, bytes, directories and links in the working directory after the pass.
     pub inventory: Option<Inventory>,
-    /// The counters of our server before and after the pass.
-    pub server: Option<(ServerCounts, ServerCounts)>,
+    /// The counts of our server over the pass.
+    pub server: Option<ServerCounts>,
     /// Workers whose files the inventory counted, where each agent counts its own.
     pub share: Share,
     /// Ops of other agents, where the inventory counted their files, too.
@@ -69,9 +69,9 @@ pub fn cross_checks(
     if let Some(inventory) = sources.inventory {
         cross_checks.extend(inventory::cross_checks(spec, result, sources, inventory));
     }
-    if let Some((before, after)) = &sources.server {
+    if let Some(served) = &sources.server {
         let is_repeated = tally.recovered.repeats();
-        for cross_check in served::cross_checks(spec, result, tally, before, after) {
+        for cross_check in served::cross_checks(spec, result, tally, served) {
             cross_checks.push(if is_repeated { at_least(cross_check) } else { cross_check });
         }
     }

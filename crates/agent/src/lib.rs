@@ -106,6 +106,18 @@ pub struct ServerCounts {
     pub calls: Calls,
 }
 
+impl ServerCounts {
+    /// Returns what was counted since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            read_bytes: self.read_bytes - before.read_bytes,
+            write_bytes: self.write_bytes - before.write_bytes,
+            calls: self.calls.since(&before.calls),
+        }
+    }
+}
+
 /// Obeys the controller at the other end until it is gone, then leaves the host as it was.
 ///
 /// What could not be restored is returned, a sentence each.

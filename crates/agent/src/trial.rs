@@ -61,8 +61,8 @@ pub(crate) struct Worked {
     pub(crate) share: Share,
     pub(crate) measured: Measured,
     pub(crate) facts: Vec<Fact>,
-    /// Counters of our server before and after.
-    pub(crate) server: Option<(ServerCounts, ServerCounts)>,
+    /// The counts of our server over the pass.
+    pub(crate) server: Option<ServerCounts>,
 }
 
 /// Reports to the controller that all is open, and waits for the order to start.
@@ -281,7 +281,7 @@ impl<'a> Trial<'a> {
         }
         // Counting the directory calls the server, too: its counters are read before that.
         let server = match (counts_before.get(), self.server_counts()) {
-            (Some(before), Some(after)) if self.is_on_local_server() => Some((before, after)),
+            (Some(before), Some(after)) if self.is_on_local_server() => Some(after.since(&before)),
             _ => None,
         };
         let resident = self.sample_residency(pass);

@@ -20,10 +20,17 @@ use rounds::Rounds;
 /// The agents of one trial, in the order of their workers.
 pub(crate) struct AgentGroup<'s> {
     members: Vec<Member>,
-    /// Agents that a soak has killed, each with its index, which another agent takes over.
-    killed: Vec<(usize, Member)>,
+    /// Agents that a soak has killed, whose places other agents take.
+    killed: Vec<Killed>,
     /// The hosts that are set up for it.
     lab: Option<&'s LabSpec>,
+}
+
+/// An agent that was killed.
+struct Killed {
+    /// Its place in the group.
+    index: usize,
+    member: Member,
 }
 
 /// One of them.
@@ -296,7 +303,8 @@ impl<'s> AgentGroup<'s> {
             }
         }
         for index in &gone {
-            self.killed.push((*index, self.members.remove(*index)));
+            let member = self.members.remove(*index);
+            self.killed.push(Killed { index: *index, member });
         }
         gone
     }
@@ -311,7 +319,7 @@ impl<'s> AgentGroup<'s> {
         hosts: &[Host],
         begin: impl Fn(Share) -> Request<Begun>,
     ) -> Result<(), TrialError> {
-        while let Some((index, member)) = self.killed.pop() {
+        while let Some(Killed { index, member }) = self.killed.pop() {
             let host = hosts.iter().find(|host| Some(&host.name) == member.host.as_ref());
             let member = Member { state: State::Away, is_maker: false, ..member };
             let share = member.share;

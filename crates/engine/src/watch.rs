@@ -39,11 +39,10 @@ pub struct Watch<'a> {
     progress: &'a [Progress],
     /// The instant from which on ops count.
     origin_ns: u64,
-    interval_ns: u64,
-    /// The next look for the live progress, and the end of the next sample.
-    next: (u64, u64),
-    /// Work at the last look, and at the end of the last sample.
-    seen: (Work, Work),
+    /// Live progress, at a fixed step.
+    live: Series,
+    /// Samples that are kept, at the step of the plan.
+    kept: Series,
     samples: Vec<IntervalSample>,
     standing: Standing,
     /// Progress curve; only where other hosts work at the same moment.
@@ -78,15 +77,13 @@ impl<'a> Watch<'a> {
         monitor: &Monitor<'_>,
     ) -> Self {
         let origin_ns = begun_ns.saturating_add(spec.warmup_ns());
-        let interval_ns = spec.sampling.interval_ns().max(TICK_NS);
         let at_once = clock.now_ns() >= origin_ns;
         Self {
             clock,
             progress,
             origin_ns,
-            interval_ns,
-            next: (origin_ns.saturating_add(TICK_NS), origin_ns.saturating_add(interval_ns)),
-            seen: (Work::default(), Work::default()),
+            live: Series::new(origin_ns, TICK_NS),
+            kept: Series::new(origin_ns, spec.sampling.interval_ns().max(TICK_NS)),
             samples: Vec::new(),
             standing: Standing::new(progress.len(), spec.sampling.stall_ns()),
             timeline: None,
@@ -112,7 +109,6 @@ impl<'a> Watch<'a> {
 
     /// Returns how long to wait before the next [`Self::check`].
     pub fn until_next(&self) -> Duration {
-        let (live_ns, sample_ns) = self.next;
         let timeline_ns = match &self.timeline {
             Some(timeline) => timeline.next_ns(),
             None => u64::MAX,
@@ -120,7 +116,7 @@ impl<'a> Watch<'a> {
         let next_ns = if self.cpu_before_ns.is_none() {
             self.origin_ns
         } else {
-            live_ns.min(sample_ns).min(timeline_ns)
+            self.live.next_ns.min(self.kept.next_ns).min(timeline_ns)
         };
         let left_ns = next_ns.saturating_sub(self.clock.now_ns());
         WATCH_TICK.min(Duration::from_nanos(left_ns))
@@ -142,17 +138,14 @@ impl<'a> Watch<'a> {
         if let Some(timeline) = &mut self.timeline {
             timeline.record(now_ns, || sum_work(progress));
         }
-        // Two series of samples from the same counters, each with its own last reading, so that
-        // neither takes from the other. Live progress has a fixed tick, samples the interval of the
-        // plan.
-        if now_ns >= self.next.0 {
-            (monitor.observe)(take_sample(sum_work(self.progress), &mut self.seen.0, at_ns));
+        if now_ns >= self.live.next_ns {
+            (monitor.observe)(self.live.take_sample(sum_work(self.progress), at_ns));
             self.standing.update(self.progress, at_ns);
-            self.next.0 = next_in_series(self.next.0, TICK_NS, now_ns);
+            self.live.advance(now_ns);
         }
-        if now_ns >= self.next.1 {
+        if now_ns >= self.kept.next_ns {
             self.close_interval(at_ns);
-            self.next.1 = next_in_series(self.next.1, self.interval_ns, now_ns);
+            self.kept.advance(now_ns);
         }
     }
 
@@ -160,7 +153,7 @@ impl<'a> Watch<'a> {
     pub fn end(mut self, monitor: &mut Monitor<'_>) -> Watched {
         let at_ns = self.clock.now_ns().saturating_sub(self.origin_ns);
         self.close_interval(at_ns);
-        (monitor.observe)(take_sample(sum_work(self.progress), &mut self.seen.0, at_ns));
+        (monitor.observe)(self.live.take_sample(sum_work(self.progress), at_ns));
         let client_cpu_ns = match self.cpu_before_ns {
             Some(before_ns) => (monitor.client_cpu_ns)().saturating_sub(before_ns),
             None => 0,
@@ -175,7 +168,7 @@ impl<'a> Watch<'a> {
     }
 
     fn close_interval(&mut self, at_ns: u64) {
-        let taken = take_sample(sum_work(self.progress), &mut self.seen.1, at_ns);
+        let taken = self.kept.take_sample(sum_work(self.progress), at_ns);
         self.samples.push(taken);
         if let Some(intervals) = &mut self.intervals {
             intervals.close_interval(at_ns);
@@ -193,39 +186,65 @@ fn sum_work(progress: &[Progress]) -> Work {
     sum
 }
 
-/// Returns the work since `seen`, which is brought up to date.
-fn take_sample(done: Work, seen: &mut Work, at_ns: u64) -> IntervalSample {
-    let sample = IntervalSample { at_ns, ops: done.ops - seen.ops, bytes: done.bytes - seen.bytes };
-    *seen = done;
-    sample
+/// Samples of the workers' counters at a regular step.
+///
+/// Each series has a last reading of its own, so that none takes work from another.
+struct Series {
+    step_ns: u64,
+    /// The instant of the next sample.
+    next_ns: u64,
+    /// Work at the last sample.
+    seen: Work,
 }
 
-/// Returns the next instant of a regular series that lies ahead; missed ones are left out, so that
-/// a late watcher doesn't make up for them in a burst.
-fn next_in_series(last_ns: u64, step_ns: u64, now_ns: u64) -> u64 {
-    let steps = (now_ns - last_ns) / step_ns + 1;
-    last_ns.saturating_add(steps.saturating_mul(step_ns))
+impl Series {
+    fn new(origin_ns: u64, step_ns: u64) -> Self {
+        Self { step_ns, next_ns: origin_ns.saturating_add(step_ns), seen: Work::default() }
+    }
+
+    /// Returns the work since the last sample.
+    fn take_sample(&mut self, done: Work, at_ns: u64) -> IntervalSample {
+        let (ops, bytes) = (done.ops - self.seen.ops, done.bytes - self.seen.bytes);
+        self.seen = done;
+        IntervalSample { at_ns, ops, bytes }
+    }
+
+    /// Sets the next sample to the first regular instant that lies ahead; missed ones are left out,
+    /// so that a late watcher doesn't make up for them in a burst.
+    fn advance(&mut self, now_ns: u64) {
+        let steps = (now_ns - self.next_ns) / self.step_ns + 1;
+        self.next_ns = self.next_ns.saturating_add(steps.saturating_mul(self.step_ns));
+    }
 }
 
 /// Finds the times in which workers end nothing.
 struct Standing {
     /// The least length of a stall; `None` where stalls are not looked for.
     least_ns: Option<u64>,
-    /// Progress of each worker when it was last seen to move, and when that was.
-    workers: Vec<(u64, u64)>,
+    workers: Vec<LastProgress>,
     current: Option<Stall>,
     found: Stalls,
+}
+
+/// The last progress of a worker.
+#[derive(Clone, Copy, Default)]
+struct LastProgress {
+    /// Ops that it had ended by then.
+    ops: u64,
+    /// The instant at which it was seen to move.
+    at_ns: u64,
 }
 
 impl Standing {
     fn new(workers: usize, least_ns: u64) -> Self {
         let least_ns = if least_ns > 0 { Some(least_ns) } else { None };
-        Self { least_ns, workers: vec![(0, 0); workers], current: None, found: Stalls::default() }
+        let workers = vec![LastProgress::default(); workers];
+        Self { least_ns, workers, current: None, found: Stalls::default() }
     }
 
     fn reset(&mut self, at_ns: u64) {
-        for (_, since_ns) in &mut self.workers {
-            *since_ns = at_ns;
+        for last in &mut self.workers {
+            last.at_ns = at_ns;
         }
     }
 
@@ -235,11 +254,11 @@ impl Standing {
         for (progress, last) in progress.iter().zip(&mut self.workers) {
             let ops = progress.ops.load(Relaxed);
             // An idle worker waits for no completion, so it can't stall.
-            if ops != last.0 || progress.idle.load(Relaxed) {
-                *last = (ops, at_ns);
-            } else if at_ns - last.1 >= least_ns {
+            if ops != last.ops || progress.idle.load(Relaxed) {
+                *last = LastProgress { ops, at_ns };
+            } else if at_ns - last.at_ns >= least_ns {
                 standing += 1;
-                since_ns = since_ns.min(last.1);
+                since_ns = since_ns.min(last.at_ns);
             }
         }
         if standing == 0 {
@@ -319,8 +338,10 @@ mod tests {
 
     #[test]
     fn a_series_goes_on_in_step_after_a_delay() {
-        assert_eq!(next_in_series(100, 100, 100), 200);
-        assert_eq!(next_in_series(100, 100, 199), 200);
-        assert_eq!(next_in_series(100, 100, 450), 500);
+        for (now_ns, next_ns) in [(100, 200), (199, 200), (450, 500)] {
+            let mut series = Series::new(0, 100);
+            series.advance(now_ns);
+            assert_eq!(series.next_ns, next_ns);
+        }
     }
 }

@@ -60,10 +60,16 @@ fn volume(text: &str, device: &str) -> Option<String> {
 struct Found<'a> {
     /// The folder of all block devices in sysfs.
     block: &'a Path,
-    /// Name, value and source of each finding.
-    rows: Vec<(&'static str, String, String)>,
+    rows: Vec<Finding>,
     /// The devices that were seen: a disk below two partitions counts once.
     seen: Vec<String>,
+}
+
+/// A fact of one device.
+pub(crate) struct Finding {
+    pub name: &'static str,
+    pub value: String,
+    pub source: String,
 }
 
 impl<'a> Found<'a> {
@@ -107,7 +113,7 @@ impl<'a> Found<'a> {
 
     fn add(&mut self, name: &'static str, value: Option<String>, source: &Path) {
         if let Some(value) = value {
-            self.rows.push((name, value, source.display().to_string()));
+            self.rows.push(Finding { name, value, source: source.display().to_string() });
         }
     }
 
@@ -141,14 +147,14 @@ impl<'a> Found<'a> {
     /// Makes one fact of each name; disks that are alike have one value.
     fn facts(self, scope: &str) -> Vec<Fact> {
         let mut facts: Vec<Fact> = Vec::new();
-        for (index, (name, _, source)) in self.rows.iter().enumerate() {
-            if self.rows[..index].iter().any(|(known, ..)| known == name) {
+        for (index, Finding { name, source, .. }) in self.rows.iter().enumerate() {
+            if self.rows[..index].iter().any(|known| known.name == *name) {
                 continue;
             }
             let mut values = Vec::new();
-            for (other, value, _) in &self.rows {
-                if other == name {
-                    values.push(value.clone());
+            for other in &self.rows {
+                if other.name == *name {
+                    values.push(other.value.clone());
                 }
             }
             if let Some(value) = join_different(values) {
@@ -189,7 +195,7 @@ fn disk_model(folder: &Path) -> Option<String> {
 }
 
 /// Cipher and size of the key of a mapping; nothing where this process may not ask.
-pub(crate) fn cipher(mapping: &str) -> Vec<(&'static str, String, String)> {
+pub(crate) fn cipher(mapping: &str) -> Vec<Finding> {
     if !commands::is_root() {
         return Vec::new();
     }
@@ -198,7 +204,7 @@ pub(crate) fn cipher(mapping: &str) -> Vec<(&'static str, String, String)> {
     cipher_in(&output.stdout)
 }
 
-fn cipher_in(status: &str) -> Vec<(&'static str, String, String)> {
+fn cipher_in(status: &str) -> Vec<Finding> {
     let mut rows = Vec::new();
     for row in status.lines() {
         let Some((key, value)) = row.split_once(':') else { continue };
@@ -207,7 +213,8 @@ fn cipher_in(status: &str) -> Vec<(&'static str, String, String)> {
             "keysize" => "cipher key",
             _ => continue,
         };
-        rows.push((name, value.trim().to_owned(), "cryptsetup status".to_owned()));
+        let value = value.trim().to_owned();
+        rows.push(Finding { name, value, source: "cryptsetup status".to_owned() });
     }
     rows
 }
@@ -320,8 +327,8 @@ mod tests {
         let status = "/dev/mapper/dfsbench is active and is in use.\n  type:    PLAIN\n  \
                       cipher:  aes-xts-plain64\n  keysize: 512 bits\n  device:  /dev/loop0\n";
         let rows = cipher_in(status);
-        assert_eq!((rows[0].0, rows[0].1.as_str()), ("cipher", "aes-xts-plain64"));
-        assert_eq!((rows[1].0, rows[1].1.as_str()), ("cipher key", "512 bits"));
+        assert_eq!((rows[0].name, rows[0].value.as_str()), ("cipher", "aes-xts-plain64"));
+        assert_eq!((rows[1].name, rows[1].value.as_str()), ("cipher key", "512 bits"));
         assert!(cipher_in("/dev/mapper/x is inactive.\n").is_empty());
     }
 }

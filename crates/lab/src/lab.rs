@@ -32,8 +32,16 @@ pub struct Lab {
     log: UndoLog,
     /// Gives up what is being changed when it is set; what is restored is restored all the same.
     stop: Option<Arc<AtomicBool>>,
-    /// Numbers in the log and how they are undone, the oldest first.
-    applied: Vec<(u64, Vec<Undo>)>,
+    /// The changes that were made, the oldest first.
+    applied: Vec<Applied>,
+}
+
+/// A change that was made.
+#[derive(Debug)]
+struct Applied {
+    /// Its number in the log.
+    id: u64,
+    undo: Vec<Undo>,
 }
 
 impl Lab {
@@ -98,7 +106,7 @@ impl Lab {
         }
         // On disk before the first step: a process that is killed now leaves nothing unknown.
         let id = self.log.begin(&self.campaign, actions::describe(action), undo.clone())?;
-        self.applied.push((id, undo));
+        self.applied.push(Applied { id, undo });
         if let Some(stop) = &self.stop {
             self.runner.heed_stop(Arc::clone(stop));
         }
@@ -130,7 +138,7 @@ impl Lab {
     /// # Errors
     /// Where it can't be undone: it is kept, and can be requested again.
     pub fn undo_last(&mut self) -> Result<(), LabError> {
-        let Some((id, undo)) = self.applied.last() else { return Ok(()) };
+        let Some(Applied { id, undo }) = self.applied.last() else { return Ok(()) };
         let id = *id;
         // It may be made again for the next pass, which reads the files that the last one wrote.
         let mut parts: Vec<&Undo> = undo.iter().collect();
@@ -146,12 +154,12 @@ impl Lab {
     /// With all that can't be undone; `dfsbench clean` tries again.
     pub fn undo_all(&mut self) -> Result<(), LabError> {
         let mut errors = Vec::new();
-        for (id, undo) in std::mem::take(&mut self.applied).into_iter().rev() {
-            let done = restore_entry(&mut self.runner, &mut self.log, id, &undo);
+        for change in std::mem::take(&mut self.applied).into_iter().rev() {
+            let done = restore_entry(&mut self.runner, &mut self.log, change.id, &change.undo);
             if let Err(error) = done {
                 errors.push(error);
                 // The oldest stands first, as before.
-                self.applied.insert(0, (id, undo));
+                self.applied.insert(0, change);
             }
         }
         LabError::join(errors)

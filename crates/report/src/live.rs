@@ -58,6 +58,11 @@ pub struct LiveRate {
     pub bytes_per_s: f64,
 }
 
+impl LiveRate {
+    /// The rate of a host that does nothing.
+    pub const ZERO: Self = Self { ops_per_s: 0.0, bytes_per_s: 0.0 };
+}
+
 /// A pass that runs now.
 #[derive(Clone, Debug)]
 pub struct CurrentPass {

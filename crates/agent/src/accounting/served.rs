@@ -17,27 +17,27 @@ pub(super) fn cross_checks(
     spec: &RunSpec,
     result: &PassResult,
     tally: &Tally,
-    before: &ServerCounts,
-    after: &ServerCounts,
+    counts: &ServerCounts,
 ) -> Vec<CrossCheck> {
     if result.errors() > 0 {
         return Vec::new();
     }
-    let read = after.read_bytes - before.read_bytes;
-    let written = after.write_bytes - before.write_bytes;
     let mut cross_checks = vec![
-        cross_check(bytes_of(result, OpKind::reads_data), read, "READ bytes counted by the server"),
+        cross_check(
+            bytes_of(result, OpKind::reads_data),
+            counts.read_bytes,
+            "READ bytes counted by the server",
+        ),
         cross_check(
             bytes_of(result, OpKind::writes_data),
-            written,
+            counts.write_bytes,
             "WRITE bytes counted by the server",
         ),
     ];
-    let served = after.calls.since(&before.calls);
     let version = spec.nfs().version;
     let recorded = recorded(spec, result, tally);
     for procedure in OperationKind::ALL.iter().copied() {
-        let served = served.of(procedure);
+        let served = counts.calls.of(procedure);
         let started = tally.calls.as_ref().map_or(0, |started| sum(started, version, procedure));
         if spec_knows(procedure, version) && started + served > 0 {
             let source = format!("{procedure} calls of the backend, counted by the server");

@@ -300,7 +300,7 @@ fn an_op_that_never_reached_the_server_is_missed_whatever_its_kind() {
             let recorded = &mut result.kinds[0];
             (recorded.kind, recorded.issued, recorded.done) = (*kind, 5, 5);
             recorded.bytes = if kind.moves_data() { 500 } else { 0 };
-            let server = Some((ServerCounts::default(), ServerCounts::default()));
+            let server = Some(ServerCounts::default());
             let sources = CrossCheckSources { server, ..CrossCheckSources::default() };
             let cross_checks = accounting::cross_checks(&spec, &result, &sources);
             let raises_a_caveat = !accounting::caveats(&cross_checks).is_empty();

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use model::units::Nanos;
+use report::live::LiveRate;
 use stats::Rate;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -94,7 +95,7 @@ fn throughput_lines(seen: &Seen, columns: usize) -> Vec<String> {
         highest = highest.max(*rate);
     }
     let other = match seen.now {
-        Some((ops, _)) => Rate::Ops(ops).to_string(),
+        Some(rate) => Rate::Ops(rate.ops_per_s).to_string(),
         None => String::new(),
     };
     let now = Rate::of_pass(pass, seen.rates.back().copied().unwrap_or_default()).to_string();
@@ -151,12 +152,13 @@ fn lines_below(last: &Ended) -> Vec<String> {
 fn current_rate(seen: &Seen, host: &str) -> String {
     let Some(pass) = seen.pass else { return "–".to_owned() };
     let known = seen.hosts.iter().find(|known| known.host == host);
-    let (ops, bytes) = match (known, seen.now) {
-        (Some(known), _) => (known.ops_per_s, known.bytes_per_s),
-        (None, Some(all)) if host == "all" => all,
-        _ => return "–".to_owned(),
+    let rate = match known {
+        Some(known) => known.now,
+        None if host == "all" => seen.now,
+        None => None,
     };
-    Rate::of_pass(pass, if pass.is_byte_rate() { bytes } else { ops }).to_string()
+    let Some(LiveRate { ops_per_s, bytes_per_s }) = rate else { return "–".to_owned() };
+    Rate::of_pass(pass, if pass.is_byte_rate() { bytes_per_s } else { ops_per_s }).to_string()
 }
 
 fn caveat_lines(seen: &Seen) -> Vec<String> {

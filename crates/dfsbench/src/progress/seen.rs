@@ -39,7 +39,7 @@ pub struct Seen {
     /// The rate that counts for the pass, from time to time, the latest last.
     pub rates: VecDeque<f64>,
     /// Ops and bytes per second, just now.
-    pub now: Option<(f64, f64)>,
+    pub now: Option<LiveRate>,
     /// The current activity of each host, where several work.
     pub hosts: Vec<HostSeen>,
     /// The pass that ended last.
@@ -77,10 +77,8 @@ struct Totals {
 pub struct HostSeen {
     /// The name of the host.
     pub host: String,
-    /// Ops per second, just now.
-    pub ops_per_s: f64,
-    /// Bytes per second, just now.
-    pub bytes_per_s: f64,
+    /// The rate just now; `None` before the first one.
+    pub now: Option<LiveRate>,
     last_ns: u64,
 }
 
@@ -172,11 +170,9 @@ impl Seen {
     /// Copies what metrics are made of.
     pub fn live(&self, elapsed: Duration) -> Live {
         let mut hosts = Vec::new();
-        for HostSeen { host, ops_per_s, bytes_per_s, .. } in &self.hosts {
-            let rate = LiveRate { ops_per_s: *ops_per_s, bytes_per_s: *bytes_per_s };
-            hosts.push(HostRate { host: host.clone(), rate });
+        for HostSeen { host, now, .. } in &self.hosts {
+            hosts.push(HostRate { host: host.clone(), rate: now.unwrap_or(LiveRate::ZERO) });
         }
-        let rate = self.now.map(|(ops_per_s, bytes_per_s)| LiveRate { ops_per_s, bytes_per_s });
         let work = self.totals.work.clone();
         Live {
             name: self.name.clone(),
@@ -187,7 +183,7 @@ impl Seen {
             elapsed_s: elapsed.as_secs_f64(),
             ops: self.totals.ops,
             bytes: self.totals.bytes,
-            current: self.pass.map(|pass| CurrentPass { work, pass, rate }),
+            current: self.pass.map(|pass| CurrentPass { work, pass, rate: self.now }),
             hosts,
             last_trial: self.totals.last_trial.clone(),
             caveats: self.caveats.iter().map(|seen| (seen.code, seen.passes)).collect(),
@@ -206,12 +202,12 @@ impl Seen {
         let lasts_ns = sample.at_ns.saturating_sub(self.last_ns);
         self.last_ns = sample.at_ns;
         let (Some(pass), true) = (self.pass, lasts_ns >= INTERVAL_MIN_NS) else { return };
-        let (ops, bytes) = per_s(sample, lasts_ns);
-        self.now = Some((ops, bytes));
+        let rate = per_s(sample, lasts_ns);
+        self.now = Some(rate);
         if self.rates.len() == RATES_MAX {
             self.rates.pop_front();
         }
-        self.rates.push_back(if pass.is_byte_rate() { bytes } else { ops });
+        self.rates.push_back(if pass.is_byte_rate() { rate.bytes_per_s } else { rate.ops_per_s });
     }
 
     fn host(&mut self, name: &str, sample: &IntervalSample) {
@@ -226,7 +222,7 @@ impl Seen {
         let lasts_ns = sample.at_ns.saturating_sub(seen.last_ns);
         seen.last_ns = sample.at_ns;
         if lasts_ns >= INTERVAL_MIN_NS {
-            (seen.ops_per_s, seen.bytes_per_s) = per_s(sample, lasts_ns);
+            seen.now = Some(per_s(sample, lasts_ns));
         }
     }
 
@@ -330,9 +326,9 @@ fn describe_client(client: &ClientResult, result: &PassResult) -> String {
     format!("{} with {} (p99 {p99})", client.client, Rate::of_pass(result.pass, per_s))
 }
 
-fn per_s(sample: &IntervalSample, lasts_ns: u64) -> (f64, f64) {
+fn per_s(sample: &IntervalSample, lasts_ns: u64) -> LiveRate {
     let seconds = lasts_ns as f64 / 1e9;
-    (sample.ops as f64 / seconds, sample.bytes as f64 / seconds)
+    LiveRate { ops_per_s: sample.ops as f64 / seconds, bytes_per_s: sample.bytes as f64 / seconds }
 }
 
 fn work_of(spec: &RunSpec) -> Work {
@@ -428,11 +424,11 @@ mod tests {
             seen.hear(&Event::Progress(sample(at_ms, ops)));
         }
         assert_eq!(seen.rates, [100e6, 200e6, 50e6]);
-        assert_eq!(seen.now, Some((50.0, 50e6)));
+        assert_eq!(seen.now, Some(LiveRate { ops_per_s: 50.0, bytes_per_s: 50e6 }));
         assert_eq!(seen.rate().unwrap().to_string(), "50.0 MB/s");
         let host = Event::HostProgress { host: "c1", sample: sample(500, 10) };
         seen.hear(&host);
-        assert_eq!((seen.hosts[0].ops_per_s, seen.hosts[0].bytes_per_s), (20.0, 20e6));
+        assert_eq!(seen.hosts[0].now, Some(LiveRate { ops_per_s: 20.0, bytes_per_s: 20e6 }));
         seen.hear(&Event::PassBegun(Pass::Write));
         assert!(seen.rates.is_empty() && seen.hosts.is_empty() && seen.rate().is_none());
     }

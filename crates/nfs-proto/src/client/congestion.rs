@@ -114,8 +114,15 @@ impl Congestion {
 /// The estimate of a round-trip time.
 #[derive(Debug, Default)]
 struct RoundTrip {
-    /// Smoothed mean, and mean deviation, in nanoseconds; `None` before the first reply.
-    known: Option<(u64, u64)>,
+    /// `None` before the first reply.
+    known: Option<Smoothed>,
+}
+
+/// Smoothed figures of round-trip times, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Smoothed {
+    mean_ns: u64,
+    deviation_ns: u64,
 }
 
 impl RoundTrip {
@@ -125,18 +132,21 @@ impl RoundTrip {
         self.known = Some(match self.known {
             // RFC 6298 section 2.2: half of the first sample stands for a deviation that is not
             // known yet.
-            None => (sample_ns, sample_ns / 2),
-            Some((mean, deviation)) => {
+            None => Smoothed { mean_ns: sample_ns, deviation_ns: sample_ns / 2 },
+            Some(Smoothed { mean_ns, deviation_ns }) => {
                 // RFC 6298 section 2.3: the deviation is taken from the mean before this sample, so
                 // that it is updated first.
-                let off = mean.abs_diff(sample_ns);
-                ((7 * mean + sample_ns) / 8, (3 * deviation + off) / 4)
+                let off_ns = mean_ns.abs_diff(sample_ns);
+                Smoothed {
+                    mean_ns: (7 * mean_ns + sample_ns) / 8,
+                    deviation_ns: (3 * deviation_ns + off_ns) / 4,
+                }
             }
         });
     }
 
     fn timeout_ns(&self) -> Option<u64> {
-        self.known.map(|(mean, deviation)| mean + 4 * deviation)
+        self.known.map(|known| known.mean_ns + 4 * known.deviation_ns)
     }
 }
 

@@ -8,7 +8,7 @@ use model::soak::{BlockState, FaultKind, Finding};
 use model::units::{Nanos, Size};
 use model::{Ability, Campaign, NfsVersion, RunSpec, Soak, Trial};
 use serde_json::{Value, json};
-use stats::soak::{Data, Effect, Soaked, Verdict, soaked};
+use stats::soak::{Data, Effect, FailedOps, ReadBack, SegmentCounts, Soaked, Verdict, soaked};
 
 use super::Found;
 use crate::document::{Column, Role, Table, TableRow};
@@ -45,12 +45,12 @@ pub fn found(campaign: &Campaign, soak: &Soak) -> Found {
 }
 
 fn describe_verdict(soaked: &Soaked) -> String {
-    let (wanted, made, _) = soaked.segments;
+    let SegmentCounts { planned, made, .. } = soaked.segments;
     let lasted = format!(
         "{} of load in {} of {}, {} ops, {} read and verified",
         Nanos(soaked.measured_ns),
         made,
-        counted(wanted as usize, "segment"),
+        counted(planned as usize, "segment"),
         soaked.ops,
         Size(soaked.verified_bytes)
     );
@@ -97,7 +97,7 @@ fn first_lost_block(soaked: &Soaked) -> Option<&(u64, Finding)> {
 
 /// Describes the state of the data, as far as it was verified.
 fn what_became(soaked: &Soaked) -> String {
-    let (bytes, files) = soaked.read_back;
+    let ReadBack { bytes, files } = soaked.read_back;
     let read_back = match (bytes, files) {
         (0, _) => "nothing was read back".to_owned(),
         (bytes, 0) => format!("{} were read back", Size(bytes)),
@@ -116,17 +116,17 @@ fn what_became(soaked: &Soaked) -> String {
 
 /// Explains why the verdict is open.
 fn explain_unknown(soaked: &Soaked) -> String {
-    let (wanted, made, read_back) = soaked.segments;
+    let SegmentCounts { planned, made, read_back } = soaked.segments;
     let unmade = soaked.effects.iter().find(|effect| effect.event.failed.is_some());
     if let Some(failure) = &soaked.failure {
         failure.lines().next().unwrap_or_default().to_owned()
     } else if let Some(effect) = unmade {
         let why = effect.event.failed.as_deref().unwrap_or_default();
         format!("{} could not be injected: {why}", effect.event.fault)
-    } else if made < wanted {
-        format!("{} of {} were made", made, counted(wanted as usize, "segment"))
+    } else if made < planned {
+        format!("{} of {} were made", made, counted(planned as usize, "segment"))
     } else {
-        format!("only {read_back} of {} were read back", counted(wanted as usize, "segment"))
+        format!("only {read_back} of {} were read back", counted(planned as usize, "segment"))
     }
 }
 
@@ -388,7 +388,7 @@ fn block_table(soaked: &Soaked) -> Option<Table> {
 
 fn error_table(soaked: &Soaked) -> Option<Table> {
     let mut rows = Vec::new();
-    for (kind, error, count) in &soaked.errors {
+    for FailedOps { kind, error, count } in &soaked.errors {
         rows.push(vec![error.to_string(), kind.to_string(), count.to_string()]);
     }
     if rows.is_empty() {
@@ -447,19 +447,18 @@ fn soak_json(soaked: &Soaked) -> Value {
         }),
         None => Value::Null,
     };
-    let (segments, segments_made, segments_read_back) = soaked.segments;
     let mut errors = Vec::new();
-    for (kind, error, count) in &soaked.errors {
+    for FailedOps { kind, error, count } in &soaked.errors {
         errors.push(json!({ "kind": kind.name(), "error": error.name(), "count": count }));
     }
     json!({
         "verdict": soaked.verdict.name(),
         "data": soaked.data.name(),
-        "read_back_bytes": soaked.read_back.0,
-        "read_back_files": soaked.read_back.1,
-        "segments": segments,
-        "segments_made": segments_made,
-        "segments_read_back": segments_read_back,
+        "read_back_bytes": soaked.read_back.bytes,
+        "read_back_files": soaked.read_back.files,
+        "segments": soaked.segments.planned,
+        "segments_made": soaked.segments.made,
+        "segments_read_back": soaked.segments.read_back,
         "measured_ns": soaked.measured_ns,
         "ops": soaked.ops,
         "verified_bytes": soaked.verified_bytes,

@@ -4,7 +4,7 @@
 
 use super::*;
 use model::soak::{Disturbance, FaultKind};
-use model::{Histogram, HostResult, KindResult};
+use model::{CaveatCode, FaultEvent, Histogram, HostResult, IntervalStats, KindResult};
 
 const MS: u64 = 1_000_000;
 
@@ -135,8 +135,9 @@ fn verdict(trials: &[Trial]) -> Verdict {
 fn who_lost_nothing_and_failed_nothing_survives() {
     let soaked = soaked(&requested_soak(), &two());
     assert_eq!((soaked.verdict, soaked.data), (Verdict::Survives, Data::Verified));
-    assert_eq!(soaked.read_back, (2 * 64 * 4096, 0));
-    assert_eq!((soaked.segments, soaked.ops, soaked.kept.blocks), ((2, 2, 2), 1_200, 128));
+    assert_eq!(soaked.read_back, ReadBack { bytes: 2 * 64 * 4096, files: 0 });
+    assert_eq!(soaked.segments, SegmentCounts { planned: 2, made: 2, read_back: 2 });
+    assert_eq!((soaked.ops, soaked.kept.blocks), (1_200, 128));
     assert_eq!(soaked.verified_bytes, 2 * 364 * 4096);
     let effect = &soaked.effects[0];
     assert_eq!((effect.begun_ns, effect.recover_ns), (600 * MS, Some(200 * MS)));
@@ -205,7 +206,7 @@ fn what_was_not_read_back_is_neither_there_nor_lost() {
         hung[1].passes[1].kinds = vec![kind(OpKind::Read, done, &[(OpError::LOST, errors)])];
         let result = soaked(&requested_soak(), &hung);
         assert_eq!((result.verdict, result.data), (Verdict::FailsOps, Data::Unverified));
-        assert_eq!(result.segments, (2, 2, 1));
+        assert_eq!(result.segments, SegmentCounts { planned: 2, made: 2, read_back: 1 });
     }
 }
 
