@@ -1,5 +1,5 @@
 //! Developers' commands: `cargo xtask setup|test|tidy|real|vm|static|dist|fuzz|
-//! peers|book|python|ansible|grafana|deny|crates`.
+//! peers|book|python|ansible|grafana|deny|crates|api`.
 //!
 //! Everything that a person or CI has to do to this repository is one of these commands, so that
 //! there is one way to do it. Nothing here is part of the benchmark: xtask uses no crate of the
@@ -24,6 +24,7 @@ use real::Selection;
 use checks::{native, noise, proc, repo, setup};
 
 mod ansible;
+mod api;
 mod book;
 mod crates;
 mod deny;
@@ -102,6 +103,8 @@ enum Task {
     Deny(deny::Options),
     /// Packs what crates.io gets, and installs the program from that and nothing else.
     Crates,
+    /// Writes down the interfaces of the crates that others use; tidy compares them.
+    Api,
     /// Performance as ratios against fio, libnfs and iperf3, on the same work in the same minutes.
     Peers(peers::Options),
 }
@@ -129,6 +132,7 @@ fn main() -> ExitCode {
         Task::Grafana => Ok(grafana::run()),
         Task::Deny(options) => deny::run(&options),
         Task::Crates => crates::run(),
+        Task::Api => api::write(),
         Task::Peers(options) => peers::run(&options),
     };
     match outcome {

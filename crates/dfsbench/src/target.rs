@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use engine::FileSystemType;
+use engine::target::mount_options;
 use model::NfsTarget;
 use model::units::parse_size;
-use nfs_client::{Mount, MountOptions};
+use nfs_client::Mount;
 use plan::{NfsAddress, Surroundings, TargetArg};
 use workload::Pattern;
 
@@ -81,7 +82,7 @@ pub fn cat(args: &CatArgs) -> Result<ExitCode, Failure> {
     // The export is the directory, since a file can't be mounted.
     let (directory, name) = address.path.rsplit_once('/').unwrap_or(("/", &address.path));
     let target = NfsTarget { path: directory.to_owned(), ..named(&address) };
-    let options = MountOptions::from_target(&target);
+    let options = mount_options(&target);
     let failed = |error: &dyn std::fmt::Display| Failure::Lab(format!("{}: {error}", args.url));
     let mut mount = Mount::connect(&options).map_err(|error| failed(&error))?;
     let file = mount.lookup(mount.root(), name).map_err(|error| failed(&error))?;

@@ -11,6 +11,7 @@ mod fixtures;
 mod job_timer;
 pub mod leftover;
 mod memory;
+mod mount_options;
 mod nfs;
 mod tcp;
 
@@ -35,6 +36,7 @@ use nfs::NfsAccess;
 use tcp::TcpAccess;
 
 pub use content::pattern_of;
+pub use mount_options::mount_options;
 
 /// Why a target can't be made, prepared or opened. Each says what, where and what to do.
 #[derive(Debug, thiserror::Error)]

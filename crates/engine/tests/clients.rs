@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use engine::target::mount_options;
 use engine::worker::Ending;
 use engine::{Measured, Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
 use model::testing::RunBuilder;
@@ -11,7 +12,7 @@ use model::{
     BackendKind, Durability, Identity, NfsSettings, NfsTarget, NfsVersion, Pass, RunSpec, Share,
     Target, Workload,
 };
-use nfs_client::{Mount, MountOptions};
+use nfs_client::Mount;
 use nfs_server::{Server, ServerConfig};
 use workload::Pattern;
 
@@ -93,7 +94,7 @@ impl Rig {
 
     /// Who owns the files of the working directory.
     fn owners(&self) -> BTreeSet<u32> {
-        let mut mount = Mount::connect(&MountOptions::from_target(&self.export)).unwrap();
+        let mut mount = Mount::connect(&mount_options(&self.export)).unwrap();
         let work = mount.lookup(mount.root(), WORK).unwrap();
         let names: Vec<_> = mount.readdir(work).unwrap().into_iter().map(|e| e.name).collect();
         let owner = |name: Vec<u8>| {

@@ -9,14 +9,13 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use model::Proto;
 use nfs_proto::client::{Kind, Pending, ProtocolVersion, StartError};
 use nfs_proto::mount3::MountStatus;
 use nfs_proto::{CallError, RpcError, Status, StreamError};
 
 use crate::interrupt::Interrupted;
 use crate::listing::Unlistable;
-use crate::options::Family;
+use crate::options::{Family, Proto};
 
 /// Tells why a target could not be mounted.
 #[derive(Debug, thiserror::Error)]

@@ -31,10 +31,10 @@ pub use listing::{DirEntry, LISTED_BYTES_MAX, LISTED_ENTRIES_MAX, Unlistable};
 pub use mount::Mount;
 pub use options::{
     DATAGRAM_TRANSFER_BYTES_DEFAULT, DATAGRAM_TRANSFER_BYTES_MAX, Family, Identity, MountOptions,
-    SessionPlan, TRANSFER_BYTES_DEFAULT,
+    Proto, Sec, SessionPlan, TRANSFER_BYTES_DEFAULT,
 };
 pub use scratch::Scratch;
-pub use transport::{TcpCounters, TcpMeter, Tls};
+pub use transport::{TcpCounters, TcpMeter, Tls, TlsOptions};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -7,7 +7,6 @@
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use model::Proto;
 use nfs_proto::client::ProtocolVersion;
 use nfs_proto::portmap::{self, Mapping};
 use nfs_proto::program::Call;
@@ -17,7 +16,7 @@ use nfs_proto::{CallError, RpcError, mount1, mount3, nfs3};
 
 use crate::connection::Control;
 use crate::error::{CallFailure, MountError};
-use crate::options::{Family, MountOptions};
+use crate::options::{Family, MountOptions, Proto};
 use crate::service::{MOUNT, NFS, PORTMAPPER, explain, program_of};
 
 /// Resolves the host and connects to NFS on the first of its addresses that answers.

@@ -7,7 +7,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use model::Proto;
 use nfs_proto::DecodeError;
 use nfs_proto::client::{File, Operation, ProtocolVersion};
 use nfs_proto::nfs3::Fsinfo;
@@ -17,7 +16,7 @@ use crate::connection::{Client4, Control, DelegationCounts, Granted, SessionSize
 use crate::error::{CallFailure, MountError};
 use crate::export::{Mounted, mount_export, unmount_export};
 use crate::locate::connect_nfs;
-use crate::options::MountOptions;
+use crate::options::{MountOptions, Proto};
 use crate::service::{NFS, explain};
 
 /// An export that was mounted over the network.

@@ -3,9 +3,9 @@
 //! [`MountOptions`] has usable defaults for all but host and export. Where Linux has a mount option
 //! for the same thing, the field has its name. **Source:** nfs(5).
 
+use std::fmt;
 use std::time::Duration;
 
-use model::{NfsSettings, NfsTarget, NfsVersion, Proto, Sec, XprtSec};
 use nfs_proto::client::{ProtocolVersion, Retry, UdpWindow};
 use nfs_proto::limits::V2_TRANSFER_BYTES_MAX;
 use nfs_proto::portmap;
@@ -31,13 +31,41 @@ pub enum Family {
     V6,
 }
 
-impl From<model::Family> for Family {
-    fn from(family: model::Family) -> Self {
-        match family {
-            model::Family::Ipv4 => Self::V4,
-            model::Family::Ipv6 => Self::V6,
+/// The protocol below RPC; Linux calls it `proto`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Proto {
+    /// A stream with record marks.
+    Tcp,
+    /// One datagram for each message.
+    Udp,
+}
+
+impl Proto {
+    /// Both of the transports.
+    pub const ALL: [Self; 2] = [Self::Tcp, Self::Udp];
+
+    /// Returns the name as mount options have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
         }
     }
+}
+
+impl fmt::Display for Proto {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The flavor of credentials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Sec {
+    /// User and group numbers that the server believes. **Source:** RFC 5531, AUTH_SYS.
+    Sys,
+    /// None. **Source:** RFC 5531, AUTH_NONE.
+    None,
 }
 
 /// A client of its own among others.
@@ -91,7 +119,7 @@ pub struct MountOptions {
     pub subdir: String,
     /// The version of NFS; Linux calls it `nfsvers`.
     pub version: ProtocolVersion,
-    /// How messages travel.
+    /// The protocol below RPC.
     pub proto: Proto,
     /// Family of the host's addresses that is used; `None` for any.
     pub family: Option<Family>,
@@ -164,38 +192,6 @@ impl MountOptions {
         }
     }
 
-    /// Mounts what a plan names as its target, in the way that it states.
-    pub fn from_target(target: &NfsTarget) -> Self {
-        let NfsSettings { version, proto, xprtsec, nconnect, timeo_ms, retrans, .. } =
-            target.settings;
-        let udp_window = match target.settings.udp_window {
-            model::UdpWindow::Adaptive => UdpWindow::Adaptive,
-            model::UdpWindow::Off => UdpWindow::Off,
-        };
-        let who = &target.identity;
-        let groups = who.groups.clone();
-        Self {
-            port: target.port,
-            family: target.family.map(Family::from),
-            mount_port: target.mount_port,
-            version: protocol_version(version),
-            proto,
-            sec: who.sec,
-            identity: Identity { uid: who.uid, gid: who.gid, groups, ..Identity::default() },
-            nconnect,
-            timeo: Duration::from_millis(timeo_ms),
-            retrans,
-            udp_window,
-            delegations: target.settings.delegations,
-            resvport: who.resvport,
-            tls: match xprtsec {
-                XprtSec::Tls => Some(Tls::new((*target.tls).clone())),
-                XprtSec::None => None,
-            },
-            ..Self::new(&target.host, &target.path)
-        }
-    }
-
     /// Returns the credential that someone's calls carry.
     pub(crate) fn credential<'a>(&self, identity: &'a Identity) -> Credential<'a> {
         if self.sec == Sec::None {
@@ -244,17 +240,6 @@ impl MountOptions {
 impl Default for Identity {
     fn default() -> Self {
         Self { machine_name: "dfsbench".into(), uid: 0, gid: 0, groups: Vec::new() }
-    }
-}
-
-/// Returns what the wire calls the version of a plan.
-fn protocol_version(version: NfsVersion) -> ProtocolVersion {
-    match version {
-        NfsVersion::V2 => ProtocolVersion::V2,
-        NfsVersion::V3 => ProtocolVersion::V3,
-        NfsVersion::V4_0 => ProtocolVersion::V4_0,
-        NfsVersion::V4_1 => ProtocolVersion::V4_1,
-        NfsVersion::V4_2 => ProtocolVersion::V4_2,
     }
 }
 

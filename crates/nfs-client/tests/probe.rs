@@ -3,8 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::time::{Duration, Instant};
 
+use nfs_client::Proto;
 use nfs_client::probe::{
-    Flavor, Limits, NoAnswer, Probe, ProbeError, ProbeOptions, ReservedPort, Service, Transport,
+    Flavor, Limits, NoAnswer, Probe, ProbeError, ProbeOptions, ReservedPort, Service,
 };
 use nfs_client::proto::ProtocolVersion;
 use nfs_server::{FaultPlan, Portmap, Server, ServerConfig, TlsConfig, Versions};
@@ -37,7 +38,7 @@ fn options(address: SocketAddr, portmap: Option<SocketAddr>) -> ProbeOptions {
     }
 }
 
-fn answers(services: &[Service], version: u32, transport: Transport) -> bool {
+fn answers(services: &[Service], version: u32, transport: Proto) -> bool {
     let found =
         services.iter().find(|found| (found.version, found.transport) == (version, transport));
     found.expect("every version was looked for").null.is_ok()
@@ -59,20 +60,20 @@ fn a_server_without_a_portmapper_is_found_at_its_port() {
     assert_eq!(probe.rpcbind, Err(NoAnswer::Refused));
     assert_eq!(probe.versions(), [ProtocolVersion::V2, ProtocolVersion::V3]);
     for version in [2, 3] {
-        let found = probe.nfs_over(version, Transport::Tcp).unwrap();
+        let found = probe.nfs_over(version, Proto::Tcp).unwrap();
         assert_eq!(found.address, Some(server.address()));
         let trip = found.null.clone().unwrap();
         assert_eq!(trip.samples, 5);
         assert!(0 < trip.least_ns && trip.least_ns <= trip.median_ns, "{trip:?}");
-        let udp = probe.nfs_over(version, Transport::Udp).unwrap();
+        let udp = probe.nfs_over(version, Proto::Udp).unwrap();
         assert_eq!(udp.null, Err(NoAnswer::Refused));
     }
     let mismatch = NoAnswer::VersionMismatch { low: 2, high: 3 };
-    assert_eq!(probe.nfs_over(4, Transport::Tcp).unwrap().null, Err(mismatch.clone()));
+    assert_eq!(probe.nfs_over(4, Proto::Tcp).unwrap().null, Err(mismatch.clone()));
     assert!(probe.minor_versions.iter().all(|(_, spoken)| *spoken == Err(mismatch.clone())));
     assert_eq!(probe.root.names, Err(mismatch));
-    assert!(answers(&probe.mount, 1, Transport::Tcp) && answers(&probe.mount, 3, Transport::Tcp));
-    assert!(!answers(&probe.mount, 2, Transport::Tcp));
+    assert!(answers(&probe.mount, 1, Proto::Tcp) && answers(&probe.mount, 3, Proto::Tcp));
+    assert!(!answers(&probe.mount, 2, Proto::Tcp));
     assert_eq!(probe.tls, Ok(false));
 }
 
@@ -130,9 +131,9 @@ fn a_portmapper_leads_to_the_port_and_lists_what_is_registered() {
     options.port = None;
     let probe = Probe::run(&options).unwrap();
     assert_eq!(probe.versions(), [ProtocolVersion::V2, ProtocolVersion::V3]);
-    let found = probe.nfs_over(3, Transport::Tcp).unwrap();
+    let found = probe.nfs_over(3, Proto::Tcp).unwrap();
     assert_eq!(found.address, Some(server.address()));
-    assert!(answers(&probe.mount, 3, Transport::Tcp));
+    assert!(answers(&probe.mount, 3, Proto::Tcp));
     let listed = |list: &[nfs_client::probe::Registration]| {
         let nfs = list.iter().find(|found| {
             (found.program, found.version, found.netid.as_str()) == (100_003, 3, "tcp")
@@ -157,19 +158,19 @@ fn datagrams_are_answered_and_timed_too() {
     let server = start(ServerConfig { versions: V2_AND_V3, ..ServerConfig::default() });
     let probe = Probe::run(&options(server.address(), None)).unwrap();
     for version in [2, 3] {
-        let trip = probe.nfs_over(version, Transport::Udp).unwrap().null.clone().unwrap();
+        let trip = probe.nfs_over(version, Proto::Udp).unwrap().null.clone().unwrap();
         assert_eq!(trip.samples, 5);
     }
     let mismatch = NoAnswer::VersionMismatch { low: 2, high: 3 };
-    assert_eq!(probe.nfs_over(4, Transport::Udp).unwrap().null, Err(mismatch));
-    assert!(answers(&probe.mount, 1, Transport::Udp) && answers(&probe.mount, 3, Transport::Udp));
+    assert_eq!(probe.nfs_over(4, Proto::Udp).unwrap().null, Err(mismatch));
+    assert!(answers(&probe.mount, 1, Proto::Udp) && answers(&probe.mount, 3, Proto::Udp));
 }
 
 #[test]
 fn a_server_without_tcp_is_queried_over_udp() {
     let server = start(ServerConfig { versions: V2_AND_V3, tcp: false, ..ServerConfig::default() });
     let probe = Probe::run(&options(server.address(), None)).unwrap();
-    assert_eq!(probe.nfs_over(3, Transport::Tcp).unwrap().null, Err(NoAnswer::Refused));
+    assert_eq!(probe.nfs_over(3, Proto::Tcp).unwrap().null, Err(NoAnswer::Refused));
     assert_eq!(probe.versions(), [ProtocolVersion::V2, ProtocolVersion::V3]);
     let exports = probe.exports.unwrap();
     assert!(exports[0].limits.iter().all(|(_, limits)| limits.is_ok()), "{exports:?}");
@@ -220,7 +221,7 @@ fn a_reserved_port_is_called_from_where_that_is_allowed() {
     options.timeout = Duration::from_millis(200);
     options.resvport = true;
     let probe = Probe::run(&options).unwrap();
-    let null = &probe.nfs_over(3, Transport::Tcp).unwrap().null;
+    let null = &probe.nfs_over(3, Proto::Tcp).unwrap().null;
     if matches!(null, Err(NoAnswer::System(_))) {
         // Without the right to do so that is what every part says.
         return;
@@ -239,7 +240,7 @@ fn only_the_versions_that_are_offered_answer() {
     let probe = Probe::run(&options(server.address(), None)).unwrap();
     assert_eq!(probe.versions(), [ProtocolVersion::V3]);
     let mismatch = NoAnswer::VersionMismatch { low: 3, high: 3 };
-    assert_eq!(probe.nfs_over(2, Transport::Tcp).unwrap().null, Err(mismatch));
+    assert_eq!(probe.nfs_over(2, Proto::Tcp).unwrap().null, Err(mismatch));
     let exports = probe.exports.unwrap();
     let (version, limits) = &exports[0].limits[0];
     assert_eq!(*version, ProtocolVersion::V2);

@@ -5,11 +5,10 @@ use std::net::{Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use model::Proto;
 use nfs_client::proto::client::{Event, Operation, ProtocolVersion};
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::{
-    Connection, ConnectionError, ConnectionOptions, Family, Mount, MountError, MountOptions,
+    Connection, ConnectionError, ConnectionOptions, Family, Mount, MountError, MountOptions, Proto,
     Scratch,
 };
 use nfs_server::{FaultPlan, PartsPerMillion, Server, ServerConfig, Versions};

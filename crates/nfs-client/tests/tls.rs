@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use model::TlsOptions;
 use nfs_client::proto::client::{Event, ProtocolVersion};
 use nfs_client::proto::nfs3::StableHow;
-use nfs_client::{Connection, ConnectionOptions, Mount, MountError, MountOptions, Scratch, Tls};
+use nfs_client::{
+    Connection, ConnectionOptions, Mount, MountError, MountOptions, Scratch, Tls, TlsOptions,
+};
 use nfs_server::{
     CallServiceTime, Certificate, FaultPlan, FaultedCalls, Server, ServerConfig, ServiceTime,
     TlsConfig,

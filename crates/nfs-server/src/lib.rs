@@ -44,6 +44,9 @@ mod slots;
 mod sync;
 mod tls;
 
+/// The protocol of the calls that are counted and fail by plan.
+pub use nfs_proto as proto;
+
 pub use crate::access::{Network, NetworkError};
 pub use crate::config::{Delegations, Portmap, ServerConfig, Versions};
 pub use crate::counters::ServerCounters;

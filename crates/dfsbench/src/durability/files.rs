@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use engine::backend::files::close_file;
 use engine::target::leftover::mark_of;
+use engine::target::mount_options;
 use model::{Durability, Target};
 use nfs_client::proto::client::{File as Handle, OpenAccess};
 use nfs_client::proto::nfs3::{StableHow, Verifier};
@@ -51,7 +52,7 @@ impl TestFolder {
     pub fn open(target: &Target, timeout: Duration) -> Result<Self, String> {
         match target {
             Target::Nfs(nfs) => {
-                let options = MountOptions { timeout, ..MountOptions::from_target(nfs) };
+                let options = MountOptions { timeout, ..mount_options(nfs) };
                 let mount = Mount::connect(&options).map_err(|error| error.to_string())?;
                 let folder = mount.root();
                 Ok(Self::Nfs(Box::new(NfsFolder { mount, folder, verifier: None })))

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use engine::Clock;
+use engine::target::mount_options;
 use nfs_client::MountOptions;
 use nfs_proto::ProtocolVersion;
 use nfs_server::{Server, ServerConfig};
@@ -59,7 +60,7 @@ impl Found {
                 )));
             }
         };
-        let mut options = MountOptions::from_target(&target::named(address));
+        let mut options = mount_options(&target::named(address));
         if let Some(server) = &server {
             let port = Some(server.address().port());
             (options.port, options.mount_port) = (port, port);

@@ -8,9 +8,10 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use engine::target::mount_options;
 use model::Target;
 use model::random::SplitMix64;
-use nfs_client::{Mount, MountOptions};
+use nfs_client::Mount;
 use plan::{Surroundings, parse_target};
 
 use crate::rig::{Rig, Served};
@@ -171,7 +172,7 @@ fn list_export(url: &str) -> Vec<String> {
     let what = parse_target(url).unwrap();
     let plan = plan::Plan::resolve(&plan::RawPlan::for_target(what), &around).unwrap();
     let Target::Nfs(target) = &plan.runs[0].target else { panic!("{url} is no NFS target") };
-    let mut mount = Mount::connect(&MountOptions::from_target(target)).unwrap();
+    let mut mount = Mount::connect(&mount_options(target)).unwrap();
     let root = mount.root();
     let names = mount.readdir(root).unwrap();
     let names = names.into_iter().map(|entry| String::from_utf8(entry.name).unwrap());

@@ -18,6 +18,7 @@ use super::TargetError;
 pub use super::access::mark_of;
 use super::directory::{empty_top, io_error};
 use super::job_timer::{Job, JobTimer};
+use super::mount_options::mount_options;
 use super::nfs::{self, WalkFailure, connect, empty_leftover};
 use crate::clock::SystemClock;
 use crate::limits::LISTED_SPARE_UNBOUNDED;
@@ -125,7 +126,7 @@ fn remove_directory(path: &PathBuf, name: &str) -> Leftover {
 
 fn remove_over_nfs(target: &NfsTarget, wanted: &Wanted<'_>) -> Result<Vec<Leftover>, TargetError> {
     let shown = target.to_string();
-    let options = MountOptions::from_target(target);
+    let options = mount_options(target);
     let job = Job::Mount(options.timeout);
     let timer = JobTimer::new(Stop::default(), Arc::new(SystemClock::new()), job);
     let options = MountOptions { interrupt: timer.interrupt(), ..options };

@@ -20,6 +20,7 @@ use workload::{FileSet, Places};
 use super::access::{TargetAccess, WorkerPass, mark_of};
 use super::fixtures::Preparation;
 use super::job_timer::{Job, JobTimer};
+use super::mount_options::mount_options;
 use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
 use crate::backend::nfs::PlusListing;
 use crate::limits::{LISTED_SPARE, LISTED_SPARE_UNBOUNDED};
@@ -76,7 +77,7 @@ impl NfsAccess {
             timeout,
             // Some hosts default to bbr, which paces a loopback stream to a third of its speed.
             congestion_control: target.is_loopback().then(|| "cubic".to_owned()),
-            ..MountOptions::from_target(target)
+            ..mount_options(target)
         };
         let shown = target.to_string();
         let mut mount = connect(&options).map_err(|error| mount_error(&shown, &error))?;

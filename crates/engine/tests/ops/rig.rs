@@ -8,15 +8,16 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock};
 
 use engine::backend::{Backend, NO_LIMIT, Tally};
+use engine::target::mount_options;
 use engine::{Clock as _, Monitor, Opened, Stop, SystemClock, TargetConfig, TrialTarget, measure};
 use model::testing::RunBuilder;
 use model::{
     BackendKind, Completion, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, Outcome, Pass,
     RunSpec, Share, Target, Workload,
 };
+use nfs_client::Mount;
 use nfs_client::proto::client::File;
 use nfs_client::proto::nfs3::StableHow;
-use nfs_client::{Mount, MountOptions};
 use nfs_server::{Server, ServerConfig};
 use tempfile::TempDir;
 use workload::Pattern;
@@ -62,7 +63,7 @@ impl Rig {
             settings,
             ..NfsTarget::new("127.0.0.1", "/export")
         };
-        let eyes = Mount::connect(&MountOptions::from_target(&target)).unwrap();
+        let eyes = Mount::connect(&mount_options(&target)).unwrap();
         let mut spec =
             RunBuilder::from(mix()).target(Target::Nfs(target)).backend(BackendKind::Nfs).build();
         change(&mut spec);

@@ -3,9 +3,8 @@
 //! The address is read here by hand: an example has no parser of plans at hand, and the few words
 //! it takes are those of `dfsbench`.
 
-use model::Proto;
 use nfs_client::proto::client::ProtocolVersion;
-use nfs_client::{MountOptions, Tls};
+use nfs_client::{MountOptions, Proto, Tls};
 
 /// The settings of one run.
 #[derive(Debug)]

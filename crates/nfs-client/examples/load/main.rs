@@ -16,10 +16,9 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model::Proto;
 use nfs_client::proto::client::{Data, Event, File, OpenAccess, Operation, Outcome, PayloadRange};
 use nfs_client::proto::nfs3::StableHow;
-use nfs_client::{Connection, ConnectionOptions, Identity, Mount, MountOptions, Scratch};
+use nfs_client::{Connection, ConnectionOptions, Identity, Mount, MountOptions, Proto, Scratch};
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};

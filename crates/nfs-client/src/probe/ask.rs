@@ -11,7 +11,6 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-use model::Proto;
 use nfs_proto::program::Call;
 use nfs_proto::record::{self, Inbox};
 use nfs_proto::rpc::{
@@ -20,9 +19,10 @@ use nfs_proto::rpc::{
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_proto::{DecodeError, RpcError};
 
-use super::data::{Answer, NoAnswer, Transport};
+use super::data::{Answer, NoAnswer};
 use super::options::ProbeOptions;
 use crate::interrupt::Interrupt;
+use crate::options::Proto;
 use crate::transport::{Route, connect_socket};
 
 /// The largest reply over TCP, in bytes: long lists of registrations and exports.
@@ -53,14 +53,10 @@ pub(super) struct Asker {
 impl Asker {
     /// Connects; over UDP this only fails for want of a socket.
     pub(super) fn connect(
-        transport: Transport,
+        proto: Proto,
         server: SocketAddr,
         options: &ProbeOptions,
     ) -> Answer<Self> {
-        let proto = match transport {
-            Transport::Tcp => Proto::Tcp,
-            Transport::Udp => Proto::Udp,
-        };
         let (timeout, resvport) = (options.timeout, options.resvport);
         let route = Route { server, proto, resvport, timeout, interrupt: Interrupt::default() };
         let wire = Wire::open_socket(&route).map_err(|error| no_answer_of(&error))?;

@@ -9,6 +9,8 @@ use nfs_proto::mount3::MountStatus;
 use nfs_proto::status::Spoken;
 use nfs_proto::{DecodeError, ProtocolVersion, RpcError, Status};
 
+use crate::options::Proto;
+
 /// The answer to a question, or the reason why there is none.
 pub type Answer<T> = Result<T, NoAnswer>;
 
@@ -53,34 +55,6 @@ pub enum NoAnswer {
     /// The question was not put; the text says what was missing for it.
     #[error("not requested: {0}")]
     NotRequested(&'static str),
-}
-
-/// How a call travels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Transport {
-    /// A stream with record marks.
-    Tcp,
-    /// One datagram for each message.
-    Udp,
-}
-
-impl Transport {
-    /// Both of the transports.
-    pub const ALL: [Self; 2] = [Self::Tcp, Self::Udp];
-
-    /// Returns the name as mount options have it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Tcp => "tcp",
-            Self::Udp => "udp",
-        }
-    }
-}
-
-impl std::fmt::Display for Transport {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
 }
 
 /// All that was found out about one server.
@@ -170,7 +144,7 @@ pub struct Service {
     /// Number of the version.
     pub version: u32,
     /// Transport of the service.
-    pub transport: Transport,
+    pub transport: Proto,
     /// Address where it was queried; `None` where no port is known for it.
     pub address: Option<SocketAddr>,
     /// How long NULL took, there and back.
@@ -275,7 +249,7 @@ impl std::fmt::Display for Flavor {
 
 impl Probe {
     /// Returns what was found of one version of NFS over one transport.
-    pub fn nfs_over(&self, version: u32, transport: Transport) -> Option<&Service> {
+    pub fn nfs_over(&self, version: u32, transport: Proto) -> Option<&Service> {
         let wanted = (version, transport);
         self.nfs.iter().find(|service| (service.version, service.transport) == wanted)
     }
@@ -316,7 +290,7 @@ impl Probe {
         let mut answered = Vec::new();
         for version in ProtocolVersion::ALL {
             let answers = match version.minor() {
-                None => Transport::ALL.into_iter().any(|transport| {
+                None => Proto::ALL.into_iter().any(|transport| {
                     let service = self.nfs_over(version.program_version(), transport);
                     service.is_some_and(|service| service.null.is_ok())
                 }),

@@ -12,17 +12,16 @@ use nfs_proto::xdr::Reader;
 use nfs_proto::{DecodeError, ProtocolVersion, mount1, mount3, nfs2, nfs3};
 
 use super::ask::Asker;
-use super::data::{
-    Answer, Export, Flavor, Limits, Mounted, NoAnswer, ReservedPort, Service, Transport,
-};
+use super::data::{Answer, Export, Flavor, Limits, Mounted, NoAnswer, ReservedPort, Service};
 use super::options::ProbeOptions;
 use super::v4::Conversation;
+use crate::options::Proto;
 
 /// Lines of a list that are kept.
 const LINES_MAX: usize = 65_536;
 
 /// The transport and address where one version of a program answered.
-type Found = Answer<(Transport, SocketAddr)>;
+type Found = Answer<(Proto, SocketAddr)>;
 
 /// Makes a call of MOUNT one of a version.
 type Wrap = fn(mount3::Call<'static>) -> Call<'static>;

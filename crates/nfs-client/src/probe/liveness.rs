@@ -10,8 +10,9 @@ use std::net::SocketAddr;
 use nfs_proto::rpc::ProcedureId;
 
 use super::ask::Asker;
-use super::data::{Answer, NoAnswer, Service, Transport};
+use super::data::{Answer, NoAnswer, Service};
 use super::options::ProbeOptions;
+use crate::options::Proto;
 
 const STOPPED: NoAnswer = NoAnswer::NotRequested("the server has stopped answering");
 
@@ -19,7 +20,7 @@ const STOPPED: NoAnswer = NoAnswer::NotRequested("the server has stopped answeri
 #[derive(Debug, Clone, Copy)]
 struct Known {
     null_call: ProcedureId,
-    transport: Transport,
+    transport: Proto,
     address: SocketAddr,
 }
 

@@ -22,10 +22,11 @@ use nfs_proto::{ProtocolVersion, RpcError, Status, mount3, nfs3};
 
 pub use data::{
     Answer, Export, Flavor, Limits, Mounted, NoAnswer, Probe, Registration, ReservedPort,
-    RoundTrip, Service, Transport, Tried, V4Root,
+    RoundTrip, Service, Tried, V4Root,
 };
 pub use options::ProbeOptions;
 
+use crate::options::Proto;
 use exports::{MountServices, find_answered};
 use liveness::Liveness;
 use registrations::{Addresses, portmap_dump, rpcbind_dump};
@@ -258,7 +259,7 @@ struct V4Services<'a> {
 fn find_answered_over_tcp(services: &[Service], version: u32) -> Answer<SocketAddr> {
     let mut over_tcp = Vec::new();
     for service in services {
-        if service.transport == Transport::Tcp {
+        if service.transport == Proto::Tcp {
             over_tcp.push(service.clone());
         }
     }
@@ -315,7 +316,7 @@ fn ask_for_tls(nfs: &[Service], options: &ProbeOptions) -> Answer<bool> {
     let mut refused = None;
     let mut answered = None;
     for service in nfs {
-        if service.transport != Transport::Tcp || service.address.is_none() {
+        if service.transport != Proto::Tcp || service.address.is_none() {
             continue;
         }
         match &service.null {

@@ -11,8 +11,9 @@ use nfs_proto::rpcbind::{self, NetId, UniversalAddress};
 use nfs_proto::{mount3, nfs3};
 
 use super::ask::Asker;
-use super::data::{Answer, NoAnswer, Registration, Transport};
+use super::data::{Answer, NoAnswer, Registration};
 use super::options::ProbeOptions;
+use crate::options::Proto;
 
 /// Registrations kept of one list; a portmapper has some dozens.
 const REGISTRATIONS_MAX: usize = 4096;
@@ -51,10 +52,10 @@ fn ask_over_any<T>(
     options: &ProbeOptions,
     ask: fn(&mut Asker) -> Answer<T>,
 ) -> Answer<T> {
-    match Asker::connect(Transport::Tcp, server, options).and_then(|mut asker| ask(&mut asker)) {
+    match Asker::connect(Proto::Tcp, server, options).and_then(|mut asker| ask(&mut asker)) {
         Ok(answer) => Ok(answer),
         Err(first) => {
-            let Ok(mut asker) = Asker::connect(Transport::Udp, server, options) else {
+            let Ok(mut asker) = Asker::connect(Proto::Udp, server, options) else {
                 return Err(first);
             };
             ask(&mut asker).or(Err(first))
@@ -160,7 +161,7 @@ impl<'a> Addresses<'a> {
     }
 
     /// Returns the address at which a version of NFS is looked for.
-    pub(super) fn of_nfs(&self, version: u32, transport: Transport) -> SocketAddr {
+    pub(super) fn of_nfs(&self, version: u32, transport: Proto) -> SocketAddr {
         if let Some(given) = self.options.port {
             return self.with_port(given);
         }
@@ -170,7 +171,7 @@ impl<'a> Addresses<'a> {
     }
 
     /// Returns the addresses at which a version of MOUNT is looked for, in the order of asking.
-    pub(super) fn of_mount(&self, version: u32, transport: Transport) -> Vec<SocketAddr> {
+    pub(super) fn of_mount(&self, version: u32, transport: Proto) -> Vec<SocketAddr> {
         if let Some(given) = self.options.mount_port {
             return vec![self.with_port(given)];
         }
@@ -189,8 +190,8 @@ impl<'a> Addresses<'a> {
         SocketAddr::new(self.server.ip(), port)
     }
 
-    fn find_port(&self, program: u32, version: u32, transport: Transport) -> Option<u16> {
-        let netid = NetId::of(transport == Transport::Udp, self.server.ip()).name();
+    fn find_port(&self, program: u32, version: u32, transport: Proto) -> Option<u16> {
+        let netid = NetId::of(transport == Proto::Udp, self.server.ip()).name();
         for listed in self.lists.into_iter().flatten() {
             // Portmap v2 knows one kind of address only.
             let fits = listed.netid == netid
@@ -241,13 +242,13 @@ mod tests {
         let options = ProbeOptions::new("h");
         let v4 = Addresses::new(&options, "127.0.0.1:111".parse().unwrap(), &rpcbind, &portmap);
         let v6 = Addresses::new(&options, "[::1]:111".parse().unwrap(), &rpcbind, &portmap);
-        assert_eq!(v4.of_nfs(3, Transport::Tcp).port(), 2);
-        assert_eq!(v6.of_nfs(3, Transport::Tcp).port(), 1);
-        assert_eq!(v4.of_nfs(2, Transport::Udp).port(), 4);
+        assert_eq!(v4.of_nfs(3, Proto::Tcp).port(), 2);
+        assert_eq!(v6.of_nfs(3, Proto::Tcp).port(), 1);
+        assert_eq!(v4.of_nfs(2, Proto::Udp).port(), 4);
         // Not registered: where any version is.
-        assert_eq!(v4.of_nfs(4, Transport::Tcp).port(), 1);
-        assert_eq!(v4.of_mount(3, Transport::Udp)[0].port(), 3);
-        assert_eq!(v4.of_mount(1, Transport::Tcp)[0].port(), 3);
+        assert_eq!(v4.of_nfs(4, Proto::Tcp).port(), 1);
+        assert_eq!(v4.of_mount(3, Proto::Udp)[0].port(), 3);
+        assert_eq!(v4.of_mount(1, Proto::Tcp)[0].port(), 3);
     }
 
     #[test]
@@ -257,13 +258,12 @@ mod tests {
         let server = "127.0.0.1:111".parse().unwrap();
         let options = ProbeOptions { port: Some(4000), ..ProbeOptions::new("h") };
         let places = Addresses::new(&options, server, &nothing, &portmap);
-        assert_eq!(places.of_nfs(3, Transport::Tcp).port(), 4000);
-        let ports: Vec<_> =
-            places.of_mount(3, Transport::Tcp).iter().map(SocketAddr::port).collect();
+        assert_eq!(places.of_nfs(3, Proto::Tcp).port(), 4000);
+        let ports: Vec<_> = places.of_mount(3, Proto::Tcp).iter().map(SocketAddr::port).collect();
         assert_eq!(ports, [4000, 635]);
         let options = ProbeOptions::new("h");
         let places = Addresses::new(&options, server, &nothing, &nothing);
-        assert_eq!(places.of_nfs(3, Transport::Tcp).port(), 2049);
-        assert_eq!(places.of_mount(3, Transport::Tcp)[0].port(), 2049);
+        assert_eq!(places.of_nfs(3, Proto::Tcp).port(), 2049);
+        assert_eq!(places.of_mount(3, Proto::Tcp)[0].port(), 2049);
     }
 }

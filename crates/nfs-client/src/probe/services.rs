@@ -10,11 +10,12 @@ use nfs_proto::rpc::{AUTH_TLS, Credential, ProcedureId};
 use nfs_proto::{mount3, nfs3};
 
 use super::ask::Asker;
-use super::data::{Answer, NoAnswer, RoundTrip, Service, Transport};
+use super::data::{Answer, NoAnswer, RoundTrip, Service};
 use super::join_thread;
 use super::liveness::Liveness;
 use super::options::ProbeOptions;
 use super::registrations::Addresses;
+use crate::options::Proto;
 use crate::transport::offers_starttls;
 
 /// Samples of a round trip at most, whatever is queried.
@@ -30,14 +31,14 @@ pub(super) fn find_services(
     std::thread::scope(|scope| {
         let (mut nfs, mut mount) = (Vec::new(), Vec::new());
         for version in [2, 3, 4] {
-            for transport in Transport::ALL {
+            for transport in Proto::ALL {
                 let address = vec![addresses.of_nfs(version, transport)];
                 let ask = move || ask_null(nfs3::PROGRAM, version, transport, &address, options);
                 nfs.push(scope.spawn(ask));
             }
         }
         for version in [1, 2, 3] {
-            for transport in Transport::ALL {
+            for transport in Proto::ALL {
                 let addresses = addresses.of_mount(version, transport);
                 let ask =
                     move || ask_null(mount3::PROGRAM, version, transport, &addresses, options);
@@ -56,7 +57,7 @@ fn join_all(threads: Vec<ScopedJoinHandle<'_, Service>>) -> Vec<Service> {
 fn ask_null(
     program: u32,
     version: u32,
-    transport: Transport,
+    transport: Proto,
     addresses: &[SocketAddr],
     options: &ProbeOptions,
 ) -> Service {
@@ -75,7 +76,7 @@ fn ask_null(
 
 /// Connects, and times NULL calls over the connection.
 fn connect_and_time(
-    transport: Transport,
+    transport: Proto,
     address: SocketAddr,
     null_call: ProcedureId,
     samples: u32,
@@ -130,7 +131,7 @@ pub(super) fn offers_tls(
     version: u32,
     options: &ProbeOptions,
 ) -> Answer<bool> {
-    let mut asker = Asker::connect(Transport::Tcp, address, options)?;
+    let mut asker = Asker::connect(Proto::Tcp, address, options)?;
     let credential = Credential::Other { flavor: AUTH_TLS };
     let reply = asker.exchange(ProcedureId::null(nfs3::PROGRAM, version), credential, |_| {})?;
     offers_starttls(&reply).map_err(NoAnswer::Malformed)

@@ -20,8 +20,9 @@ use nfs_proto::xdr::Reader;
 use nfs_proto::{DecodeError, ProtocolVersion, Status, nfs4};
 
 use super::ask::Asker;
-use super::data::{Answer, Flavor, Limits, NoAnswer, Transport, V4Root};
+use super::data::{Answer, Flavor, Limits, NoAnswer, V4Root};
 use super::options::ProbeOptions;
+use crate::options::Proto;
 
 /// Names of the root that are kept.
 const NAMES_MAX: usize = 256;
@@ -46,7 +47,7 @@ pub(super) fn try_version(
     version: ProtocolVersion,
     options: &ProbeOptions,
 ) -> Answer<Status> {
-    let mut asker = Asker::connect(Transport::Tcp, address, options)?;
+    let mut asker = Asker::connect(Proto::Tcp, address, options)?;
     call_compound(&mut asker, version, &[Op::Putrootfh], |reply| Ok(reply.status))
 }
 
@@ -92,7 +93,7 @@ impl Conversation {
         version: ProtocolVersion,
         options: &ProbeOptions,
     ) -> Answer<Self> {
-        let asker = Asker::connect(Transport::Tcp, address, options)?;
+        let asker = Asker::connect(Proto::Tcp, address, options)?;
         let mut conversation = Self { asker, version, session: None };
         if version.has_sessions() {
             conversation.session = Some(conversation.make_session()?);

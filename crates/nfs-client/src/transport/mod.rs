@@ -19,8 +19,8 @@ pub(crate) use open::{
     Attempt, Opening, Route, begin_opening, connect_socket, continue_opening, open_transport,
 };
 pub use tcp_counters::{TcpCounters, TcpMeter};
-pub use tls::Tls;
 pub(crate) use tls::{Refused, TlsStream, offers_starttls, refuses_certificate};
+pub use tls::{Tls, TlsOptions};
 
 /// A connected socket.
 #[derive(Debug)]

@@ -9,7 +9,6 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use model::Proto;
 use nfs_proto::rpc::ProcedureId;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
@@ -22,7 +21,7 @@ use super::deadline::{Deadline, wait_for};
 use super::{Refused, Tls, TlsStream, Transport, refuses_certificate};
 use crate::error::MountError;
 use crate::interrupt::Interrupt;
-use crate::options::MountOptions;
+use crate::options::{MountOptions, Proto};
 use crate::service::{MOUNT, PORTMAPPER, program_of};
 
 /// Ports that only a privileged process may call from and that no service has by custom.

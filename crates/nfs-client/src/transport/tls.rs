@@ -11,7 +11,6 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use model::TlsOptions;
 use nfs_proto::rpc::{AUTH_TLS, CallHeader, Credential, ProcedureId, RPC_VERSION, STARTTLS};
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_proto::{DecodeError, record};
@@ -31,6 +30,20 @@ const BUFFER_BYTES: usize = 256 * 1024;
 const VERIFIER_BYTES_MAX: u32 = 400;
 /// The longest reply to a NULL call that is listened to, in bytes.
 const REPLY_BYTES_MAX: usize = 1024;
+
+/// Whom a client trusts, and what it shows of itself; all files are PEM.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TlsOptions {
+    /// Certificates of those whom a server's certificate may be signed by; `None` trusts those
+    /// that the system trusts.
+    pub ca: Option<PathBuf>,
+    /// The client's own certificate, then those that vouch for it, where the server asks for one.
+    pub cert: Option<PathBuf>,
+    /// The private key of `cert`.
+    pub key: Option<PathBuf>,
+    /// The name that the server's certificate must be for; `None` takes the host's.
+    pub server_name: Option<String>,
+}
 
 /// Whom to trust; read from its files when the first connection needs it.
 #[derive(Clone)]
