@@ -24,6 +24,7 @@ mod embedded;
 mod figures;
 mod files;
 mod licences;
+mod links;
 mod metadata;
 mod oldest_rust;
 mod pages;
@@ -32,6 +33,7 @@ mod purity;
 mod signature;
 mod sizes;
 mod source;
+mod tables;
 mod unfinished;
 mod vocabulary;
 
@@ -152,14 +154,20 @@ fn check_interfaces(members: &[metadata::Member]) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Checks the words of all pages.
+/// Checks the words and the links of all pages.
 fn check_pages() -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let pages = files::pages(&repo::root())?;
     for path in &pages {
         let text = read_page(path)?;
         findings.extend(vocabulary::check_page(path, &text));
+        findings.extend(links::check(&repo::root(), path, &text));
+        findings.extend(tables::check(path, &text));
     }
+    for path in links::FURTHER_PAGES {
+        findings.extend(links::check(&repo::root(), path, &read_page(path)?));
+    }
+    findings.extend(links::check_contents(&read_page("docs/SUMMARY.md")?, &pages));
     Ok(findings)
 }
 
