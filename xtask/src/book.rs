@@ -1,4 +1,5 @@
-//! `cargo xtask book`: the pages of `docs/` as a book with search, with the manual of each command.
+//! `cargo xtask book`: the pages of `docs/` as a book with search, with the manual of each command
+//! and pages of campaigns that are made for it.
 //!
 //! mdbook makes it: the one on PATH, else one that cargo installs below the target folder, which
 //! takes minutes the first time. The book is written to `target/book`.
@@ -11,7 +12,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use crate::tools::Tool;
-use crate::{proc, repo};
+use crate::{gallery, proc, repo};
 
 const MDBOOK: Tool = Tool {
     name: "mdbook",
@@ -33,10 +34,11 @@ pub fn build() -> Result<bool> {
     proc::run_command(Command::new("cp").arg("-r").arg(repo::root().join("docs")).arg(&sources))?;
     fs::copy(repo::root().join("book.toml"), sources.join("book.toml"))?;
     let commands = write_commands(&sources.join("docs"))?;
+    gallery::write_pages(&sources.join("docs"))?;
     let built = repo::target_folder().join("book");
     let mut build = Command::new(&mdbook);
     proc::run_command(build.args(["build", "--dest-dir"]).arg(&built).arg(&sources))?;
-    for page in ["index.html", "plan.html", "commands/run.html"] {
+    for page in ["index.html", "plan.html", "commands/run.html", "gallery/quick.html"] {
         if !built.join(page).is_file() {
             bail!("the book has no {page}");
         }

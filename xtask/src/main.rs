@@ -31,6 +31,7 @@ mod deny;
 mod dist;
 mod doctable;
 mod fuzz;
+mod gallery;
 mod grafana;
 mod peers;
 mod portable;
