@@ -1,5 +1,5 @@
 //! Developers' commands: `cargo xtask setup|test|tidy|real|vm|static|dist|fuzz|
-//! peers|book|python|ansible|grafana|deny|crates|api`.
+//! peers|book|python|ansible|grafana|deny|crates|api|workflows`.
 //!
 //! Everything that a person or CI has to do to this repository is one of these commands, so that
 //! there is one way to do it. Nothing here is part of the benchmark: xtask uses no crate of the
@@ -43,6 +43,7 @@ mod test;
 mod tidy;
 mod tools;
 mod vm;
+mod workflows;
 
 /// Developers' commands of the dfsbench repository.
 #[derive(Parser)]
@@ -106,6 +107,8 @@ enum Task {
     Crates,
     /// Writes down the interfaces of the crates that others use; tidy compares them.
     Api,
+    /// Lints the workflows for GitHub and the example of our action by actionlint.
+    Workflows,
     /// Performance as ratios against fio, libnfs and iperf3, on the same work in the same minutes.
     Peers(peers::Options),
 }
@@ -134,6 +137,7 @@ fn main() -> ExitCode {
         Task::Deny(options) => deny::run(&options),
         Task::Crates => crates::run(),
         Task::Api => api::write(),
+        Task::Workflows => Ok(workflows::run()),
         Task::Peers(options) => peers::run(&options),
     };
     match outcome {
