@@ -38,7 +38,9 @@ use binary::Binary;
 use bounded::Ended;
 use content::ContentReader;
 use copy::Counted;
-use refusal::{SSH_FAILED, describe_failed_try, describe_refusal, host_error, ssh_address};
+use refusal::{
+    SSH_FAILED, describe_failed_try, describe_refusal, describe_unfinished, host_error, ssh_address,
+};
 use scripts::{Found, parse_time};
 
 pub use copy::{Copied, CopyEvent, CopyObserver};
@@ -236,7 +238,7 @@ impl Launcher {
         let mut command = self.ssh_command(host);
         command.arg("sh");
         let ended = bounded::with_input(&mut command, scripts::look(binary), COMMAND_WITHIN);
-        let ended = ended.map_err(|error| host_error(host, &error))?;
+        let ended = ended.map_err(|unfinished| describe_unfinished(host, &unfinished))?;
         if !ended.worked() {
             let what = "it has no folder for the agent's program: ";
             return Err(describe_refusal(host, &ended, what, binary.content.len_bytes));
@@ -244,7 +246,7 @@ impl Launcher {
         if let Some(found) = Found::parse(&ended.stdout) {
             return Ok(found);
         }
-        let line = ended.stdout.lines().next().unwrap_or_default();
+        let line = bounded::first_line(ended.stdout.as_bytes());
         Err(host_error(
             host,
             &format!("its shell answers `{line}` (hint: nothing in its start-up files may print)"),
@@ -290,7 +292,7 @@ impl Launcher {
         let mut command = self.ssh_command(host);
         command.arg(words);
         let ended = bounded::with_input(&mut command, String::new(), COMMAND_WITHIN);
-        let ended = ended.map_err(|error| host_error(host, &error))?;
+        let ended = ended.map_err(|unfinished| describe_unfinished(host, &unfinished))?;
         if ended.code == Some(SSH_FAILED) {
             return Err(describe_refusal(host, &ended, "", 0));
         }

@@ -178,7 +178,7 @@ fn describe_stranger(input: &mut impl Read, mut head: Vec<u8>) -> WireError {
     WireError::NotDfsbench(printable(line))
 }
 
-fn printable(bytes: &[u8]) -> String {
+pub(crate) fn printable(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     text.replace(char::is_control, ".")
 }

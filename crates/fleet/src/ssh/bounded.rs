@@ -1,8 +1,11 @@
 //! A process that is run to its end, but not for longer than it may take.
 //!
-//! Its output is kept up to [`STDOUT_BYTES_MAX`]; of stderr the last line.
+//! Its output is kept up to [`STDOUT_BYTES_MAX`], and a process that prints more is ended at once:
+//! no answer is that long, and a shell that prints for ever would be waited for in vain. Of stderr
+//! the last line is kept.
 #![allow(clippy::disallowed_methods, reason = "how long a process takes is a matter of real time")]
 
+use std::fmt;
 use std::io::{self, Cursor, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -11,6 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::remote::{StderrReader, with_last_line};
+use crate::wire::printable;
 
 /// Bytes of stdout that are kept.
 const STDOUT_BYTES_MAX: u64 = 64 << 10;
@@ -40,15 +44,40 @@ impl Ended {
     }
 }
 
+/// The reason why a process was not run to its end.
+#[derive(Debug)]
+pub(super) enum Unfinished {
+    /// It can't be started; a sentence.
+    NotStarted(String),
+    /// It took longer than it may; a sentence.
+    TimedOut(String),
+    /// It printed more than is kept: the first of it.
+    TooMuchOutput(String),
+}
+
+impl fmt::Display for Unfinished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotStarted(why) | Self::TimedOut(why) => f.write_str(why),
+            Self::TooMuchOutput(first) => write!(
+                f,
+                "its shell prints more than {} KiB, beginning with `{first}`, where a few lines \
+                 are the answer (hint: nothing in its start-up files may print)",
+                STDOUT_BYTES_MAX >> 10
+            ),
+        }
+    }
+}
+
 /// Runs a process with text as its input.
 ///
 /// # Errors
-/// When it can't be started, or takes longer than it may; in a sentence.
+/// When it can't be started, takes longer than it may, or prints too much.
 pub(super) fn with_input(
     command: &mut Command,
     input: String,
     limit: Duration,
-) -> Result<Ended, String> {
+) -> Result<Ended, Unfinished> {
     with_reader(command, Cursor::new(input), limit)
 }
 
@@ -60,7 +89,7 @@ pub(super) fn with_reader(
     command: &mut Command,
     mut input: impl Read + Send + 'static,
     limit: Duration,
-) -> Result<Ended, String> {
+) -> Result<Ended, Unfinished> {
     let mut child = spawn_piped(command.stdin(Stdio::piped()))?;
     if let Some(mut stdin) = child.stdin.take() {
         // A process that doesn't read can't hold us up.
@@ -69,7 +98,7 @@ pub(super) fn with_reader(
     wait_bounded(command, child, limit)
 }
 
-fn spawn_piped(command: &mut Command) -> Result<Child, String> {
+fn spawn_piped(command: &mut Command) -> Result<Child, Unfinished> {
     let spawned = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let error = match spawned {
         Ok(child) => return Ok(child),
@@ -78,10 +107,10 @@ fn spawn_piped(command: &mut Command) -> Result<Child, String> {
     let program = command.get_program().to_string_lossy();
     let hint = " (hint: it is in the package openssh-client)";
     let hint = if error.kind() == io::ErrorKind::NotFound { hint } else { "" };
-    Err(format!("can't start `{program}`: {error}{hint}"))
+    Err(Unfinished::NotStarted(format!("can't start `{program}`: {error}{hint}")))
 }
 
-fn wait_bounded(command: &Command, mut child: Child, limit: Duration) -> Result<Ended, String> {
+fn wait_bounded(command: &Command, mut child: Child, limit: Duration) -> Result<Ended, Unfinished> {
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         unreachable!("the command has two pipes");
     };
@@ -90,39 +119,62 @@ fn wait_bounded(command: &Command, mut child: Child, limit: Duration) -> Result<
     let stderr = StderrReader::start(stderr, move |line| {
         found_other_key.fetch_or(line.contains(OTHER_KEY), Relaxed);
     });
+    let is_too_much = Arc::new(AtomicBool::new(false));
+    let found_too_much = Arc::clone(&is_too_much);
     // Read by a thread of its own: a process blocks when a pipe is full, and would never end.
     let printed = thread::spawn(move || {
         let mut bytes = Vec::new();
         // What can't be read was not printed.
-        let _ = stdout.take(STDOUT_BYTES_MAX).read_to_end(&mut bytes);
+        let _ = stdout.take(STDOUT_BYTES_MAX + 1).read_to_end(&mut bytes);
+        found_too_much.store(bytes.len() as u64 > STDOUT_BYTES_MAX, Relaxed);
         bytes
     });
     let deadline = Instant::now() + limit;
     let status = loop {
         match child.try_wait() {
-            Ok(Some(status)) => break status,
+            Ok(Some(status)) => break Some(status),
+            Ok(None) if is_too_much.load(Relaxed) => break None,
             Ok(None) if Instant::now() < deadline => thread::sleep(TICK),
             Ok(None) | Err(_) => {
-                let _ = child.kill();
-                let _ = child.wait();
+                end(&mut child);
                 let program = command.get_program().to_string_lossy();
                 let reason = format!("no answer from `{program}` in {} s", limit.as_secs());
-                return Err(with_last_line(reason, stderr.last_line()));
+                return Err(Unfinished::TimedOut(with_last_line(reason, stderr.last_line())));
             }
         }
     };
     let stdout = printed.join().unwrap_or_default();
+    // The process may have ended of the pipe that is closed then.
+    let (Some(status), false) = (status, is_too_much.load(Relaxed)) else {
+        end(&mut child);
+        return Err(Unfinished::TooMuchOutput(first_line(&stdout)));
+    };
     let stdout = String::from_utf8_lossy(&stdout).into_owned();
     let last_line = stderr.last_line();
     let has_other_key = has_other_key.load(Relaxed);
     Ok(Ended { code: status.code(), stdout, last_line, has_other_key })
 }
 
+/// Ends a process that is not waited for any longer.
+fn end(child: &mut Child) {
+    // It may have gone already.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Returns the start of the first line, fit for a message on a terminal.
+pub(super) fn first_line(output: &[u8]) -> String {
+    const BYTES_MAX: usize = 80;
+    let mut lines = output.split(|byte| *byte == b'\n');
+    let line = lines.next().unwrap_or_default();
+    printable(&line[..line.len().min(BYTES_MAX)])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn sh(words: &str, limit: Duration) -> Result<Ended, String> {
+    fn sh(words: &str, limit: Duration) -> Result<Ended, Unfinished> {
         with_input(Command::new("sh").args(["-c", words]), "given\n".to_owned(), limit)
     }
 
@@ -138,7 +190,28 @@ mod tests {
     #[test]
     fn a_process_that_takes_too_long_is_ended() {
         let error = sh("echo busy >&2; exec sleep 60", Duration::from_secs(1));
-        assert_eq!(error.err().as_deref(), Some("no answer from `sh` in 1 s: busy"));
+        let Err(Unfinished::TimedOut(why)) = error else { panic!("it was not too slow") };
+        assert_eq!(why, "no answer from `sh` in 1 s: busy");
+    }
+
+    #[test]
+    fn a_shell_that_prints_without_end_is_ended_at_its_first_kibibytes() {
+        // The first prints 100 MB and answers then, the second never ends.
+        for words in [
+            "printf '\\033[1mMOTD\\n'; head -c 100000000 /dev/zero; echo answer",
+            "while :; do echo MOTD; done",
+        ] {
+            let begun = Instant::now();
+            let error = sh(words, WIDE).err().map(|error| error.to_string());
+            let error = error.unwrap_or_else(|| panic!("`{words}` was accepted"));
+            assert!(error.starts_with("its shell prints more than 64 KiB, beginning"), "{error}");
+            assert!(error.contains("MOTD`, where a few lines are the answer (hint: "), "{error}");
+            assert!(!error.contains(char::is_control) && error.len() < 250, "{error}");
+            assert!(begun.elapsed() < WIDE, "it was waited for");
+        }
+        // As much as is kept is no noise.
+        let words = format!("head -c {STDOUT_BYTES_MAX} /dev/zero");
+        assert_eq!(sh(&words, WIDE).unwrap().stdout.len() as u64, STDOUT_BYTES_MAX);
     }
 
     const WIDE: Duration = Duration::from_secs(60);

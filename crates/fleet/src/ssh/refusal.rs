@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use model::Host;
 
-use super::bounded::Ended;
+use super::bounded::{Ended, Unfinished};
 use crate::Gone;
 
 /// Exit code of ssh itself, where it isn't that of the command. **Source:** ssh(1), EXIT STATUS.
@@ -33,6 +33,20 @@ pub(super) fn host_error(host: &Host, why: &dyn Display) -> Gone {
 /// Returns the address of a host, in ssh's words.
 pub(super) fn ssh_address(host: &Host) -> &str {
     host.ssh.as_deref().unwrap_or("localhost")
+}
+
+/// Describes why a short command on a host did not end: ssh has connected by then, or given up, so
+/// that silence is mostly that of the shell before it gets to the command.
+pub(super) fn describe_unfinished(host: &Host, unfinished: &Unfinished) -> Gone {
+    let Unfinished::TimedOut(why) = unfinished else { return host_error(host, unfinished) };
+    let name = ssh_words(host);
+    host_error(
+        host,
+        &format!(
+            "{why} (hint: the start-up files of its login shell may wait for something, such as a \
+             lock or a file system that hangs; `ssh {name} true` shows it)"
+        ),
+    )
 }
 
 /// Describes why a command on a host failed: ssh's own reason where it is ssh's, else `what` and
@@ -77,11 +91,16 @@ pub(super) fn describe_failed_try(host: &Host, ended: &Ended) -> Gone {
     host_error(host, &format!("it can't run this dfsbench: {why} (hint: {hint})"))
 }
 
-fn describe_failure_of_ssh(host: &Host, ended: &Ended, reason: &str) -> Gone {
-    let name = match &host.ssh_config {
+/// Returns the words by which a user reaches the host by hand, behind `ssh`.
+fn ssh_words(host: &Host) -> String {
+    match &host.ssh_config {
         Some(config) => format!("-F {} {}", config.display(), ssh_address(host)),
         None => ssh_address(host).to_owned(),
-    };
+    }
+}
+
+fn describe_failure_of_ssh(host: &Host, ended: &Ended, reason: &str) -> Gone {
+    let name = ssh_words(host);
     let why = if ended.has_other_key {
         format!(
             "it has another host key than ssh knows: {reason} (hint: `ssh {name}` says which; make \
@@ -101,7 +120,13 @@ fn describe_failure_of_ssh(host: &Host, ended: &Ended, reason: &str) -> Gone {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+    use std::time::Duration;
+
     use super::*;
+    use crate::ssh::bounded;
+
+    const WIDE: Duration = Duration::from_secs(60);
 
     fn ended(code: i32, line: &str) -> Ended {
         let last_line = Some(line.to_owned());
@@ -122,6 +147,29 @@ mod tests {
             let message = describe_refusal(&host, &ended(SSH_FAILED, words), "", 0).to_string();
             assert!(message.starts_with(start), "{message}");
         }
+    }
+
+    /// A shell whose start-up file waits, as one that runs `pyenv init` does for a lock that a
+    /// killed shell has left.
+    #[test]
+    fn a_login_shell_whose_start_up_file_waits_is_suspected() {
+        let folder = tempfile::tempdir().unwrap();
+        let start_up = folder.path().join("bashrc");
+        std::fs::write(&start_up, "sleep 60\n").unwrap();
+        let mut shell = Command::new("bash");
+        shell.args(["-c", "echo answer"]).env("BASH_ENV", start_up);
+        let slow = bounded::with_input(&mut shell, String::new(), Duration::from_secs(1));
+        let host = Host { ssh: Some("root@h".into()), ..Host::here("web") };
+        let gone = describe_unfinished(&host, &slow.err().expect("it does not wait")).0;
+        let words = "host web: no answer from `bash` in 1 s (hint: the start-up files of its login \
+                     shell may wait for something, such as a lock or a file system that hangs; \
+                     `ssh root@h true` shows it)";
+        assert_eq!(gone, words);
+        // Whatever else is wrong has no such hint.
+        let missing = bounded::with_input(&mut Command::new("/no/ssh"), String::new(), WIDE);
+        let gone = describe_unfinished(&host, &missing.err().expect("there is one")).0;
+        assert!(gone.starts_with("host web: can't start `/no/ssh`: "), "{gone}");
+        assert!(!gone.contains("start-up"), "{gone}");
     }
 
     #[test]
