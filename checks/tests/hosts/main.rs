@@ -6,6 +6,7 @@
 
 mod contenders;
 mod copied;
+mod jobs;
 mod ladder;
 mod load;
 mod network;
@@ -33,6 +34,8 @@ checks! {
     a_host_that_can_not_take_or_run_the_program_has_advice_for_that_cause: 200 s, {
         copied::refused(LAB.get()?)
     };
+    hosts_that_pbs_and_lsf_list_are_reached_by_ssh: 200 s, jobs::listed(LAB.get()?);
+    a_shell_that_prints_100_mb_first_is_one_error: 200 s, jobs::noisy(LAB.get()?);
     an_agent_that_is_killed_is_a_row: 300 s, killed(LAB.get()?);
     a_host_whose_network_is_cut_is_a_row_and_cleans_up_by_itself: 300 s, cut(LAB.get()?);
     a_controller_that_is_killed_leaves_nothing: 300 s, deserted(LAB.get()?);

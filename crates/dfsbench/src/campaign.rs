@@ -75,6 +75,10 @@ pub fn bring(
         return Ok(false);
     }
     prepare(means)?;
+    if let Some(hosts) = job::read_hosts(args)? {
+        around.job = Some(hosts);
+        return Ok(true);
+    }
     let job = Job::start(args, stop)?;
     around.job = Some(job.hosts());
     means.job.set(Some(job));

@@ -17,7 +17,7 @@ use model::{OpKind, Workload};
 use plan::{Overrides, Plan, RawPlan, Surroundings};
 use workload::opmix;
 
-use crate::args::CurveArgs;
+use crate::args::{CurveArgs, Launcher};
 use crate::campaign::{self, Means};
 use crate::exit::{End, Failure};
 use crate::{dry_run, job, output, plan_source, signals};
@@ -28,7 +28,8 @@ use crate::{dry_run, job, output, plan_source, signals};
 /// As [`campaign::run`], and where a load can't be offered to what is to be measured.
 pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
     let bound = bound_of(args)?;
-    if args.run.job.launcher.is_some() && args.max_load.is_none() {
+    let launcher = args.run.job.launcher;
+    if launcher.is_some_and(Launcher::brings_agents) && args.max_load.is_none() {
         return Err(Failure::Usage(
             "--launcher: agents of a job connect once, and the closed loop that finds the heaviest \
              load would use them (hint: name the heaviest load: --max-load)"

@@ -1,4 +1,4 @@
-//! Input files: plans and mixes, read whole and of bounded size.
+//! Input files: plans, mixes and lists of hosts, read whole and of bounded size.
 //!
 //! A plan may come from a pipe: stdin by the name `-`, or `<(...)` of a shell, which is
 //! /dev/fd/N. A FIFO on a disk is refused, because opening it waits for a writer that may never
@@ -68,6 +68,14 @@ pub fn read_mix(path: &str) -> Result<String, String> {
 /// # Errors
 /// As [`read_plan`], in a sentence without the path.
 pub fn read_recipe(path: &Path) -> Result<String, String> {
+    read_file(path, PLAN_BYTES_MAX)
+}
+
+/// Reads the list of hosts that a scheduler wrote.
+///
+/// # Errors
+/// As [`read_plan`], in a sentence without the path.
+pub fn read_host_list(path: &Path) -> Result<String, String> {
     read_file(path, PLAN_BYTES_MAX)
 }
 

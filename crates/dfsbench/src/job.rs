@@ -2,8 +2,11 @@
 //!
 //! [`Job::start`] listens, has the agents started, and waits until all have connected; then it is
 //! as if they had been reached by ssh. Address and token travel in the environment of the job only.
+//! Where the scheduler only lists the hosts, as PBS and LSF do, [`read_hosts`] is all there is, and
+//! ssh starts the agents.
 
 mod address;
+mod allocation;
 mod command;
 
 use std::collections::BTreeMap;
@@ -25,6 +28,7 @@ use crate::{embedded, output};
 use address::ListenAddress;
 
 pub use address::host_name;
+pub use allocation::read_hosts;
 pub use command::this_program;
 
 /// The variable with the address of an agent's controller.
@@ -51,7 +55,7 @@ impl Job {
     pub fn start(args: &JobArgs, stop: &Arc<AtomicBool>) -> Result<Self, Failure> {
         let Some(launcher) = args.launcher else { unreachable!("a job has a launcher") };
         let count = count_agents(args, launcher)?;
-        let per_node = count_per_node(args, launcher, count)?;
+        let per_node = count_per_node(args, count)?;
         let within = parse_deadline(&args.meet_within)?;
         let starts = launcher != Launcher::Wait;
         if !starts && args.launch_with.is_some() {
@@ -150,14 +154,17 @@ fn check_layout(agents: &[Host], per_node: u32) -> Result<(), Failure> {
     )))
 }
 
-/// Hosts of a job whose names are not known yet; `None` where no job is requested.
+/// Hosts of a job whose names may not be known yet; `None` where no job is requested.
 ///
 /// # Errors
-/// When their number is not given.
+/// When their number is not given, or a list of them can't be used.
 pub fn stand_ins(args: &JobArgs) -> Result<Option<Vec<Host>>, Failure> {
     let Some(launcher) = args.launcher else { return Ok(None) };
+    if let Some(hosts) = read_hosts(args)? {
+        return Ok(Some(hosts));
+    }
     let count = count_agents(args, launcher)?;
-    let per_node = count_per_node(args, launcher, count)?;
+    let per_node = count_per_node(args, count)?;
     Ok(Some(unnamed_hosts(count, per_node.unwrap_or(1))))
 }
 
@@ -239,6 +246,10 @@ fn start_launcher(command: &mut Command) -> Result<Starter, Failure> {
 /// Counts the agents that are expected.
 fn count_agents(args: &JobArgs, launcher: Launcher) -> Result<u32, Failure> {
     let mut count = args.agents;
+    if launcher == Launcher::Flux && count.is_none() {
+        let nodes = command::count_flux_nodes()?;
+        count = Some(nodes.saturating_mul(args.agents_per_node.unwrap_or(1)));
+    }
     if launcher == Launcher::Slurm {
         for name in ["SLURM_NTASKS", "SLURM_NNODES"] {
             count = count.or_else(|| read_number(name));
@@ -259,15 +270,19 @@ fn read_number(variable: &str) -> Option<u32> {
 }
 
 /// Counts the agents that each host is to have; `None` where that is left to the launcher.
-fn count_per_node(args: &JobArgs, launcher: Launcher, agents: u32) -> Result<Option<u32>, Failure> {
+fn count_per_node(args: &JobArgs, agents: u32) -> Result<Option<u32>, Failure> {
     let mut per_node = args.agents_per_node;
     if per_node.is_none()
-        && launcher == Launcher::Slurm
+        && args.launcher == Some(Launcher::Slurm)
         && args.launch_with.is_none()
         && read_number("SLURM_NTASKS") == Some(agents)
     {
         // Fewer agents than the allocation has tasks are laid out as Slurm has it.
         per_node = read_number("SLURM_NTASKS_PER_NODE");
+    }
+    if per_node.is_none() && args.launcher == Some(Launcher::Flux) && args.agents.is_none() {
+        // Their number is that of the nodes, and Flux would fill the cores of the first ones.
+        per_node = Some(1);
     }
     match per_node {
         Some(per_node) if per_node == 0 || !agents.is_multiple_of(per_node) => {

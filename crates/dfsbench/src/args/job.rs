@@ -11,7 +11,8 @@ pub struct JobArgs {
     /// Work on the hosts of a job, with an agent for each of its processes
     #[arg(long, value_enum, value_name = "HOW", help_heading = "Hosts of a job")]
     pub launcher: Option<Launcher>,
-    /// Number of agents [default: the tasks of the allocation of Slurm]
+    /// Number of agents [default: the tasks of the allocation of Slurm, one on each host of PBS, LSF
+    /// and Flux]
     #[arg(long, value_name = "N", requires = "launcher", help_heading = "Hosts of a job")]
     pub agents: Option<u32>,
     /// Number of agents on each host; another layout is refused [default: as the launcher has it,
@@ -19,7 +20,7 @@ pub struct JobArgs {
     #[arg(long, value_name = "N", requires = "launcher", help_heading = "Hosts of a job")]
     pub agents_per_node: Option<u32>,
     /// Address that agents connect to: an address or name of this host, as they reach it, with or
-    /// without a port [default: every address with slurm and mpi, loopback with wait]
+    /// without a port [default: every address with slurm, mpi and flux, loopback with wait]
     #[arg(
         long,
         value_name = "ADDRESS[:PORT]",
@@ -37,7 +38,7 @@ pub struct JobArgs {
     )]
     pub meet_within: String,
     /// Command that starts the agents, with options, such as 'mpirun --hostfile hosts' or 'srun -p
-    /// short' [default: srun or mpirun]
+    /// short' [default: srun, mpirun or 'flux run']
     #[arg(long, value_name = "COMMAND", requires = "launcher", help_heading = "Hosts of a job")]
     pub launch_with: Option<String>,
 }
@@ -49,6 +50,19 @@ pub enum Launcher {
     Slurm,
     /// mpirun of Open MPI or MPICH
     Mpi,
+    /// flux run, in an allocation or batch job of Flux
+    Flux,
+    /// ssh to the hosts of a job of PBS or Torque, which PBS_NODEFILE lists
+    Pbs,
+    /// ssh to the hosts of a job of LSF, which LSB_DJOB_HOSTFILE or LSB_MCPU_HOSTS lists
+    Lsf,
     /// Whatever knows DFSBENCH_MEET and DFSBENCH_TOKEN, such as Kubernetes
     Wait,
+}
+
+impl Launcher {
+    /// Says whether its agents connect by themselves, once; others are started over ssh.
+    pub fn brings_agents(self) -> bool {
+        !matches!(self, Self::Pbs | Self::Lsf)
+    }
 }

@@ -6,6 +6,8 @@
 //! **Source:** srun(1): --kill-on-bad-exit, --wait, --mpi; mpirun(1) of Open MPI: -x,
 //! --enable-recovery; mpiexec of MPICH: -genvlist. MPICH's ends all processes when one ends badly,
 //! also with -disable-auto-cleanup where they aren't MPI's (tried with 4.0), so none ends badly.
+//! flux-run(1): --ntasks, --nodes, --tasks-per-node, -o exit-timeout; flux-getattr(1), `size`, the
+//! brokers of an instance, one on each node.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -32,23 +34,54 @@ pub fn launch_command(
     count: u32,
     per_node: Option<u32>,
 ) -> Result<Command, Failure> {
-    let usual = if launcher == Launcher::Slurm { "srun" } else { "mpirun" };
+    let usual = match launcher {
+        Launcher::Slurm => "srun",
+        Launcher::Flux => "flux run",
+        _ => "mpirun",
+    };
     let words = split_words(with.unwrap_or(usual))?;
     let Some((program, words)) = words.split_first() else {
         return Err(Failure::Usage("--launch-with names no command".to_owned()));
     };
     let mut command = Command::new(program);
     command.args(words);
-    let agent = agent_program()?;
-    if launcher == Launcher::Slurm {
-        command.arg(format!("--ntasks={count}"));
-        if let Some(per_node) = per_node {
-            command.arg(format!("--ntasks-per-node={per_node}"));
-        }
-        command.args(["--kill-on-bad-exit=0", "--wait=0", "--mpi=none", "--export=ALL"]);
-        command.arg(agent).args(["agent", "--meet"]);
-        return Ok(command);
+    match launcher {
+        Launcher::Slurm => add_srun_words(&mut command, count, per_node),
+        Launcher::Flux => add_flux_words(&mut command, count, per_node),
+        _ => return finish_mpi(command, program, count, per_node),
     }
+    command.arg(agent_program()?).args(["agent", "--meet"]);
+    Ok(command)
+}
+
+fn add_srun_words(command: &mut Command, count: u32, per_node: Option<u32>) {
+    command.arg(format!("--ntasks={count}"));
+    if let Some(per_node) = per_node {
+        command.arg(format!("--ntasks-per-node={per_node}"));
+    }
+    command.args(["--kill-on-bad-exit=0", "--wait=0", "--mpi=none", "--export=ALL"]);
+}
+
+/// Flux passes the environment on by itself, and takes either a number of tasks or one for each
+/// node.
+fn add_flux_words(command: &mut Command, count: u32, per_node: Option<u32>) {
+    match per_node {
+        Some(per_node) => {
+            command.arg(format!("--nodes={}", count.div_ceil(per_node.max(1))));
+            command.arg(format!("--tasks-per-node={per_node}"));
+        }
+        None => _ = command.arg(format!("--ntasks={count}")),
+    }
+    command.args(["-o", "exit-timeout=none"]);
+}
+
+fn finish_mpi(
+    mut command: Command,
+    program: &str,
+    count: u32,
+    per_node: Option<u32>,
+) -> Result<Command, Failure> {
+    let agent = agent_program()?;
     command.args(["-n", &count.to_string()]);
     match detect_mpi(program)? {
         Mpi::Open => {
@@ -67,6 +100,33 @@ pub fn launch_command(
         }
     }
     Ok(command)
+}
+
+/// Counts the nodes of the instance of Flux that this process is in.
+///
+/// # Errors
+/// When it is in none.
+pub fn count_flux_nodes() -> Result<u32, Failure> {
+    let hint = "(hint: run it in `flux batch` or `flux alloc`, or name their number: --agents 4)";
+    let mut flux = Command::new("flux");
+    let output = match flux.args(["getattr", "size"]).stdin(Stdio::null()).output() {
+        Ok(output) => output,
+        Err(error) => {
+            return Err(Failure::Usage(format!("can't start `flux getattr size`: {error} {hint}")));
+        }
+    };
+    let printed = String::from_utf8_lossy(&output.stdout);
+    match printed.trim().parse() {
+        Ok(nodes) if output.status.success() => Ok(nodes),
+        _ => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let said = said.trim().lines().next_back().unwrap_or("it prints no number");
+            let said = said.escape_default();
+            Err(Failure::Usage(format!(
+                "`flux getattr size` does not tell the nodes of the job: {said} {hint}"
+            )))
+        }
+    }
 }
 
 /// Returns the program to run on each host: this one, unless another one is named.
@@ -158,6 +218,17 @@ mod tests {
             line.starts_with("srun -p short jobs -N2 --ntasks=2 --ntasks-per-node=1 "),
             "{line}"
         );
+    }
+
+    #[test]
+    fn flux_starts_tasks_by_their_number_or_by_node() {
+        let line = words(&launch_command(Launcher::Flux, None, 7, None).unwrap());
+        assert!(line.starts_with("flux run --ntasks=7 -o exit-timeout=none /"), "{line}");
+        assert!(line.ends_with(" agent --meet"), "{line}");
+        let with = Some("flux run -q short");
+        let line = words(&launch_command(Launcher::Flux, with, 8, Some(2)).unwrap());
+        let start = "flux run -q short --nodes=4 --tasks-per-node=2 -o exit-timeout=none /";
+        assert!(line.starts_with(start), "{line}");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Hosts that a job brings, and what schedulers are given: agents that come over TCP by hand.
 
+use std::fs::Permissions;
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -193,4 +195,72 @@ fn a_script_for_sbatch_is_written_for_plans_that_other_hosts_can_make() {
     let words = ["no target of the plan can be used", "the hosts are those of the job"];
     rig.refused(&["slurm", "hosts.toml", "--nodes", "3"], 2, &words);
     rig.refused(&["slurm", "no.toml", "--nodes", "3"], 2, &["can't read plan `no.toml`"]);
+}
+
+/// Does what flux-run(1) says: starts as many tasks as requested, each with its rank and the
+/// environment. It keeps its arguments.
+const FLUX: &str = r#"#!/bin/sh
+if [ "$1" = getattr ]; then echo 2; exit; fi
+echo "$@" >"${0%/*}/../arguments"
+while [ "$1" != "${1#-}" ] || [ "$2" != agent ]; do shift; done
+export FLUX_JOB_SIZE=2
+DFSBENCH_HOST=node0 FLUX_TASK_RANK=0 "$@" &
+DFSBENCH_HOST=node1 FLUX_TASK_RANK=1 "$@" &
+wait
+"#;
+
+#[test]
+fn flux_starts_an_agent_on_each_node_of_its_instance() {
+    let rig = Rig::new();
+    let bin = rig.folder().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::write(bin.join("flux"), FLUX).unwrap();
+    std::fs::set_permissions(bin.join("flux"), Permissions::from_mode(0o755)).unwrap();
+    let words = ["run", "target", "--workload", "stream", "--file-size", "1MiB", "--trials", "1"];
+    let mut command = rig.command(&[&words[..], &["--launcher", "flux", "--quiet"]].concat());
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let end = End::of(command.env("PATH", path).output().unwrap());
+    assert!([0, 4].contains(&end.code), "{end:?}");
+    let arguments = std::fs::read_to_string(rig.folder().join("arguments")).unwrap();
+    let start = "run --nodes=2 --tasks-per-node=1 -o exit-timeout=none /";
+    assert!(arguments.starts_with(start), "{arguments}");
+    assert!(!arguments.contains("TOKEN"), "{arguments}");
+    // Outside of an instance, `flux` says why it can't know.
+    std::fs::write(bin.join("flux"), "#!/bin/sh\necho 'broker: no' >&2; exit 1\n").unwrap();
+    let mut command = rig.command(&["run", "target", "--launcher", "flux", "--dry-run"]);
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let end = End::of(command.env("PATH", path).output().unwrap());
+    assert_eq!(end.code, 2, "{end:?}");
+    let what =
+        "`flux getattr size` does not tell the nodes of the job: broker: no (hint: run it in";
+    assert!(end.stderr.contains(what), "{end:?}");
+}
+
+#[test]
+fn hosts_that_a_scheduler_lists_are_in_the_dry_run_and_mistakes_are_one_error() {
+    let rig = Rig::new();
+    let nodes = rig.folder().join("nodes");
+    std::fs::write(&nodes, "n7\nn7\nn8\n").unwrap();
+    let run = |more: &[&str], variable: (&str, &str)| {
+        let words = ["run", "/scratch", "--dry-run", "--client-hosts", "1,2"];
+        let mut command = rig.command(&[&words[..], more].concat());
+        for name in ["PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "LSB_MCPU_HOSTS"] {
+            command.env_remove(name);
+        }
+        End::of(command.env(variable.0, variable.1).output().unwrap())
+    };
+    let pbs = ("PBS_NODEFILE", nodes.to_str().unwrap());
+    let end = run(&["--launcher", "pbs"], pbs);
+    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    for (more, variable, words) in [
+        (&["--launcher", "lsf"][..], pbs, "LSB_DJOB_HOSTFILE or LSB_MCPU_HOSTS is not set"),
+        (&["--launcher", "lsf"], ("LSB_MCPU_HOSTS", "a"), "`a` has no number of slots"),
+        (&["--launcher", "pbs", "--agents", "3"], pbs, "--agents 3: the job has 2 hosts"),
+        (&["--launcher", "pbs", "--listen", "a"], pbs, "--listen has no effect"),
+        (&["--launcher", "pbs", "--launch-with", "a"], pbs, "--launch-with has no effect"),
+    ] {
+        let end = run(more, variable);
+        assert_eq!((end.code, end.stdout.as_str()), (2, ""), "{more:?}: {end:?}");
+        assert!(end.stderr.contains(words) && end.stderr.contains("(hint: "), "{end:?}");
+    }
 }

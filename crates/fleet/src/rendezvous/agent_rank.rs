@@ -5,16 +5,17 @@
 //!
 //! **Source:** srun(1), SLURM_PROCID and SLURM_STEP_NUM_TASKS; mpirun(1) of Open MPI,
 //! OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE; the PMI-1 wire protocol, PMI_RANK and PMI_SIZE,
-//! as MPICH's Hydra and Slurm's pmi2 set them; Kubernetes, "Indexed Job for Parallel Processing",
-//! JOB_COMPLETION_INDEX.
+//! as MPICH's Hydra, Slurm's pmi2 and Flux set them; flux-environment(7), FLUX_TASK_RANK and
+//! FLUX_JOB_SIZE; Kubernetes, "Indexed Job for Parallel Processing", JOB_COMPLETION_INDEX.
 
 use std::fmt;
 
 /// The name of each launcher's rank and size, the first that is there counts.
-const NAMES: [(&str, &str); 5] = [
+const NAMES: [(&str, &str); 6] = [
     ("DFSBENCH_RANK", "DFSBENCH_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("PMI_RANK", "PMI_SIZE"),
+    ("FLUX_TASK_RANK", "FLUX_JOB_SIZE"),
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
     ("JOB_COMPLETION_INDEX", "DFSBENCH_SIZE"),
 ];
@@ -59,7 +60,7 @@ impl AgentRank {
             return Ok(Self { rank, size });
         }
         Err("no launcher has set this agent's rank (hint: set DFSBENCH_RANK and DFSBENCH_SIZE, \
-             or start it by srun, mpirun or as an Indexed Job)"
+             or start it by srun, mpirun, flux run or as an Indexed Job)"
             .to_owned())
     }
 }
@@ -90,6 +91,9 @@ mod tests {
         assert_eq!(read_rank(&[slurm, open_mpi].concat()), Ok(AgentRank { rank: 1, size: 2 }));
         let mpich = [("PMI_RANK", "2"), ("PMI_SIZE", "3")];
         assert_eq!(read_rank(&[slurm, mpich].concat()), Ok(AgentRank { rank: 2, size: 3 }));
+        let flux = [("FLUX_TASK_RANK", "3"), ("FLUX_JOB_SIZE", "4")];
+        assert_eq!(read_rank(&flux), Ok(AgentRank { rank: 3, size: 4 }));
+        assert_eq!(read_rank(&[flux, mpich].concat()), Ok(AgentRank { rank: 2, size: 3 }));
         let job = [("JOB_COMPLETION_INDEX", "0"), ("DFSBENCH_SIZE", "9")];
         assert_eq!(read_rank(&job), Ok(AgentRank { rank: 0, size: 9 }));
         let by_hand = [("DFSBENCH_RANK", "8"), ("DFSBENCH_SIZE", "9")];

@@ -1,0 +1,85 @@
+//! Hosts that a scheduler lists in the environment of a job, and a host whose shell is noisy.
+//!
+//! No scheduler of PBS or LSF is to be had as a package: its list is planted, as its manual has it.
+//! The hosts of the list are real, and ssh reaches them by the user's own configuration.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Output;
+
+use anyhow::{Result, ensure};
+use checks::hosts::{LEAVING, Lab, OURS};
+use checks::ours::exit;
+use checks::proc;
+
+/// Runs on the hosts of a job; `variable` is what its scheduler sets.
+fn run_job(lab: &Lab, words: &[&str], variable: (&str, &str)) -> Result<Output> {
+    let at = |name: &str| lab.folder.path().join(name);
+    let bin = at("bin");
+    if !bin.exists() {
+        // The configuration of the user who runs the checks is none of theirs.
+        fs::create_dir(&bin)?;
+        let line = format!("#!/bin/sh\nexec /usr/bin/ssh -F {} \"$@\"\n", at("config").display());
+        fs::write(bin.join("ssh"), line)?;
+        fs::set_permissions(bin.join("ssh"), fs::Permissions::from_mode(0o755))?;
+    }
+    let results = at("job.db");
+    if results.exists() {
+        fs::remove_file(&results)?;
+    }
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let mut command = lab.ours();
+    command.env("PATH", path).env(variable.0, variable.1);
+    command.arg("run").arg(lab.shared.path()).args(["--workload", "stream", "--trials", "1"]);
+    command.args(["--file-size", "1MiB", "--workers", "1", "--quiet", "--results"]).arg(&results);
+    proc::capture_output(command.args(words))
+}
+
+/// The hosts of a job are measured, each once, or as often as requested.
+pub fn listed(lab: &Lab) -> Result<()> {
+    let file = lab.folder.path().join("nodes");
+    fs::write(&file, "h1\nh1\nh2\nh2\n")?;
+    let file = file.display().to_string();
+    let two = ["--launcher", "lsf", "--agents-per-node", "2"];
+    for (words, variable, agents) in [
+        (&["--launcher", "pbs"][..], ("PBS_NODEFILE", file.as_str()), &["h1", "h2"][..]),
+        (&two, ("LSB_MCPU_HOSTS", "h1 2 h2 2"), &["h1", "h2", "h1:2", "h2:2"]),
+    ] {
+        let output = run_job(lab, words, variable)?;
+        let is_measured = [Some(0), Some(exit::INVALID)].contains(&output.status.code());
+        ensure!(is_measured, "{output:?}");
+        let report = OURS.report(&lab.folder.path().join("job.db"), "json")?;
+        let report: serde_json::Value = serde_json::from_slice(&report)?;
+        let mut measured = Vec::new();
+        for host in
+            report["runs"][0]["trials"][0]["passes"][0]["hosts"].as_array().into_iter().flatten()
+        {
+            measured.push(host["host"].as_str().unwrap_or_default());
+        }
+        ensure!(measured == agents, "{measured:?} for {words:?}");
+        for host in 0..2 {
+            lab.await_nothing(host, LEAVING)?;
+        }
+    }
+    let output = run_job(lab, &["--launcher", "pbs"], ("PBS_NODEFILE", "/no/nodes"))?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(2), "{output:?}");
+    ensure!(stderr.contains("PBS_NODEFILE, `/no/nodes`: No such file"), "{stderr}");
+    Ok(())
+}
+
+/// A shell that prints 100 MB before each command is one error, and leaves nothing.
+pub fn noisy(lab: &Lab) -> Result<()> {
+    lab.run_on(1, &["mount", "-t", "tmpfs", "tmpfs", "/root"])?;
+    let noise = "echo 'echo MOTD; head -c 100000000 /dev/zero' >/root/.bashrc";
+    lab.run_on(1, &["sh", "-c", noise])?;
+    let output = run_job(lab, &["--launcher", "lsf"], ("LSB_MCPU_HOSTS", "h2 1"));
+    // The session that is left is still in that folder.
+    lab.run_on(1, &["umount", "--lazy", "/root"])?;
+    let output = output?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(exit::LAB), "{output:?}");
+    let words = "host h2: its shell prints more than 64 KiB, beginning with `MOTD`";
+    ensure!(stderr.contains(words) && stderr.matches("error: ").count() == 1, "{stderr}");
+    lab.await_nothing(1, LEAVING)
+}
