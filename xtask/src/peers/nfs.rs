@@ -214,7 +214,7 @@ pub fn compare_servers(setting: &Setting) -> Vec<Row> {
     rows
 }
 
-/// 10,000 clients: what each takes, and how they keep up with 100.
+/// 10,000 clients: what each takes, and how they keep up with 100, as bare connections do.
 pub fn compare_crowd(setting: &Setting) -> Vec<Row> {
     let server = start_ours();
     let few = Load { clients: 100, depth: 1, ..GETATTR };
@@ -238,6 +238,20 @@ pub fn compare_crowd(setting: &Setting) -> Vec<Row> {
         },
         setting.rounds,
     );
+    let echo = |load: &Load| Ok(load::by_echo(load, GETATTR_BYTES, setting.seconds)?.figure());
+    // Sockets that no cache holds cost the kernel the same, whatever is sent.
+    let bare = Case {
+        name: "TCP echo, 10,000 connections".to_owned(),
+        unit: Unit::Ops,
+        ours: Box::new(|| echo(&many)),
+        rivals: vec![Rival {
+            name: "100 connections".to_owned(),
+            rate_target: 0.0,
+            cpu_target: None,
+            measure: Box::new(|| echo(&few)),
+        }],
+    };
+    rows.extend(case::run(bare, setting.rounds));
     let limit = Spread::of_one(CLIENT_BYTES_MAX);
     let mut ratios = Vec::new();
     for bytes in &memory {
