@@ -108,10 +108,14 @@ fn step(host: &Host, action: Action) -> LabStep {
 /// Between undoing and applying caches are dropped on every host. What is in memory only is never
 /// unmounted: of that, the steps after it are redone.
 pub fn redo_from(steps: &[LabStep], how: Invalidation) -> usize {
-    let has_client = steps.iter().any(|step| layer(&step.action) == Layer::Client);
+    let has = |wanted| steps.iter().any(|step| layer(&step.action) == wanted);
+    let (has_client, has_server) = (has(Layer::Client), has(Layer::Server) || has(Layer::Export));
     let redone: &[Layer] = match how {
         Invalidation::None | Invalidation::Files | Invalidation::Caches => &[],
         Invalidation::Remount if has_client => &[Layer::Client],
+        // A client of ours mounts nothing: it connects again before each pass. What the server
+        // remembers is not for a client to take from it.
+        Invalidation::Remount if has_server => &[],
         // On the server's own disk there is no other mount.
         Invalidation::Remount => &[Layer::Storage],
         Invalidation::ServerRemount => &[Layer::Client, Layer::Storage, Layer::Export],

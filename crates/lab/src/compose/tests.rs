@@ -360,6 +360,9 @@ fn a_system_is_started_on_storage_of_ours_and_mounted_by_its_program() {
     // Our own client speaks NFS with it, and nothing is mounted.
     spec.own_client = true;
     assert_eq!(shape(&spec)[3..], ["server AwaitQuiet"]);
+    // A server that is started again would have lost its files.
+    let served = &compose(&spec).unwrap()[..3];
+    assert_eq!(redo_from(served, Invalidation::Remount), served.len());
     assert_eq!((spec.export(), spec.ports()), (std::path::Path::new("/x"), Some((20_500, 20_500))));
     // What the kernel's server would be stopped by isn't done to a system.
     assert!(disturbance(&spec, FaultKind::NfsdStop).is_err());
