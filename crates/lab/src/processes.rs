@@ -44,10 +44,30 @@ pub fn marked(mark: &Path) -> Vec<u32> {
 
 /// Says whether a process carries a mark.
 fn carries_mark(pid: u32, mark: &Path) -> bool {
+    mark_of(pid).is_some_and(|known| Path::new(&known) == mark)
+}
+
+/// Returns the mark of a process of this host; `None` for one without a mark.
+pub(crate) fn mark_of(pid: u32) -> Option<String> {
     // A process that has ended and isn't reaped yet has no environment.
-    let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
-    let wanted = format!("{MARK}={}", mark.display());
-    environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let lead = format!("{MARK}=");
+    for entry in environment.split(|byte| *byte == 0) {
+        if let Some(mark) = entry.strip_prefix(lead.as_bytes())
+            && is_of_this_host(pid)
+        {
+            return Some(String::from_utf8_lossy(mark).into_owned());
+        }
+    }
+    None
+}
+
+/// Says whether a process has the network of this one: hosts that are namespaces of one machine see
+/// each other's processes, and may have started the same system.
+fn is_of_this_host(pid: u32) -> bool {
+    let network = |of: &str| fs::read_link(format!("/proc/{of}/ns/net")).ok();
+    let own = network("self");
+    own.is_none() || network(&pid.to_string()) == own
 }
 
 /// Ends the processes that carry a mark: politely, and after so many seconds not.
@@ -208,7 +228,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Numbers of all processes: the entries of /proc whose names are numbers.
-fn numbers() -> Vec<u32> {
+pub(crate) fn numbers() -> Vec<u32> {
     let mut numbers = Vec::new();
     for path in entries(Path::new("/proc")) {
         if let Some(name) = path.file_name()

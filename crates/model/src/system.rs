@@ -25,6 +25,12 @@ pub use validate::may_leave;
 /// Most copies that `count` makes of something: `{n}` is one digit.
 pub const COUNT_MAX: u64 = 9;
 
+/// Folder that has a folder of each system that was set up on a host.
+pub const SYSTEMS_DIR: &str = "/run/dfsbench/systems";
+
+/// End of the name of a system's folder on a client.
+pub const CLIENT_DIR_END: &str = "-client";
+
 /// How long a step may take where a recipe says nothing, in seconds.
 const STEP_LIMIT_S: u64 = 60;
 /// How long programs are given to end by themselves where a recipe says nothing, in seconds.
@@ -321,12 +327,12 @@ type Values = BTreeMap<String, String>;
 impl Recipe {
     /// Folder of the system's own files on every host.
     pub fn dir(&self) -> String {
-        format!("/run/dfsbench/systems/{}", self.name)
+        format!("{SYSTEMS_DIR}/{}", self.name)
     }
 
     /// Folder of its own files on a client: it may be the same host.
     pub fn client_dir(&self) -> String {
-        format!("{}-client", self.dir())
+        format!("{}{CLIENT_DIR_END}", self.dir())
     }
 
     /// Fills in every text, with these settings; those that aren't given have their defaults.
