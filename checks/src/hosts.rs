@@ -158,10 +158,35 @@ impl Lab {
     /// # Errors
     /// Where it fails.
     pub fn run_on(&self, host: usize, words: &[&str]) -> Result<String> {
+        proc::capture_text(self.command_on(host).args(words))
+    }
+
+    /// Returns a command that runs a program on a host: its words are still to be added.
+    pub fn command_on(&self, host: usize) -> Command {
+        let mut command = Command::new("nsenter");
         let id = self.hosts[host].sshd.id().to_string();
-        proc::capture_text(
-            Command::new("nsenter").args(["--mount", "--net", "-t", &id]).args(words),
-        )
+        command.args(["--mount", "--net", "-t", &id]);
+        command
+    }
+
+    /// Kills the programs of a host whose names begin so, and says how many there were.
+    ///
+    /// # Errors
+    /// Where they can't be listed.
+    pub fn kill_programs(&self, host: usize, start: &str) -> Result<usize> {
+        let namespace = &self.hosts[host].namespace;
+        let pids = proc::capture_text(Command::new("ip").args(["netns", "pids", namespace]))?;
+        let mut programs = Vec::new();
+        for pid in pids.lines() {
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            if name.starts_with(start) {
+                programs.push(pid);
+            }
+        }
+        if !programs.is_empty() {
+            proc::capture_output(Command::new("kill").arg("-9").args(&programs))?;
+        }
+        Ok(programs.len())
     }
 
     /// Returns the command of a run over the first two hosts; `work` are factors and workloads.

@@ -29,6 +29,7 @@ pub mod hosts;
 pub mod interop;
 pub mod lab_real;
 pub mod libnfs;
+pub mod lost_server;
 pub mod made_paths;
 pub mod native;
 pub mod noise;

@@ -273,7 +273,7 @@ impl Measurement<'_> {
             access: self.request.access(),
         };
         self.report(&format!("{}: made; reading back", arranged.event));
-        let (found, unverified) = match self.read_back(folder, &load) {
+        let (found, unverified) = match self.read_back(folder, &load, arranged.event) {
             Ok(found) => (Some(found), None),
             Err(why) => (None, Some(why)),
         };
@@ -329,14 +329,20 @@ impl Measurement<'_> {
     ///
     /// # Errors
     /// Why it could not be done in time, in a sentence.
-    fn read_back(&self, folder: &str, load: &Load) -> Result<Vec<FoundFile>, String> {
+    fn read_back(
+        &self,
+        folder: &str,
+        load: &Load,
+        event: CrashEvent,
+    ) -> Result<Vec<FoundFile>, String> {
         if let Some(command) = &self.request.before_reading {
             run_shell(command)?;
         }
         let deadline = Instant::now() + self.request.back_within;
         let (files, identity) = (load.files(), load.identity.clone());
         let count = files.len();
-        let job = self.job(folder, Task::ReadBack { files, identity });
+        let task = Task::ReadBack { files, identity, unreadable_is_missing: false };
+        let mut job = self.job(folder, task);
         loop {
             let why = match self.run_client(&job, deadline) {
                 Ok(found) if found.len() == count => return Ok(found),
@@ -347,6 +353,15 @@ impl Measurement<'_> {
                 return Err("interrupted".to_owned());
             }
             if Instant::now() >= deadline {
+                // What only a lost server has can't be read for ever: all others get their time to
+                // take over, and what is unreadable then is lost.
+                if let Task::ReadBack { unreadable_is_missing, .. } = &mut job.task
+                    && event == CrashEvent::LoseServer
+                    && !*unreadable_is_missing
+                {
+                    *unreadable_is_missing = true;
+                    continue;
+                }
                 return Err(why);
             }
             thread::sleep(TICK);

@@ -102,7 +102,10 @@ pub fn differences<'r>(
     for run in runs {
         let name = contender_of(run);
         let Some(number) = names.iter().position(|known| *known == name) else { continue };
-        for (property, value) in properties_of(run) {
+        // An empty value is shown as one that isn't there.
+        for (property, value) in
+            properties_of(run).into_iter().filter(|(_, value)| !value.is_empty())
+        {
             if !properties.iter().any(|known| known == property) {
                 properties.push(property.to_owned());
             }

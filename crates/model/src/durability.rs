@@ -42,6 +42,8 @@ words! {
         KillServer = "kill-server",
         /// The server's host loses power, and is started again.
         PowerCut = "power-cut",
+        /// One of several servers that keep data is lost, and does not come back.
+        LoseServer = "lose-server",
         /// The client's process is killed.
         KillClient = "kill-client",
         /// Nothing passes between client and server for a time.
@@ -58,8 +60,22 @@ words! {
         ServerCrash = "survives server crash",
         /// All acknowledged data survived a loss of power of the server's host.
         PowerLoss = "survives power loss",
+        /// All acknowledged data survived that one of several servers was lost for good.
+        ServerLoss = "survives loss of a server",
         /// No event was made, or could be verified, that would show it.
         Unknown = "not measured",
+    }
+}
+
+impl Tier {
+    /// All tiers, the one that survives most first; one that was not measured is below all others.
+    pub const STRONGEST_FIRST: [Self; 5] =
+        [Self::ServerLoss, Self::PowerLoss, Self::ServerCrash, Self::None, Self::Unknown];
+
+    /// Returns a number that is greater for tiers that survive more.
+    pub fn strength(self) -> usize {
+        let place = Self::STRONGEST_FIRST.iter().position(|tier| *tier == self);
+        Self::STRONGEST_FIRST.len() - place.unwrap_or(Self::STRONGEST_FIRST.len())
     }
 }
 

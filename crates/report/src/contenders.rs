@@ -5,6 +5,8 @@
 //! survives more, or isn't known to survive as much, without words: the tier stands beside each
 //! ratio.
 
+mod along;
+mod cost;
 mod json;
 mod sections;
 mod work;
@@ -18,7 +20,8 @@ use model::{Campaign, Durability, RunSpec};
 use crate::Format;
 use crate::document::{Document, Form, Section};
 use crate::sheet::Sheet;
-use work::Work;
+use along::Along;
+use work::{Omitted, Work};
 
 /// A name that none of a campaign's contenders has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +40,10 @@ struct Contest<'a> {
     baseline: usize,
     differences: Vec<ContenderDifference>,
     works: Vec<Work<'a>>,
+    /// Figures by the number of clients.
+    scaling: Vec<Along<'a>>,
+    /// Figures with warm and with cold caches.
+    coldness: Vec<Along<'a>>,
 }
 
 /// A contender with what is known of it.
@@ -128,19 +135,22 @@ impl<'a> Contest<'a> {
             },
         };
         let differences = differences(specs(sheet.campaign));
-        let works = work::arrange(sheet, &names, &differences);
+        let omitted = Omitted::of(sheet.campaign);
+        let works = work::arrange(sheet, &names, &omitted);
+        let scaling = along::by_clients(sheet, &names, &omitted);
+        let coldness = along::by_coldness(sheet, &names, &omitted);
         let mut all = Vec::with_capacity(names.len());
         for (number, name) in names.into_iter().enumerate() {
             all.push(Contender::of(sheet.campaign, name, number, &works));
         }
         let campaign = sheet.campaign;
-        Ok(Self { campaign, contenders: all, baseline, differences, works })
+        Ok(Self { campaign, contenders: all, baseline, differences, works, scaling, coldness })
     }
 
     /// Lists the contenders, those whose promise survives most first.
     fn by_tier(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.contenders.len()).collect();
-        order.sort_by_key(|number| std::cmp::Reverse(strength(self.contenders[*number].tier)));
+        order.sort_by_key(|number| std::cmp::Reverse(self.contenders[*number].tier.strength()));
         order
     }
 
@@ -152,9 +162,9 @@ impl<'a> Contest<'a> {
             "baseline"
         } else if own == Tier::Unknown || other == Tier::Unknown {
             "promise not measured"
-        } else if strength(own) < strength(other) {
+        } else if own.strength() < other.strength() {
             "weaker promise"
-        } else if strength(own) > strength(other) {
+        } else if own.strength() > other.strength() {
             "stronger promise"
         } else {
             ""
@@ -176,7 +186,9 @@ impl Contender {
             if contender_of(&run.spec) != contender.name {
                 continue;
             }
-            if !contender.promises.contains(&run.spec.durability) {
+            // Work that the setting doesn't apply to, such as metadata, asks for nothing.
+            let asks = run.spec.settings().iter().any(|(name, _)| *name == "durability");
+            if asks && !contender.promises.contains(&run.spec.durability) {
                 contender.promises.push(run.spec.durability);
             }
             if let Some(system) = run.spec.lab.as_ref().and_then(|lab| lab.system.as_ref()) {
@@ -208,7 +220,7 @@ impl Contender {
         let mut least: Option<Tier> = None;
         for promise in &self.promises {
             let tier = latest.tier_of(*promise);
-            if least.is_none_or(|known| strength(tier) < strength(known)) {
+            if least.is_none_or(|known| tier.strength() < known.strength()) {
                 least = Some(tier);
             }
         }
@@ -219,14 +231,4 @@ impl Contender {
 /// Finds what a contender was found to keep, by the latest measurement.
 fn latest_durability<'a>(campaign: &'a Campaign, contender: &str) -> Option<&'a StoredDurability> {
     campaign.durability.iter().rev().find(|stored| stored.contender == contender)
-}
-
-/// Orders tiers by what they survive; one that was not measured is below all others.
-const fn strength(tier: Tier) -> u8 {
-    match tier {
-        Tier::Unknown => 0,
-        Tier::None => 1,
-        Tier::ServerCrash => 2,
-        Tier::PowerLoss => 3,
-    }
 }

@@ -63,7 +63,7 @@ fn document(report: &DurabilityReport) -> Document {
 /// Sums up the tiers: promises of one tier in one sentence, the strongest tier first.
 fn sentences(report: &DurabilityReport) -> Vec<String> {
     let mut sentences = Vec::new();
-    for tier in [Tier::PowerLoss, Tier::ServerCrash, Tier::None, Tier::Unknown] {
+    for tier in Tier::STRONGEST_FIRST {
         let mut promises = Vec::new();
         for one in &report.tiers {
             if one.tier == tier {

@@ -7,10 +7,11 @@ use model::durability::{
     CrashEvent, DurabilityReport, DurabilityRow, MeasuredEvent, PromiseTier, StoredDurability,
     TestFile, Tier, WorkKind,
 };
-use model::lab::{Host, LabSpec, System};
+use model::lab::{DataPath, Host, Invalidation, LabSpec, System};
 use model::system::Recipe;
 use model::{
-    BackendKind, Campaign, Durability, Metric, MetricKind, Telemetry, TrialState, Workload,
+    BackendKind, Campaign, Durability, Metric, MetricKind, OpKind, RunSpec, Telemetry, TrialState,
+    Workload,
 };
 use report::{Format, UnknownContender, render, render_contenders};
 use serde_json::Value;
@@ -22,6 +23,7 @@ fn campaign() -> Campaign {
         let mut run = spec(name, BackendKind::Nfs, Workload::Stream);
         let mut lab = LabSpec::new(Host::here("server"), Host::here("client"));
         lab.own_client = true;
+        lab.path = DataPath::Network;
         let durability = format!("what {name} says");
         let recipe = Recipe { name: name.into(), durability, ..Recipe::default() };
         lab.system = Some(Box::new(System { source: name.into(), recipe }));
@@ -169,30 +171,145 @@ fn a_contender_that_fails_is_named_with_its_reason() {
     assert!(row(&text, "Ratios to safe", "quick").contains("failed"), "{text}");
 }
 
+fn counter(name: &str, risen: u64) -> Metric {
+    Metric { name: name.into(), kind: MetricKind::Counter, values: vec![7, 7 + risen] }
+}
+
+fn watched(host: &str, metrics: Vec<Metric>) -> Telemetry {
+    Telemetry { host: host.into(), times_ns: vec![0, 1], metrics }
+}
+
 #[test]
-fn disks_that_lie_on_others_are_not_counted_twice() {
+fn the_cost_of_a_figure_is_what_clients_servers_disks_and_networks_did() {
+    const SECOND: u64 = 1_000_000_000;
     let mut campaign = campaign();
-    let metric = |name: &str, risen: u64| Metric {
-        name: name.into(),
-        kind: MetricKind::Counter,
-        values: vec![7, 7 + risen],
-    };
     let bytes = campaign.runs[0].spec.set_bytes();
     for trial in &mut campaign.runs[0].trials {
-        trial.passes[0].telemetry.push(Telemetry {
-            host: "server".into(),
-            times_ns: vec![0, 1],
-            metrics: vec![
-                metric("disk.vda.write_bytes", 3 * bytes),
-                metric("disk.loop0.write_bytes", bytes),
-                metric("disk.vda.read_bytes", bytes),
-            ],
-        });
+        for pass in &mut trial.passes {
+            pass.kinds[0].kind = if pass.pass.writes() { OpKind::Write } else { OpKind::Read };
+            pass.kinds[0].bytes = bytes;
+        }
+        trial.passes[0].telemetry = vec![
+            watched(
+                "server",
+                vec![
+                    counter("disk.vda.write_bytes", 3 * bytes),
+                    counter("disk.loop0.write_bytes", bytes),
+                    counter("disk.vda.read_bytes", 9 * bytes),
+                    counter("net.eth0.sent_bytes", bytes),
+                    counter("net.lo.sent_bytes", bytes),
+                    counter("net.br0.sent_bytes", bytes),
+                    counter("system.server_cpu_ns", SECOND),
+                ],
+            ),
+            watched(
+                "client",
+                vec![
+                    counter("net.eth0.sent_bytes", 2 * bytes),
+                    counter("disk.vda.write_bytes", bytes),
+                    counter("system.client_cpu_ns", SECOND / 2),
+                ],
+            ),
+            // A host that takes no part, such as one whose counters are watched besides.
+            watched("other", vec![counter("net.eth0.sent_bytes", bytes)]),
+        ];
     }
     let found = json(&campaign, None);
     let figures = &found["works"][0]["figures"];
+    // Disks that lie on others are not counted twice, and what a bridge passes on neither.
     assert_eq!(figures[0]["disk_bytes_per_byte"], 3.0);
-    assert!(figures[1]["disk_bytes_per_byte"].is_null());
+    assert_eq!(figures[0]["network_bytes_per_byte"], 4.0);
+    let gib = bytes as f64 / (1_u64 << 30) as f64;
+    for (name, seconds) in [("server_cpu", 1.0), ("program_cpu", 0.5)] {
+        let cost = figures[0][name].as_f64().unwrap();
+        assert!((cost - seconds / gib).abs() < 1e-9, "{name}: {cost}");
+    }
+    assert!(figures[1]["disk_bytes_per_byte"].is_null() && figures[1]["program_cpu"].is_null());
+    let text = text(&campaign);
+    let line = row(text.split("\nCost\n").nth(1).unwrap(), "stream write", "safe");
+    assert!(line.contains(" s/GiB") && line.contains("3.00") && line.contains("4.00"), "{line}");
+}
+
+/// The runs of a campaign at several values of a setting, each twice as fast as the one before.
+fn along(values: &[&dyn Fn(&mut RunSpec)]) -> Campaign {
+    let mut all = campaign();
+    let single = all.runs.clone();
+    all.runs.clear();
+    for (number, set) in values.iter().enumerate() {
+        for run in &single {
+            let mut run = run.clone();
+            run.index = all.runs.len() as u32;
+            set(&mut run.spec);
+            for pass in run.trials.iter_mut().flat_map(|trial| &mut trial.passes) {
+                pass.window_ns >>= number;
+                pass.common_window_ns = pass.window_ns;
+            }
+            all.runs.push(run);
+        }
+    }
+    all
+}
+
+#[test]
+fn what_differs_in_one_workload_keeps_its_figures_together() {
+    let mut campaign =
+        along(&[&|run| run.lab.as_mut().unwrap().invalidation = Invalidation::None, &|run| {
+            run.lab.as_mut().unwrap().invalidation = Invalidation::Remount
+        }]);
+    // Names are looked up by each in its own way, which is no factor there.
+    let mut names = campaign.runs[..3].to_vec();
+    for (number, run) in names.iter_mut().enumerate() {
+        run.index = 6 + number as u32;
+        run.spec.workload = Workload::Metadata;
+        let cold = if number == 0 { Invalidation::Caches } else { Invalidation::Remount };
+        run.spec.lab.as_mut().unwrap().invalidation = cold;
+    }
+    campaign.runs.extend(names);
+    let found = json(&campaign, None);
+    let mut of_names = 0;
+    for work in found["works"].as_array().unwrap() {
+        if work["pass"].as_str().unwrap().starts_with("metadata") {
+            of_names += 1;
+            assert_eq!(work["factors"], "");
+            assert!(work["figures"].as_array().unwrap().iter().all(|one| !one.is_null()), "{work}");
+        }
+    }
+    assert_eq!(of_names, 3, "{found}");
+}
+
+#[test]
+fn more_clients_stand_beside_each_other_in_the_order_of_their_number() {
+    let hosts = |count: usize| {
+        move |run: &mut RunSpec| {
+            for number in 0..count {
+                run.placement.hosts.push(Host::here(&format!("client{number}")));
+            }
+        }
+    };
+    let campaign = along(&[&hosts(10), &hosts(2), &hosts(1)]);
+    let text = text(&campaign);
+    let below = text.split("\nMore clients\n").nth(1).unwrap_or_else(|| panic!("{text}"));
+    let head = row(below, "stream write", "contender");
+    let places = ["client_hosts 1", "client_hosts 2", "client_hosts 10"];
+    let places = places.map(|name| head.find(name).unwrap_or_else(|| panic!("{head}")));
+    assert!(places.is_sorted(), "{head}");
+    let line = row(below, "stream write", "quick");
+    assert!(line.contains("(0.500 times)") && line.contains("(0.250 times)"), "{line}");
+    assert!(!text.contains("Cold against warm"), "{text}");
+}
+
+#[test]
+fn cold_reads_stand_beside_warm_ones_and_writes_do_not() {
+    let set = |invalidation| {
+        move |run: &mut RunSpec| run.lab.as_mut().unwrap().invalidation = invalidation
+    };
+    // The cold ones come first here, and are half as fast.
+    let campaign = along(&[&set(Invalidation::Remount), &set(Invalidation::None)]);
+    let text = text(&campaign);
+    let below = text.split("\nCold against warm\n").nth(1).unwrap_or_else(|| panic!("{text}"));
+    let below = below.split("\nFigures\n").next().unwrap();
+    assert!(row(below, "stream read", "safe").contains("(0.500 of warm)"), "{below}");
+    assert!(!below.contains("stream write") && !text.contains("More clients"), "{below}");
 }
 
 #[test]

@@ -252,6 +252,7 @@ fn tier_of(promise: Durability, events: &[MeasuredEvent]) -> Tier {
         (CrashEvent::CutNetwork, Tier::Unknown),
         (CrashEvent::KillServer, Tier::ServerCrash),
         (CrashEvent::PowerCut, Tier::PowerLoss),
+        (CrashEvent::LoseServer, Tier::ServerLoss),
     ] {
         for measured in events.iter().filter(|measured| measured.event == event) {
             match keeps_all(promise, measured) {
@@ -431,6 +432,11 @@ mod tests {
         assert_eq!(tier(&[measured(kill, 1, false), measured(cut, 0, false)]), Tier::None);
         assert_eq!(tier(&[measured(cut, 0, false)]), Tier::PowerLoss);
         assert_eq!(tier(&[measured(kill, 0, true)]), Tier::Unknown);
+        let lose = CrashEvent::LoseServer;
+        assert_eq!(tier(&[measured(lose, 0, false)]), Tier::ServerLoss);
+        assert_eq!(tier(&[measured(lose, 1, false)]), Tier::None);
+        assert_eq!(tier(&[measured(cut, 0, false), measured(lose, 1, false)]), Tier::PowerLoss);
+        assert_eq!(tier(&[measured(cut, 1, false), measured(lose, 0, false)]), Tier::None);
         let client = CrashEvent::KillClient;
         assert_eq!(tier(&[measured(client, 1, false), measured(kill, 0, false)]), Tier::None);
         assert_eq!(tier(&[measured(client, 0, false)]), Tier::Unknown);

@@ -26,6 +26,9 @@ Examples:
   dfsbench durability nfs://10.0.0.9/export --power-cut rack9 --confirm-power-cut rack9 \\
       --power-cut-command 'ipmitool -H rack9-bmc chassis power cycle'
                                               any command that cuts the power, such as of a BMC
+  dfsbench durability /mnt/gluster --lose-server node3 --confirm-lose-server node3 \\
+      --lose-command 'ipmitool -H node3-bmc chassis power off'
+                                              one of several servers does not come back
   dfsbench durability /mnt/data --kill-client --promise none,sync
 
 Exit codes: 0 all that was promised was kept, 2 usage or plan, 3 a server, host or command can't be
@@ -66,6 +69,15 @@ pub struct DurabilityArgs {
     /// Command that makes the target available after the host has started, such as a mount
     #[arg(long, value_name = "COMMAND", requires = "power_cut", help_heading = "Events")]
     pub power_on_command: Option<String>,
+    /// One of several servers that keep the target's data, lost for good: nothing brings it back
+    #[arg(long, value_name = "HOST", help_heading = "Events")]
+    pub lose_server: Option<String>,
+    /// Name of the same server again: nothing is lost unless both agree
+    #[arg(long, value_name = "HOST", help_heading = "Events")]
+    pub confirm_lose_server: Option<String>,
+    /// Command by which that server is lost; what its host needs afterwards is yours to do
+    #[arg(long, value_name = "COMMAND", requires = "lose_server", help_heading = "Events")]
+    pub lose_command: Option<String>,
     /// Configuration file for ssh -F
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Events")]
     pub ssh_config: Option<PathBuf>,

@@ -75,7 +75,7 @@ fn do_job(job: &Job) -> Result<(), String> {
             }
             Ok(())
         }
-        Task::ReadBack { files, identity } => {
+        Task::ReadBack { files, identity, unreadable_is_missing } => {
             let mut folder = TestFolder::open(&job.target, timeout)?;
             let found = folder.identity()?;
             let is_there = folder.enter(&job.folder)?;
@@ -85,11 +85,13 @@ fn do_job(job: &Job) -> Result<(), String> {
                 return Err(format!("{what}: {found}, not {identity}"));
             }
             for file in files {
-                let found = if is_there {
-                    read_back(&mut folder, &pattern, *file)?
+                let missing = FoundFile { file: *file, size_bytes: None, blocks: Vec::new() };
+                let read = if is_there {
+                    read_back(&mut folder, &pattern, *file)
                 } else {
-                    FoundFile { file: *file, size_bytes: None, blocks: Vec::new() }
+                    Ok(missing.clone())
                 };
+                let found = if *unreadable_is_missing { read.unwrap_or(missing) } else { read? };
                 send(&Message::Found(found));
             }
             Ok(())

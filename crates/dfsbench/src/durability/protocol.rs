@@ -56,6 +56,8 @@ pub enum Task {
         files: Vec<TestFile>,
         /// The identity of the target, as the writer reported it.
         identity: String,
+        /// Whether a file that can't be read counts as one that is missing.
+        unreadable_is_missing: bool,
     },
     /// Removes all working directories of the campaign.
     Remove,

@@ -193,9 +193,14 @@ fn arrange(args: &DurabilityArgs, target: &Target) -> Result<Vec<Arranged>, Fail
     if args.power_cut.is_some() || args.confirm_power_cut.is_some() {
         events.push(Arranged { event: CrashEvent::PowerCut, way: power_cut(args, target)? });
     }
+    if args.lose_server.is_some() || args.confirm_lose_server.is_some() {
+        let way = lose_server(args, target)?;
+        events.push(Arranged { event: CrashEvent::LoseServer, way });
+    }
     if events.is_empty() {
         let what = "no event is named, and nothing is killed or cut without its name";
-        let hint = "--kill-server, --power-cut HOST, --kill-client or --cut-network";
+        let hint =
+            "--kill-server, --power-cut HOST, --lose-server HOST, --kill-client or --cut-network";
         return Err(Failure::Usage(format!("{what} (hint: {hint})")));
     }
     Ok(events)
@@ -240,21 +245,7 @@ fn cut_network(args: &DurabilityArgs, target: &Target) -> Result<Way, Failure> {
 
 /// Arranges a loss of power; its host has to be named twice.
 fn power_cut(args: &DurabilityArgs, target: &Target) -> Result<Way, Failure> {
-    let Some(host) = &args.power_cut else {
-        return Err(usage(
-            "--confirm-power-cut",
-            "no --power-cut names a host",
-            "--power-cut HOST",
-        ));
-    };
-    if args.confirm_power_cut.as_ref() != Some(host) {
-        let again = match &args.confirm_power_cut {
-            Some(other) => format!("--confirm-power-cut names `{other}`"),
-            None => "its name is not repeated".to_owned(),
-        };
-        let hint = format!("--confirm-power-cut {host}");
-        return Err(usage(&format!("--power-cut `{host}`"), &again, &hint));
-    }
+    let host = named_twice("power-cut", args.power_cut.as_ref(), args.confirm_power_cut.as_ref())?;
     if (host == EMBEDDED) != is_embedded(target) {
         let what = "the in-memory server is the host `embedded`, and no other target is";
         return Err(usage(
@@ -262,9 +253,6 @@ fn power_cut(args: &DurabilityArgs, target: &Target) -> Result<Way, Failure> {
             what,
             "the host that serves the target",
         ));
-    }
-    if host.is_empty() || host.starts_with('-') {
-        return Err(usage(&format!("--power-cut `{host}`"), "that is no host", "as ssh finds it"));
     }
     match (&args.power_cut_command, &args.power_on_command) {
         (None, None) if is_embedded(target) => Ok(Way::RestartEmbedded),
@@ -274,12 +262,52 @@ fn power_cut(args: &DurabilityArgs, target: &Target) -> Result<Way, Failure> {
         (Some(make), undo) => {
             Ok(Way::Commands { make: make.clone(), undo: undo.clone(), lasts: Duration::ZERO })
         }
-        (None, power_on) => Ok(Way::Sysrq {
-            host: host.clone(),
-            ssh_config: args.ssh_config.clone(),
-            power_on: power_on.clone(),
-        }),
+        (None, power_on) => {
+            Ok(Way::Sysrq { host, ssh_config: args.ssh_config.clone(), power_on: power_on.clone() })
+        }
     }
+}
+
+/// Arranges the loss of one of several servers; it has to be named twice, and nothing undoes it.
+fn lose_server(args: &DurabilityArgs, target: &Target) -> Result<Way, Failure> {
+    let lost = args.lose_server.as_ref();
+    let host = named_twice("lose-server", lost, args.confirm_lose_server.as_ref())?;
+    if is_embedded(target) {
+        let what = "the in-memory server is one server, and nothing is left of it";
+        return Err(usage("--lose-server", what, "a directory or nfs://... of several servers"));
+    }
+    match &args.lose_command {
+        Some(make) => Ok(Way::Commands { make: make.clone(), undo: None, lasts: Duration::ZERO }),
+        None => Err(usage(
+            &format!("--lose-server `{host}`"),
+            "how it is lost is not known",
+            "--lose-command, such as one that ends its processes by ssh and removes its data",
+        )),
+    }
+}
+
+/// Returns the host that an option and its confirmation both name.
+fn named_twice(
+    option: &str,
+    host: Option<&String>,
+    again: Option<&String>,
+) -> Result<String, Failure> {
+    let Some(host) = host else {
+        let what = format!("no --{option} names a host");
+        return Err(usage(&format!("--confirm-{option}"), &what, &format!("--{option} HOST")));
+    };
+    if again != Some(host) {
+        let again = match again {
+            Some(other) => format!("--confirm-{option} names `{other}`"),
+            None => "its name is not repeated".to_owned(),
+        };
+        let hint = format!("--confirm-{option} {host}");
+        return Err(usage(&format!("--{option} `{host}`"), &again, &hint));
+    }
+    if host.is_empty() || host.starts_with('-') {
+        return Err(usage(&format!("--{option} `{host}`"), "that is no host", "as ssh finds it"));
+    }
+    Ok(host.clone())
 }
 
 fn read_time(flag: &str, text: &str) -> Result<Duration, Failure> {

@@ -329,6 +329,25 @@ fn a_host_that_ssh_does_not_reach_is_not_reset_and_is_an_error() {
 }
 
 #[test]
+fn a_server_that_does_not_come_back_takes_what_no_other_one_has() {
+    let rig = Rig::new();
+    let target = rig.target().display().to_string();
+    let lose = ["--lose-server", "node3", "--confirm-lose-server", "node3", "--lose-command"];
+    let load = [&target, "--rounds", "2", "--promise", "sync"];
+    let kept = measured(&rig, 0, &[&load[..], &lose, &["true"]].concat());
+    assert_eq!(tier(&kept, "sync"), "survives loss of a server");
+    assert_eq!(kept["events"][0]["event"], "lose-server");
+    // As on a server that alone had the small files.
+    let command = format!("find '{target}' -name 'sync-small-file-*' -delete");
+    let taken = measured(&rig, 4, &[&load[..], &lose, &[&command]].concat());
+    assert_eq!(tier(&taken, "sync"), "none");
+    let small = row(&taken, "sync", "small-file");
+    assert!(ops(small).1 > 0 && ops(small).1 == number(&small["missing"]), "{small}");
+    assert_eq!(ops(row(&taken, "sync", "large-file")).1, 0, "{taken}");
+    rig.assert_target_is_empty();
+}
+
+#[test]
 fn nothing_is_killed_or_cut_that_was_not_named() {
     let rig = Rig::new();
     let target = rig.target().display().to_string();
@@ -351,6 +370,12 @@ fn nothing_is_killed_or_cut_that_was_not_named() {
         &["nfs://h/e", "--power-cut=-oProxyCommand=x", "--confirm-power-cut=-oProxyCommand=x"],
         &["that is no host"],
     );
+    refused(&[&target, "--lose-server", "h"], &["--lose-server `h`", "its name is not repeated"]);
+    refused(&["--confirm-lose-server", "h"], &["no --lose-server names a host"]);
+    let lost = ["--lose-server", "h", "--confirm-lose-server", "h"];
+    refused(&[&[target.as_str()], &lost[..]].concat(), &["is not known", "--lose-command"]);
+    refused(&lost, &["the in-memory server is one server"]);
+    refused(&[&target, "--lose-command", "true", "--kill-client"], &["--lose-server"]);
     refused(&[&target, "--cut-network"], &["--cut-command and --restore-command"]);
     refused(
         &["--kill-server", "--stop-command", "true", "--start-command", "true"],

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::Contest;
-use super::work::{Standing, Work, written_per_byte};
+use super::cost::Cost;
+use super::work::{Standing, Work};
 
 #[derive(Serialize)]
 struct Whole<'a> {
@@ -51,7 +52,13 @@ struct FigurePart {
     ratio: Option<f64>,
     /// Whether the intervals of this figure and of the baseline's are apart.
     is_apart: bool,
+    /// Unit of the processor times: `s/GiB` or `µs/op`.
+    cpu_unit: Option<&'static str>,
+    client_cpu: Option<f64>,
+    program_cpu: Option<f64>,
+    server_cpu: Option<f64>,
     disk_bytes_per_byte: Option<f64>,
+    network_bytes_per_byte: Option<f64>,
 }
 
 /// Writes the comparison as JSON; the text ends with a newline.
@@ -95,6 +102,7 @@ fn part_of<'a>(work: &'a Work<'_>, baseline: usize) -> WorkPart<'a> {
             Standing::Ratio { ratio, is_apart, .. } => (Some(ratio), is_apart),
             Standing::Missing => (None, false),
         };
+        let cost = Cost::of(row);
         figures.push(Some(FigurePart {
             verdict: row.judged.verdict.name(),
             trials: row.judged.trials_used,
@@ -103,7 +111,12 @@ fn part_of<'a>(work: &'a Work<'_>, baseline: usize) -> WorkPart<'a> {
             per_s_high: interval.map(|(_, high)| high),
             ratio,
             is_apart,
-            disk_bytes_per_byte: written_per_byte(row),
+            cpu_unit: cost.cpu.map(|cpu| cpu.unit.name()),
+            client_cpu: cost.cpu.map(|cpu| cpu.client),
+            program_cpu: cost.program_cpu,
+            server_cpu: cost.server_cpu,
+            disk_bytes_per_byte: cost.disk_bytes_per_byte,
+            network_bytes_per_byte: cost.network_bytes_per_byte,
         }));
     }
     WorkPart { pass: &work.pass, factors: &work.factors, figures }

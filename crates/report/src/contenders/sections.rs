@@ -6,7 +6,9 @@ use model::durability::Tier;
 use model::units::three_digits;
 use stats::Rate;
 
-use super::work::{Standing, Work, written_per_byte};
+use super::along::Along;
+use super::cost::Cost;
+use super::work::{Standing, Work};
 use super::{Contender, Contest, latest_durability};
 use crate::document::{Block, Cell, Column, Role, Section, Table, TableRow};
 use crate::durability::events_table;
@@ -16,6 +18,18 @@ use crate::show;
 
 /// So many passes stand beside each other in a table of ratios.
 const PASSES_MAX: usize = 5;
+
+const SCALING: &str = "In brackets: how many times the figure with the fewest clients it is.";
+
+const COLDNESS: &str = "none: files are read as the pass before left them in caches; the others say \
+    what was emptied first. In brackets: the share of the warm figure that is left. Close to 1: the \
+    data was cached nowhere, or stayed cached where nothing of this plan empties it.";
+
+const COST: &str = "client CPU: of dfsbench, with the kernel's part; its program's: of what mounts it \
+    (FUSE); server CPU: of the processes that serve. disk B/B: bytes that the server's disks wrote \
+    (in passes that only read: read) for each byte of the user; network B/B: bytes that clients and \
+    servers sent, also to themselves. Only what was counted during the pass: data that wasn't synced \
+    is written later.";
 
 /// Arranges all sections.
 pub fn all(contest: &Contest<'_>) -> Vec<Section> {
@@ -37,16 +51,34 @@ pub fn all(contest: &Contest<'_>) -> Vec<Section> {
         let heading = format!("Ratios to {baseline}");
         sections.push(section("ratios", &heading, ratios.into_iter().map(Block::Table).collect()));
     }
-    let mut figures = Vec::new();
-    for work in &contest.works {
-        figures.push(Block::Table(figures_table(contest, work)));
-    }
-    sections.push(section("figures-of-contenders", "Figures and cost", figures));
+    let scaling = contest.scaling.iter().map(|along| along_table(contest, along, "times"));
+    push_tables(&mut sections, "scaling", "More clients", scaling.collect(), SCALING);
+    let coldness = contest.coldness.iter().map(|along| along_table(contest, along, "of warm"));
+    push_tables(&mut sections, "cold-and-warm", "Cold against warm", coldness.collect(), COLDNESS);
+    let figures = contest.works.iter().map(|work| figures_table(contest, work)).collect();
+    push_tables(&mut sections, "figures-of-contenders", "Figures", figures, "");
+    let costs = contest.works.iter().map(|work| cost_table(contest, work)).collect();
+    push_tables(&mut sections, "cost", "Cost", costs, COST);
     let failures = failures(contest);
     if !failures.is_empty() {
         sections.push(section("not-available", "Not available", vec![Block::List(failures)]));
     }
     sections
+}
+
+/// Adds a section of tables with a sentence below the last one; none where there are no tables.
+fn push_tables(
+    sections: &mut Vec<Section>,
+    id: &'static str,
+    heading: &str,
+    mut tables: Vec<Table>,
+    reading: &str,
+) {
+    let Some(last) = tables.last_mut() else { return };
+    if !reading.is_empty() {
+        last.reading = vec![reading.to_owned()];
+    }
+    sections.push(section(id, heading, tables.into_iter().map(Block::Table).collect()));
 }
 
 fn section(id: &'static str, heading: &str, blocks: Vec<Block>) -> Section {
@@ -56,7 +88,7 @@ fn section(id: &'static str, heading: &str, blocks: Vec<Block>) -> Section {
 /// Says of each tier who is in it.
 fn lead(contest: &Contest<'_>) -> Vec<String> {
     let mut sentences = Vec::new();
-    for tier in [Tier::PowerLoss, Tier::ServerCrash, Tier::None, Tier::Unknown] {
+    for tier in Tier::STRONGEST_FIRST {
         let mut names = Vec::new();
         for contender in &contest.contenders {
             if contender.tier == tier {
@@ -73,6 +105,7 @@ fn lead(contest: &Contest<'_>) -> Vec<String> {
 /// Names a tier so that it needs no explanation beside it.
 const fn tier_words(tier: Tier) -> &'static str {
     match tier {
+        Tier::ServerLoss => "What they acknowledge survives the loss of one of several servers",
         Tier::PowerLoss => "What they acknowledge survives a loss of power",
         Tier::ServerCrash => {
             "What they acknowledge survives a crash of the server, not of its host"
@@ -241,18 +274,11 @@ fn figures_table(contest: &Contest<'_>, work: &Work<'_>) -> Table {
             Cell::text(contest.contenders[number].tier.name()),
         ];
         match &row.judged.rate {
-            None => cells.push(Cell::Reason(row.missing(), 6)),
+            None => cells.push(Cell::Reason(row.missing(), 3)),
             Some(rate) => {
                 cells.push(Cell::text(row.judged.shown(rate.median).to_string()));
                 cells.push(Cell::text(interval(row)));
                 cells.push(Cell::text(show::trials(&row.judged)));
-                cells.push(Cell::text(show::cpu(&row.judged)));
-                let server = show::server_cpu(&row.judged);
-                cells.push(Cell::text(server.unwrap_or_else(|| NOT_APPLICABLE.to_owned())));
-                cells.push(Cell::text(match written_per_byte(row) {
-                    Some(bytes) => three_digits(bytes),
-                    None => NOT_APPLICABLE.to_owned(),
-                }));
             }
         }
         rows.push(TableRow { cells, ..TableRow::default() });
@@ -263,9 +289,69 @@ fn figures_table(contest: &Contest<'_>, work: &Work<'_>) -> Table {
         ("median", Role::Rate),
         ("95 % interval", Role::Words),
         ("n", Role::Number),
+    ]);
+    columns[0].width_max = 24;
+    Table { caption: work.name(), columns, rows, ..Table::default() }
+}
+
+/// The figures of one pass along a factor; beside each but the first its ratio to the first.
+fn along_table(contest: &Contest<'_>, along: &Along<'_>, ratio_words: &str) -> Table {
+    let mut columns =
+        vec![Column::new("contender", Role::Factor), Column::new("tier", Role::Words)];
+    columns[0].width_max = 24;
+    for value in &along.values {
+        columns.push(Column::new(format!("{} {value}", along.factor), Role::Number));
+    }
+    let mut rows = Vec::new();
+    for number in contest.by_tier() {
+        let contender = &contest.contenders[number];
+        let mut cells = vec![Cell::text(&contender.name), Cell::text(contender.tier.name())];
+        let first = along.median(number, 0);
+        for at in 0..along.values.len() {
+            let Some((row, median)) = along.median(number, at) else {
+                cells.push(Cell::text(NOT_APPLICABLE));
+                continue;
+            };
+            let mut text = row.judged.shown(median).to_string();
+            if let Some((_, first)) = first
+                && at > 0
+                && first > 0.0
+            {
+                text = format!("{text} ({} {ratio_words})", three_digits(median / first));
+            }
+            cells.push(Cell::text(text));
+        }
+        rows.push(TableRow { cells, ..TableRow::default() });
+    }
+    Table { caption: along.name(), columns, rows, ..Table::default() }
+}
+
+fn cost_table(contest: &Contest<'_>, work: &Work<'_>) -> Table {
+    let mut rows = Vec::new();
+    for number in contest.by_tier() {
+        let Some(row) = work.rows[number].filter(|row| row.judged.rate.is_some()) else { continue };
+        let cost = Cost::of(row);
+        let unit = cost.cpu.map_or("", |cpu| cpu.unit.name());
+        let mut cells = vec![Cell::text(&contest.contenders[number].name)];
+        for cpu in [cost.cpu.map(|cpu| cpu.client), cost.program_cpu, cost.server_cpu] {
+            cells.push(Cell::text(match cpu {
+                Some(cpu) => format!("{} {unit}", three_digits(cpu)),
+                None => NOT_APPLICABLE.to_owned(),
+            }));
+        }
+        for bytes in [cost.disk_bytes_per_byte, cost.network_bytes_per_byte] {
+            let shown = bytes.map_or_else(|| NOT_APPLICABLE.to_owned(), three_digits);
+            cells.push(Cell::text(shown));
+        }
+        rows.push(TableRow { cells, ..TableRow::default() });
+    }
+    let mut columns = Column::all(&[
+        ("contender", Role::Factor),
         ("client CPU", Role::Number),
+        ("its program's CPU", Role::Number),
         ("server CPU", Role::Number),
         ("disk B/B", Role::Number),
+        ("network B/B", Role::Number),
     ]);
     columns[0].width_max = 24;
     Table { caption: work.name(), columns, rows, ..Table::default() }

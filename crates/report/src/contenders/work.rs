@@ -3,14 +3,11 @@
 //! Work is a pass with all factors but the system, and but for what differs between the contenders
 //! and is no factor of any: that is named once, and keeps no figures apart.
 
-use model::contender::{ContenderDifference, contender_of};
-use model::{PassResult, RunSpec};
+use model::contender::{contender_of, differences};
+use model::{Campaign, Workload};
 
 use crate::row::Row;
 use crate::sheet::Sheet;
-
-/// Beginnings of the names of disks that lie on others, whose bytes would be counted twice.
-const ON_OTHERS: [&str; 5] = ["disk.loop", "disk.dm-", "disk.md", "disk.ram", "disk.zram"];
 
 /// A pass with its factors, and the row of each contender.
 pub struct Work<'a> {
@@ -39,21 +36,49 @@ pub enum Standing {
     Missing,
 }
 
-/// Arranges the rows of a sheet by work and contender.
-pub fn arrange<'a>(
-    sheet: &'a Sheet<'a>,
-    names: &[String],
-    differences: &[ContenderDifference],
-) -> Vec<Work<'a>> {
-    let mut omitted = vec!["system_settings"];
-    for difference in differences {
-        if difference.is_single() {
-            omitted.push(&difference.what);
+/// The factors that keep no figures apart: the contender itself, and for each workload what differs
+/// with the contender and is no factor of any, such as the way in which caches are emptied.
+pub struct Omitted(Vec<(Workload, Vec<String>)>);
+
+impl Omitted {
+    /// Finds them.
+    pub fn of(campaign: &Campaign) -> Self {
+        let mut found: Vec<(Workload, Vec<String>)> = Vec::new();
+        for run in &campaign.runs {
+            let workload = run.spec.workload;
+            if found.iter().any(|(known, _)| *known == workload) {
+                continue;
+            }
+            let specs = campaign.runs.iter().map(|run| &run.spec);
+            let specs = specs.filter(|spec| spec.workload == workload);
+            let mut names = vec!["system_settings".to_owned()];
+            for difference in differences(specs) {
+                if difference.is_single() {
+                    names.push(difference.what);
+                }
+            }
+            found.push((workload, names));
         }
+        Self(found)
     }
+
+    /// Returns those of a row's workload.
+    pub fn of_row(&self, row: &Row<'_>) -> Vec<&str> {
+        let mut names = Vec::new();
+        for (workload, known) in &self.0 {
+            if *workload == row.run.spec.workload {
+                names.extend(known.iter().map(String::as_str));
+            }
+        }
+        names
+    }
+}
+
+/// Arranges the rows of a sheet by work and contender.
+pub fn arrange<'a>(sheet: &'a Sheet<'a>, names: &[String], omitted: &Omitted) -> Vec<Work<'a>> {
     let mut works: Vec<Work<'a>> = Vec::new();
     for row in &sheet.rows {
-        let (pass, factors) = (row.pass_name(), sheet.factors_without(row, &omitted));
+        let (pass, factors) = (row.pass_name(), sheet.factors_without(row, &omitted.of_row(row)));
         let name = contender_of(&row.run.spec);
         let Some(number) = names.iter().position(|known| *known == name) else { continue };
         let known = works.iter().position(|work| work.pass == pass && work.factors == factors);
@@ -94,39 +119,4 @@ impl Work<'_> {
         let ratio = rate.median / base.median;
         Standing::Ratio { ratio, is_apart, counts: own.counts() && other.counts() }
     }
-}
-
-/// Bytes that the server's host wrote to its disks for each byte of the user, over all trials;
-/// `None` for passes that write no data, and where no disk of the host was watched.
-pub fn written_per_byte(row: &Row<'_>) -> Option<f64> {
-    let spec = &row.run.spec;
-    if !row.judged.pass.writes_every_block() {
-        return None;
-    }
-    let (mut user_bytes, mut disk_bytes, mut has_disk) = (0, 0, false);
-    for pass in row.run.trials.iter().flat_map(|trial| &trial.passes) {
-        if pass.pass != row.judged.pass {
-            continue;
-        }
-        if let Some(written) = written_by_server(spec, pass) {
-            has_disk = true;
-            disk_bytes += written;
-            user_bytes += pass.kinds.iter().map(|kind| kind.bytes).sum::<u64>();
-        }
-    }
-    if has_disk && user_bytes > 0 { Some(disk_bytes as f64 / user_bytes as f64) } else { None }
-}
-
-/// Bytes that the disks of the server's host wrote during a pass.
-fn written_by_server(spec: &RunSpec, pass: &PassResult) -> Option<u64> {
-    let server = &spec.lab.as_ref()?.server.name;
-    let telemetry = pass.telemetry.iter().find(|telemetry| telemetry.host == *server)?;
-    let mut written = None;
-    for metric in &telemetry.metrics {
-        let is_real = !ON_OTHERS.iter().any(|start| metric.name.starts_with(start));
-        if is_real && metric.name.starts_with("disk.") && metric.name.ends_with(".write_bytes") {
-            written = Some(written.unwrap_or(0) + metric.risen());
-        }
-    }
-    written
 }

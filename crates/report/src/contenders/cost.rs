@@ -1,0 +1,147 @@
+//! The cost of a figure: processor time on clients and servers, bytes on disks and on the network.
+//!
+//! [`Cost`] is that of one row, over all of its trials that were watched. Everything is counted by
+//! hosts while the pass lasts: what a system writes later, such as data that was not synced, is not
+//! in it.
+
+use model::{LabSpec, OpKind, PassResult, Telemetry};
+use stats::{Cpu, CpuUnit};
+
+use crate::row::Row;
+
+/// Beginnings of the names of disks that lie on others, whose bytes would be counted twice.
+const DISKS_ON_OTHERS: [&str; 5] = ["disk.loop", "disk.dm-", "disk.md", "disk.ram", "disk.zram"];
+
+/// Beginnings of the names of interfaces that pass on what another one sends. Those of the loopback
+/// count: servers that share a host talk to each other by it.
+const INTERFACES_ON_OTHERS: [&str; 9] = [
+    "net.bond",
+    "net.team",
+    "net.br",
+    "net.docker",
+    "net.veth",
+    "net.virbr",
+    "net.vnet",
+    "net.tun",
+    "net.tap",
+];
+
+/// Kinds of op that move data and write none.
+const READING: [OpKind; 3] = [OpKind::Read, OpKind::ReadFile, OpKind::GetChars];
+
+/// The cost of a figure; each part is `None` where no host counted it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Processor time of dfsbench on the clients.
+    pub cpu: Option<Cpu>,
+    /// Processor time of the programs that mount the system, in the same unit.
+    pub program_cpu: Option<f64>,
+    /// Processor time of the system's servers, in the same unit.
+    pub server_cpu: Option<f64>,
+    /// Bytes that the server's disks wrote (in passes that write) or read (in those that only
+    /// read) for each byte of the user.
+    pub disk_bytes_per_byte: Option<f64>,
+    /// Bytes that servers and clients sent for each byte of the user.
+    pub network_bytes_per_byte: Option<f64>,
+}
+
+/// Sums of what was counted, over trials.
+#[derive(Default)]
+struct Sums {
+    ops: u64,
+    bytes: u64,
+    written: u64,
+    program_ns: Option<u64>,
+    server_ns: Option<u64>,
+    disk_written: Option<u64>,
+    disk_read: Option<u64>,
+    sent: Option<u64>,
+}
+
+impl Cost {
+    /// Computes the cost of a row.
+    pub fn of(row: &Row<'_>) -> Self {
+        let cpu = row.judged.cpu;
+        let Some(lab) = &row.run.spec.lab else { return Self { cpu, ..Self::default() } };
+        let mut sums = Sums::default();
+        for pass in row.run.trials.iter().flat_map(|trial| &trial.passes) {
+            if pass.pass == row.judged.pass && !pass.telemetry.is_empty() {
+                sums.add(lab, pass);
+            }
+        }
+        let per_work = |ns: Option<u64>| {
+            let (amount, divisor_ns) = match cpu?.unit {
+                CpuUnit::SecondsPerGib => (sums.bytes as f64 / (1_u64 << 30) as f64, 1e9),
+                CpuUnit::MicrosPerOp => (sums.ops as f64, 1e3),
+            };
+            if amount > 0.0 { Some(ns? as f64 / divisor_ns / amount) } else { None }
+        };
+        let (disk, user_bytes) = match sums.written {
+            0 => (sums.disk_read, sums.bytes),
+            written => (sums.disk_written, written),
+        };
+        let server_ns = sums.server_ns;
+        Self {
+            cpu,
+            program_cpu: per_work(sums.program_ns),
+            server_cpu: per_work(server_ns).or(cpu.and_then(|cpu| cpu.server)),
+            disk_bytes_per_byte: quotient(disk, user_bytes),
+            network_bytes_per_byte: quotient(sums.sent, sums.bytes),
+        }
+    }
+}
+
+impl Sums {
+    fn add(&mut self, lab: &LabSpec, pass: &PassResult) {
+        self.ops += pass.ops();
+        self.bytes += pass.bytes();
+        for kind in &pass.kinds {
+            if pass.pass.writes() && !READING.contains(&kind.kind) {
+                self.written += kind.bytes;
+            }
+        }
+        let is_client = |host: &str| lab.clients().any(|client| client.name == host);
+        for telemetry in &pass.telemetry {
+            let is_server = telemetry.host == lab.server.name;
+            if !is_server && !is_client(&telemetry.host) {
+                continue;
+            }
+            // A counter that never moved is not kept: it counts as nothing where the host was
+            // watched and has such a counter at all, see `Metric`.
+            raise(&mut self.program_ns, risen(telemetry, "system.client_cpu_ns"));
+            raise(&mut self.server_ns, risen(telemetry, "system.server_cpu_ns"));
+            raise(&mut self.sent, sum_of(telemetry, "net.", ".sent_bytes", &INTERFACES_ON_OTHERS));
+            if is_server {
+                let disks = |end| sum_of(telemetry, "disk.", end, &DISKS_ON_OTHERS);
+                raise(&mut self.disk_written, disks(".write_bytes"));
+                raise(&mut self.disk_read, disks(".read_bytes"));
+            }
+        }
+    }
+}
+
+fn raise(sum: &mut Option<u64>, by: Option<u64>) {
+    if let Some(by) = by {
+        *sum = Some(sum.unwrap_or(0) + by);
+    }
+}
+
+fn risen(telemetry: &Telemetry, name: &str) -> Option<u64> {
+    Some(telemetry.metric(name)?.risen())
+}
+
+/// Adds up the counters with such a name, but for those of devices that lie on others.
+fn sum_of(telemetry: &Telemetry, start: &str, end: &str, on_others: &[&str]) -> Option<u64> {
+    let mut sum = None;
+    for metric in &telemetry.metrics {
+        let is_real = !on_others.iter().any(|start| metric.name.starts_with(start));
+        if is_real && metric.name.starts_with(start) && metric.name.ends_with(end) {
+            raise(&mut sum, Some(metric.risen()));
+        }
+    }
+    sum
+}
+
+fn quotient(part: Option<u64>, whole: u64) -> Option<f64> {
+    if whole > 0 { Some(part? as f64 / whole as f64) } else { None }
+}
