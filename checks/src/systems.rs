@@ -4,7 +4,9 @@
 //! Principal type: [`Subject`]. The first host serves, the second one is the client.
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
@@ -97,6 +99,44 @@ impl Subject {
         self.await_as_before(lab, &before)
     }
 
+    /// Kills controller and agents at so many moments of a campaign, chosen at random over its
+    /// whole length; cleans each time, and looks whether the hosts are as they were.
+    ///
+    /// `DFSBENCH_CHECK_SEED` chooses the moments; they are printed.
+    ///
+    /// # Errors
+    /// Where something is left.
+    pub fn kill_at_moments(&self, lab: &Lab, count: u32) -> Result<()> {
+        let seed = match std::env::var("DFSBENCH_CHECK_SEED") {
+            Ok(text) => text.parse().context("DFSBENCH_CHECK_SEED")?,
+            Err(_) => u64::from(std::process::id()),
+        };
+        let before = self.list_left(lab)?;
+        let started = Instant::now();
+        proc::capture_output(&mut self.command(lab, SHORT)?)?;
+        let whole = started.elapsed();
+        self.await_as_before(lab, &before)?;
+        println!("seed {seed}; a whole campaign took {whole:.1?}");
+        let mut moments = Moments(seed);
+        for number in 1..=count {
+            let moment = whole.mul_f64(moments.next_share());
+            let mut command = self.command(lab, SHORT)?;
+            let mut campaign =
+                Background::start(command.stdout(Stdio::null()).stderr(Stdio::null()))?;
+            thread::sleep(moment);
+            campaign.kill();
+            let agents = lab.kill_agents(&[0, 1])?;
+            let left = self.list_left(lab)? != before;
+            let mut clean = lab.ours();
+            clean.args(["clean", &lab.folder.path().join("system.toml").display().to_string()]);
+            proc::capture_text(&mut clean).with_context(|| format!("killed after {moment:.1?}"))?;
+            let restored = self.await_as_before(lab, &before);
+            restored.with_context(|| format!("seed {seed}, killed after {moment:.1?}"))?;
+            println!("{number}: killed after {moment:.1?}, {agents} agents, left then: {left}");
+        }
+        Ok(())
+    }
+
     /// Tells whether the client works on it.
     fn is_used(&self, lab: &Lab) -> bool {
         if !self.serves(lab).unwrap_or(false) {
@@ -134,12 +174,25 @@ impl Subject {
     }
 }
 
+/// Moments of a campaign, as shares of its length. **Source:** Vigna, splitmix64.
+struct Moments(u64);
+
+impl Moments {
+    fn next_share(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
 /// Script that lists marked processes, and files and mounts where systems leave them.
 const LEFT: &str = r"
 grep -la DFSBENCH_SERVICE=/run/dfsbench /proc/[0-9]*/environ 2>/dev/null
 find /run/dfsbench /run/gluster /run/ganesha /run/glusterd.socket /var/lib/glusterd \
-  /var/log/glusterfs 2>/dev/null | sort
+  /var/log/glusterfs /run/ceph /var/lib/ceph /var/log/ceph /srv/data 2>/dev/null | sort
 grep -E 'fuse|/run/dfsbench' /proc/self/mounts
+losetup --list --noheadings --output BACK-FILE | grep /srv/data/
 true
 ";
 

@@ -1,28 +1,42 @@
-//! File systems that recipes set up on hosts over real sshd: GlusterFS, MooseFS, unfs3, and our own
-//! server.
+//! File systems that recipes set up on hosts over real sshd: CephFS, GlusterFS, MooseFS, rclone,
+//! unfs3, and our own server.
 //!
-//! Needs what `cargo xtask setup` doesn't install: glusterfs-server, moosefs-master,
-//! moosefs-chunkserver and moosefs-client, and unfs3, which Debian 12 doesn't have. So `cargo xtask
-//! real systems` alone runs it.
+//! Needs what `cargo xtask setup` doesn't install: ceph-mon, ceph-mgr, ceph-mds, ceph-osd and
+//! ceph-fuse; glusterfs-server; moosefs-master, moosefs-chunkserver and moosefs-client; rclone 1.65
+//! and unfs3, which Debian 12 doesn't have. So `cargo xtask real systems` alone runs it.
 
 use anyhow::Result;
 use checks::check::Fixture;
-use checks::checks;
 use checks::hosts::Lab;
 use checks::systems::{SHORT, Subject};
+use checks::{checks, lost_server};
 
 static LAB: Fixture<Lab> = Fixture::new(|| Lab::start(2));
 
 checks! {
+    cephfs_is_measured_with_both_stores: 600 s, {
+        measured(&Subject { settings: "store = [\"bluestore\", \"memstore\"]", ..CEPHFS }, 2)
+    };
+    cephfs_is_killed_and_cleaned: 600 s, CEPHFS.kill_and_clean(LAB.get()?);
     glusterfs_is_measured_in_three_layouts: 600 s, {
         let layouts = "layout = [\"distribute\", \"replica\", \"disperse\"]";
         measured(&Subject { settings: layouts, ..GLUSTERFS }, 3)
     };
     glusterfs_is_killed_and_cleaned: 600 s, GLUSTERFS.kill_and_clean(LAB.get()?);
+    two_copies_survive_the_loss_of_a_server: 300 s, lost_server::check_replica();
+    one_copy_does_not_survive_the_loss_of_a_server: 300 s, lost_server::check_distribute();
     moosefs_is_measured_with_and_without_fsync: 600 s, {
         measured(&Subject { settings: "fsync = [0, 1]", ..MOOSEFS }, 2)
     };
     moosefs_is_killed_and_cleaned: 600 s, MOOSEFS.kill_and_clean(LAB.get()?);
+    rclone_is_measured_with_both_caches: 600 s, {
+        measured(&Subject { settings: "cache_mode = [\"full\", \"writes\"]", ..RCLONE }, 2)
+    };
+    rclone_is_killed_and_cleaned: 600 s, RCLONE.kill_and_clean(LAB.get()?);
+    glusterfs_is_killed_at_random_moments_and_cleaned: 1800 s, {
+        let on_disk = "devices = [\"/srv/data/disk\"]\nloop_size = \"300MiB\"";
+        Subject { target: on_disk, ..GLUSTERFS }.kill_at_moments(LAB.get()?, 10)
+    };
     unfs3_is_measured: 600 s, measured(&UNFS3, 1);
     unfs3_is_killed_and_cleaned: 600 s, UNFS3.kill_and_clean(LAB.get()?);
     our_server_is_measured_with_its_settings: 600 s, {
@@ -30,6 +44,22 @@ checks! {
     };
     our_server_is_killed_and_cleaned: 600 s, OURS.kill_and_clean(LAB.get()?);
 }
+
+const CEPHFS: Subject = Subject {
+    system: "cephfs",
+    target: "tmpfs_size = \"5GiB\"",
+    settings: "",
+    port: 6789,
+    is_mounted: true,
+};
+
+const RCLONE: Subject = Subject {
+    system: "rclone",
+    target: "backend = \"nfs\"\nnfsvers = 3\ntmpfs_size = \"600MiB\"",
+    settings: "",
+    port: 20497,
+    is_mounted: false,
+};
 
 const GLUSTERFS: Subject = Subject {
     system: "glusterfs",
