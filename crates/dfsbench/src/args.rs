@@ -247,6 +247,7 @@ pub struct MakingArgs {
 /// Several campaigns are reported as one set of runs, in which what differs between them, such as
 /// kernel, processor or a label, stands beside the settings.
 #[derive(Debug, Parser)]
+#[command(after_help = REPORT_EXAMPLES)]
 pub struct ReportArgs {
     /// The number of a campaign in the results file, `last`, another results file (its last
     /// campaign), or FILE:N; several are one report
@@ -309,6 +310,16 @@ pub struct ConfigArgs {
     #[arg(long)]
     pub json: bool,
 }
+
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  dfsbench report                            the last campaign again, as the run printed it
+  dfsbench report 3 --all                    campaign 3, with all rows, evidence and conditions
+  dfsbench report --format markdown          for a document; --format csv for a spreadsheet
+  dfsbench report --format html -o page.html
+                                             the page with pictures; --pictures DIR writes these alone
+  dfsbench report old.db new.db --by fact.kernel
+                                             two files as one report, the kernel as a factor";
 
 const CONFIG_EXAMPLES: &str = "\
 Examples:

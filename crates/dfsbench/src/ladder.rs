@@ -6,6 +6,7 @@
 use std::process::ExitCode;
 
 use model::Question;
+use model::setting::Setting;
 use plan::{BesideServer, NfsAddress, Plan, RawPlan, TargetArg};
 
 use crate::args::LadderArgs;
@@ -48,11 +49,18 @@ pub fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
 
 /// Reads the plan that the arguments name; the in-memory server where they name none.
 fn read_plan(args: &LadderArgs) -> Result<RawPlan, Failure> {
-    if args.run.target.is_some() {
-        return plan_source::read(&args.run);
+    let mut raw = if args.run.target.is_some() {
+        plan_source::read(&args.run)?
+    } else {
+        let mut raw = RawPlan::for_target(plan::parse_target("embedded")?);
+        plan_source::apply(&mut raw, &args.run)?;
+        raw
+    };
+    // Its passes end with their files, so that of --quick and --thorough only the trials apply.
+    let is_given = args.run.overrides().settings.contains_key(&Setting::Duration);
+    if args.run.effort().is_some() && !is_given {
+        raw.factors.remove(Setting::Duration);
     }
-    let mut raw = RawPlan::for_target(plan::parse_target("embedded")?);
-    plan_source::apply(&mut raw, &args.run)?;
     Ok(raw)
 }
 

@@ -35,7 +35,8 @@ Examples:
   dfsbench factors                                  the settings of the last campaign
   dfsbench factors 3 4 7                            and what differs between these: another kernel,
                                                     another disk, a label of the plan
-  dfsbench factors old.db new.db:2 --by fact.kernel the kernel alone
+  dfsbench factors old.db new.db:2 --by fact.kernel
+                                                    the kernel alone
 Where campaigns differ in more than one thing, the output names what can't be separated.";
 
 /// Compares two campaigns, or two selections of one, row by row.

@@ -10,13 +10,15 @@ use super::RunArgs;
 const EXAMPLES: &str = "\
 Examples:
   dfsbench curve                                    the in-memory server of this program, 50 s
-  dfsbench curve 'nfs://server/export' --clients 32 a server, as SFS 3.0 measures: 10 load points
+  dfsbench curve 'nfs://server/export' --clients 32
+                                                    a server, as SFS 3.0 measures: 10 load points
                                                     of 300 s each after 300 s of warm-up
   dfsbench curve 'nfs://server/export' --max-load 5000 --warmup 10s --duration 60s
                                                     500, 1000 ... 5000 op/s, and quicker
   dfsbench curve 'nfs://server/export' --mix laddis-like --nfsvers 3,4.1
                                                     two curves in one figure
-  dfsbench curve 'nfs://server/export' --bound 20ms the heaviest load whose mean response time is
+  dfsbench curve 'nfs://server/export' --bound 20ms
+                                                    the heaviest load whose mean response time is
                                                     20 ms, in at most 7 load points
   dfsbench compare 3 4                              two curves of the same loads, point by point
 
@@ -35,7 +37,7 @@ has no figure, or no load keeps the bound.";
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct CurveArgs {
-    /// Number of load points, evenly spaced up to the heaviest
+    /// Number of load points, 10 to 100, evenly spaced up to the heaviest
     #[arg(long, value_name = "N", default_value_t = 10, help_heading = "Curve",
         value_parser = clap::value_parser!(u32).range(10..=100))]
     pub points: u32,

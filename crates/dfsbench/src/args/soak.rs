@@ -13,10 +13,10 @@ Examples:
                                               once and stalls once
   dfsbench soak nfs://server/export --duration 8h --rate 2000 --file-size 256MiB --files 64
                                               a night at a steady load, every byte verified
-  dfsbench soak plan.toml --duration 1h --disturb 'nfsd-stop on server at 10m for 30s'
+  dfsbench soak plan.toml --duration 1h --disturb 'nfsd-stop on server at 10m for 20s'
                                               the kernel's server of a host that the plan sets up
-                                              is stopped for half a minute
-  dfsbench soak --duration 1min --disturb 'server-stall at 10s for 5s'
+                                              is stopped for 20 s
+  dfsbench soak --duration 1min --disturb 'server-stall at 10s for 3s'
   dfsbench soak --disturb none                no disturbance
 
 Disturbances: server-restart, server-stall (the in-memory server); nfsd-stop, network-cut,

@@ -58,6 +58,7 @@ pub fn replaced(words: &[String], server: &str) -> Vec<String> {
     let replace = |word: &String| match word.as_str() {
         "nfs://server" => format!("nfs://127.0.0.1:{server}"),
         "nfs://server/export" => format!("nfs://127.0.0.1:{server}/export?mountport={server}"),
+        "nfs://server/export?version=4.1" => format!("nfs://127.0.0.1:{server}/export?version=4.1"),
         word if DIRECTORIES.contains(&word) => "target".to_owned(),
         word => word.to_owned(),
     };

@@ -168,7 +168,7 @@ fn what_a_soak_can_t_do_is_refused_before_it_starts() {
         &["--duration", "20s", "--segment", "15s"],
         &["20.0 s is no whole number of segments of 15.0 s", "--segment 10000ms"],
     );
-    refused(&["--quick"], &["--quick and --thorough has no effect on a soak"]);
+    refused(&["--quick"], &["--quick or --thorough has no effect on a soak"]);
     refused(&["null"], &["`null` keeps nothing"]);
     refused(&["--fault", "lose-everything"], &["unknown fault"]);
 }

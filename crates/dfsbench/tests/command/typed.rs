@@ -1,8 +1,26 @@
-//! What `dfsbench run -h` says can be typed: its examples are made, and each option is tried with
-//! each value that its sentence names.
+//! What short help says can be typed: examples are made, and each option of `run` and of the
+//! questions is tried with each value that its sentence names.
 
 use crate::book::{replaced, words};
 use crate::rig::{Rig, Served};
+use crate::traces::write_pcap;
+
+/// What the questions refuse of the options that they share with `run`, and of what error.
+const REFUSED: [(&str, &str); 13] = [
+    ("curve --workload", "a curve needs a workload that can be offered at a rate"),
+    ("curve --bound-quantile", "--bound <TIME>"),
+    ("curve --files", "no run of this plan depends on it"),
+    ("curve --file-size", "no run of this plan depends on it"),
+    ("curve --direct", "no run of this plan depends on it"),
+    ("curve --rate", "the load points of a curve are its rates"),
+    ("ramp --raise client_hosts", "not every run of this plan has clients to add"),
+    ("ramp --workload", "programs work in a directory"),
+    ("ramp --backend", "not every run of this plan has clients to add"),
+    ("ramp --direct", "no run of this plan depends on it"),
+    ("soak --", "has no effect on a soak"),
+    ("ladder --duration", "no run of this plan depends on it"),
+    ("ladder --server-disk", "is for a ladder to a server outside of this process"),
+];
 
 /// An option of the short help.
 #[derive(Debug, Default)]
@@ -25,9 +43,10 @@ fn options(help: &str) -> Vec<Described> {
         let last = options.last_mut();
         if !line.starts_with(' ') {
             heading = text.trim_end_matches(':');
-        } else if text.starts_with('-') {
+        } else if text.starts_with('-') && !line.starts_with("          ") {
             let mut option = Described { heading: heading.to_owned(), ..Described::default() };
-            let mut rest = text.trim_start_matches("-h, ").split_whitespace();
+            let long = text.find("--").expect("every option has a long name");
+            let mut rest = text[long..].split_whitespace();
             rest.next().unwrap_or_default().clone_into(&mut option.flag);
             for word in rest {
                 if option.sentence.is_empty() && word.trim_start_matches('[').starts_with('<') {
@@ -49,13 +68,21 @@ impl Described {
     fn values(&self) -> Vec<String> {
         let one = match self.value.as_str() {
             "" | "[<BOOL>]" => "",
+            "<N>" if self.flag == "--points" => "20",
             "<N>" => "2",
             "<SIZE>" => "64KiB",
             "<TIME>" => "1s",
             "<SHARE>" => "5%",
             "<TEXT>" => "a name",
             "<FILE>" => "other.db",
-            "<KIND>" | "<WORD>" | "<BACKEND>" | "<FORMAT>" => return self.listed(),
+            "<RATE>" => "5000",
+            "<PERCENT>" => "99",
+            "<FACTOR>" => "20",
+            "<URL>" => "nfs://127.0.0.1:20490/export",
+            "<DIR>" => "target",
+            "<DISTURBANCE>" => "server-stall at 1s for 1s",
+            "<FAULT>" => "lose-unstable",
+            "<KIND>" | "<WORD>" | "<BACKEND>" | "<FORMAT>" | "<WHAT>" => return self.listed(),
             other => panic!("{}: a value for {other}", self.flag),
         };
         vec![one.to_owned()]
@@ -79,14 +106,20 @@ impl Described {
     }
 
     /// A command that has the option with a value, and only says what it would do.
-    fn command(&self, value: &str) -> Vec<String> {
+    fn command(&self, command: &'static str, value: &str) -> Vec<String> {
         let is_nfs = self.heading == "Factors of NFS" || value == "nfs";
-        let target = if is_nfs { "nfs://server/export" } else { "target" };
-        let mut words = vec!["run", target, self.flag.as_str()];
+        let target = match (command, self.flag.as_str()) {
+            ("soak", "--disturb" | "--fault") => "embedded",
+            (_, "--backend") if !is_nfs => "target",
+            ("curve" | "ramp" | "ladder", _) => "nfs://server/export",
+            _ if is_nfs => "nfs://server/export",
+            _ => "target",
+        };
+        let mut words = vec![command, target, self.flag.as_str()];
         if !value.is_empty() {
             words.push(value);
         }
-        if ["--rate", "--duration"].contains(&self.flag.as_str()) {
+        if command == "run" && ["--rate", "--duration"].contains(&self.flag.as_str()) {
             words.extend(["--workload", "mixed"]);
         }
         words.push("--dry-run");
@@ -104,7 +137,7 @@ fn each_option_of_the_short_help_takes_each_value_that_it_names() {
     for option in &options {
         assert!(!option.sentence.is_empty(), "{option:?}");
         for value in option.values() {
-            let words = option.command(&value);
+            let words = option.command("run", &value);
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             let end = rig.run(&words);
             assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{words:?}");
@@ -113,6 +146,164 @@ fn each_option_of_the_short_help_takes_each_value_that_it_names() {
         }
     }
     assert!(tried >= 50, "{tried} commands");
+    rig.assert_target_is_empty();
+}
+
+/// Types each option of a question, with each value; what is refused has its reason.
+fn type_options_of(command: &'static str, options_min: usize) {
+    let rig = Rig::new();
+    let options = options(&rig.run(&[command, "-h"]).stdout);
+    assert!(options.len() >= options_min, "{options:?}");
+    let mut works = 0;
+    for option in &options {
+        assert!(!option.sentence.is_empty(), "{option:?}");
+        for value in option.values() {
+            let words = option.command(command, &value);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let end = rig.run(&words);
+            if end.code == 0 {
+                works += 1;
+                assert_eq!(end.stderr, "", "{words:?}");
+                assert!(!end.stdout.is_empty(), "{words:?}");
+                continue;
+            }
+            let typed = format!("{command} {} {value}", option.flag);
+            let reason = REFUSED.iter().find(|(begin, _)| typed.starts_with(begin));
+            let (_, reason) = reason.unwrap_or_else(|| panic!("{words:?}: {end:?}"));
+            assert_eq!(end.stderr.matches("error: ").count(), 1, "{words:?}: {end:?}");
+            assert!(end.code == 2 && end.stderr.contains(reason), "{words:?}: {end:?}");
+        }
+    }
+    assert!(works > options_min, "{works} commands of {command} work");
+}
+
+#[test]
+fn each_option_of_a_curve_takes_what_it_names_or_says_why_not() {
+    type_options_of("curve", 25);
+}
+
+#[test]
+fn each_option_of_a_ramp_takes_what_it_names_or_says_why_not() {
+    type_options_of("ramp", 25);
+}
+
+#[test]
+fn each_option_of_a_soak_takes_what_it_names_or_says_why_not() {
+    type_options_of("soak", 25);
+}
+
+#[test]
+fn each_option_of_a_ladder_takes_what_it_names_or_says_why_not() {
+    type_options_of("ladder", 23);
+}
+
+/// The commands of this program that the examples of a short help have, as words; what explains
+/// them stands two columns further right, or below.
+fn examples(help: &str) -> Vec<Vec<String>> {
+    let mut commands = Vec::new();
+    let (_, examples) = help.split_once("\nExamples:\n").expect("every help has examples");
+    // A line that goes on in the next one ends with a backslash.
+    for line in examples.replace("\\\n", "").lines() {
+        let Some(line) = line.strip_prefix("  dfsbench ") else { continue };
+        let Some(end) = line.find("  ").filter(|end| !line[*end..].trim_start().starts_with("--"))
+        else {
+            commands.push(words(&format!("dfsbench {line}")));
+            continue;
+        };
+        commands.push(words(&format!("dfsbench {}", &line[..end])));
+    }
+    commands
+}
+
+/// A folder with all files that examples name: a trace, plans, results of four campaigns.
+fn rig_of_examples() -> Rig {
+    let rig = Rig::new();
+    write_pcap(&rig.folder().join("nfs.pcap"));
+    assert_eq!(rig.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
+    let run = ["run", "embedded", "--nfsvers", "3,4.1", "--file-size", "1MiB", "--trials", "3"];
+    for _ in 0..4 {
+        let end = rig.run(&[&run[..], &["--quiet"]].concat());
+        assert!([0, 4].contains(&end.code), "{end:?}");
+    }
+    for copy in ["old.db", "new.db"] {
+        std::fs::copy(rig.folder().join("dfsbench.db"), rig.folder().join(copy)).unwrap();
+    }
+    let plan = "name = \"p\"\n[[target]]\nname = \"nfs\"\nembedded = true\n[[workload]]\n\
+                kind = \"mixed\"\n";
+    for name in ["plan.toml", "fleet.toml"] {
+        std::fs::write(rig.folder().join(name), plan).unwrap();
+    }
+    rig
+}
+
+/// What an example is refused for on a machine without its servers, hosts or packets.
+const ABSENT: [(&str, &str); 13] = [
+    ("factors 3 4 7", "holds no campaign 7"),
+    // All campaigns here are of one kernel.
+    ("factors old.db new.db:2", "makes no difference"),
+    ("report old.db new.db", "are one campaign"),
+    // The trace of the tests is of NULL calls alone.
+    ("replay nfs.dfst target", "has no operation that can be replayed"),
+    ("soak plan.toml", "it needs a host that the plan sets up"),
+    ("replay nfs.dfst nfs://a/export", "the host name `a` does not resolve"),
+    ("replay nfs.dfst nfs://b/export", "the host name `b` does not resolve"),
+    ("compare a.json b.json", "can't read replay `a.json`"),
+    ("capture ring_*.pcapng", "can't read capture `ring_*.pcapng`"),
+    ("capture -", "it is empty"),
+    ("run contenders.toml", "server"),
+    ("contenders --baseline", "there is no contender `knfsd export=sync`"),
+    ("compare last --where", "have no row in common"),
+];
+
+#[test]
+fn the_examples_of_other_short_helps_are_made_or_say_what_is_absent() {
+    let rig = rig_of_examples();
+    let served = Served::start(&rig, &[]);
+    let (mut made, mut refused) = (0, 0);
+    for command in [
+        "curve",
+        "ramp",
+        "soak",
+        "ladder",
+        "replay",
+        "capture",
+        "compare",
+        "report",
+        "contenders",
+        "factors",
+        "describe",
+    ] {
+        for typed in examples(&rig.run(&[command, "-h"]).stdout) {
+            let end = typed.iter().position(|word| [">", "|", "&&"].contains(&word.as_str()));
+            let typed = &typed[..end.unwrap_or(typed.len())];
+            // What takes an interface or cuts the power of a host is not for a test.
+            if typed[0] == "durability" || typed.contains(&"--interface".to_owned()) {
+                continue;
+            }
+            let mut typed = replaced(typed, &served.port().to_string());
+            let searches_load = typed.get(1).is_some_and(|word| word == "nfs.dfst");
+            match typed[0].as_str() {
+                "curve" | "ramp" if searches_load => typed.extend(["--max".into(), "2".into()]),
+                "curve" | "ramp" | "soak" | "ladder" | "run" => typed.push("--dry-run".into()),
+                _ => {}
+            }
+            let typed: Vec<&str> = typed.iter().map(String::as_str).collect();
+            let end = rig.run(&typed);
+            let line = typed.join(" ");
+            // Bounds that are exceeded or inconclusive are answers, too.
+            if end.code == 0 || end.code == 1 || end.code == 4 {
+                made += 1;
+                assert!(!end.stdout.is_empty() || line.contains("-o"), "{line}: {end:?}");
+                continue;
+            }
+            let reason = ABSENT.iter().find(|(begin, _)| line.starts_with(begin));
+            let (_, reason) = reason.unwrap_or_else(|| panic!("{line}: {end:?}"));
+            assert_eq!(end.stderr.matches("error: ").count(), 1, "{line}: {end:?}");
+            assert!(end.stderr.contains(reason), "{line}: {end:?}");
+            refused += 1;
+        }
+    }
+    assert!(made >= 30, "{made} made, {refused} refused");
     rig.assert_target_is_empty();
 }
 

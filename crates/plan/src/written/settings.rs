@@ -26,7 +26,8 @@ impl Settings {
         self.levels.insert(setting, levels);
     }
 
-    pub(crate) fn remove(&mut self, setting: Setting) {
+    /// Takes the levels of a setting away, as if it had not been written.
+    pub fn remove(&mut self, setting: Setting) {
         self.levels.remove(&setting);
     }
 }
