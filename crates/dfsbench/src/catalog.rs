@@ -64,8 +64,12 @@ pub fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
         for note in store.notes(id)? {
             notes.push(Remark { written_unix_ms: note.written_unix_ms, text: note.text });
         }
-        let about = if args.json { ::report::about_json } else { ::report::about };
-        about(&listed, &notes, &campaign)
+        if args.json {
+            ::report::about_json(&listed, &notes, &campaign)
+        } else {
+            let screen = output::screen(::report::Extent::Whole);
+            ::report::about(&listed, &notes, &campaign, screen)
+        }
     };
     output::data(text.as_bytes())?;
     Ok(End::Ok.into())

@@ -26,7 +26,8 @@ pub fn run(args: &ContendersArgs) -> Result<ExitCode, Failure> {
         let what = format!("campaign {id} has no runs that could be compared");
         return Err(Failure::Usage(format!("{what} (hint: `dfsbench list` shows others)")));
     }
-    let compared = match render_contenders(&campaign, args.baseline.as_deref(), args.format) {
+    let (baseline, screen) = (args.baseline.as_deref(), output::screen(report::Extent::Whole));
+    let compared = match render_contenders(&campaign, baseline, args.format, screen) {
         Ok(compared) => compared,
         Err(UnknownContender { name, known }) => {
             return Err(unknown_contender("--baseline", &name, &known));

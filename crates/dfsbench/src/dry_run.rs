@@ -10,10 +10,11 @@ use lab::{commands, compose, fresh_from, redo_from, reusable_steps};
 use model::units::{Nanos, Size};
 use model::{Fresh, Host, Invalidation, LabSpec, LabStep, RunSpec};
 use plan::{Estimate, Plan, Rates, estimate_at, estimate_by};
+use report::document::text::push_beside;
 
 use crate::args::RunArgs;
 use crate::exit::Failure;
-use crate::output::aligned;
+use crate::output::{self, aligned};
 use crate::paces::{self, Probed};
 use crate::{contenders, joined, memory_guard};
 
@@ -121,16 +122,15 @@ fn describe_estimate(plan: &Plan, estimate: &Estimate, basis: &str) -> String {
     // Writing to a String never fails.
     let _ = write!(
         text,
-        "\n{} runs x {} trials = {} trials, seed {}\nestimate: {} written, {} read, {} in all \
-         ({basis})\n",
+        "\n{} runs x {made_each} trials = {} trials, seed {}\n",
         estimate.trials / made_each,
-        made_each,
         estimate.trials,
         plan.seed,
-        Size(estimate.bytes_written),
-        Size(estimate.bytes_read),
-        estimate.duration(),
     );
+    let (written, read) = (Size(estimate.bytes_written), Size(estimate.bytes_read));
+    let sum = format!("{written} written, {read} read, {} in all ({basis})", estimate.duration());
+    let columns = output::screen(report::Extent::Whole).columns();
+    push_beside(&mut text, "estimate:", 10, &sum, columns);
     for target in &estimate.targets {
         let _ = writeln!(text, "space:    {} on {}", Size(target.peak_bytes), target.name);
     }

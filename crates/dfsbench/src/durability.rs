@@ -86,7 +86,8 @@ pub fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
         tiers: tiers(&request.promises, &events),
         events,
     };
-    output::data(report::render_durability(&report, args.format).as_bytes())?;
+    let screen = output::screen(report::Extent::Whole);
+    output::data(report::render_durability(&report, args.format, screen).as_bytes())?;
     // What was interrupted before any event says nothing of the contender.
     if let Some(kept) = &mut kept
         && !report.events.is_empty()

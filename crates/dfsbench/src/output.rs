@@ -99,6 +99,20 @@ pub fn message(line: &str) {
     }
 }
 
+/// Lists names with what each is, which is wrapped beside the names as the terminal is wide.
+pub fn name_list(names: &[(&str, &str)]) -> String {
+    let columns = screen(report::Extent::Whole).columns();
+    let mut indent = 0;
+    for (name, _) in names {
+        indent = indent.max(name.chars().count() + 2);
+    }
+    let mut text = String::new();
+    for (name, what) in names {
+        report::document::text::push_beside(&mut text, name, indent, what, columns);
+    }
+    text
+}
+
 /// Pads the cells of each column to the same width; each row has as many as the first.
 pub fn aligned(rows: &[Vec<String>]) -> String {
     let mut widths = Vec::new();

@@ -124,11 +124,12 @@ pub fn run(name: Option<&str>) -> Result<ExitCode, Failure> {
             }
         }
     } else {
-        let mut rows = Vec::new();
-        for preset in Preset::ALL {
-            rows.push(vec![preset.name.to_owned(), preset.title()]);
+        let titles = Preset::ALL.map(|preset| (preset.name, preset.title()));
+        let mut listed = Vec::new();
+        for (name, title) in &titles {
+            listed.push((*name, title.as_str()));
         }
-        output::data(output::aligned(&rows).as_bytes())?;
+        output::data(output::name_list(&listed).as_bytes())?;
         output::message("`dfsbench run NAME` runs one, `dfsbench preset NAME` prints it to copy");
     }
     Ok(End::Ok.into())

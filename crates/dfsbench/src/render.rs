@@ -76,8 +76,14 @@ pub fn next_line(campaign: &Campaign, results: &Path) -> String {
     }
     match NextStep::of(campaign) {
         NextStep::Resume => format!("\nnext:    dfsbench resume{file}\n"),
-        NextStep::Settle { flag, caveat, results: [some, all] } => {
-            format!("\nnext:    {flag} to settle {caveat} ({some} of {all} results)\n")
+        NextStep::Settle { flag, caveat, settled, having } if settled < having => {
+            format!("\nnext:    {flag} to settle {caveat} in {settled} of {having} results\n")
+        }
+        NextStep::Settle { flag, caveat, having: 1, .. } => {
+            format!("\nnext:    {flag} to settle {caveat} in 1 result\n")
+        }
+        NextStep::Settle { flag, caveat, having, .. } => {
+            format!("\nnext:    {flag} to settle {caveat} in {having} results\n")
         }
         NextStep::View => format!("\nnext:    dfsbench view{file}\n"),
         NextStep::Explore => EXPLORE.to_owned(),

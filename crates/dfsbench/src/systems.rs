@@ -28,12 +28,15 @@ pub fn run(args: &SystemsArgs) -> Result<ExitCode, Failure> {
 }
 
 fn list() -> Result<(), Failure> {
-    let mut rows = Vec::new();
+    let mut recipes = Vec::new();
     for (name, text) in plan::RECIPES {
-        let recipe = plan::parse_recipe(text, name)?;
-        rows.push(vec![recipe.name.clone(), recipe.title.clone()]);
+        recipes.push(plan::parse_recipe(text, name)?);
     }
-    output::data(output::aligned(&rows).as_bytes())?;
+    let mut titles = Vec::new();
+    for recipe in &recipes {
+        titles.push((recipe.name.as_str(), recipe.title.as_str()));
+    }
+    output::data(output::name_list(&titles).as_bytes())?;
     output::message(
         "`dfsbench systems show NAME` prints a recipe; docs/systems.md explains its keys",
     );

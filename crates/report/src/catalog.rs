@@ -13,7 +13,7 @@ use serde::Serialize;
 use stats::judge;
 
 use crate::Format;
-use crate::document::text::break_text;
+use crate::document::text::{break_text, push_beside};
 use crate::grid::{Align, Grid, clean, width, wrap};
 use crate::notes;
 use crate::screen::Screen;
@@ -34,6 +34,9 @@ const LEAVING: [&str; 7] = ["size", "failed", "runs", "trials", "started", VERDI
 
 /// Names are broken into lines of no fewer columns.
 const NAME_WIDTH_MIN: usize = 12;
+
+/// Columns that the names before what is known about a campaign take.
+const NAMES_WIDTH: usize = 10;
 
 /// A campaign as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -95,7 +98,12 @@ pub fn list(campaigns: &[ListedCampaign], format: Format, screen: Screen) -> Str
 }
 
 /// Writes what is known about one campaign for a terminal; ends with a newline.
-pub fn about(listed: &ListedCampaign, remarks: &[Remark], campaign: &Campaign) -> String {
+pub fn about(
+    listed: &ListedCampaign,
+    remarks: &[Remark],
+    campaign: &Campaign,
+    screen: Screen,
+) -> String {
     let sheet = Sheet::of(campaign);
     let ListedCampaign { line, verdicts, .. } = listed;
     let mut lines = vec![
@@ -134,13 +142,14 @@ pub fn about(listed: &ListedCampaign, remarks: &[Remark], campaign: &Campaign) -
         ("seed", campaign.seed.to_string()),
         ("order", notes::order(campaign)),
         ("ceiling", notes::ceiling(campaign)),
-        ("command", campaign.command.clone()),
     ]);
     let mut text = String::new();
     for (name, what) in &lines {
-        // A value may hold line breaks and control characters of other programs; it takes one line.
-        let _ = writeln!(text, "{name:<10}{}", one_line(what));
+        // A value may hold line breaks and control characters of other programs.
+        push_beside(&mut text, name, NAMES_WIDTH, &one_line(what), screen.columns());
     }
+    // A command is copied, so it is never broken.
+    let _ = writeln!(text, "{:<NAMES_WIDTH$}{}", "command", one_line(&campaign.command));
     text
 }
 

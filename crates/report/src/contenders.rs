@@ -17,9 +17,9 @@ use model::contender::{
 use model::durability::{StoredDurability, Tier};
 use model::{Campaign, Durability, RunSpec};
 
-use crate::Format;
-use crate::document::{Document, Form, Section};
+use crate::document::{Document, Form, Section, text};
 use crate::sheet::Sheet;
+use crate::{Format, Screen};
 use along::Along;
 use work::{Omitted, Work};
 
@@ -84,6 +84,7 @@ pub fn render_contenders(
     campaign: &Campaign,
     baseline: Option<&str>,
     format: Format,
+    screen: Screen,
 ) -> Result<ContenderComparison, UnknownContender> {
     let sheet = Sheet::of(campaign);
     let contest = Contest::of(&sheet, baseline)?;
@@ -100,8 +101,11 @@ pub fn render_contenders(
     for section in sections::all(&contest) {
         document.push(section);
     }
-    let form = if format == Format::Markdown { Form::Markdown } else { Form::Text };
-    Ok(ContenderComparison { text: document.render(form), has_failed })
+    let text = match format {
+        Format::Markdown => document.render(Form::Markdown),
+        _ => text::render(&document, screen.columns()),
+    };
+    Ok(ContenderComparison { text, has_failed })
 }
 
 /// The sections of a report about its contenders; none where it compares no systems, and none was

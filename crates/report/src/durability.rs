@@ -10,9 +10,9 @@ use model::csv::quoted;
 use model::durability::{DurabilityReport, DurabilityRow, MeasuredEvent, Tier};
 use model::units::{Nanos, Size};
 
-use crate::Format;
-use crate::document::{Block, Cell, Column, Document, Form, Role, Section, Table, TableRow};
+use crate::document::{Block, Cell, Column, Document, Form, Role, Section, Table, TableRow, text};
 use crate::show::listed;
+use crate::{Format, Screen};
 
 /// Columns of CSV.
 const CSV_COLUMNS: &str = "target,event,how,promise,tier,work,is_promised,outcome,acked_ops,\
@@ -25,7 +25,7 @@ impl Format {
 }
 
 /// Writes the findings of a durability measurement.
-pub fn render_durability(report: &DurabilityReport, format: Format) -> String {
+pub fn render_durability(report: &DurabilityReport, format: Format, screen: Screen) -> String {
     match format {
         Format::Json => {
             let text = serde_json::to_string_pretty(report).unwrap_or_default();
@@ -33,7 +33,7 @@ pub fn render_durability(report: &DurabilityReport, format: Format) -> String {
         }
         Format::Csv => csv(report),
         Format::Markdown => document(report).render(Form::Markdown),
-        _ => document(report).render(Form::Text),
+        _ => text::render(&document(report), screen.columns()),
     }
 }
 

@@ -50,10 +50,10 @@ pub struct Grid {
 
 impl Grid {
     /// Starts a table with these columns.
-    pub fn new(columns: &[(&str, Align)]) -> Self {
+    pub fn new(columns: &[(impl AsRef<str>, Align)]) -> Self {
         let mut grid = Self { header: Vec::new(), align: Vec::new(), lines: Vec::new() };
         for (name, align) in columns {
-            grid.header.push((*name).to_owned());
+            grid.header.push(name.as_ref().to_owned());
             grid.align.push(*align);
         }
         grid
@@ -126,7 +126,7 @@ impl Grid {
     pub fn widths(&self) -> Vec<usize> {
         let mut widths = Vec::with_capacity(self.header.len());
         for name in &self.header {
-            widths.push(width(name));
+            widths.push(name.lines().map(width).max().unwrap_or(0));
         }
         for line in &self.lines {
             // A reason has the first cells only; the other columns stay as wide as they are.
@@ -211,6 +211,20 @@ pub fn wrap(text: &str, width_max: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Columns that the longest word of a text takes, a number together with its unit.
+pub fn longest_word(text: &str) -> usize {
+    let (mut longest, mut before) = (0, "");
+    for word in text.split_ascii_whitespace() {
+        let mut length = width(word);
+        if ends_in_number(before) && is_unit(word) {
+            length += width(before) + 1;
+        }
+        longest = longest.max(length);
+        before = word;
+    }
+    longest
 }
 
 /// Whether a unit may follow a word.

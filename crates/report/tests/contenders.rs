@@ -13,7 +13,7 @@ use model::{
     BackendKind, Campaign, Durability, Metric, MetricKind, OpKind, RunSpec, Telemetry, TrialState,
     Workload,
 };
-use report::{Format, UnknownContender, render, render_contenders};
+use report::{Format, Screen, UnknownContender, render, render_contenders};
 use serde_json::Value;
 
 /// A stream on three systems; the second is twice as fast, the third level with the first.
@@ -79,12 +79,14 @@ fn plant_tier(campaign: &mut Campaign, contender: &str, tier: Tier) {
 }
 
 fn json(campaign: &Campaign, baseline: Option<&str>) -> Value {
-    serde_json::from_str(&render_contenders(campaign, baseline, Format::Json).unwrap().text)
-        .unwrap()
+    serde_json::from_str(
+        &render_contenders(campaign, baseline, Format::Json, Screen::default()).unwrap().text,
+    )
+    .unwrap()
 }
 
 fn text(campaign: &Campaign) -> String {
-    render_contenders(campaign, None, Format::Table).unwrap().text
+    render_contenders(campaign, None, Format::Table, Screen::default()).unwrap().text
 }
 
 /// The row of a table that begins with a name, below a heading.
@@ -160,12 +162,16 @@ fn what_differs_besides_the_system_is_named() {
 #[test]
 fn a_contender_that_fails_is_named_with_its_reason() {
     let mut campaign = campaign();
-    assert!(!render_contenders(&campaign, None, Format::Table).unwrap().has_failed);
+    assert!(
+        !render_contenders(&campaign, None, Format::Table, Screen::default()).unwrap().has_failed
+    );
     for trial in &mut campaign.runs[1].trials {
         trial.state = TrialState::Failed("host server: its port never answered".into());
         trial.passes.clear();
     }
-    assert!(render_contenders(&campaign, None, Format::Table).unwrap().has_failed);
+    assert!(
+        render_contenders(&campaign, None, Format::Table, Screen::default()).unwrap().has_failed
+    );
     let text = text(&campaign);
     assert!(text.contains("quick: failed: host server: its port never answered"), "{text}");
     assert!(row(&text, "Ratios to safe", "quick").contains("failed"), "{text}");
@@ -315,7 +321,7 @@ fn cold_reads_stand_beside_warm_ones_and_writes_do_not() {
 #[test]
 fn a_baseline_that_is_no_contender_is_refused_with_those_that_are() {
     let known = ["safe", "quick", "level"].map(str::to_owned).to_vec();
-    let refused = render_contenders(&campaign(), Some("slow"), Format::Table);
+    let refused = render_contenders(&campaign(), Some("slow"), Format::Table, Screen::default());
     assert_eq!(refused, Err(UnknownContender { name: "slow".into(), known }));
 }
 

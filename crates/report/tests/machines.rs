@@ -320,7 +320,10 @@ fn lists_count_the_verdicts_of_the_report_and_interpret_no_name() {
             .unwrap();
     assert_eq!(json["campaigns"][0]["name"], campaign.name.as_str());
     let remark = Remark { written_unix_ms: 0, text: "two\nlines\u{1b}[2J".into() };
-    let shown = about(&line, std::slice::from_ref(&remark), &campaign);
+    let shown =
+        about(&line, std::slice::from_ref(&remark), &campaign, Screen::new(60, Extent::Whole));
+    let other = shown.lines().filter(|line| !line.starts_with("command "));
+    assert!(other.clone().all(|line| line.chars().count() <= 60), "{shown}");
     assert!(shown.contains("1970-01-01 00:00:00 UTC: two lines\u{fffd}[2J\n"), "{shown}");
     let json: Value = serde_json::from_str(&about_json(&line, &[remark], &campaign)).unwrap();
     assert_eq!(json["plan_toml"], campaign.plan_toml.as_str());

@@ -21,7 +21,7 @@ const IDS: [&str; super::SPEEDS_MAX] = [
 ];
 
 /// Columns in the order in which they leave a terminal.
-const LEAVING: [&str; 7] = [
+const LEAVING: [&str; 9] = [
     "data",
     "ratio p99",
     "errors expected",
@@ -29,6 +29,9 @@ const LEAVING: [&str; 7] = [
     "origin p99",
     "ratio p50",
     "B/A p99",
+    // A replay has the counts of its trace, so those of two are usually equal.
+    "count B",
+    "count A",
 ];
 
 /// Says how fast a replay is.

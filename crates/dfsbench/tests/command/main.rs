@@ -31,6 +31,7 @@ mod serving;
 mod sharing;
 mod soak;
 mod strange;
+mod terminal;
 mod traces;
 mod typed;
 mod until_broken;

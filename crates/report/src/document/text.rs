@@ -7,10 +7,13 @@
 use model::{Severity, Verdict};
 
 use super::{Block, Cell, Column, Document, Part, Role, Section, Table, TableRow, Term};
-use crate::grid::{Align, GAP, Grid, clean, width, wrap};
+use crate::grid::{Align, GAP, Grid, clean, longest_word, width, wrap};
 
 /// The width that mails, logs and small terminals show without breaking lines.
 pub const WIDTH_MAX: usize = 100;
+
+/// A text beside a head is never wrapped into less than this.
+const TEXT_MIN: usize = 20;
 
 /// Writes the document for a terminal of so many columns.
 pub fn render(document: &Document, width_max: usize) -> String {
@@ -149,11 +152,68 @@ fn push_table(out: &mut String, table: &Table, width_max: usize) {
     } else {
         let mut narrowed = table.clone();
         narrow(&mut narrowed, width_max);
+        break_words(&mut narrowed, width_max);
         out.push_str(&table_grid(&narrowed).render(width_max));
     }
     for line in &table.reading {
         push(out, "  ", line, width_max);
     }
+}
+
+/// Breaks heads and cells of the widest columns at spaces until a table is no wider than a terminal,
+/// or every word has a line of its own.
+fn break_words(table: &mut Table, width_max: usize) {
+    let longest = longest_words(table);
+    loop {
+        let grid = table_grid(table);
+        let excess = grid.width().saturating_sub(width_max);
+        let Some((number, width)) = widest_to_break(table, &grid, &longest) else { return };
+        if excess == 0 {
+            return;
+        }
+        // Step by step, so that no column gives all where several are wide.
+        let step = excess.min((width / 4).max(1));
+        table.columns[number].width_max = (width - step).max(longest[number]);
+    }
+}
+
+/// The columns of characters that the longest word of each column takes, in its head or a cell.
+fn longest_words(table: &Table) -> Vec<usize> {
+    let mut longest = Vec::new();
+    for column in &table.columns {
+        longest.push(longest_word(&column.name));
+    }
+    for row in &table.rows {
+        for (known, cell) in longest.iter_mut().zip(&row.cells) {
+            match cell {
+                Cell::Reason(..) => break,
+                Cell::Lines(lines) => {
+                    for line in lines {
+                        *known = (*known).max(longest_word(&line.signed()));
+                    }
+                }
+                Cell::Verdict(_) | Cell::Caveats(_) => {}
+            }
+        }
+    }
+    longest
+}
+
+/// The column to break next, and how wide it is: words before numbers, and numbers only where all
+/// words are broken; of equal ones the widest.
+fn widest_to_break(table: &Table, grid: &Grid, longest: &[usize]) -> Option<(usize, usize)> {
+    let mut shown = grid.widths().into_iter();
+    let mut chosen: Option<((bool, usize), usize)> = None;
+    for (number, column) in table.columns.iter().enumerate() {
+        let Some(width) = has_column(column).then(|| shown.next()).flatten() else { continue };
+        // A number whose head is wider than it is loses nothing.
+        let is_figure = column.role.is_number() && head_width(column) < width;
+        let weight = (!is_figure, width);
+        if width > longest[number] && chosen.is_none_or(|(known, _)| weight > known) {
+            chosen = Some((weight, number));
+        }
+    }
+    chosen.map(|((_, width), number)| (number, width))
 }
 
 fn table_grid(table: &Table) -> Grid {
@@ -163,7 +223,7 @@ fn table_grid(table: &Table) -> Grid {
             continue;
         }
         let align = if column.role.is_number() { Align::Right } else { Align::Left };
-        heads.push((column.name.as_str(), align));
+        heads.push((break_text(&column.name, column.width_max), align));
     }
     let mut grid = Grid::new(&heads);
     let mut rows = table.rows.iter().peekable();
@@ -189,6 +249,15 @@ fn table_grid(table: &Table) -> Grid {
         }
     }
     grid
+}
+
+/// Columns of characters that the head of a column takes.
+fn head_width(column: &Column) -> usize {
+    let mut widest = 0;
+    for line in break_text(&column.name, column.width_max).lines() {
+        widest = widest.max(width(line));
+    }
+    widest
 }
 
 /// Verdicts and caveats stand below the row.
@@ -282,9 +351,44 @@ pub fn push(out: &mut String, indent: &str, text: &str, width_max: usize) {
     }
 }
 
+/// Adds a text behind a head that is padded to some columns; the text is wrapped beside it.
+pub fn push_beside(out: &mut String, head: &str, indent: usize, text: &str, width_max: usize) {
+    let room = width_max.min(WIDTH_MAX).saturating_sub(indent).max(TEXT_MIN);
+    for (number, line) in wrap(&clean(text), room).iter().enumerate() {
+        let head = if number == 0 { head } else { "" };
+        let space = " ".repeat(indent.saturating_sub(width(head)));
+        out.extend([head, &space, line, "\n"]);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_are_broken_where_a_table_is_wider_than_the_terminal() {
+        let mut columns = Column::all(&[("contender", Role::Factor), ("ratio", Role::Rate)]);
+        columns.push(Column::new("its documentation promises", Role::Prose));
+        let promise = "data is on stable storage when the call returns";
+        let cells = vec![Cell::text("knfsd"), Cell::text("1.25"), Cell::text(promise)];
+        let rows = vec![TableRow { cells, ..TableRow::default() }];
+        let table = Table { columns, rows, ..Table::default() };
+        for columns in [40, 60, 80] {
+            let mut out = String::new();
+            push_table(&mut out, &table, columns);
+            assert!(out.lines().all(|line| width(line) <= columns), "{out}");
+            assert!(out.contains("1.25") && out.contains("knfsd"), "{out}");
+            let words = out.split_whitespace().filter(|word| promise.contains(word)).count();
+            assert!(words >= promise.split(' ').count(), "{out}");
+        }
+        // No word is cut, though the heads are longer than the cells.
+        let mut heads = Table { columns: Column::all(&[("count A", Role::Number); 9]), ..table };
+        heads.rows = Vec::new();
+        let mut out = String::new();
+        push_table(&mut out, &heads, 62);
+        assert!(out.starts_with("count  count  count"), "{out}");
+        assert!(out.lines().nth(1).unwrap().ends_with("A"), "{out}");
+    }
 
     #[test]
     fn names_are_broken_at_spaces_and_long_words_anywhere() {

@@ -1,0 +1,96 @@
+//! What is printed fits the terminal: 80, 120 and 200 columns, for each command that prints tables.
+
+use crate::rig::{End, Rig};
+use crate::traces::write_pcap;
+
+/// The widths of terminals, in columns.
+const WIDTHS: [&str; 3] = ["80", "120", "200"];
+
+/// A matrix of 36 rows, of one trial each.
+const MATRIX: [&str; 14] = [
+    "run",
+    "null",
+    "--workload",
+    "mixed",
+    "--duration",
+    "20ms",
+    "--warmup",
+    "0s",
+    "--workers",
+    "1,2,4",
+    "--io-size",
+    "4KiB..128KiB*2",
+    "--queue-depth",
+    "1,8",
+];
+
+/// Writes down what a command prints in terminals of each width, and checks that it fits.
+fn expect_fits(rig: &Rig, args: &[&str]) {
+    for columns in WIDTHS {
+        let end = End::of(rig.command(args).env("COLUMNS", columns).output().unwrap());
+        assert!([0, 1, 4].contains(&end.code), "{args:?}: {end:?}");
+        assert!(end.stdout.lines().count() > 2, "{args:?}: {end:?}");
+        for line in end.stdout.lines() {
+            // What is copied stands in one line.
+            let is_copied = line.starts_with("command ") || line.starts_with("uuid ");
+            let width = line.chars().count();
+            assert!(is_copied || width <= columns.parse().unwrap(), "{args:?} {columns}: {line}");
+        }
+    }
+}
+
+#[test]
+fn reports_of_each_question_fit_the_terminal() {
+    let rig = Rig::new();
+    let short = ["--duration", "50ms", "--warmup", "0s", "--quiet"];
+    let soak = ["soak", "--duration", "2s", "--segment", "2s", "--rate", "100", "--quiet"];
+    let ladder = ["ladder", "--trials", "1", "--file-size", "1MiB", "--quiet"];
+    let curve = ["curve", "--max-load", "2000"];
+    let ramp = ["ramp", "--workload", "mixed", "--max", "4", "--file-size", "1MiB"];
+    for question in [
+        &[&MATRIX[..], &["--trials", "1", "--quiet"]].concat(),
+        &[&curve[..], &short].concat(),
+        &[&ramp[..], &short].concat(),
+        &soak.to_vec(),
+        &ladder.to_vec(),
+    ] {
+        let end = rig.run(question);
+        assert!([0, 4].contains(&end.code), "{question:?}: {end:?}");
+        for args in [&["report"][..], &["report", "--all"], &["show"]] {
+            expect_fits(&rig, args);
+        }
+    }
+    // Of more than 30 rows a terminal gets the best and the worst.
+    let rows = |args: &[&str]| rig.run(args).stdout.matches("null    mixed").count();
+    assert_eq!(rows(&["report", "1", "--all"]), 36);
+    assert!((2..=12).contains(&rows(&["report", "1"])), "{}", rig.run(&["report", "1"]).stdout);
+    for args in [
+        &["compare", "1", "1"][..],
+        &["compare", "2", "2"],
+        &["contenders", "1"],
+        &["factors", "1"],
+        &["list"],
+        &["preset"],
+        &["systems"],
+        &["run", "null", "--dry-run"],
+        &["run", "-h"],
+    ] {
+        expect_fits(&rig, args);
+    }
+}
+
+#[test]
+fn traces_replays_and_promises_fit_the_terminal() {
+    let rig = Rig::new();
+    write_pcap(&rig.folder().join("nfs.pcap"));
+    assert_eq!(rig.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
+    let replay = ["replay", "nfs.dfst", "embedded", "--quiet"];
+    for name in ["a.json", "b.json"] {
+        let end = rig.run(&[&replay[..], &["--format", "json"]].concat());
+        std::fs::write(rig.folder().join(name), end.stdout).unwrap();
+    }
+    let crash = ["durability", "--kill-server", "--fault", "lose-unstable", "--quiet"];
+    for args in [&replay[..], &["compare", "a.json", "b.json"], &["describe", "nfs.dfst"], &crash] {
+        expect_fits(&rig, args);
+    }
+}
