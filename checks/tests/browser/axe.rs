@@ -1,12 +1,14 @@
-//! Every kind of page is examined by axe: on a screen and on a phone, light and dark.
+//! Every kind of page is examined by axe, on a screen and on a phone, light and dark; and no text
+//! of its pictures lies over another.
 //!
 //! The pages are those that tests of `report` write, and that of a ladder, which is really made.
 
 use std::process::Command;
 
 use anyhow::{Result, ensure};
-use checks::browser::Browser;
+use checks::browser::{Browser, Tab};
 use checks::{axe, proc, repo};
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::OURS;
@@ -21,6 +23,42 @@ const WRITERS: [&str; 4] = ["report", "many", "question_pages", "compared"];
 const UNFOLD: &str = "document.querySelectorAll('details').forEach((fold, number) => {
     if (number < 12) fold.open = true;
 })";
+
+/// The pairs of texts of a picture that lie over each other: more than a pixel wide and four high.
+const OVERLAPS: &str = "(() => {
+    const found = [];
+    for (const svg of document.querySelectorAll('svg.chart')) {
+        const texts = [...svg.querySelectorAll('text')]
+            .map((one) => [one.textContent, one.getBoundingClientRect()])
+            .filter(([, box]) => box.width > 0);
+        texts.forEach(([text, a], number) => {
+            for (const [other, b] of texts.slice(number + 1)) {
+                const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+                const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+                if (wide > 1 && high > 4) found.push(`${text} / ${other}`);
+            }
+        });
+    }
+    return found.slice(0, 5);
+})()";
+/// Widths of a phone and of a screen, in pixels.
+const WIDTHS: [u32; 2] = [400, 1_400];
+
+/// Checks that texts of pictures lie beside each other on a phone and on a screen.
+fn expect_texts_apart(tab: &mut Tab<'_>, page: &str) -> Result<()> {
+    for width in WIDTHS {
+        tab.resize(width)?;
+        // What is out of sight has no place until it is laid out.
+        tab.eval(
+            "document.querySelectorAll('figure, details').forEach((one) => {
+                one.style.contentVisibility = 'visible';
+            })",
+        )?;
+        let found = tab.eval(OVERLAPS)?;
+        ensure!(found == json!([]), "{page}, {width} px wide: texts overlap: {found}");
+    }
+    Ok(())
+}
 
 /// Examines every kind of page; an error says where axe finds something.
 pub fn finds_nothing() -> Result<()> {
@@ -44,7 +82,9 @@ pub fn finds_nothing() -> Result<()> {
         let mut tab = browser.open_tab()?;
         tab.open(&format!("file://{}", page.display()))?;
         tab.eval(UNFOLD)?;
-        axe::expect_no_findings(&mut tab, &page.display().to_string())?;
+        let name = page.display().to_string();
+        axe::expect_no_findings(&mut tab, &name)?;
+        expect_texts_apart(&mut tab, &name)?;
         tab.expect_silent_console()?;
     }
     Ok(())
@@ -56,7 +96,9 @@ pub fn finds_what_is_planted() -> Result<()> {
     let page = folder.path().join("planted.html");
     std::fs::write(
         &page,
-        "<!doctype html><html lang=en><title>x</title><main><h1>x</h1><input></main>",
+        "<!doctype html><html lang=en><title>x</title><main><h1>x</h1><input>
+        <svg class=chart width=100% height=40><text x=45% y=20>one text</text>
+        <text x=55% y=20>another</text></svg></main>",
     )?;
     let mut browser = Browser::start()?;
     let mut tab = browser.open_tab()?;
@@ -66,5 +108,13 @@ pub fn finds_what_is_planted() -> Result<()> {
     };
     let text = error.to_string();
     ensure!(text.contains("label (critical): input"), "{text}");
+    // A tenth of a phone is narrower than the text, a tenth of a screen is not.
+    let Err(error) = expect_texts_apart(&mut tab, "the page") else {
+        anyhow::bail!("texts over each other aren't found");
+    };
+    ensure!(
+        error.to_string().contains("400 px wide: texts overlap: [\"one text / another\"]"),
+        "{error}"
+    );
     Ok(())
 }

@@ -21,8 +21,10 @@ pub enum NextStep {
         flag: String,
         /// The caveat that it settles.
         caveat: CaveatCode,
-        /// Results that have the caveat, and all results.
-        results: [usize; 2],
+        /// Results in which it settles the caveat.
+        settled: usize,
+        /// Results that have the caveat.
+        having: usize,
     },
     /// Open the page: it has pictures of the factors.
     View,
@@ -44,7 +46,8 @@ impl NextStep {
         let sheet = Sheet::of(campaign);
         if let Some((caveat, remedy)) = most_frequent(&sheet) {
             let flag = remedy.flag(campaign);
-            return Self::Settle { flag, caveat, results: [remedy.results, sheet.rows.len()] };
+            let having = count_having(&sheet, caveat);
+            return Self::Settle { flag, caveat, settled: remedy.results, having };
         }
         if sheet.columns.is_empty() { Self::Explore } else { Self::View }
     }
@@ -119,6 +122,18 @@ fn most_frequent(sheet: &Sheet<'_>) -> Option<(CaveatCode, Remedy)> {
         }
     }
     largest
+}
+
+/// Counts the results from which a caveat takes.
+fn count_having(sheet: &Sheet<'_>, code: CaveatCode) -> usize {
+    let mut count = 0;
+    for row in &sheet.rows {
+        let mut caveats = row.judged.caveats.iter();
+        let has =
+            caveats.any(|caveat| caveat.code == code && caveat.severity >= Severity::Degraded);
+        count += usize::from(has);
+    }
+    count
 }
 
 /// Returns what settles a caveat of a row; `None` where nothing does that the run accepts.

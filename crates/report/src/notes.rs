@@ -20,7 +20,7 @@ const UNSAFE: &str = "no write waited for stable storage; the data may still hav
                       when the clock stopped";
 
 /// The heading of the lines of [`clients`].
-pub const CLIENTS: &str = "Clients, one by one (their service times, from sent to done)";
+pub const CLIENTS: &str = "Service times of each client";
 
 /// The settings that are not columns: `workers 2; queue_depth 1 (dir), 8 (nfs)`.
 pub fn settings(sheet: &Sheet<'_>) -> Option<String> {

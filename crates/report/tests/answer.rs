@@ -352,6 +352,29 @@ fn the_setting_that_matters_most_is_named_with_its_levels() {
     assert!(slower[1].contains(": 1 is 8.0x 2 ("), "{}", slower[1]);
 }
 
+#[test]
+fn the_setting_that_explains_most_matters_most_although_another_has_a_larger_ratio() {
+    let mut runs = Vec::new();
+    for (workers, speed) in [(1, 30), (2, 50), (4, 70), (8, 90), (16, 110)] {
+        for (durability, part) in [(Durability::None, 1), (Durability::Sync, 3)] {
+            let spec = RunBuilder::from(stream("nfs", workers)).durability(durability).build();
+            runs.push((spec, speed / part, 5));
+        }
+    }
+    let sentence = &lead(&made(runs))[1];
+    assert!(sentence.starts_with("durability matters most, in stream "), "{sentence}");
+    assert!(sentence.contains(": none is 3.0x sync "), "{sentence}");
+}
+
+#[test]
+fn a_pair_within_the_noise_is_named_where_a_third_result_is_compared_with_none() {
+    let mut uring = spec("dir", BackendKind::Uring, Workload::Stream);
+    uring.durability = Durability::Sync;
+    let runs = vec![(stream("nfs", 4), 60, 5), (stream("posix", 1), 10, 5), (uring, 10, 5)];
+    let reads = of_reads(&made(runs));
+    assert!(reads.starts_with("dir (posix) and dir (uring) are within the noise"), "{reads}");
+}
+
 /// A stream over one of the transports of NFS.
 fn over(target: &str, proto: Proto) -> RunSpec {
     let mut spec = spec(target, BackendKind::Nfs, Workload::Stream);

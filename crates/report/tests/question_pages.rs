@@ -5,7 +5,7 @@ mod campaigns;
 
 use campaigns::{made, spec};
 use model::question::{CurveRequest, RampRequest};
-use model::{BackendKind, Campaign, CaveatCode, IntervalStats, Offered, Question, Soak};
+use model::{BackendKind, Campaign, CaveatCode, IntervalStats, Offered, Pass, Question, Soak};
 use model::{RunSpec, Workload};
 use report::served::Served;
 use report::{Format, render};
@@ -235,6 +235,19 @@ fn a_ramp_of_the_rate_says_how_exactly_it_is_known_and_what_was_not_carried() {
     let search = &json["found"]["figures"]["searches"][0];
     assert_eq!((&search["borne"], &search["gave_in_at"]), (&218.into(), &225.into()));
     assert!((search["known_to_percent"].as_f64().unwrap() - 3.211).abs() < 0.001, "{search}");
+}
+
+#[test]
+fn what_a_soak_reads_back_was_offered_at_no_rate() {
+    let mut soak = soak();
+    let run = &mut soak.runs[0];
+    run.spec.load.rate_per_s = 500;
+    let mut read_back = run.trials[0].passes[0].clone();
+    read_back.pass = Pass::Read;
+    run.trials[0].passes.push(read_back);
+    let page = render(&soak, Format::Markdown);
+    let offered: Vec<&str> = page.lines().filter(|line| line.contains(" offered")).collect();
+    assert!(offered.len() == 1 && offered[0].contains("nfs mixed: 500 op/s"), "{offered:?}");
 }
 
 #[test]

@@ -211,9 +211,9 @@ fn the_next_step_fits_the_campaign() {
     for run in &mut campaign.runs {
         run.trials.truncate(2);
     }
-    let results = [campaign.runs.len() * campaign.runs[0].spec.passes().len(); 2];
-    let caveat = CaveatCode::TooFewTrials;
-    let settle = NextStep::Settle { flag: "--trials 5".to_owned(), caveat, results };
+    let having = campaign.runs.len() * campaign.runs[0].spec.passes().len();
+    let (flag, caveat) = ("--trials 5".to_owned(), CaveatCode::TooFewTrials);
+    let settle = NextStep::Settle { flag, caveat, settled: having, having };
     assert_eq!(NextStep::of(&campaign), settle);
     campaign.question = model::Question::Ladder(model::question::ladder::Ladder::default());
     assert_eq!(NextStep::of(&campaign), NextStep::View);

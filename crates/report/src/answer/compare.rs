@@ -45,7 +45,7 @@ pub fn finding(group: &Group<'_>, factors: Option<&PassFactors>) -> Option<Findi
             factors_apart(group, factors, target, &mut findings);
         }
     }
-    match findings.into_finding() {
+    match findings.into_finding(group.measured().len()) {
         Some(finding) if is_whole || !finding.by_intervals => Some(finding),
         Some(finding) => {
             let ends = ends_apart(group);
@@ -209,6 +209,9 @@ impl Sides<'_> {
         }
         findings.count(level, unknown);
         let (one, other) = (self.one, self.other);
+        if level > 0 {
+            findings.level(one, other);
+        }
         for (fast, slow, apart) in [(one, other, &above), (other, one, &below)] {
             let ratios = Ratios::of_all(apart.iter().map(|(.., ratio)| *ratio));
             if apart.len() == pairs.len() && !apart.is_empty() {

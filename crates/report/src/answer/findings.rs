@@ -32,6 +32,8 @@ enum Clause {
 pub struct Findings {
     clauses: Vec<Clause>,
     level: usize,
+    /// The sides of which some pair is level.
+    level_sides: Vec<[String; 2]>,
     unknown: usize,
     apart: Option<f64>,
 }
@@ -58,6 +60,11 @@ impl Findings {
         self.unknown += unknown;
     }
 
+    /// Names two sides of which some pair is level.
+    pub fn level(&mut self, one: &str, other: &str) {
+        self.level_sides.push([one.to_owned(), other.to_owned()]);
+    }
+
     /// Adds that one side is ahead; other sides that are ahead of the same one join it.
     pub fn ahead(&mut self, fast_side: String, slow_side: String, ratios: Ratios) {
         self.widen(ratios.largest);
@@ -76,8 +83,8 @@ impl Findings {
         self.clauses.push(Clause::Ahead { fast: vec![fast_side], slow: slow_side, ratios });
     }
 
-    /// Puts it into a sentence; `None` when nothing was compared.
-    pub fn into_finding(self) -> Option<Finding> {
+    /// Puts it into a sentence about so many figures; `None` when nothing was compared.
+    pub fn into_finding(self, figures: usize) -> Option<Finding> {
         let compared = self.level > 0 || !self.clauses.is_empty();
         if !compared && self.unknown == 0 {
             return None;
@@ -88,25 +95,33 @@ impl Findings {
             parts.push(clause.words());
         }
         let alone = parts.is_empty();
+        let only_pair = self.only_level_pair(figures).filter(|_| alone);
         if more > 0 {
             parts.push(format!("{more} more in the table"));
+        } else if let Some([one, other]) = only_pair {
+            parts.push(format!("{one} and {other} are within the noise"));
         } else if self.level > 0 {
             // Rows that no other row is compared with may still differ from all of them.
             parts.push(match self.level {
-                _ if alone => "within the noise".to_owned(),
+                _ if alone => "Within the noise".to_owned(),
                 1 => "one other pair is within the noise".to_owned(),
                 level => format!("{level} other pairs are within the noise"),
             });
         }
         if self.unknown > 0 {
-            let all = if compared { "the others" } else { "them" };
-            parts.push(format!("too few trials to compare {all}"));
+            parts.push(match compared {
+                true => "too few trials to compare the others".to_owned(),
+                false => "Too few trials to compare them".to_owned(),
+            });
         }
-        let mut sentence = parts.join("; ");
-        if alone {
-            sentence[..1].make_ascii_uppercase();
-        }
+        let sentence = parts.join("; ");
         Some(Finding { sentence, by_intervals: compared, apart: self.apart.unwrap_or(1.0) })
+    }
+
+    /// The only two of more figures that were compared, where they are level.
+    fn only_level_pair(&self, figures: usize) -> Option<&[String; 2]> {
+        let [pair] = self.level_sides.as_slice() else { return None };
+        if figures > 2 && self.level == 1 && self.unknown == 0 { Some(pair) } else { None }
     }
 }
 
@@ -185,6 +200,18 @@ fn format_times(ratio: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pair_within_the_noise_is_named_where_other_figures_were_not_compared() {
+        let find = |figures| {
+            let mut findings = Findings::default();
+            findings.count(1, 0);
+            findings.level("dir (posix)", "dir (uring)");
+            findings.into_finding(figures).unwrap().sentence
+        };
+        assert_eq!(find(3), "dir (posix) and dir (uring) are within the noise");
+        assert_eq!(find(2), "Within the noise");
+    }
 
     #[test]
     fn ratios_have_two_digits_and_more_where_they_are_near_one() {

@@ -174,23 +174,19 @@ fn largest_difference(
     Some(qualifiers::with_notes(group, &sentence))
 }
 
-/// The setting with the largest effect of all kinds of pass, and how large it is; first in which.
+/// The setting that explains most of its kind of pass, where the effect of it is largest: first the
+/// kind of pass, then the sentence.
 fn dominant_factor(effects: &FactorEffects) -> Option<(String, String)> {
     let mut largest: Option<(&PassFactors, &FactorEffect, usize, f64)> = None;
     for pass in &effects.passes {
-        let Ok(effects) = &pass.found else { continue };
-        for effect in &effects.factors {
-            let name = pass.factors[effect.factor].name.as_str();
-            if effect.share < SHARE_MIN || OF_TARGETS.contains(&name) {
-                continue;
-            }
-            for (number, level) in effect.levels.iter().enumerate() {
-                // The logarithm makes twice as fast and half as fast equally large.
-                let size = level.ratio.ln().abs();
-                let is_larger = largest.is_none_or(|(.., known)| size > known);
-                if level.is_apart() && is_larger {
-                    largest = Some((pass, effect, number, size));
-                }
+        // A setting with a larger ratio may explain less: its levels are closer together on average.
+        let Some(effect) = largest_share(pass) else { continue };
+        for (number, level) in effect.levels.iter().enumerate() {
+            // The logarithm makes twice as fast and half as fast equally large.
+            let size = level.ratio.ln().abs();
+            let is_larger = largest.is_none_or(|(.., known)| size > known);
+            if level.is_apart() && is_larger {
+                largest = Some((pass, effect, number, size));
             }
         }
     }
@@ -212,6 +208,24 @@ fn dominant_factor(effects: &FactorEffects) -> Option<(String, String)> {
         counted(pass.trials, "trial"),
     );
     Some((pass.name.clone(), sentence))
+}
+
+/// The setting that explains most of the variance of a kind of pass, of those with a level that is
+/// apart from another.
+fn largest_share(pass: &PassFactors) -> Option<&FactorEffect> {
+    let effects = pass.found.as_ref().ok()?;
+    let mut largest: Option<&FactorEffect> = None;
+    for effect in &effects.factors {
+        let name = pass.factors[effect.factor].name.as_str();
+        let is_apart = effect.levels.iter().any(|level| level.is_apart());
+        if effect.share < SHARE_MIN || OF_TARGETS.contains(&name) || !is_apart {
+            continue;
+        }
+        if largest.is_none_or(|known| effect.share > known.share) {
+            largest = Some(effect);
+        }
+    }
+    largest
 }
 
 /// Qualifies "all else alike" where something else changes together with the factor.

@@ -125,6 +125,8 @@ fn explain_unknown(soaked: &Soaked) -> String {
         format!("{} could not be injected: {why}", effect.event.fault)
     } else if made < planned {
         format!("{} of {} were made", made, counted(planned as usize, "segment"))
+    } else if read_back == 0 {
+        "no segment was read back".to_owned()
     } else {
         format!("only {read_back} of {} were read back", counted(planned as usize, "segment"))
     }

@@ -21,8 +21,9 @@ pub fn section(effects: &FactorEffects) -> Markup {
             section aria-labelledby="factors" {
                 h2 #factors { "Factors" }
                 p.legend {
-                    "ratio of each level to the one that it is compared with, all else alike, with \
-                     its 95 % interval; share of the variance that the factor explains; logarithmic"
+                    "Ratio of each level to the one that it is compared with, all else alike, with \
+                     its 95 % interval, logarithmic; in parentheses the share of the variance that \
+                     the factor explains."
                 }
                 (figures(&drawn))
             }

@@ -214,7 +214,7 @@ fn draw_spread(id: String, name: String, groups: &[Group<'_, '_>]) -> Option<Pic
         let (low, high) = (all[tenth], all[all.len() - 1 - tenth]);
         strips.push(Strip {
             name: cut(group, 24),
-            value: format!("{low:+.1} % to {high:+.1} %"),
+            value: format!("{low:+.1} % to {high:+.1} %").replace('-', "−"),
             lines: vec![("factors", format!("80 % of {}", counted(all.len(), "trial")))],
             marks: draw_density(&all, reach),
         });

@@ -53,7 +53,9 @@ pub fn first(mut lines: Vec<String>) -> Vec<String> {
 /// Offered and achieved load, and response time beside service time.
 fn describe_offered(row: &Row<'_>) -> Option<String> {
     let rate = row.run.spec.load.rate_per_s;
-    if rate == 0 {
+    // The pass in which a soak reads its data back goes as fast as it can.
+    let is_read_back = row.run.spec.soak.is_some() && !row.judged.pass.is_timed();
+    if rate == 0 || is_read_back {
         return None;
     }
     let achieved = row.judged.ops_per_s.as_ref()?.median;

@@ -5,8 +5,59 @@
 use model::Pass;
 use model::units::three_digits;
 
+use crate::grid::width;
+
 /// A tick: its position in percent, and its label.
 pub type Tick = (f64, String);
+
+/// Percent of the width that a character of a label takes in a picture on a phone, which is 300
+/// pixels wide, and the least distance between two labels there.
+const CHARACTER: f64 = 7.0 / 3.0;
+const BETWEEN: f64 = 1.5;
+
+/// A label of a horizontal axis in its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Label {
+    /// Its position in percent of the picture's width.
+    pub x: f64,
+    /// The part of the text that stands there, in the words of SVG.
+    pub anchor: &'static str,
+    /// The text itself.
+    pub text: String,
+}
+
+impl Label {
+    /// The ends of its text on a phone, in percent of the width.
+    fn ends(&self) -> (f64, f64) {
+        let length = width(&self.text) as f64 * CHARACTER;
+        let left = match self.anchor {
+            "start" => self.x,
+            "end" => self.x - length,
+            _ => self.x - length / 2.0,
+        };
+        (left, left + length)
+    }
+}
+
+/// Leaves labels out that would overlap others on a phone; their lines remain. The first and the
+/// last stay.
+pub fn keep_apart(labels: Vec<Label>) -> Vec<Label> {
+    let count = labels.len();
+    let mut kept: Vec<Label> = Vec::new();
+    for (number, label) in labels.into_iter().enumerate() {
+        let (left, _) = label.ends();
+        let overlaps = |before: &Label| before.ends().1 + BETWEEN > left;
+        if number + 1 == count {
+            while kept.len() > 1 && kept.last().is_some_and(overlaps) {
+                kept.pop();
+            }
+        } else if kept.last().is_some_and(overlaps) {
+            continue;
+        }
+        kept.push(label);
+    }
+    kept
+}
 
 /// The unit that a rate counts per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,6 +209,32 @@ mod tests {
         assert!((axis.at(1_900.0) - 100.0 / 1.02).abs() < 1e-9);
         assert_eq!(RateAxis::new(Counted::Ops, 0.0).ticks().len(), 6);
         assert!(RateAxis::new(Counted::Bytes, 1e14).ticks().len() < 8);
+    }
+
+    #[test]
+    fn labels_that_would_overlap_on_a_phone_are_left_out() {
+        let labels = |texts: &[&str]| {
+            let mut labels = Vec::new();
+            for (number, text) in texts.iter().enumerate() {
+                let x = number as f64 / (texts.len() - 1) as f64 * 100.0;
+                let anchor = if x > 96.0 { "end" } else { "middle" };
+                labels.push(Label { x, anchor, text: (*text).to_owned() });
+            }
+            labels
+        };
+        let texts = |labels: &[Label]| {
+            labels.iter().map(|label| label.text.clone()).collect::<Vec<String>>().join("|")
+        };
+        let nines = ["50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "99.9999 %"];
+        assert_eq!(texts(&keep_apart(labels(&nines))), "50 %|90 %|99 %|99.9 %|99.9999 %");
+        // Of eight decades the last keeps its label, and the one before it doesn't.
+        let decades = TimeAxis::new(10, 100_000_000).ticks();
+        let decades: Vec<&str> = decades.iter().map(|(_, label)| label.as_str()).collect();
+        let kept = keep_apart(labels(&decades));
+        assert_eq!(texts(&kept), "10 ns|1 µs|10 µs|1 ms|100 ms");
+        // What has room stays, and so do two that have none.
+        assert_eq!(keep_apart(labels(&["0", "20", "40", "60"])).len(), 4);
+        assert_eq!(keep_apart(labels(&[&"x".repeat(40), &"y".repeat(40)])).len(), 2);
     }
 
     #[test]

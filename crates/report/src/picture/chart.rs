@@ -6,7 +6,7 @@
 
 use maud::{Markup, html};
 
-use super::axis::Tick;
+use super::axis::{Label, Tick, keep_apart};
 use crate::grid::width;
 
 /// Pixels from a row's top to the base line of its name.
@@ -131,20 +131,20 @@ impl Strip {
     }
 }
 
-// The first and the last label would be cut off at the edges if they were centred.
 fn draw_axis(ticks: &[Tick], unit: &str) -> Markup {
+    let mut labels = Vec::new();
+    for (number, (at, text)) in ticks.iter().enumerate() {
+        // The first and the last label would be cut off at the edges if they were centred.
+        let anchor = match *at {
+            _ if number == 0 => "start",
+            at if at > 96.0 => "end",
+            _ => "middle",
+        };
+        labels.push(Label { x: *at, anchor, text: text.clone() });
+    }
     html! {
-        @for (number, (at, label)) in ticks.iter().enumerate() {
-            @let anchor = if number == 0 {
-                "start"
-            } else if *at > 96.0 {
-                "end"
-            } else {
-                "middle"
-            };
-            text.tick x=(percent(*at)) y="4" text-anchor=(anchor) {
-                (label)
-            }
+        @for label in keep_apart(labels) {
+            text.tick x=(percent(label.x)) y="4" text-anchor=(label.anchor) { (label.text) }
         }
         @if !unit.is_empty() {
             text.tick x="100%" y=(4 + UNIT) text-anchor="end" { (unit) }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 
-use super::axis::Tick;
+use super::axis::{Label, Tick, keep_apart};
 use super::chart::{About, Picture, cut, percent, shape};
 use crate::grid::wrap;
 
@@ -224,10 +224,13 @@ impl Plot {
             @for (at, _) in &self.y_ticks {
                 line.grid x1="0" x2="100%" y1=(y_percent(*at)) y2=(y_percent(*at)) {}
             }
-            @for (at, label) in &self.x_ticks {
-                @let (anchor, place) = tick_anchor(*at);
+            @for (at, _) in &self.x_ticks {
                 line.grid x1=(x_percent(*at)) x2=(x_percent(*at)) y1=(TOP) y2=(foot) {}
-                text.tick x=(place) y=(foot + 15.0) text-anchor=(anchor) { (label) }
+            }
+            @for label in keep_apart(place_labels(&self.x_ticks)) {
+                text.tick x=(percent(label.x)) y=(foot + 15.0) text-anchor=(label.anchor) {
+                    (label.text)
+                }
             }
             text.tick x="50%" y=(foot + 31.0) text-anchor="middle" { (self.x_name) }
         }
@@ -328,9 +331,15 @@ fn draw_line(number: usize, series: &Series) -> Markup {
     }
 }
 
-/// How the text of a tick stands, and where: below its line, but for what would leave the picture.
-fn tick_anchor(at: f64) -> (&'static str, String) {
-    if at > 100.0 - EDGE { ("end", "100%".to_owned()) } else { ("middle", x_percent(at)) }
+/// The labels of ticks: below their lines, but for what would leave the picture.
+fn place_labels(ticks: &[Tick]) -> Vec<Label> {
+    let mut labels = Vec::new();
+    for (at, text) in ticks {
+        let (x, anchor) =
+            if *at > 100.0 - EDGE { (100.0, "end") } else { (inset_percent(*at), "middle") };
+        labels.push(Label { x, anchor, text: text.clone() });
+    }
+    labels
 }
 
 fn inset_percent(at: f64) -> f64 {

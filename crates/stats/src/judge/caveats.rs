@@ -203,13 +203,14 @@ fn check_outliers(rate: &Summary, judged: &Judged, accuracy: f64) -> Option<Judg
     let (point, score) = (used[worst], scores[worst]);
     let mut evidence = format!(
         "{} of {} sound trials; trial {} made {}, the median is {} (modified z-score {:.1}, at \
-         most {limit} of so many)",
+         most {limit} of {} trials)",
         count,
         rate.n,
         point.trial_index + 1,
         judged.shown(point.per_s),
         judged.shown(rate.median),
         score.z.abs(),
+        figures.len(),
     );
     let data = Evidence::new(score.z.abs(), limit, "z", "modified z-score of the worst trial");
     let is_minor = !outliers_mislead(rate, &figures, &is_far, accuracy);

@@ -248,7 +248,11 @@ pub fn conditions(sheet: &Sheet<'_>, request: &CurveRequest) -> Vec<String> {
         "" => "The mix is one of reads and writes".to_owned(),
         name => format!("The mix is the LADDIS-like mix `{name}`"),
     };
-    let times = format!("after {} of warm-up for {}", Nanos(warmup), Nanos(run * 1_000_000));
+    let lasts = Nanos(run * 1_000_000);
+    let times = match warmup {
+        0 => format!("for {lasts} without warm-up"),
+        warmup => format!("for {lasts} after {} of warm-up", Nanos(warmup)),
+    };
     let short = if warmup < SPEC_SFS_MS * 1_000_000 || run < SPEC_SFS_MS {
         "; SPEC SFS uses 300 s for each"
     } else {
