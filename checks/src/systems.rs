@@ -192,7 +192,7 @@ grep -la DFSBENCH_SERVICE=/run/dfsbench /proc/[0-9]*/environ 2>/dev/null
 find /run/dfsbench /run/gluster /run/ganesha /run/glusterd.socket /var/lib/glusterd \
   /var/log/glusterfs /run/ceph /var/lib/ceph /var/log/ceph /srv/data 2>/dev/null | sort
 grep -E 'fuse|/run/dfsbench' /proc/self/mounts
-losetup --list --noheadings --output BACK-FILE | grep /srv/data/
+losetup --list --noheadings -O BACK-FILE | grep /srv/data/
 true
 ";
 

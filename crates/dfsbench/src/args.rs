@@ -317,7 +317,7 @@ Examples:
   dfsbench report 3 --all                    campaign 3, with all rows, evidence and conditions
   dfsbench report --format markdown          for a document; --format csv for a spreadsheet
   dfsbench report --format html -o page.html
-                                             the page with pictures; --pictures DIR writes these alone
+                                             the page; --pictures DIR writes its pictures alone
   dfsbench report old.db new.db --by fact.kernel
                                              two files as one report, the kernel as a factor";
 

@@ -11,8 +11,8 @@ pub struct JobArgs {
     /// Work on the hosts of a job, with an agent for each of its processes
     #[arg(long, value_enum, value_name = "HOW", help_heading = "Hosts of a job")]
     pub launcher: Option<Launcher>,
-    /// Number of agents [default: the tasks of the allocation of Slurm, one on each host of PBS, LSF
-    /// and Flux]
+    /// Number of agents [default: the tasks of the allocation of Slurm, one on each host of PBS,
+    /// LSF and Flux]
     #[arg(long, value_name = "N", requires = "launcher", help_heading = "Hosts of a job")]
     pub agents: Option<u32>,
     /// Number of agents on each host; another layout is refused [default: as the launcher has it,

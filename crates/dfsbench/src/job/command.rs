@@ -119,11 +119,11 @@ pub fn count_flux_nodes() -> Result<u32, Failure> {
     match printed.trim().parse() {
         Ok(nodes) if output.status.success() => Ok(nodes),
         _ => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let said = said.trim().lines().next_back().unwrap_or("it prints no number");
-            let said = said.escape_default();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let reason = stderr.trim().lines().next_back().unwrap_or("it prints no number");
+            let reason = reason.escape_default();
             Err(Failure::Usage(format!(
-                "`flux getattr size` does not tell the nodes of the job: {said} {hint}"
+                "`flux getattr size` does not tell the nodes of the job: {reason} {hint}"
             )))
         }
     }

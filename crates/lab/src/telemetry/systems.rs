@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_and_mounting_programs_are_told_apart_and_strangers_left_out() {
+    fn servers_and_mounting_programs_are_kept_apart_and_strangers_left_out() {
         let folder = format!("/run/dfsbench/systems/test-{}", std::process::id());
         let [server, client] = [format!("{folder}/a"), format!("{folder}/a{CLIENT_DIR_END}")];
         let mut children = [burning(&server), burning(&client), burning("/run/dfsbench/elsewhere")];

@@ -179,7 +179,7 @@ fn largest_difference(
 fn dominant_factor(effects: &FactorEffects) -> Option<(String, String)> {
     let mut largest: Option<(&PassFactors, &FactorEffect, usize, f64)> = None;
     for pass in &effects.passes {
-        // A setting with a larger ratio may explain less: its levels are closer together on average.
+        // A setting with a larger ratio may explain less: its levels lie closer on average.
         let Some(effect) = largest_share(pass) else { continue };
         for (number, level) in effect.levels.iter().enumerate() {
             // The logarithm makes twice as fast and half as fast equally large.

@@ -160,8 +160,8 @@ fn push_table(out: &mut String, table: &Table, width_max: usize) {
     }
 }
 
-/// Breaks heads and cells of the widest columns at spaces until a table is no wider than a terminal,
-/// or every word has a line of its own.
+/// Breaks heads and cells of the widest columns at spaces until a table is no wider than a
+/// terminal, or every word has a line of its own.
 fn break_words(table: &mut Table, width_max: usize) {
     let longest = longest_words(table);
     loop {
