@@ -260,7 +260,7 @@ fn along(values: &[&dyn Fn(&mut RunSpec)]) -> Campaign {
 fn what_differs_in_one_workload_keeps_its_figures_together() {
     let mut campaign =
         along(&[&|run| run.lab.as_mut().unwrap().invalidation = Invalidation::None, &|run| {
-            run.lab.as_mut().unwrap().invalidation = Invalidation::Remount
+            run.lab.as_mut().unwrap().invalidation = Invalidation::Remount;
         }]);
     // Names are looked up by each in its own way, which is no factor there.
     let mut names = campaign.runs[..3].to_vec();
@@ -288,7 +288,7 @@ fn more_clients_stand_beside_each_other_in_the_order_of_their_number() {
     let hosts = |count: usize| {
         move |run: &mut RunSpec| {
             for number in 0..count {
-                run.placement.hosts.push(Host::here(&format!("client{number}")));
+                run.placement.hosts.push(Host::here(format!("client{number}")));
             }
         }
     };

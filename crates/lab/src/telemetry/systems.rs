@@ -80,6 +80,7 @@ fn is_kernel_server(process: &Process) -> bool {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "processes of the test are waited for")]
 mod tests {
     use std::process::{Child, Command};
     use std::time::{Duration, Instant};

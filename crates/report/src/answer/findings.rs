@@ -109,10 +109,12 @@ impl Findings {
             });
         }
         if self.unknown > 0 {
-            parts.push(match compared {
-                true => "too few trials to compare the others".to_owned(),
-                false => "Too few trials to compare them".to_owned(),
-            });
+            let unknown = if compared {
+                "too few trials to compare the others"
+            } else {
+                "Too few trials to compare them"
+            };
+            parts.push(unknown.to_owned());
         }
         let sentence = parts.join("; ");
         Some(Finding { sentence, by_intervals: compared, apart: self.apart.unwrap_or(1.0) })

@@ -217,7 +217,7 @@ fn largest_share(pass: &PassFactors) -> Option<&FactorEffect> {
     let mut largest: Option<&FactorEffect> = None;
     for effect in &effects.factors {
         let name = pass.factors[effect.factor].name.as_str();
-        let is_apart = effect.levels.iter().any(|level| level.is_apart());
+        let is_apart = effect.levels.iter().any(LevelEffect::is_apart);
         if effect.share < SHARE_MIN || OF_TARGETS.contains(&name) || !is_apart {
             continue;
         }

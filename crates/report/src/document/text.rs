@@ -387,7 +387,7 @@ mod tests {
         let mut out = String::new();
         push_table(&mut out, &heads, 62);
         assert!(out.starts_with("count  count  count"), "{out}");
-        assert!(out.lines().nth(1).unwrap().ends_with("A"), "{out}");
+        assert!(out.lines().nth(1).unwrap().ends_with('A'), "{out}");
     }
 
     #[test]
