@@ -187,14 +187,16 @@ impl Moments {
 }
 
 /// Script that lists marked processes, and files and mounts where systems leave them.
-const LEFT: &str = r"
-grep -la DFSBENCH_SERVICE=/run/dfsbench /proc/[0-9]*/environ 2>/dev/null
+const LEFT: &str = r#"
+for found in $(grep -la DFSBENCH_SERVICE=/run/dfsbench /proc/[0-9]*/environ 2>/dev/null); do
+  [ "$(readlink ${found%environ}ns/net)" = "$(readlink /proc/self/ns/net)" ] && echo $found
+done
 find /run/dfsbench /run/gluster /run/ganesha /run/glusterd.socket /var/lib/glusterd \
   /var/log/glusterfs /run/ceph /var/lib/ceph /var/log/ceph /srv/data 2>/dev/null | sort
 grep -E 'fuse|/run/dfsbench' /proc/self/mounts
 losetup --list --noheadings -O BACK-FILE | grep /srv/data/
 true
-";
+"#;
 
 const PLAN: &str = r#"
 name = "system"

@@ -178,9 +178,7 @@ pub fn compare_small_calls(setting: &Setting) -> Vec<Row> {
                 name: "TCP echo of the same lengths".to_owned(),
                 rate_target: 0.8,
                 cpu_target: None,
-                measure: Box::new(|| {
-                    Ok(load::by_echo(&one, GETATTR_BYTES, setting.seconds)?.figure())
-                }),
+                measure: Box::new(|| figure_by_echo(&one, setting)),
             }],
         },
         setting.rounds,
@@ -238,17 +236,16 @@ pub fn compare_crowd(setting: &Setting) -> Vec<Row> {
         },
         setting.rounds,
     );
-    let echo = |load: &Load| Ok(load::by_echo(load, GETATTR_BYTES, setting.seconds)?.figure());
     // Sockets that no cache holds cost the kernel the same, whatever is sent.
     let bare = Case {
         name: "TCP echo, 10,000 connections".to_owned(),
         unit: Unit::Ops,
-        ours: Box::new(|| echo(&many)),
+        ours: Box::new(|| figure_by_echo(&many, setting)),
         rivals: vec![Rival {
             name: "100 connections".to_owned(),
             rate_target: 0.0,
             cpu_target: None,
-            measure: Box::new(|| echo(&few)),
+            measure: Box::new(|| figure_by_echo(&few, setting)),
         }],
     };
     rows.extend(case::run(bare, setting.rounds));
@@ -270,6 +267,10 @@ pub fn compare_crowd(setting: &Setting) -> Vec<Row> {
     };
     rows.push(memory);
     rows
+}
+
+fn figure_by_echo(load: &Load, setting: &Setting) -> Result<Figure> {
+    Ok(load::by_echo(load, GETATTR_BYTES, setting.seconds)?.figure())
 }
 
 /// 8 KiB over datagrams beside a stream: nothing is claimed, both are shown.

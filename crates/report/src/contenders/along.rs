@@ -21,7 +21,7 @@ pub struct Along<'a> {
     pub pass: String,
     /// The factors beside this one and the system; often empty.
     pub factors: String,
-    /// The factor along which they stand.
+    /// Name of the factor.
     pub factor: &'static str,
     /// Its values, numbers in their order.
     pub values: Vec<String>,

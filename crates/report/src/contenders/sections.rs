@@ -21,19 +21,15 @@ const PASSES_MAX: usize = 5;
 
 const SCALING: &str = "In brackets: how many times the figure with the fewest clients it is.";
 
-const COLDNESS: &str = concat!(
-    "none: files are read as the pass before left them in caches; the others say what was emptied ",
-    "first. In brackets: the share of the warm figure that is left. Close to 1: the data was ",
-    "cached nowhere, or stayed cached where nothing of this plan empties it."
-);
+const COLDNESS: &str = "none: files are read as the pass before left them in caches; the others \
+    say what was emptied first. In brackets: the share of the warm figure that is left. Close to \
+    1: the data was cached nowhere, or stayed cached where nothing of this plan empties it.";
 
-const COST: &str = concat!(
-    "client CPU: of dfsbench, with the kernel's part; its program's: of what mounts it (FUSE); ",
-    "server CPU: of the processes that serve. disk B/B: bytes that the server's disks wrote (in ",
-    "passes that only read: read) for each byte of the user; network B/B: bytes that clients and ",
-    "servers sent, also to themselves. Only what was counted during the pass: data that wasn't ",
-    "synced is written later."
-);
+const COST: &str = "client CPU: of dfsbench, with the kernel's part; its program's: of what mounts \
+    it (FUSE); server CPU: of the processes that serve. disk B/B: bytes that the server's disks \
+    wrote (in passes that only read: read) for each byte of the user; network B/B: bytes that \
+    clients and servers sent, also to themselves. Only what was counted during the pass: data \
+    that wasn't synced is written later.";
 
 /// Arranges all sections.
 pub fn all(contest: &Contest<'_>) -> Vec<Section> {

@@ -41,7 +41,7 @@ pub enum Standing {
 pub struct Omitted(Vec<(Workload, Vec<String>)>);
 
 impl Omitted {
-    /// Finds the settings of each workload that are left out.
+    /// Finds those of a campaign.
     pub fn of(campaign: &Campaign) -> Self {
         let mut found: Vec<(Workload, Vec<String>)> = Vec::new();
         for run in &campaign.runs {
