@@ -5,7 +5,7 @@
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
-use checks::hosts::{LEAVING, Lab, SERVER_AND_CLIENT};
+use checks::hosts::{LEAVING, Lab, OURS, SERVER_AND_CLIENT};
 use checks::ours::exit;
 use checks::proc;
 use serde_json::Value;
@@ -70,6 +70,10 @@ pub fn compared(lab: &Lab) -> Result<()> {
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.code() == Some(exit::INVALID), "{output:?}");
     ensure!(!errors.contains("contenders differ"), "all are used alike: {errors}");
+    // Both hosts are namespaces of this machine, which is no cluster.
+    let results = OURS.report(&lab.folder.path().join("contenders.db"), "json")?;
+    let note = "client and the server server are one machine";
+    ensure!(String::from_utf8(results)?.contains(note), "no shared-host");
     let mut compare = lab.ours();
     compare.args(["contenders", "--results", &at("contenders.db"), "--format", "json"]);
     compare.args(["--baseline", "ours threads=2"]);
