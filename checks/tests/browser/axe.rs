@@ -96,7 +96,8 @@ pub fn finds_what_is_planted() -> Result<()> {
     let page = folder.path().join("planted.html");
     std::fs::write(
         &page,
-        "<!doctype html><html lang=en><title>x</title><main><h1>x</h1><input>
+        "<!doctype html><html lang=en><title>x</title>
+        <meta name=viewport content=\"width=device-width\"><main><h1>x</h1><input>
         <svg class=chart width=100% height=40><text x=45% y=20>one text</text>
         <text x=55% y=20>another</text></svg></main>",
     )?;
