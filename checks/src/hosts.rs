@@ -369,9 +369,6 @@ sed "s|$1/id|/run/keys/id|" "$1/config" >/run/keys/config
 mount --bind /run/keys/config /etc/ssh/ssh_config
 for place in /srv /var/lib; do mount -t tmpfs tmpfs $place; done; mkdir /srv/data
 mount -t tmpfs -o size=400m tmpfs /tmp
-# What the machine's own shells do at their start is none of the hosts': it can wait for a lock.
-touch /run/keys/bashrc
-[ ! -e /root/.bashrc ] || mount --bind /run/keys/bashrc /root/.bashrc
 exec /usr/sbin/sshd -D -f /dev/null -h /run/keys/hostkey -o AuthorizedKeysFile=/run/keys/id.pub \
   -o StrictModes=no -o UsePAM=no -o PermitRootLogin=yes -o PidFile=none -o Port=22 \
   -o AcceptEnv=XDG_CACHE_HOME -o SetEnv=HOME=/run/home

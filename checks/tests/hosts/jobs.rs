@@ -72,12 +72,10 @@ pub fn listed(lab: &Lab) -> Result<()> {
 
 /// A shell that prints 100 MB before each command is one error, and leaves nothing.
 pub fn noisy(lab: &Lab) -> Result<()> {
-    lab.run_on(1, &["mount", "-t", "tmpfs", "tmpfs", "/root"])?;
-    let noise = "echo 'echo MOTD; head -c 100000000 /dev/zero' >/root/.bashrc";
+    let noise = "echo 'echo MOTD; head -c 100000000 /dev/zero' >/run/home/.bashrc";
     lab.run_on(1, &["sh", "-c", noise])?;
     let output = run_job(lab, &["--launcher", "lsf"], ("LSB_MCPU_HOSTS", "h2 1"));
-    // The session that is left is still in that folder.
-    lab.run_on(1, &["umount", "--lazy", "/root"])?;
+    lab.run_on(1, &["rm", "/run/home/.bashrc"])?;
     let output = output?;
     let stderr = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.code() == Some(exit::LAB), "{output:?}");
