@@ -1,8 +1,8 @@
 //! `cargo xtask dist --check`: the artefacts, used as people would.
 //!
 //! The package is installed into bare roots of Debian 12 and 13, used, and removed without a trace;
-//! Fedora's package into an empty root; the image is started by runc. All is packed a second time
-//! into the same bytes. Nothing here is judged by its time, which is only printed.
+//! Fedora's package into an empty root; the image is started by runc. Nothing here is judged by its
+//! time, which is only printed.
 //!
 //! **Source:** OCI runtime specification 1.0, config.md.
 
@@ -18,8 +18,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::bare_root::BareRoot;
-use super::{Release, compare_sums, image, packages};
-use crate::{proc, repo, setup};
+use super::spent::Stopwatch;
+use super::{Release, image, packages};
+use crate::{proc, setup};
 
 /// Debian 12 and 13.
 const SUITES: [&str; 2] = ["bookworm", "trixie"];
@@ -44,8 +45,8 @@ for page in /usr/share/man/man1/dfsbench*; do man --warnings -l $page 2>&1 >/dev
 ///
 /// # Errors
 /// Where one doesn't work; the message names the step.
-pub fn run(release: &Release, built: &Path, folder: &Path) -> Result<()> {
-    let begun = Instant::now();
+pub fn run(release: &Release, folder: &Path) -> Result<()> {
+    let stopwatch = Stopwatch::start()?;
     setup::install_packages(&["mmdebstrap", "debian-archive-keyring", "iproute2", "runc"])?;
     let deb = folder.join(packages::deb_name(release)?);
     thread::scope(|scope| -> Result<()> {
@@ -56,7 +57,6 @@ pub fn run(release: &Release, built: &Path, folder: &Path) -> Result<()> {
         }
         try_rpm(&folder.join(packages::rpm_name(release)))?;
         try_image(&folder.join(image::name(release)))?;
-        pack_again(release, built, folder)?;
         for root in roots {
             match root.join() {
                 Ok(outcome) => outcome?,
@@ -65,7 +65,7 @@ pub fn run(release: &Release, built: &Path, folder: &Path) -> Result<()> {
         }
         Ok(())
     })?;
-    println!("dist: checked in {:.1} s", begun.elapsed().as_secs_f64());
+    println!("dist: checked in {}", stopwatch.read()?);
     Ok(())
 }
 
@@ -205,16 +205,6 @@ fn describe_container(config: &Value) -> Value {
         ],
         "linux": { "namespaces": namespaces },
     })
-}
-
-/// Packs the built program again and compares every byte.
-fn pack_again(release: &Release, built: &Path, folder: &Path) -> Result<()> {
-    let again = TempDir::with_prefix("dfsbench-again-")?;
-    let at = again.path().join("dist");
-    super::pack(release, built, &repo::root(), &at)?;
-    compare_sums(folder, &at)?;
-    println!("dist: packed again, every byte is the same");
-    Ok(())
 }
 
 #[cfg(test)]

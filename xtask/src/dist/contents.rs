@@ -72,11 +72,21 @@ fn completion_path(shell: &str) -> &'static str {
     }
 }
 
+/// Writes the archive for systems without packages.
+///
+/// # Errors
+/// Where it can't be packed or written.
+pub fn write_archive(release: &Release, tree: &Tree, folder: &Path) -> Result<()> {
+    let archive = archive(release, tree)?;
+    fs::write(folder.join(format!("{}.tar.xz", release.stem())), archive)?;
+    Ok(())
+}
+
 /// Packs the same files for systems without packages: unpacked at `/usr/local` or anywhere.
 ///
 /// # Errors
 /// Where a path is too long for the format.
-pub fn archive(release: &Release, tree: &Tree) -> Result<Vec<u8>> {
+fn archive(release: &Release, tree: &Tree) -> Result<Vec<u8>> {
     let mut archive = Tree::default();
     for (path, bytes) in tree.files() {
         let below = path.strip_prefix("usr/").unwrap_or(path);
