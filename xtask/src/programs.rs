@@ -228,7 +228,7 @@ impl Program {
             command.env(THREADS, "1");
         } else if std::env::var_os(THREADS).is_none() {
             // The long ones wait for servers and rates: there is work for others meanwhile.
-            command.env(THREADS, (count_processors() + 1).to_string());
+            command.env(THREADS, (count_processors() * 2).to_string());
         }
         command.args(arguments).stdin(Stdio::null());
         command.stdout(File::create(&stdout)?).stderr(File::create(&stderr)?);

@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, StyledStr};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command, CommandFactory as _, FromArgMatches as _};
 use clap_complete::Shell;
@@ -131,7 +131,10 @@ pub fn parse() -> Result<Args, Failure> {
     };
     match parsed {
         Ok(args) => Ok(args),
-        Err(error) => without_hidden_commands(error, &command).exit(),
+        Err(error) => {
+            let error = without_hidden_commands(error, &command);
+            suggest_run(error, &in_use, &command).exit()
+        }
     }
 }
 
@@ -148,6 +151,32 @@ fn name_search(words: &mut Vec<OsString>) {
         words[1] = "replay".into();
         words.insert(2, flag.into());
     }
+}
+
+fn is_plan(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "toml")
+}
+
+/// Adds a suggestion to an error whose first word belongs to `dfsbench run`: an option of it, or
+/// what it would measure.
+fn suggest_run(mut error: clap::Error, first: &str, command: &Command) -> clap::Error {
+    let Some(run) = command.find_subcommand("run") else { return error };
+    let flag = first.strip_prefix("--").map(|flag| flag.split('=').next().unwrap_or(flag));
+    let belongs = match (error.kind(), flag) {
+        (ErrorKind::UnknownArgument, Some(flag)) => {
+            run.get_arguments().any(|arg| arg.get_long() == Some(flag))
+        }
+        (ErrorKind::InvalidSubcommand, None) => {
+            first.contains('/') || is_plan(Path::new(first)) || Preset::named(first).is_some()
+        }
+        _ => false,
+    };
+    if belongs {
+        let word = flag.map_or_else(|| first.to_owned(), |flag| format!("--{flag}"));
+        let tip = StyledStr::from(format!("what measures is `run`: dfsbench run {word}"));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
 }
 
 /// Removes hidden commands from the suggestions of an error.

@@ -3,6 +3,19 @@
 use crate::rig::Rig;
 
 #[test]
+fn words_of_a_run_without_the_command_name_it() {
+    let rig = Rig::new();
+    for word in ["--quick", "nfs://localhost/export", "/srv/data", "mine.toml", "metadata"] {
+        let name = format!("what measures is `run`: dfsbench run {word}");
+        rig.refused(&[word], 2, &[&name]);
+    }
+    for word in ["--no-such-option", "no-such-command"] {
+        let end = rig.run(&[word]);
+        assert!(end.code == 2 && !end.stderr.contains("dfsbench run"), "{end:?}");
+    }
+}
+
+#[test]
 fn every_command_explains_itself() {
     let rig = Rig::new();
     for (args, words) in [
