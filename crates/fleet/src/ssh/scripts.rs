@@ -14,8 +14,12 @@ use super::binary::Binary;
 /// executes, and that no launcher has looked for of late. A launcher starts a program well within
 /// that time ([`super::COPY_WITHIN`]), so none is removed that is about to be started.
 ///
+/// It first prints a line, and makes nothing where that can't be written: a shell whose start-up
+/// files print without end is given up before this script runs.
+///
 /// It is fed to `sh`.
-const LOOK: &str = r#"umask 077
+const LOOK: &str = r#"echo || exit 1
+umask 077
 if [ -n "$XDG_CACHE_HOME" ]; then dir=$XDG_CACHE_HOME/dfsbench; else dir=/tmp/dfsbench-$(id -u); fi
 gzip=$(command -v gzip >/dev/null 2>&1 && echo gzip)
 own=$(command -v dfsbench 2>/dev/null)
@@ -244,6 +248,20 @@ mod tests {
             let installed = Found::parse(&text).unwrap().installed;
             assert!(installed.is_none_or(|installed| installed == "/tmp/a"), "{path}");
         }
+    }
+
+    #[test]
+    fn no_folder_is_made_where_the_answer_goes_nowhere() {
+        let host = Host::new();
+        let script = script(&"a".repeat(64), b"program");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut sh = Command::new("sh");
+        sh.arg("-c").arg(&script).env("XDG_CACHE_HOME", host.cache.path()).stdout(writer);
+        let status = sh.stdin(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+        assert!(!status.success() && !host.folder().exists(), "{status}");
+        host.look(&script);
+        assert!(host.folder().exists());
     }
 
     #[test]
