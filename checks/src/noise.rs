@@ -1,7 +1,7 @@
 //! Bytes that neither repeat nor compress, for the files that peers read.
 //!
-//! Principal type: `Noise`, an endless stream. The same every time: a check that fails can be
-//! repeated.
+//! Principal type: [`Noise`], an endless stream. The same every time, or for each seed: a check
+//! that fails can be repeated.
 //!
 //! **Source:** Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled"
 //! (2016), xorshift64*.
@@ -13,13 +13,25 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 /// An endless stream of bytes.
-struct Noise {
+pub struct Noise {
     state: u64,
 }
 
 impl Noise {
     const fn new() -> Self {
         Self { state: 0x9E37_79B9_7F4A_7C15 }
+    }
+
+    /// Returns the stream of a seed.
+    pub const fn seeded(seed: u64) -> Self {
+        let state = Self::new().state ^ seed;
+        // A state of zeros would remain so.
+        Self { state: if state == 0 { 1 } else { state } }
+    }
+
+    /// Returns the next number from 0 to below 1.
+    pub fn next_share(&mut self) -> f64 {
+        (self.word() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     const fn word(&mut self) -> u64 {
@@ -63,7 +75,7 @@ pub fn write_file(path: &Path, len: u64) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::make_bytes;
+    use super::{Noise, make_bytes};
 
     #[test]
     fn the_same_bytes_every_time_and_no_block_twice() {
@@ -72,5 +84,22 @@ mod tests {
         let mut blocks: Vec<&[u8]> = noise.chunks(512).collect();
         blocks.sort_unstable();
         assert!(blocks.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+    #[test]
+    fn each_seed_has_shares_of_its_own_and_none_stands_still() {
+        // The last one would make a state of zeros.
+        for seed in [0, 2, 13_147, Noise::new().state] {
+            let (mut one, mut again) = (Noise::seeded(seed), Noise::seeded(seed));
+            let mut other = Noise::seeded(seed + 1);
+            let mut below_half = 0;
+            for _ in 0..1_000 {
+                let share = one.next_share();
+                assert!((0.0..1.0).contains(&share));
+                assert_eq!(share.to_bits(), again.next_share().to_bits());
+                assert_ne!(share.to_bits(), other.next_share().to_bits());
+                below_half += u32::from(share < 0.5);
+            }
+            assert!((400..600).contains(&below_half), "{seed}: {below_half}");
+        }
     }
 }

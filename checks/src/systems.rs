@@ -12,6 +12,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::check::wait_until;
 use crate::hosts::{LEAVING, Lab, PATIENCE, SERVER_AND_CLIENT};
+use crate::noise::Noise;
 use crate::ours::exit;
 use crate::proc::{self, Background};
 
@@ -117,7 +118,7 @@ impl Subject {
         let whole = started.elapsed();
         self.await_as_before(lab, &before)?;
         println!("seed {seed}; a whole campaign took {whole:.1?}");
-        let mut moments = Moments(seed);
+        let mut moments = Noise::seeded(seed);
         for number in 1..=count {
             let moment = whole.mul_f64(moments.next_share());
             let mut command = self.command(lab, SHORT)?;
@@ -171,18 +172,6 @@ impl Subject {
         let is_same = || self.list_left(lab).is_ok_and(|left| left == before);
         let waited = wait_until(LEAVING, "cleaning up", is_same);
         waited.with_context(|| format!("left: {:?}, before: {before:?}", self.list_left(lab)))
-    }
-}
-
-/// Moments of a campaign, as shares of its length. **Source:** Vigna, splitmix64.
-struct Moments(u64);
-
-impl Moments {
-    fn next_share(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 

@@ -12,8 +12,8 @@ use checks::hosts::{LEAVING, Lab, OURS};
 use checks::ours::exit;
 use checks::proc;
 
-/// Runs on the hosts of a job; `variable` is what its scheduler sets.
-fn run_job(lab: &Lab, words: &[&str], variable: (&str, &str)) -> Result<Output> {
+/// Runs on the hosts of a job, whose scheduler sets a variable to this list.
+fn run_job(lab: &Lab, words: &[&str], variable: &str, list: &str) -> Result<Output> {
     let at = |name: &str| lab.folder.path().join(name);
     let bin = at("bin");
     if !bin.exists() {
@@ -29,7 +29,7 @@ fn run_job(lab: &Lab, words: &[&str], variable: (&str, &str)) -> Result<Output> 
     }
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
     let mut command = lab.ours();
-    command.env("PATH", path).env(variable.0, variable.1);
+    command.env("PATH", path).env(variable, list);
     command.arg("run").arg(lab.shared.path()).args(["--workload", "stream", "--trials", "1"]);
     command.args(["--file-size", "1MiB", "--workers", "1", "--quiet", "--results"]).arg(&results);
     proc::capture_output(command.args(words))
@@ -41,11 +41,11 @@ pub fn listed(lab: &Lab) -> Result<()> {
     fs::write(&file, "h1\nh1\nh2\nh2\n")?;
     let file = file.display().to_string();
     let two = ["--launcher", "lsf", "--agents-per-node", "2"];
-    for (words, variable, agents) in [
-        (&["--launcher", "pbs"][..], ("PBS_NODEFILE", file.as_str()), &["h1", "h2"][..]),
-        (&two, ("LSB_MCPU_HOSTS", "h1 2 h2 2"), &["h1", "h2", "h1:2", "h2:2"]),
+    for (words, variable, list, agents) in [
+        (&["--launcher", "pbs"][..], "PBS_NODEFILE", file.as_str(), &["h1", "h2"][..]),
+        (&two, "LSB_MCPU_HOSTS", "h1 2 h2 2", &["h1", "h2", "h1:2", "h2:2"]),
     ] {
-        let output = run_job(lab, words, variable)?;
+        let output = run_job(lab, words, variable, list)?;
         let is_measured = [Some(0), Some(exit::INVALID)].contains(&output.status.code());
         ensure!(is_measured, "{output:?}");
         let report = OURS.report(&lab.folder.path().join("job.db"), "json")?;
@@ -63,7 +63,7 @@ pub fn listed(lab: &Lab) -> Result<()> {
             lab.await_nothing(host, LEAVING)?;
         }
     }
-    let output = run_job(lab, &["--launcher", "pbs"], ("PBS_NODEFILE", "/no/nodes"))?;
+    let output = run_job(lab, &["--launcher", "pbs"], "PBS_NODEFILE", "/no/nodes")?;
     let stderr = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.code() == Some(2), "{output:?}");
     ensure!(stderr.contains("PBS_NODEFILE, `/no/nodes`: No such file"), "{stderr}");
@@ -74,7 +74,7 @@ pub fn listed(lab: &Lab) -> Result<()> {
 pub fn noisy(lab: &Lab) -> Result<()> {
     let noise = "echo 'echo MOTD; head -c 100000000 /dev/zero' >/run/home/.bashrc";
     lab.run_on(1, &["sh", "-c", noise])?;
-    let output = run_job(lab, &["--launcher", "lsf"], ("LSB_MCPU_HOSTS", "h2 1"));
+    let output = run_job(lab, &["--launcher", "lsf"], "LSB_MCPU_HOSTS", "h2 1");
     lab.run_on(1, &["rm", "/run/home/.bashrc"])?;
     let output = output?;
     let stderr = String::from_utf8_lossy(&output.stderr);
