@@ -10,16 +10,20 @@ use lab::{commands, compose, fresh_from, redo_from, reusable_steps};
 use model::units::{Nanos, Size};
 use model::{Fresh, Host, Invalidation, LabSpec, LabStep, RunSpec};
 use plan::{Estimate, Plan, Rates, estimate_at, estimate_by};
-use report::document::text::push_beside;
+use report::document::text::{fits, narrow, push_beside, push_table};
+use report::document::{Column, Role, Table, TableRow};
 
 use crate::args::RunArgs;
 use crate::exit::Failure;
-use crate::output::{self, aligned};
+use crate::output;
 use crate::paces::{self, Probed};
 use crate::{contenders, joined, memory_guard};
 
 /// So many hosts at work are named.
 const NAMED_MAX: usize = 10;
+
+/// Names of passes longer than this take several lines.
+const PASSES_WIDTH_MAX: usize = 40;
 
 /// Describes what a plan would do, at assumed rates.
 ///
@@ -100,24 +104,9 @@ pub fn describe_thinned(plan: &Plan) -> Option<String> {
 }
 
 fn describe_estimate(plan: &Plan, estimate: &Estimate, basis: &str) -> String {
-    let varying = plan.varying();
-    let mut rows = vec![table_header(&varying)];
-    for (index, (run, cost)) in std::iter::zip(&plan.runs, &estimate.runs).enumerate() {
-        let settings: BTreeMap<_, _> = run.settings().into_iter().collect();
-        let mut row = vec![format!("{}", index + 1)];
-        for name in &varying {
-            match settings.get(name) {
-                Some(level) => row.push(level.clone()),
-                None => row.push("-".to_owned()),
-            }
-        }
-        row.push(name_passes(run));
-        row.push(Size(cost.bytes_written).to_string());
-        row.push(Size(cost.bytes_read).to_string());
-        row.push(Nanos(cost.duration_ms * 1_000_000).to_string());
-        rows.push(row);
-    }
-    let mut text = aligned(&rows);
+    let columns = output::screen(report::Extent::Whole).columns();
+    let mut text = String::new();
+    push_table(&mut text, &matrix_table(plan, estimate, columns), columns);
     let made_each = u64::from(plan.trials + plan.repetition.warmup_trials);
     // Writing to a String never fails.
     let _ = write!(
@@ -129,7 +118,6 @@ fn describe_estimate(plan: &Plan, estimate: &Estimate, basis: &str) -> String {
     );
     let (written, read) = (Size(estimate.bytes_written), Size(estimate.bytes_read));
     let sum = format!("{written} written, {read} read, {} in all ({basis})", estimate.duration());
-    let columns = output::screen(report::Extent::Whole).columns();
     push_beside(&mut text, "estimate:", 10, &sum, columns);
     for target in &estimate.targets {
         let _ = writeln!(text, "space:    {} on {}", Size(target.peak_bytes), target.name);
@@ -139,13 +127,60 @@ fn describe_estimate(plan: &Plan, estimate: &Estimate, basis: &str) -> String {
     text
 }
 
-fn table_header(varying: &[&str]) -> Vec<String> {
-    let names = [&["run"], varying, &["passes", "written", "read", "time"]].concat();
-    let mut header = Vec::new();
-    for name in names {
-        header.push(name.to_owned());
+/// The matrix: a column for each setting that varies, or a line above each run where a terminal of
+/// so many columns has no room for them.
+fn matrix_table(plan: &Plan, estimate: &Estimate, columns: usize) -> Table {
+    let varying = plan.varying();
+    let mut table = runs_table(plan, estimate, &varying);
+    narrow(&mut table, columns);
+    if fits(&table, columns) {
+        return table;
     }
-    header
+    let mut table = runs_table(plan, estimate, &[]);
+    for (row, run) in std::iter::zip(&mut table.rows, &plan.runs) {
+        let mut settings = Vec::new();
+        for (name, level) in run.settings() {
+            if varying.contains(&name) {
+                settings.push(format!("{name} {level}"));
+            }
+        }
+        row.title = settings.join(", ");
+    }
+    table
+}
+
+/// A row for each run, with the settings of these names in columns.
+fn runs_table(plan: &Plan, estimate: &Estimate, names: &[&str]) -> Table {
+    let mut columns = vec![Column::new("run", Role::Words)];
+    for name in names {
+        columns.push(Column::new(*name, Role::Words));
+    }
+    let mut passes = Column::new("passes", Role::Words);
+    passes.width_max = PASSES_WIDTH_MAX;
+    columns.push(passes);
+    columns.extend(Column::all(&[
+        ("written", Role::Words),
+        ("read", Role::Words),
+        ("time", Role::Words),
+    ]));
+    Column::leave_in_order(&mut columns, &["read", "written"]);
+    let mut rows = Vec::new();
+    for (index, (run, cost)) in std::iter::zip(&plan.runs, &estimate.runs).enumerate() {
+        let settings: BTreeMap<_, _> = run.settings().into_iter().collect();
+        let mut row = vec![format!("{}", index + 1)];
+        for name in names {
+            match settings.get(name) {
+                Some(level) => row.push(level.clone()),
+                None => row.push("-".to_owned()),
+            }
+        }
+        row.push(name_passes(run));
+        row.push(Size(cost.bytes_written).to_string());
+        row.push(Size(cost.bytes_read).to_string());
+        row.push(Nanos(cost.duration_ms * 1_000_000).to_string());
+        rows.push(row);
+    }
+    Table { columns, rows: TableRow::all(rows.into_iter()), ..Table::default() }
 }
 
 fn name_passes(run: &RunSpec) -> String {

@@ -16,6 +16,7 @@ mod trend;
 
 use crate::factor_effects::FactorEffects;
 use crate::sheet::Sheet;
+pub use caveats::count_codes;
 use findings::Finding;
 use group::Group;
 

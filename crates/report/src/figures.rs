@@ -258,6 +258,11 @@ fn reading_notes(rows: &[&Row<'_>], kind: TableKind) -> Vec<String> {
     reading
 }
 
+/// The heading of a setting in tables that have a column of results called `rate`, too.
+fn setting_heading(name: &str) -> &str {
+    if name == "rate" { "offered op/s" } else { name }
+}
+
 fn figure_table(
     sheet: &Sheet<'_>,
     kind: TableKind,
@@ -268,7 +273,7 @@ fn figure_table(
     columns[0].width_max = TARGET_WIDTH_MAX;
     if settings == Settings::InColumns {
         for name in &sheet.columns {
-            columns.push(Column::new(*name, Role::FactorNumber));
+            columns.push(Column::new(setting_heading(name), Role::FactorNumber));
         }
     }
     for shown in columns::shown(kind) {

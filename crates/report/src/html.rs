@@ -48,8 +48,10 @@ pub fn before_figures(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
             (heat::section(sheet))
             (factors::section(effects))
         },
-        Question::Ladder(_) => rates::section(sheet),
-        Question::Curve(_) | Question::Ramp(_) | Question::Soak(_) => Markup::default(),
+        // Bars of all layers on one axis show the fastest alone: it is a thousand times the others.
+        Question::Ladder(_) | Question::Curve(_) | Question::Ramp(_) | Question::Soak(_) => {
+            Markup::default()
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use model::units::parse_time_ns;
 use model::{Campaign, CampaignState, CaveatCode, Question, Severity};
 
+use crate::answer::count_codes;
 use crate::sheet::{Row, Sheet};
 
 /// A suggestion for what to do after a campaign.
@@ -126,14 +127,13 @@ fn most_frequent(sheet: &Sheet<'_>) -> Option<(CaveatCode, Remedy)> {
 
 /// Counts the results from which a caveat takes.
 fn count_having(sheet: &Sheet<'_>, code: CaveatCode) -> usize {
-    let mut count = 0;
-    for row in &sheet.rows {
-        let mut caveats = row.judged.caveats.iter();
-        let has =
-            caveats.any(|caveat| caveat.code == code && caveat.severity >= Severity::Degraded);
-        count += usize::from(has);
+    let rows: Vec<&Row<'_>> = sheet.rows.iter().collect();
+    for (name, count) in count_codes(&rows, Severity::Degraded) {
+        if name == code.code() {
+            return count;
+        }
     }
-    count
+    0
 }
 
 /// Returns what settles a caveat of a row; `None` where nothing does that the run accepts.

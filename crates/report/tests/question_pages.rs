@@ -285,3 +285,34 @@ fn a_campaign_in_the_making_runs_and_one_that_was_killed_does_not() {
     let complete = Served { version: 1, running: vec![7] }.campaign(&campaigns::quick());
     assert!(complete.contains("complete, started 2025-11-21"));
 }
+
+#[test]
+fn the_offered_load_and_the_rate_have_names_of_their_own() {
+    let curve = curve(vec![planted(100, 100), planted(200, 200)]);
+    let text = render(&curve, Format::Table);
+    let heads = text.lines().find(|line| line.starts_with("target")).expect("a table of figures");
+    assert_eq!(heads.split_whitespace().filter(|word| *word == "rate").count(), 1, "{heads}");
+    assert!(heads.contains("offered op/s"), "{heads}");
+    let markdown = render(&curve, Format::Markdown);
+    assert!(markdown.contains("| target | pass | offered op/s | rate |"), "{markdown}");
+    let page = render(&curve, Format::Html);
+    assert_eq!(page.matches(">rate</th>").count(), 1, "{page}");
+}
+
+#[test]
+fn the_line_of_a_soak_does_not_end_with_the_rest_of_an_interval() {
+    // The load is over, and a moment later the last interval is closed.
+    let whole = soak();
+    let mut cut = soak();
+    cut.runs[0].trials[0].passes[0]
+        .intervals
+        .push(IntervalStats { at_ns: 10 * SECOND + 1_000_000, ..IntervalStats::default() });
+    let drawn = |campaign: &Campaign| picture(&render(campaign, Format::Html), "soak").to_owned();
+    assert_eq!(drawn(&cut), drawn(&whole));
+    // A stall up to the end is drawn.
+    let mut stalled = soak();
+    stalled.runs[0].trials[0].passes[0]
+        .intervals
+        .push(IntervalStats { at_ns: 11 * SECOND, ..IntervalStats::default() });
+    assert_ne!(drawn(&stalled), drawn(&whole));
+}

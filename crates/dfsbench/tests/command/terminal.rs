@@ -94,3 +94,22 @@ fn traces_replays_and_promises_fit_the_terminal() {
         expect_fits(&rig, args);
     }
 }
+
+#[test]
+fn the_matrix_of_a_dry_run_fits_the_terminal() {
+    let rig = Rig::new();
+    expect_fits(&rig, &[&MATRIX[..], &["--dry-run"]].concat());
+    // Nine settings have no room in columns, and stand above each run.
+    let many = [
+        &["run", "embedded", "--dry-run", "--workload", "mixed", "--files", "4,8"][..],
+        &["--nfsvers", "3,4.1", "--nconnect", "1,2", "--transfer-size", "64KiB,1MiB"],
+        &["--workers", "1,2", "--io-size", "4KiB,8KiB", "--queue-depth", "1,4"],
+        &["--read-percent", "0,50", "--random-percent", "0,100"],
+    ]
+    .concat();
+    expect_fits(&rig, &many);
+    let end = End::of(rig.command(&many).env("COLUMNS", "80").output().unwrap());
+    for word in ["transfer_size 64KiB", "read_percent 50", "nconnect 2", "512 "] {
+        assert!(end.stdout.contains(word), "{word}: {}", end.stdout);
+    }
+}

@@ -70,7 +70,7 @@ fn most_frequent_caveats(rows: &[&Row<'_>]) -> String {
 }
 
 /// The caveats of some rows with the number of rows that have them, most frequent first.
-fn count_codes(rows: &[&Row<'_>], least: Severity) -> Vec<(String, usize)> {
+pub fn count_codes(rows: &[&Row<'_>], least: Severity) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for row in rows {
         for caveat in &row.judged.caveats {

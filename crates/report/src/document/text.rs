@@ -143,7 +143,8 @@ fn push_term(out: &mut String, indent: &str, term: &Term, width_max: usize) {
     }
 }
 
-fn push_table(out: &mut String, table: &Table, width_max: usize) {
+/// Adds a table; where it is too wide, columns leave and words are broken.
+pub fn push_table(out: &mut String, table: &Table, width_max: usize) {
     if !table.caption.is_empty() && !table.has_page_caption {
         push(out, "", &table.caption, width_max);
     }

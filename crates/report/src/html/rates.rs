@@ -198,8 +198,9 @@ fn draw_marks(row: &Row<'_>, rate: &Summary, axis: &RateAxis, metric: RateMetric
         rect.bar.(judged.verdict.name()) x="0" y="-7" width=(at(rate.median)) height="14" {}
         line.median x1=(at(rate.median)) x2=(at(rate.median)) y1="-7" y2="7" {}
         @if rate.n > 1 {
-            line.whisker x1=(at(lo)) x2=(at(hi)) y1="0" y2="0" {}
-            @for end in [lo, hi] {
+            // A wide interval ends beyond the axis: it is drawn to its edge, and has no end there.
+            line.whisker x1=(at(lo)) x2=(percent(axis.at(hi).min(100.0))) y1="0" y2="0" {}
+            @for end in [lo, hi].into_iter().filter(|end| axis.at(*end) <= 100.0) {
                 line.whisker x1=(at(end)) x2=(at(end)) y1="-5" y2="5" {}
             }
         }
