@@ -128,6 +128,11 @@ impl Recorder {
     /// When the pass was not to contain one of their kinds: a bug.
     #[inline]
     pub fn record_issued(&mut self, ops: &[Op]) {
+        // Depth 1 looks for no runs of ops of one kind.
+        if let [op] = ops {
+            self.kind_mut(op.kind).issued += 1;
+            return;
+        }
         // A batch is mostly of one kind: one addition for each run of them.
         for alike in ops.chunk_by(|one, next| one.kind == next.kind) {
             self.kind_mut(alike[0].kind).issued += alike.len() as u64;
@@ -141,12 +146,18 @@ impl Recorder {
     /// When the pass was not to contain one of their kinds: a bug.
     #[inline]
     pub fn record_ended(&mut self, completions: &[Completion]) {
+        // The number of a single one is known when this is compiled: nothing is multiplied.
+        if let [completion] = completions {
+            self.record_alike(completion, 1);
+            return;
+        }
         for alike in completions.chunk_by(are_alike) {
             self.record_alike(&alike[0], alike.len() as u64);
         }
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "else the number of a single op is not known in it")]
     fn record_alike(&mut self, completion: &Completion, times: u64) {
         // An op counts by when it should have started: a late one of the warm-up belongs to that.
         let kind_of = completion.op.kind;

@@ -66,12 +66,17 @@ impl Backend for Null {
         self.ops += self.queue.len() as u64 - lost;
         self.seen = seen;
         let sent_ns = self.sent_ns;
-        // An iterator of known length: it checks the room once and not for each op, which is 8 % of
-        // what an op costs at depth 32.
-        out.extend(self.queue.iter().map(|op| {
+        let complete = |op: &Op| {
             let outcome = Outcome::Done(op.len_bytes);
             Completion { op: *op, sent_ns, done_ns, outcome }
-        }));
+        };
+        match self.queue.as_slice() {
+            // Depth 1 needs no loop, which would cost a call.
+            [op] => out.push(complete(op)),
+            // An iterator of known length: it checks the room once and not for each op, which is
+            // 8 % of what an op costs at depth 32.
+            ops => out.extend(ops.iter().map(complete)),
+        }
         self.queue.clear();
         Ok(())
     }
