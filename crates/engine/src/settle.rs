@@ -32,10 +32,19 @@ fn free_inodes(path: &Path) -> Option<u64> {
     Some(rustix::fs::statvfs(path).ok()?.f_ffree)
 }
 
+/// A file system that a trial works on.
+#[derive(Debug)]
+struct Place {
+    /// A folder on it.
+    folder: PathBuf,
+    /// Inodes that were free before the trial.
+    free_inodes: u64,
+}
+
 /// The file systems that a trial works on, and what was free there.
 #[derive(Debug, Default)]
 pub struct Settling {
-    places: Vec<(PathBuf, u64)>,
+    places: Vec<Place>,
 }
 
 impl Settling {
@@ -46,7 +55,7 @@ impl Settling {
             if let Some(parent) = directory.parent()
                 && let Some(free) = free_inodes(parent)
             {
-                places.push((parent.to_owned(), free));
+                places.push(Place { folder: parent.to_owned(), free_inodes: free });
             }
         }
         Self { places }
@@ -56,12 +65,12 @@ impl Settling {
     /// everywhere.
     pub fn settle(&self, clock: &dyn Clock) -> bool {
         let mut is_back = true;
-        for (place, before) in &self.places {
-            if let Ok(directory) = File::open(place) {
+        for Place { folder, free_inodes: before } in &self.places {
+            if let Ok(directory) = File::open(folder) {
                 // What can't be written is an error of those who wrote it.
                 let _ = rustix::fs::syncfs(&directory);
             }
-            is_back &= settle(clock, *before, &mut || free_inodes(place));
+            is_back &= settle(clock, *before, &mut || free_inodes(folder));
         }
         is_back
     }

@@ -44,7 +44,8 @@ enum Wire {
 pub(super) struct Asker {
     wire: Wire,
     timeout: Duration,
-    user: (u32, u32),
+    uid: u32,
+    gid: u32,
     xid: u32,
     /// Why nothing more is queried here.
     ended: Option<NoAnswer>,
@@ -62,7 +63,7 @@ impl Asker {
         let wire = Wire::open_socket(&route).map_err(|error| no_answer_of(&error))?;
         let port = u32::from(wire.local_port());
         let xid = port.wrapping_mul(0x9e37_79b9);
-        Ok(Self { wire, timeout, user: (options.uid, options.gid), xid, ended: None })
+        Ok(Self { wire, timeout, uid: options.uid, gid: options.gid, xid, ended: None })
     }
 
     /// Returns a number that differs between connections that are open at the same time.
@@ -86,7 +87,7 @@ impl Asker {
         arguments: impl FnOnce(&mut Writer<'_>),
         done: impl FnOnce(Reader<'_>) -> Result<T, DecodeError>,
     ) -> Answer<T> {
-        let (uid, gid) = self.user;
+        let (uid, gid) = (self.uid, self.gid);
         let (machine_name, groups) = (&b"dfsbench"[..], Groups::default());
         let user = Credential::Sys(AuthSys { stamp: 0, machine_name, uid, gid, groups });
         let reply = self.exchange(id, user, arguments)?;
