@@ -27,21 +27,43 @@ pub fn run() -> bool {
     let requirements = folder().join("requirements.txt");
     steps.one("environment", || {
         setup::install_packages(&["iproute2", "openssh-client", "openssh-server", "python3"])?;
-        python::make_environment(&tools, &requirements).map(|()| true)
+        python::make_environment(&tools, &requirements)?;
+        Ok(true)
     });
-    steps.one("ansible-lint", || lint(&tools).map(|()| true));
-    steps.one("dfsbench", || python::build_program().map(|_| true));
+    steps.one("ansible-lint", || {
+        lint(&tools)?;
+        Ok(true)
+    });
+    steps.one("dfsbench", || {
+        python::build_program()?;
+        Ok(true)
+    });
     let mut play = None;
     steps.one("two hosts", || {
         play = Some(Play { lab: Lab::start(2)?, tools: tools.clone() });
         Ok(true)
     });
     if let Some(play) = &play {
-        steps.one("installed, measured and fetched", || play.measure().map(|()| true));
-        steps.one("a second time nothing is installed", || play.install_again().map(|()| true));
-        steps.one("a host without the program", || play.refuse_program().map(|()| true));
-        steps.one("a campaign that can't be made", || play.refuse_target().map(|()| true));
-        steps.one("figures that don't count", || play.report_invalid().map(|()| true));
+        steps.one("installed, measured and fetched", || {
+            play.measure()?;
+            Ok(true)
+        });
+        steps.one("a second time nothing is installed", || {
+            play.install_again()?;
+            Ok(true)
+        });
+        steps.one("a host without the program", || {
+            play.refuse_program()?;
+            Ok(true)
+        });
+        steps.one("a campaign that can't be made", || {
+            play.refuse_target()?;
+            Ok(true)
+        });
+        steps.one("figures that don't count", || {
+            play.report_invalid()?;
+            Ok(true)
+        });
     }
     drop(play);
     steps.finish()

@@ -27,10 +27,22 @@ pub fn run() -> Result<bool> {
     let scratch = TempDir::with_prefix("dfsbench-crates-")?;
     let (packed, registry) = (scratch.path().join("packed"), scratch.path().join("registry"));
     let mut steps = Steps::new();
-    steps.one("packages", || pack(&packed).map(|()| true));
-    steps.one("registry", || fill_registry(&packed.join("package"), &registry).map(|()| true));
-    steps.one("install", || install(scratch.path(), &registry).map(|()| true));
-    steps.one("use", || try_program(scratch.path()).map(|()| true));
+    steps.one("packages", || {
+        pack(&packed)?;
+        Ok(true)
+    });
+    steps.one("registry", || {
+        fill_registry(&packed.join("package"), &registry)?;
+        Ok(true)
+    });
+    steps.one("install", || {
+        install(scratch.path(), &registry)?;
+        Ok(true)
+    });
+    steps.one("use", || {
+        try_program(scratch.path())?;
+        Ok(true)
+    });
     Ok(steps.finish())
 }
 
@@ -51,7 +63,7 @@ fn fill_registry(packed: &Path, registry: &Path) -> Result<()> {
     let mut count = 0;
     for entry in fs::read_dir(packed)? {
         let path = entry?.path();
-        if path.extension().is_none_or(|extension| extension != "crate") {
+        if path.extension() != Some("crate".as_ref()) {
             continue;
         }
         let bytes = fs::read(&path)?;
@@ -95,5 +107,6 @@ fn try_program(scratch: &Path) -> Result<()> {
     ensure!(report.contains("quick: complete"), "the quick campaign printed:\n{report}");
     let recipe = run(&["systems", "show", "ganesha"])?;
     ensure!(recipe.contains("ganesha"), "the recipe is:\n{recipe}");
-    run(&["export", "columns", "--format", "parquet"]).map(drop)
+    run(&["export", "columns", "--format", "parquet"])?;
+    Ok(())
 }

@@ -74,7 +74,8 @@ pub fn run(options: &Options) -> Result<bool> {
     steps.one("licences, bans and sources", || {
         let mut check = deny(&program, &config);
         check.args(["check", "--hide-inclusion-graph", "licenses", "bans", "sources"]);
-        proc::run_command(&mut check).map(|()| true)
+        proc::run_command(&mut check)?;
+        Ok(true)
     });
     let fetched = match &options.database {
         Some(database) => copy_database(database, &folder),
@@ -84,7 +85,8 @@ pub fn run(options: &Options) -> Result<bool> {
         Ok(()) => steps.one("advisories", || {
             let mut check = deny(&program, &config);
             check.args(["--offline", "check", "--hide-inclusion-graph", "advisories"]);
-            proc::run_command(&mut check).map(|()| true)
+            proc::run_command(&mut check)?;
+            Ok(true)
         }),
         Err(error) => println!("==> advisories: left out, the database can't be had: {error:#}"),
     }
@@ -104,5 +106,6 @@ fn copy_database(database: &Path, folder: &Path) -> Result<()> {
     proc::capture_stdout(clone.args(["clone", "--quiet"]).arg(database).arg(&copy))?;
     // cargo-deny reads from this how old the database is.
     let mut fetch = Command::new("git");
-    proc::capture_stdout(fetch.args(["fetch", "--quiet", "origin"]).current_dir(&copy)).map(drop)
+    proc::capture_stdout(fetch.args(["fetch", "--quiet", "origin"]).current_dir(&copy))?;
+    Ok(())
 }

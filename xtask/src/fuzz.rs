@@ -7,6 +7,7 @@
 //!
 //! **Source:** cargo-fuzz 0.13, `src/project.rs`; LLVM, "libFuzzer", "Options".
 
+use std::cmp::Reverse;
 use std::fs::{self, File};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
 use crate::proc::{self, Background};
@@ -74,7 +75,9 @@ pub fn run(options: &Options) -> Result<bool> {
     let fuzzer = Fuzzer::build()?;
     let targets = fuzzer.targets(options.target.as_deref())?;
     if options.keep {
-        targets.iter().try_for_each(|target| fuzzer.keep(target))?;
+        for target in &targets {
+            fuzzer.keep(target)?;
+        }
         return Ok(true);
     }
     Ok(fuzzer.run_all(&targets, options.seconds, options.seed).failed == 0)
@@ -201,8 +204,9 @@ impl Fuzzer {
         }
         let mut found = list_files(merged.path())?;
         // The longest lead furthest; too many would only make the repository large.
-        found.sort_by_key(|path| {
-            std::cmp::Reverse(fs::metadata(path).map_or(0, |metadata| metadata.len()))
+        found.sort_by_key(|path| match fs::metadata(path) {
+            Ok(metadata) => Reverse(metadata.len()),
+            Err(_) => Reverse(0),
         });
         for new in found.iter().take(KEPT_MAX) {
             fs::copy(new, kept.join(new.file_name().unwrap_or_default()))?;
@@ -236,14 +240,22 @@ impl Fuzzer {
 /// Returns the platform that the compiler builds for by itself.
 fn host() -> Result<String> {
     let text = proc::capture_text(Command::new("rustc").arg("-vV"))?;
-    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(host.context("`rustc -vV` names no host")?.to_owned())
+    for line in text.lines() {
+        if let Some(host) = line.strip_prefix("host: ") {
+            return Ok(host.to_owned());
+        }
+    }
+    bail!("`rustc -vV` names no host")
 }
 
 fn list_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries =
         fs::read_dir(folder).with_context(|| format!("no corpus in {}", folder.display()))?;
-    entries.map(|entry| Ok(entry?.path())).collect()
+    let mut paths = Vec::new();
+    for entry in entries {
+        paths.push(entry?.path());
+    }
+    Ok(paths)
 }
 
 /// Summarizes a log; a run that only read its corpus has fuzzed nothing, and is an error.
@@ -259,8 +271,12 @@ fn summarize(log: &str, corpus_len: u64) -> Result<String> {
 
 /// Returns the number in the line that begins with a name.
 fn read_statistic(log: &str, name: &str) -> Option<u64> {
-    let line = log.lines().find_map(|line| line.strip_prefix(name))?;
-    line.trim_start_matches(':').trim().parse().ok()
+    for line in log.lines() {
+        if let Some(rest) = line.strip_prefix(name) {
+            return rest.trim_start_matches(':').trim().parse().ok();
+        }
+    }
+    None
 }
 
 /// Returns the number of edges in the last line that has one.

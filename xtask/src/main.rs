@@ -114,10 +114,32 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Args::parse().command {
-        Task::Setup { check: true } => setup::check_installed().map(|()| true),
-        Task::Setup { check: false } => setup::install_missing().map(|()| true),
-        Task::Tidy { figures: true } => tidy::print_figures().map(|()| true),
+    let outcome = run(Args::parse().command);
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs one command; `false` where something that it checks failed.
+fn run(task: Task) -> anyhow::Result<bool> {
+    match task {
+        Task::Setup { check: true } => {
+            setup::check_installed()?;
+            Ok(true)
+        }
+        Task::Setup { check: false } => {
+            setup::install_missing()?;
+            Ok(true)
+        }
+        Task::Tidy { figures: true } => {
+            tidy::print_figures()?;
+            Ok(true)
+        }
         Task::Tidy { figures: false } => tidy::run(),
         Task::Test { quick: true, .. } => Ok(test::quick()),
         Task::Test { no_real: true, .. } => Ok(test::without_real()),
@@ -139,13 +161,5 @@ fn main() -> ExitCode {
         Task::Api => api::write(),
         Task::Workflows => Ok(workflows::run()),
         Task::Peers(options) => peers::run(&options),
-    };
-    match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("xtask: {error:#}");
-            ExitCode::FAILURE
-        }
     }
 }

@@ -17,8 +17,14 @@ pub fn run() -> bool {
     let mut steps = Steps::new();
     let environment = repo::target_folder().join("python");
     let python = environment.join("bin/python");
-    steps.one("environment", || install(&environment).map(|()| true));
-    steps.one("dfsbench with Parquet", || build_program().map(|_| true));
+    steps.one("environment", || {
+        install(&environment)?;
+        Ok(true)
+    });
+    steps.one("dfsbench with Parquet", || {
+        build_program()?;
+        Ok(true)
+    });
     let folder = repo::root().join("python");
     steps.one("types", || run_python(&python, &folder, &["-m", "mypy"]));
     steps.one("tests of the package", || run_python(&python, &folder, &["-m", "pytest", "-q"]));
@@ -80,5 +86,6 @@ fn run_python(python: &Path, folder: &Path, args: &[&str]) -> Result<bool> {
         .env("DFSBENCH_PROGRAM", repo::dfsbench_path(repo::Profile::Debug));
     // No caches beside the sources.
     command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTEST_ADDOPTS", "-p no:cacheprovider");
-    proc::run_command(&mut command).map(|()| true)
+    proc::run_command(&mut command)?;
+    Ok(true)
 }

@@ -96,16 +96,14 @@ fn prune(tree: UseTree, names: &BTreeSet<String>) -> Option<UseTree> {
         }
         UseTree::Group(mut group) => {
             let all = std::mem::take(&mut group.items);
-            group.items.extend(all.into_iter().filter_map(|tree| prune(tree, names)));
-            (!group.items.is_empty()).then_some(UseTree::Group(group))
+            for tree in all {
+                group.items.extend(prune(tree, names));
+            }
+            if group.items.is_empty() { None } else { Some(UseTree::Group(group)) }
         }
-        UseTree::Name(name) => {
-            names.contains(&name.ident.to_string()).then_some(UseTree::Name(name))
-        }
-        UseTree::Rename(name) => {
-            names.contains(&name.rename.to_string()).then_some(UseTree::Rename(name))
-        }
-        UseTree::Glob(glob) => Some(UseTree::Glob(glob)),
+        UseTree::Name(name) if !names.contains(&name.ident.to_string()) => None,
+        UseTree::Rename(name) if !names.contains(&name.rename.to_string()) => None,
+        other => Some(other),
     }
 }
 

@@ -21,9 +21,15 @@ pub fn find(items: &[Item], crates: &[String]) -> BTreeSet<String> {
         let (krate, rest) = path.split_once("::").unwrap_or((path.as_str(), ""));
         let last = rest.rsplit("::").next().unwrap_or_default();
         let ending = format!("::{last}");
-        crates.iter().any(|name| name == krate)
-            && !handed_on.contains(krate)
-            && !handed_on.iter().any(|path| path.starts_with(krate) && path.ends_with(&ending))
+        if !crates.contains(&krate.to_owned()) || handed_on.contains(krate) {
+            return false;
+        }
+        for path in &handed_on {
+            if path.starts_with(krate) && path.ends_with(&ending) {
+                return false;
+            }
+        }
+        true
     });
     named
 }
@@ -38,8 +44,9 @@ fn collect_uses(items: &[Item], public: &mut BTreeSet<String>, others: &mut BTre
                 collect_leaves("", &item.tree, paths);
             }
             Item::Mod(module) => {
-                let inner = module.content.as_ref().map(|(_, items)| items.as_slice());
-                collect_uses(inner.unwrap_or_default(), public, others);
+                if let Some((_, items)) = &module.content {
+                    collect_uses(items, public, others);
+                }
             }
             _ => {}
         }
@@ -68,8 +75,9 @@ fn collect_paths(items: &[Item], paths: &mut BTreeSet<String>) {
         match item {
             Item::Use(_) => {}
             Item::Mod(module) => {
-                let inner = module.content.as_ref().map(|(_, items)| items.as_slice());
-                collect_paths(inner.unwrap_or_default(), paths);
+                if let Some((_, items)) = &module.content {
+                    collect_paths(items, paths);
+                }
             }
             item => collect_token_paths(item.to_token_stream(), paths),
         }

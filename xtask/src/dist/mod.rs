@@ -183,7 +183,7 @@ fn check_sizes(program: &Program, folder: &Path) -> Result<()> {
     let bytes = program.stripped.len() as u64;
     ensure!(bytes <= PROGRAM_MAX_BYTES, "the program has {bytes} of {PROGRAM_MAX_BYTES} bytes");
     for path in list_files(folder)? {
-        let is_debug = path.extension().is_some_and(|extension| extension == "debug");
+        let is_debug = path.extension() == Some("debug".as_ref());
         let bytes = fs::metadata(&path)?.len();
         let name = path.display();
         ensure!(

@@ -74,7 +74,8 @@ pub fn write_deb(release: &Release, tree: &Tree, sources: &Path, folder: &Path) 
     build.arg(folder.join(deb_name(release)?));
     // More threads would divide what is packed differently.
     build.env("DPKG_DEB_THREADS_MAX", "1").env("SOURCE_DATE_EPOCH", release.epoch.to_string());
-    proc::capture_stdout(&mut build).map(drop)
+    proc::capture_stdout(&mut build)?;
+    Ok(())
 }
 
 /// Writes the package of Fedora and its kin.
@@ -105,7 +106,8 @@ pub fn write_rpm(release: &Release, tree: &Tree, sources: &Path, folder: &Path) 
         build.arg("--define").arg(definition);
     }
     build.env("SOURCE_DATE_EPOCH", release.epoch.to_string());
-    proc::capture_stdout(&mut build).map(drop)
+    proc::capture_stdout(&mut build)?;
+    Ok(())
 }
 
 /// Lists what the package owns: its files, and the folders that are named after it.

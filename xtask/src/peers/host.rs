@@ -33,8 +33,12 @@ pub fn default_congestion() -> String {
 
 fn read_model() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("model name"));
-    line.map_or("unknown", |line| line.trim_start_matches([' ', '\t', ':'])).to_owned()
+    for line in text.lines() {
+        if let Some(model) = line.strip_prefix("model name") {
+            return model.trim_start_matches([' ', '\t', ':']).to_owned();
+        }
+    }
+    "unknown".to_owned()
 }
 
 /// Returns the first words of a file.

@@ -96,7 +96,7 @@ pub fn pages(root: &Path) -> Result<Vec<String>> {
     for folder in ["docs", "docs/design", "docs/tutorial"] {
         for entry in fs::read_dir(root.join(folder))? {
             let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "md") {
+            if path.extension() == Some("md".as_ref()) {
                 pages.push(path.strip_prefix(root)?.to_string_lossy().into_owned());
             }
         }
@@ -125,7 +125,7 @@ fn collect(folder: &Path, paths: &mut Vec<std::path::PathBuf>) -> Result<()> {
             if !skipped {
                 collect(&path, paths)?;
             }
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        } else if path.extension() == Some("rs".as_ref()) {
             paths.push(path);
         }
     }

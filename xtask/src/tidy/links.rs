@@ -5,6 +5,7 @@
 //!
 //! **Source:** CommonMark 0.31, "Inline links"; mdBook, "Links to headings".
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -44,7 +45,7 @@ pub fn check(root: &Path, path: &str, text: &str) -> Vec<Finding> {
             // A file that is no text has no heading.
             let page = fs::read_to_string(&file).unwrap_or_default();
             let page = if led_to == Path::new(path) { text } else { &page };
-            if !headings(page).iter().any(|name| name == heading) {
+            if !headings(page).contains(&heading.to_owned()) {
                 findings.push(Finding::error(place, format!("`{target}`: no such heading")));
             }
         }
@@ -54,10 +55,14 @@ pub fn check(root: &Path, path: &str, text: &str) -> Vec<Finding> {
 
 /// Finds pages of the book that its contents don't list.
 pub fn check_contents(summary: &str, pages: &[String]) -> Vec<Finding> {
+    let mut listed = BTreeSet::new();
+    for (_, target) in links(summary) {
+        listed.insert(target);
+    }
     let mut findings = Vec::new();
     for path in pages {
-        let Some(name) = path.strip_prefix("docs/").filter(|_| path != SUMMARY) else { continue };
-        if !links(summary).iter().any(|(_, target)| *target == name) {
+        let Some(name) = path.strip_prefix("docs/") else { continue };
+        if path != SUMMARY && !listed.contains(name) {
             findings.push(Finding::error(path, format!("is not listed in {SUMMARY}")));
         }
     }

@@ -98,21 +98,22 @@ fn short_name(name: &str) -> String {
 
 impl From<Package> for Member {
     fn from(package: Package) -> Self {
-        let (outside, inside): (Vec<_>, Vec<_>) =
-            package.dependencies.into_iter().partition(|dependency| dependency.source.is_some());
-        let uses = inside.into_iter().map(|dependency| {
+        let mut member =
+            Self { name: short_name(&package.name), uses: Vec::new(), outside: Vec::new() };
+        for dependency in package.dependencies {
+            // What has a source is no crate of the workspace.
+            if dependency.source.is_some() {
+                member.outside.push(dependency.name);
+                continue;
+            }
             let kind = match dependency.kind.as_deref() {
                 Some("dev") => Kind::Dev,
                 Some("build") => Kind::Build,
                 _ => Kind::Normal,
             };
-            (short_name(&dependency.name), kind)
-        });
-        Self {
-            name: short_name(&package.name),
-            uses: uses.collect(),
-            outside: outside.into_iter().map(|dependency| dependency.name).collect(),
+            member.uses.push((short_name(&dependency.name), kind));
         }
+        member
     }
 }
 

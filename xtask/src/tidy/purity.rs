@@ -40,15 +40,17 @@ fn impurities(code: &str) -> Vec<String> {
             Some(group) => group.split(',').collect(),
             None => vec![rest],
         };
-        found.extend(names.into_iter().filter_map(impure));
+        for name in names {
+            found.extend(impure(name));
+        }
     }
     found
 }
 
 /// Judges a path that follows `std::`.
 fn impure(path: &str) -> Option<String> {
-    let words: Vec<&str> = path.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
-    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    let mut words: Vec<&str> = path.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    words.retain(|word| !word.is_empty());
     let (first, others) = words.split_first()?;
     match *first {
         "net" if only_values(path, others) => None,
@@ -56,7 +58,8 @@ fn impure(path: &str) -> Option<String> {
             let clock = others.iter().find(|name| CLOCKS.contains(name))?;
             Some(format!("std::time::{clock}"))
         }
-        _ => MODULES.contains(first).then(|| format!("std::{first}")),
+        first if MODULES.contains(&first) => Some(format!("std::{first}")),
+        _ => None,
     }
 }
 

@@ -97,8 +97,11 @@ fn read_function(code: &[String], line: usize, column: usize) -> Option<Function
         rest.push(' ');
         rest.push_str(next.trim());
     }
-    let parameters = split_at_commas(parameter_list(&rest)?).into_iter();
-    Some(Function { name, line, parameters: parameters.filter_map(read_parameter).collect() })
+    let mut parameters = Vec::new();
+    for text in split_at_commas(parameter_list(&rest)?) {
+        parameters.extend(read_parameter(text));
+    }
+    Some(Function { name, line, parameters })
 }
 
 /// Returns what stands between the parentheses of a signature, after the generic parameters.
@@ -164,7 +167,10 @@ fn read_parameter(text: &str) -> Option<Parameter> {
             ':' if depth == 0 && !text[at + 1..].starts_with(':') => {
                 let (pattern, type_name) = (text[..at].trim(), text[at + 1..].trim());
                 let is_receiver = pattern.trim_start_matches("mut ") == "self";
-                return (!is_receiver).then(|| Parameter {
+                if is_receiver {
+                    return None;
+                }
+                return Some(Parameter {
                     pattern: pattern.to_owned(),
                     type_name: type_name.to_owned(),
                 });

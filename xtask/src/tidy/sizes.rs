@@ -58,7 +58,7 @@ fn function_at(code: &str) -> Option<(usize, &str)> {
     let at = if code.starts_with("fn ") { 0 } else { code.find(" fn ")? + 1 };
     let name = code[at + 3..].split(|c: char| !c.is_alphanumeric() && c != '_').next()?;
     let column = code[..at].chars().count();
-    (!name.is_empty()).then_some((column, name))
+    if name.is_empty() { None } else { Some((column, name)) }
 }
 
 fn check_columns(file: &SourceFile) -> Vec<Finding> {
@@ -95,7 +95,7 @@ fn check_header(file: &SourceFile) -> Option<Finding> {
     }
     let message = format!("the module header has {length} lines, not 3 to 12");
     let fits = HEADER_LINES.contains(&length) || (file.is_test && length < 3);
-    (!fits).then(|| Finding::warning(&file.path, message))
+    if fits { None } else { Some(Finding::warning(&file.path, message)) }
 }
 
 #[cfg(test)]
