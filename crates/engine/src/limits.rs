@@ -91,7 +91,7 @@ pub const MEMORY_REGION_MAX: u64 = 256 << 20;
 /// Bytes that one listing of a directory may bring: what most clients of NFS ask for at least.
 pub const LISTING_BYTES: usize = 4096;
 
-/// Bits of one worker for the blocks that it working_set: a megabyte, which most second-level
+/// Bits of one worker for the blocks that it touched: a megabyte, which most second-level
 /// caches hold.
 pub const TOUCHED_BITS_MAX: u64 = 8 << 20;
 

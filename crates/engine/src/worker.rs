@@ -62,7 +62,7 @@ pub struct Worker<'a> {
     pub clock: &'a dyn Clock,
     /// The conditions that an op waits for besides a place in the queue.
     pub admission: Option<Admission>,
-    /// Record of what it working_set.
+    /// Record of the files and bytes that it touched.
     pub working_set: Option<WorkingSetTracker>,
     /// Ops that may be in flight.
     pub queue_depth: usize,
@@ -80,7 +80,7 @@ pub struct WorkerEnd {
     pub first_done: Work,
     /// Work since the last worker had started, up to the same moment.
     pub common: Work,
-    /// Record of what it working_set.
+    /// Record of the files and bytes that it touched.
     pub working_set: Option<WorkingSetTracker>,
     /// Scheduled ops that were never started: the time to wait for them was over.
     pub unanswered: u64,

@@ -1,4 +1,4 @@
-//! The working set of a worker: which files and bytes it working_set, however often.
+//! The working set of a worker: which files and bytes it touched, however often.
 //!
 //! Where a pass takes each byte once, counting is enough. Else a bit stands for each file and for
 //! each unit of bytes; all bits are made, and written to, before the start. Units grow with the

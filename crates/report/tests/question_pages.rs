@@ -296,7 +296,7 @@ fn the_offered_load_and_the_rate_have_names_of_their_own() {
     let markdown = render(&curve, Format::Markdown);
     assert!(markdown.contains("| target | pass | offered op/s | rate |"), "{markdown}");
     let page = render(&curve, Format::Html);
-    assert_eq!(page.matches(">rate</th>").count(), 1, "{page}");
+    assert_eq!(page.matches("data-kind=\"rate\">rate</th>").count(), 1, "{page}");
 }
 
 #[test]

@@ -45,8 +45,8 @@ pub(super) fn waterfall(words: &Words<'_>, ladder: &PassLayers<'_, '_>) -> Optio
         caption: format!("{}: what each layer adds to the working time per {unit}", ladder.name),
         svg: panel(&about, &strips, &ticks),
         notes: vec![
-            "Each bar begins where the one above it ends; the one in the strong colour limits. The shares stand in \
-             the table, too."
+            "Each bar begins where the one above it ends; the one in the strong colour limits. The \
+             shares stand in the table, too."
                 .to_owned(),
         ],
     })
