@@ -8,11 +8,12 @@ use std::process::ExitCode;
 
 use model::contender::{compares_systems, contenders, differences};
 use plan::Plan;
+use report::document::text::{fits, push_beside, push_table};
+use report::document::{Column, Role, Table, TableRow};
 use report::{UnknownContender, render_contenders};
 
 use crate::args::ContendersArgs;
 use crate::exit::{End, Failure};
-use crate::output::aligned;
 use crate::{joined, memory_guard, output};
 
 /// Writes the comparison of a campaign's contenders.
@@ -43,9 +44,12 @@ pub fn unknown_contender(flag: &str, name: &str, known: &[String]) -> Failure {
     Failure::Usage(format!("{flag}: there is no contender `{name}` (hint: there are `{known}`)"))
 }
 
-/// Describes in what the contenders of a plan differ besides the system, as a table; empty for
-/// plans that compare no systems.
-pub fn describe_differences(plan: &Plan) -> String {
+/// Describes in what the contenders of a plan differ besides the system; empty for plans that
+/// compare no systems.
+///
+/// That is a table with a column for each contender, or the contenders of each value where a
+/// terminal of so many columns has no room for them.
+pub fn describe_differences(plan: &Plan, columns: usize) -> String {
     if !compares_systems(&plan.runs) {
         return String::new();
     }
@@ -53,15 +57,51 @@ pub fn describe_differences(plan: &Plan) -> String {
     if differences.is_empty() {
         return "\ncontenders differ in nothing but the system\n".to_owned();
     }
-    let mut head = vec!["contenders differ in".to_owned()];
-    head.extend(contenders(&plan.runs));
-    let mut rows = vec![head];
-    for difference in differences {
+    let contenders = contenders(&plan.runs);
+    let mut heads = vec![Column::new("contenders differ in", Role::Words)];
+    for contender in &contenders {
+        heads.push(Column::new(contender.clone(), Role::Words));
+    }
+    let mut rows = Vec::new();
+    for difference in &differences {
         let mut row = vec![difference.what.clone()];
         row.extend(difference.shown());
         rows.push(row);
     }
-    format!("\n{}", aligned(&rows))
+    let mut text = "\n".to_owned();
+    let table =
+        Table { columns: heads, rows: TableRow::all(rows.iter().cloned()), ..Table::default() };
+    if fits(&table, columns) {
+        push_table(&mut text, &table, columns);
+        return text;
+    }
+    text.push_str("contenders differ in\n");
+    for row in &rows {
+        let _ = writeln!(text, "  {}", row[0]);
+        for group in group_by_value(&contenders, &row[1..]) {
+            let words = format!("{}: {}", group.value, group.contenders.join(", "));
+            push_beside(&mut text, "", 4, &words, columns);
+        }
+    }
+    text
+}
+
+/// The contenders that have the same value.
+struct SameValue<'a> {
+    value: &'a str,
+    contenders: Vec<&'a str>,
+}
+
+/// Groups contenders by their values, in the order in which these come first.
+fn group_by_value<'a>(contenders: &'a [String], values: &'a [String]) -> Vec<SameValue<'a>> {
+    let mut groups: Vec<SameValue<'a>> = Vec::new();
+    for (contender, value) in std::iter::zip(contenders, values) {
+        match groups.iter_mut().find(|group| group.value == value) {
+            Some(group) => group.contenders.push(contender),
+            None => groups.push(SameValue { value, contenders: vec![contender] }),
+        }
+    }
+    groups
 }
 
 /// Says in a line in what the contenders of a plan differ besides the system; `None` where that is

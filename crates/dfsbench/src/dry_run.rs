@@ -122,7 +122,7 @@ fn describe_estimate(plan: &Plan, estimate: &Estimate, basis: &str) -> String {
     for target in &estimate.targets {
         let _ = writeln!(text, "space:    {} on {}", Size(target.peak_bytes), target.name);
     }
-    text.push_str(&contenders::describe_differences(plan));
+    text.push_str(&contenders::describe_differences(plan, columns));
     text.push_str(&describe_hosts(plan));
     text
 }
@@ -141,6 +141,7 @@ fn matrix_table(plan: &Plan, estimate: &Estimate, columns: usize) -> Table {
         let mut settings = Vec::new();
         for (name, level) in run.settings() {
             if varying.contains(&name) {
+                let level = if level.is_empty() { "-" } else { &level };
                 settings.push(format!("{name} {level}"));
             }
         }

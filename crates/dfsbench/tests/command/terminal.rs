@@ -102,6 +102,7 @@ fn the_matrix_of_a_dry_run_fits_the_terminal() {
     // Nine settings have no room in columns, and stand above each run.
     let many = [
         &["run", "embedded", "--dry-run", "--workload", "mixed", "--files", "4,8"][..],
+        &["--file-size", "1MiB"],
         &["--nfsvers", "3,4.1", "--nconnect", "1,2", "--transfer-size", "64KiB,1MiB"],
         &["--workers", "1,2", "--io-size", "4KiB,8KiB", "--queue-depth", "1,4"],
         &["--read-percent", "0,50", "--random-percent", "0,100"],
@@ -109,7 +110,25 @@ fn the_matrix_of_a_dry_run_fits_the_terminal() {
     .concat();
     expect_fits(&rig, &many);
     let end = End::of(rig.command(&many).env("COLUMNS", "80").output().unwrap());
-    for word in ["transfer_size 64KiB", "read_percent 50", "nconnect 2", "512 "] {
-        assert!(end.stdout.contains(word), "{word}: {}", end.stdout);
+    // Words may stand on two lines.
+    let printed = end.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for word in ["transfer_size 64 KiB", "read_percent 50", "nconnect 2", " 512 mix "] {
+        assert!(printed.contains(word), "{word}: {}", end.stdout);
+    }
+}
+
+#[test]
+fn the_differences_of_contenders_fit_the_terminal() {
+    let rig = Rig::new();
+    for columns in WIDTHS {
+        let mut command = rig.command(&["run", "contenders", "--dry-run"]);
+        let end = End::of(command.env("COLUMNS", columns).output().unwrap());
+        let (_, differences) = end.stdout.split_once("contenders differ in").expect("they differ");
+        let (differences, _) = differences.split_once("\n\n").unwrap_or((differences, ""));
+        assert!(differences.contains("client cache"), "{columns}: {differences}");
+        for line in differences.lines() {
+            let width = line.chars().count();
+            assert!(width <= columns.parse().unwrap(), "{columns}: {line}");
+        }
     }
 }

@@ -175,7 +175,11 @@ impl<'s> Words<'s> {
         }
         let mut votes = Vec::new();
         for (limit, share) in analysis.votes.iter().take(3) {
-            votes.push(format!("{} (in {} of resamples)", self.limit(*limit), show::percent(*share)));
+            votes.push(format!(
+                "{} (in {} of resamples)",
+                self.limit(*limit),
+                show::percent(*share)
+            ));
         }
         format!(
             "inconclusive: the limit may be {} (hint: more --trials, or a quieter machine)",
