@@ -23,7 +23,7 @@ use crate::clock::Clock;
 use crate::measure::Measured;
 use crate::stop::Stop;
 use crate::target::{TargetError, TrialTarget};
-use figures::{Failed, Figures};
+use figures::{Failed, PassFigures};
 use process::{Finished, Request, Watch};
 
 /// Bytes of a tool's output that are kept to be read; none of them prints as much.
@@ -38,7 +38,7 @@ pub struct External {
     bench: Bench,
     facts: Vec<Fact>,
     /// Passes of a program that makes all of them in one go.
-    made: Vec<(Pass, Figures)>,
+    made: Vec<PassFigures>,
 }
 
 /// The place where external tools run, and who watches them.
@@ -173,12 +173,12 @@ impl External {
                         Err(failed) => return failed.outside(pass),
                     }
                 }
-                let known = self.made.iter().position(|(known, _)| *known == pass);
+                let known = self.made.iter().position(|known| known.pass == pass);
                 let Some(at) = known else {
                     let (tool, pass) = (spec.workload.name(), pass.name());
                     return Err(TargetError::Program(format!("{tool} reported nothing of {pass}")));
                 };
-                Ok(self.made.swap_remove(at).1)
+                Ok(self.made.swap_remove(at).figures)
             }
             _ => app::run(bench, &spec.command),
         };

@@ -81,16 +81,27 @@ const UNSEEN: &str = "unknown";
 
 /// The starter of agents on other hosts, on several at one moment where threads share it.
 pub struct Launcher {
-    /// Programs, each read when a host first needs it.
-    binaries: Vec<(PathBuf, OnceLock<Result<Binary, String>>)>,
+    binaries: Vec<LazyBinary>,
     /// The folder for compressed programs.
     cache: Option<PathBuf>,
     on_copy: CopyObserver,
     control: TempDir,
     /// Locked as long as the folder is in use.
     _lock: File,
-    /// Files that are left to be removed, each with its host.
-    left: Mutex<Vec<(Host, String)>>,
+    removals: Mutex<Vec<Removal>>,
+}
+
+/// A program that is read when a host first needs it.
+struct LazyBinary {
+    path: PathBuf,
+    binary: OnceLock<Result<Binary, String>>,
+}
+
+/// A program that is removed from a host at the end.
+struct Removal {
+    host: Host,
+    /// The command that removes it there.
+    command: String,
 }
 
 /// The programs of a launcher, and the means by which it copies them.
@@ -128,10 +139,10 @@ impl Launcher {
         let LauncherOptions { binaries, cache, on_copy } = options;
         let mut unread = Vec::new();
         for path in binaries {
-            unread.push((path, OnceLock::new()));
+            unread.push(LazyBinary { path, binary: OnceLock::new() });
         }
-        let left = Mutex::default();
-        Ok(Self { binaries: unread, cache, on_copy, control, _lock: lock, left })
+        let removals = Mutex::default();
+        Ok(Self { binaries: unread, cache, on_copy, control, _lock: lock, removals })
     }
 
     /// Makes the folder of the sockets, and locks a file in it: a folder whose lock is free belongs
@@ -170,7 +181,7 @@ impl Launcher {
     /// Makes sure that a host has a program that runs there, and returns where it is.
     fn put_program(&self, host: &Host) -> Result<Put, Gone> {
         let mut refused = None;
-        for (path, binary) in &self.binaries {
+        for LazyBinary { path, binary } in &self.binaries {
             let binary = match binary.get_or_init(|| Binary::read(path)) {
                 Ok(binary) => binary,
                 Err(error) => return Err(host_error(host, error)),
@@ -228,8 +239,8 @@ impl Launcher {
     /// Notes what is to be removed at the end, and returns the command that does it.
     fn note_removal(&self, host: &Host, found: &Found, binary: &Binary, seen: &str) -> String {
         let words = scripts::remove(&found.directory, &binary.hash, seen);
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        left.push((host.clone(), words.clone()));
+        let mut removals = self.removals.lock().unwrap_or_else(PoisonError::into_inner);
+        removals.push(Removal { host: host.clone(), command: words.clone() });
         words
     }
 
@@ -339,18 +350,19 @@ impl Launcher {
 
 impl Drop for Launcher {
     fn drop(&mut self) {
-        let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
+        let noted = self.removals.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let removals = std::mem::take(noted);
         // Removals go over the shared connections, so these are closed only afterwards.
-        for some in left.chunks(AT_ONCE_MAX) {
+        for some in removals.chunks(AT_ONCE_MAX) {
             thread::scope(|scope| {
-                for (host, remove) in some {
-                    scope.spawn(|| self.remove_program(host, remove));
+                for Removal { host, command } in some {
+                    scope.spawn(|| self.remove_program(host, command));
                 }
             });
         }
         // One host may have several agents, whose sessions share a connection.
         let mut hosts: Vec<&Host> = Vec::new();
-        for (host, _) in &left {
+        for Removal { host, .. } in &removals {
             let is_known = hosts
                 .iter()
                 .any(|known| known.ssh == host.ssh && known.ssh_config == host.ssh_config);

@@ -16,6 +16,15 @@ use memory::measure_memory;
 pub use effect::Effect;
 pub use memory::Memory;
 
+/// A block that isn't what it should be, and where in a soak that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SegmentFinding {
+    /// The number of the segment, from 0.
+    pub segment: u64,
+    /// The state of the block.
+    pub finding: Finding,
+}
+
 /// The result of a soak.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Soaked {
@@ -47,8 +56,8 @@ pub struct Soaked {
     pub recovery: Recovery,
     /// Counts of the blocks that were read back, by what became of them.
     pub kept: Kept,
-    /// Findings, each with the number of its segment, from 0.
-    pub findings: Vec<(u64, Finding)>,
+    /// Findings of all segments, in their order.
+    pub findings: Vec<SegmentFinding>,
     /// Reason why the last segment failed, where it did.
     pub failure: Option<String>,
     /// Memory of this program; `None` where too little was seen.
@@ -202,7 +211,7 @@ impl Soaked {
         if let Some(kept) = kept {
             self.kept.add(kept);
             for finding in &kept.findings {
-                self.findings.push((segment, finding.clone()));
+                self.findings.push(SegmentFinding { segment, finding: finding.clone() });
             }
         }
         if let Some(load) = load {

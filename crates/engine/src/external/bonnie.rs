@@ -12,7 +12,7 @@
 
 use model::{Caveat, CaveatCode, Durability, Evidence, Fact, OpKind, Pass, RunSpec};
 
-use super::figures::{Failed, Figures, Kind};
+use super::figures::{Failed, Figures, Kind, PassFigures};
 use super::{Bench, RunReads, ended_well};
 use crate::target::TargetError;
 
@@ -55,7 +55,7 @@ struct TestReport {
 ///
 /// # Errors
 /// When bonnie++ fails, or can't do what the plan says.
-pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<(Pass, Figures)>, Failed> {
+pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<PassFigures>, Failed> {
     let command = arguments(spec).map_err(|why| Failed::NotRun(TargetError::Program(why)))?;
     let ended = bench.run_tool(&command)?;
     ended_well("bonnie++", &ended)?;
@@ -98,7 +98,7 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<(Pass, Figures)>,
             report.slowest.clone(),
             "bonnie++",
         ));
-        made.push((pass, figures));
+        made.push(PassFigures { pass, figures });
     }
     Ok(made)
 }

@@ -16,6 +16,15 @@ use crate::measure::Measured;
 use crate::target::TargetError;
 use crate::worker::Ending;
 
+/// The figures of one pass of a tool that makes all its passes in one go.
+#[derive(Debug)]
+pub(super) struct PassFigures {
+    /// The pass that it made.
+    pub pass: Pass,
+    /// The figures of that pass.
+    pub figures: Figures,
+}
+
 /// The report of a tool on one pass.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Figures {

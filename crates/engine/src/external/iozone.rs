@@ -9,7 +9,7 @@
 use model::{Durability, Fact, OpKind, Pass, RunSpec};
 use workload::Name;
 
-use super::figures::{Failed, Figures, Kind};
+use super::figures::{Failed, Figures, Kind, PassFigures};
 use super::{Bench, RunReads, ended_well};
 use crate::target::TargetError;
 
@@ -37,7 +37,7 @@ struct TestReport {
 ///
 /// # Errors
 /// When iozone fails, or can't do what the plan says.
-pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<(Pass, Figures)>, Failed> {
+pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<PassFigures>, Failed> {
     let command = arguments(spec).map_err(|why| Failed::NotRun(TargetError::Program(why)))?;
     let ended = bench.run_tool(&command)?;
     ended_well("iozone", &ended)?;
@@ -66,7 +66,7 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<(Pass, Figures)>,
             facts: vec![Fact::new("target", "command", line.clone(), "iozone")],
             ..Figures::default()
         };
-        passes.push((pass, figures));
+        passes.push(PassFigures { pass, figures });
     }
     Ok(passes)
 }

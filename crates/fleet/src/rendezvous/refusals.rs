@@ -31,11 +31,18 @@ impl Refused {
     }
 }
 
+/// Agents that were refused at one address for one reason.
+#[derive(Debug)]
+struct RefusedAgent {
+    from: IpAddr,
+    why: String,
+    count: u64,
+}
+
 /// All that were refused.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    /// Agents, each address and reason once, with how often.
-    agents: Vec<(IpAddr, String, u64)>,
+    agents: Vec<RefusedAgent>,
     /// Agents that are not listed.
     more_agents: u64,
     strangers: u64,
@@ -52,14 +59,14 @@ impl Refusals {
     pub(super) fn note(&mut self, from: IpAddr, refused: Refused) {
         let Refused { why, is_stranger } = refused;
         if !is_stranger {
-            for (address, reason, count) in &mut self.agents {
-                if *address == from && *reason == why {
-                    *count += 1;
+            for agent in &mut self.agents {
+                if agent.from == from && agent.why == why {
+                    agent.count += 1;
                     return;
                 }
             }
             if self.agents.len() < LISTED_MAX {
-                self.agents.push((from, why, 1));
+                self.agents.push(RefusedAgent { from, why, count: 1 });
             } else {
                 self.more_agents += 1;
             }
@@ -79,7 +86,7 @@ impl Refusals {
     /// Lists them, a sentence each: agents first.
     pub(super) fn list(&self) -> Vec<String> {
         let mut sentences = Vec::new();
-        for (from, why, count) in &self.agents {
+        for RefusedAgent { from, why, count } in &self.agents {
             let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
             sentences.push(format!("{from}: {why}{times}"));
         }

@@ -8,7 +8,9 @@ use model::soak::{BlockState, FaultKind, Finding};
 use model::units::{Nanos, Size};
 use model::{Ability, Campaign, NfsVersion, RunSpec, Soak, Trial};
 use serde_json::{Value, json};
-use stats::soak::{Data, Effect, FailedOps, ReadBack, SegmentCounts, Soaked, Verdict, soaked};
+use stats::soak::{
+    Data, Effect, FailedOps, ReadBack, SegmentCounts, SegmentFinding, Soaked, Verdict, soaked,
+};
 
 use super::Found;
 use crate::document::{Column, Role, Table, TableRow};
@@ -59,7 +61,7 @@ fn describe_verdict(soaked: &Soaked) -> String {
             format!("It survives: {lasted}; no op failed, and {}.", what_became(soaked))
         }
         Verdict::LosesData => match first_lost_block(soaked) {
-            Some((segment, finding)) => format!(
+            Some(SegmentFinding { segment, finding }) => format!(
                 "It LOSES DATA: {} that it had acknowledged as safe {} gone, the first of them {} \
                  ({lasted}).",
                 counted(soaked.kept.lost as usize, "block"),
@@ -91,8 +93,8 @@ fn describe_verdict(soaked: &Soaked) -> String {
 }
 
 /// Returns the first block that is gone, with its segment.
-fn first_lost_block(soaked: &Soaked) -> Option<&(u64, Finding)> {
-    soaked.findings.iter().find(|(_, finding)| finding.state == BlockState::Lost)
+fn first_lost_block(soaked: &Soaked) -> Option<&SegmentFinding> {
+    soaked.findings.iter().find(|found| found.finding.state == BlockState::Lost)
 }
 
 /// Describes the state of the data, as far as it was verified.
@@ -349,7 +351,7 @@ fn fault_table(soaked: &Soaked) -> Option<Table> {
 
 fn block_table(soaked: &Soaked) -> Option<Table> {
     let mut rows = Vec::new();
-    for (segment, finding) in &soaked.findings {
+    for SegmentFinding { segment, finding } in &soaked.findings {
         let found = match finding.found {
             Some(generation) => generation.to_string(),
             None => UNKNOWN.to_owned(),
