@@ -103,7 +103,10 @@ fn ratio_marks(figure: &Figure, class: &str, axis: &RatioAxis) -> Markup {
             y={"-" (half - 3)} height=(2 * half - 6) {}
         line.whisker x1=(percent(axis.at(lo))) x2=(percent(axis.at(hi))) y1="0" y2="0" {}
         @for end in [lo, hi] {
-            line.whisker x1=(percent(axis.at(end))) x2=(percent(axis.at(end))) y1="-4" y2="4" {}
+            // An interval that reaches beyond the axis has no end there.
+            @if axis.shows(end) {
+                line.whisker x1=(percent(axis.at(end))) x2=(percent(axis.at(end))) y1="-4" y2="4" {}
+            }
         }
         line.median x1=(percent(one)) x2=(percent(one)) y1={"-" (half)} y2=(half) {}
         @if let Some(bound) = figure.worst_ratio() {
@@ -140,6 +143,12 @@ impl RatioAxis {
         50.0 + 50.0 * share.clamp(-1.0, 1.0)
     }
 
+    /// Says whether a ratio is within the axis; others are drawn at its ends.
+    fn shows(&self, ratio: f64) -> bool {
+        let at = self.at(ratio);
+        at > 0.0 && at < 100.0
+    }
+
     /// 1 in the middle, and round ratios on both sides as far as there is room.
     fn ticks(&self) -> Vec<Tick> {
         let mut ratios = vec![1.0];
@@ -171,6 +180,7 @@ mod tests {
         let axis = RatioAxis { reach: 4.0_f64.ln() };
         assert!((axis.at(1.0) - 50.0).abs() < 1e-9);
         assert!((axis.at(2.0) - 75.0).abs() < 1e-9 && (axis.at(0.5) - 25.0).abs() < 1e-9);
+        assert!(axis.shows(2.0) && !axis.shows(9.0) && !axis.shows(0.1) && !axis.shows(0.0));
         // What is beyond is cut off, and 0 is no accident.
         assert!((axis.at(9.0) - 100.0).abs() < 1e-9 && axis.at(0.0).abs() < 1e-9);
         let labels: Vec<String> = axis.ticks().into_iter().map(|(_, label)| label).collect();
