@@ -80,11 +80,14 @@ impl Timeline {
             let TimeSlice { files, working_set_bytes, .. } = before;
             self.slices.push(TimeSlice { files, working_set_bytes, ..TimeSlice::default() });
         }
+        let is_last = number + 1 == self.slices.len();
         let slice = &mut self.slices[number];
         slice.calls += 1;
         slice.read_bytes = slice.read_bytes.saturating_add(read_bytes);
         slice.written_bytes = slice.written_bytes.saturating_add(written_bytes);
-        if read_bytes > 0 || written_bytes > 0 {
+        // Calls come in the order of their replies: one that waited long for its own comes after
+        // those of later slices, and what these used is not counted in its slice.
+        if is_last && (read_bytes > 0 || written_bytes > 0) {
             slice.files = self.files.count();
             slice.working_set_bytes = self.blocks.count().saturating_mul(BLOCK_BYTES);
         }
@@ -109,6 +112,10 @@ impl Timeline {
 
     /// Returns the slices.
     pub fn describe(mut self) -> Vec<TimeSlice> {
+        if let Some(last) = self.slices.last_mut() {
+            last.files = self.files.count();
+            last.working_set_bytes = self.blocks.count().saturating_mul(BLOCK_BYTES);
+        }
         // A dozen to two dozen rows are what a table shows.
         while self.slices.len() > SLICES_MAX / 5 {
             self.join_pairs();
@@ -141,5 +148,25 @@ mod tests {
         assert_eq!((last.files, last.working_set_bytes), (1, 10_000 * BLOCK_BYTES));
         assert!(slices[0].working_set_bytes < last.working_set_bytes / 8);
         assert!(last.start_ns + last.duration_ns >= 10_000_000_000_000 - 1_000_000_000);
+    }
+
+    #[test]
+    fn a_call_that_is_added_late_does_not_enlarge_the_working_set_of_its_slice() {
+        let mut timeline = Timeline::default();
+        for number in 0..20_u32 {
+            let op = Op { file: number, count: 4096, ..Op::default() };
+            timeline.access(&op);
+            timeline.add(u64::from(number) * SLICE_NS, 4096, 0);
+        }
+        // The first call to start, whose reply is the last one.
+        timeline.access(&Op { file: 99, count: 4096, ..Op::default() });
+        timeline.add(0, 4096, 0);
+        let slices = timeline.describe();
+        assert_eq!((slices[0].files, slices[0].calls), (1, 2));
+        assert_eq!(slices.last().map(|last| last.files), Some(21));
+        for pair in slices.windows(2) {
+            assert!(pair[0].files <= pair[1].files, "{slices:?}");
+            assert!(pair[0].working_set_bytes <= pair[1].working_set_bytes, "{slices:?}");
+        }
     }
 }
