@@ -85,6 +85,7 @@ mod tests {
         blocks.sort_unstable();
         assert!(blocks.windows(2).all(|pair| pair[0] != pair[1]));
     }
+
     #[test]
     fn each_seed_has_shares_of_its_own_and_none_stands_still() {
         // The last one would make a state of zeros.

@@ -27,22 +27,10 @@ pub fn run() -> Result<bool> {
     let scratch = TempDir::with_prefix("dfsbench-crates-")?;
     let (packed, registry) = (scratch.path().join("packed"), scratch.path().join("registry"));
     let mut steps = Steps::new();
-    steps.one("packages", || {
-        pack(&packed)?;
-        Ok(true)
-    });
-    steps.one("registry", || {
-        fill_registry(&packed.join("package"), &registry)?;
-        Ok(true)
-    });
-    steps.one("install", || {
-        install(scratch.path(), &registry)?;
-        Ok(true)
-    });
-    steps.one("use", || {
-        try_program(scratch.path())?;
-        Ok(true)
-    });
+    steps.one("packages", || pack(&packed));
+    steps.one("registry", || fill_registry(&packed.join("package"), &registry));
+    steps.one("install", || install(scratch.path(), &registry));
+    steps.one("use", || try_program(scratch.path()));
     Ok(steps.finish())
 }
 

@@ -22,10 +22,8 @@ pub fn run() -> bool {
     steps.finish()
 }
 
-fn go(folder: &Path, words: &[&str]) -> Result<bool> {
+fn go(folder: &Path, words: &[&str]) -> Result<()> {
     let mut go = Command::new("go");
     go.args(words).env("GOFLAGS", "-mod=readonly").current_dir(folder.join("check"));
-    proc::run_command(&mut go)
-        .context("Go 1.22 or newer is needed (Debian: apt install golang)")?;
-    Ok(true)
+    proc::run_command(&mut go).context("Go 1.22 or newer is needed (Debian: apt install golang)")
 }

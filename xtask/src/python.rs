@@ -17,13 +17,10 @@ pub fn run() -> bool {
     let mut steps = Steps::new();
     let environment = repo::target_folder().join("python");
     let python = environment.join("bin/python");
-    steps.one("environment", || {
-        install(&environment)?;
-        Ok(true)
-    });
+    steps.one("environment", || install(&environment));
     steps.one("dfsbench with Parquet", || {
         build_program()?;
-        Ok(true)
+        Ok(())
     });
     let folder = repo::root().join("python");
     steps.one("types", || run_python(&python, &folder, &["-m", "mypy"]));
@@ -78,7 +75,7 @@ pub fn build_program() -> Result<PathBuf> {
     Ok(repo::dfsbench_path(repo::Profile::Debug))
 }
 
-fn run_python(python: &Path, folder: &Path, args: &[&str]) -> Result<bool> {
+fn run_python(python: &Path, folder: &Path, args: &[&str]) -> Result<()> {
     let mut command = Command::new(python);
     command
         .args(args)
@@ -86,6 +83,5 @@ fn run_python(python: &Path, folder: &Path, args: &[&str]) -> Result<bool> {
         .env("DFSBENCH_PROGRAM", repo::dfsbench_path(repo::Profile::Debug));
     // No caches beside the sources.
     command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTEST_ADDOPTS", "-p no:cacheprovider");
-    proc::run_command(&mut command)?;
-    Ok(true)
+    proc::run_command(&mut command)
 }

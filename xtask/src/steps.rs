@@ -53,14 +53,14 @@ impl Steps {
         Self { total: Count::default(), stopped: false, started: Instant::now() }
     }
 
-    /// Runs a step that is one check.
-    pub fn one(&mut self, name: &str, step: impl FnOnce() -> Result<bool>) {
-        self.many(name, || Ok(if step()? { Count::PASSED } else { Count::FAILED }));
+    /// Runs a step that is one check; an error or a panic counts as one that failed.
+    pub fn one(&mut self, name: &str, step: impl FnOnce() -> Result<()>) {
+        self.many(name, || step().map(|()| Count::PASSED));
     }
 
     /// Runs a step that is one check, also where one before it has failed.
-    pub fn one_always(&mut self, name: &str, step: impl FnOnce() -> Result<bool>) {
-        self.run(name, || Ok(if step()? { Count::PASSED } else { Count::FAILED }));
+    pub fn one_always(&mut self, name: &str, step: impl FnOnce() -> Result<()>) {
+        self.run(name, || step().map(|()| Count::PASSED));
     }
 
     /// Runs a step that counts its own checks; an error or a panic counts as one that failed.
@@ -138,7 +138,7 @@ mod tests {
         let mut ran = false;
         steps.one_always("in any case", || {
             ran = true;
-            Ok(true)
+            Ok(())
         });
         assert!(ran);
         assert_eq!(steps.total, Count { passed: 1, failed: 1, flaky: Vec::new() });

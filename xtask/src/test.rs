@@ -45,7 +45,7 @@ pub fn everything() -> bool {
     steps.one("setup", || {
         setup::install_missing()?;
         images = Some(vm::start_making_images()?);
-        Ok(true)
+        Ok(())
     });
     check_sources(&mut steps);
     steps.one("doc", check_documentation);
@@ -55,7 +55,7 @@ pub fn everything() -> bool {
         steps.one_always("images of virtual machines", || {
             let status = images.await_end(IMAGES_MAX)?;
             ensure!(status == Some(0), "no image can be made: run `cargo xtask vm image`");
-            Ok(true)
+            Ok(())
         });
     }
     if let Some(built) = built {
@@ -69,7 +69,7 @@ pub fn everything() -> bool {
 /// Runs the selected tests against real peers and a browser.
 pub fn real_only(selection: Selection<'_>) -> bool {
     let mut steps = Steps::new();
-    steps.one("setup", || setup::install_missing().map(|()| true));
+    steps.one("setup", setup::install_missing);
     steps.many("real peers and browser", || {
         real::run(&programs::build(Which::Real)?.real, selection)
     });
@@ -81,7 +81,7 @@ fn run_plain_tests(steps: &mut Steps, which: Which) -> Option<programs::Programs
     let mut built = None;
     steps.one("build of the tests", || {
         built = Some(programs::build(which)?);
-        Ok(true)
+        Ok(())
     });
     let built = built?;
     steps.many("tests", || {
@@ -99,10 +99,13 @@ fn check_sources(steps: &mut Steps) {
         let flags = ["--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
         run_to_end(cargo(&["clippy"]).args(flags))
     });
-    steps.one("tidy", tidy::run);
+    steps.one("tidy", || {
+        ensure!(tidy::run()?, "the sources break a rule of the project");
+        Ok(())
+    });
 }
 
-fn check_documentation() -> Result<bool> {
+fn check_documentation() -> Result<()> {
     let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
     run_to_end(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
@@ -113,7 +116,6 @@ fn cargo(args: &[&str]) -> Command {
     command
 }
 
-fn run_to_end(mut command: impl std::borrow::BorrowMut<Command>) -> Result<bool> {
-    proc::run_within(STEP_MAX, command.borrow_mut())?;
-    Ok(true)
+fn run_to_end(mut command: impl std::borrow::BorrowMut<Command>) -> Result<()> {
+    proc::run_within(STEP_MAX, command.borrow_mut())
 }

@@ -21,7 +21,7 @@ pub fn find(items: &[Item], crates: &[String]) -> BTreeSet<String> {
         let (krate, rest) = path.split_once("::").unwrap_or((path.as_str(), ""));
         let last = rest.rsplit("::").next().unwrap_or_default();
         let ending = format!("::{last}");
-        if !crates.contains(&krate.to_owned()) || handed_on.contains(krate) {
+        if !crates.iter().any(|name| name == krate) || handed_on.contains(krate) {
             return false;
         }
         for path in &handed_on {

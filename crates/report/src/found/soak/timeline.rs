@@ -28,8 +28,8 @@ pub(super) fn picture(soak: &Soak, trials: &[Trial]) -> Option<Picture> {
         let Some(load) = trial.passes.iter().find(|pass| pass.pass == Pass::Mix) else { continue };
         // A segment begins where the one before should have ended, even if that was cut short.
         let start_ns = u64::from(trial.index) * soak.segment_ms.saturating_mul(1_000_000);
-        for interval in without_rest(load.intervals.clone()) {
-            intervals.push(IntervalStats { at_ns: start_ns + interval.at_ns, ..interval });
+        for interval in without_rest(&load.intervals) {
+            intervals.push(IntervalStats { at_ns: start_ns + interval.at_ns, ..*interval });
         }
         for event in &load.fault_events {
             if event.failed.is_none() {
@@ -170,14 +170,12 @@ fn draw_track(
 
 /// Leaves out the rest of an interval at the end of a segment, in which no op ended: the load was
 /// over, and a rate of 0 there would look like a stall.
-fn without_rest(mut intervals: Vec<IntervalStats>) -> Vec<IntervalStats> {
-    let [.., earlier, before, rest] = intervals.as_slice() else { return intervals };
+fn without_rest(intervals: &[IntervalStats]) -> &[IntervalStats] {
+    let [whole @ .., rest] = intervals else { return intervals };
+    let [.., earlier, before] = whole else { return intervals };
     let usual_ns = before.at_ns.saturating_sub(earlier.at_ns);
     let is_rest = rest.at_ns.saturating_sub(before.at_ns) < usual_ns / 2;
-    if is_rest && rest.ops == 0 && rest.errors == 0 {
-        intervals.pop();
-    }
-    intervals
+    if is_rest && rest.ops == 0 && rest.errors == 0 { whole } else { intervals }
 }
 
 /// Intervals with their lengths, several taken together where there are thousands.
