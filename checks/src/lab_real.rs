@@ -11,16 +11,14 @@ use anyhow::{Result, ensure};
 use crate::proc;
 use crate::repo::{self, Profile};
 
-/// Builds the program and returns its path.
+/// Returns the path of the program, which `cargo xtask` has built.
 ///
 /// # Errors
-/// Where it can't be built.
-pub fn build() -> Result<PathBuf> {
-    let mut cargo = Command::new("cargo");
-    // With the whole workspace, or external crates have other features and are built again.
-    cargo.args(["build", "--workspace", "--example", "lab_real", "--quiet"]);
-    proc::run_command(cargo.current_dir(repo::root()))?;
-    Ok(repo::example_path(Profile::Debug, "lab_real"))
+/// Where it isn't built.
+pub fn find() -> Result<PathBuf> {
+    let path = repo::example_path(Profile::Debug, "lab_real");
+    ensure!(path.is_file(), "{} isn't built: run `cargo xtask real`", path.display());
+    Ok(path)
 }
 
 /// Runs a check in a fresh mount and network namespace, so that nothing that fails outlives it but

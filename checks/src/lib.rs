@@ -2,8 +2,8 @@
 //!
 //! The checks are the tests below `tests/`, one program for each group. They are built with the
 //! feature `real`, because they need root and the packages that [`setup`] installs; `cargo xtask
-//! real GROUP [FILTER]` runs them, and `cargo test -p checks --features real --test GROUP` does
-//! so by hand. [`check`] has the time limits and the fixtures of these tests.
+//! real GROUP [FILTER]` builds and runs them. [`check`] has the time limits and the fixtures of
+//! these tests.
 //!
 //! No crate of the layers is linked: the checks run the `dfsbench` binary as a user does. Every
 //! process that is started is ended by its own id; nothing listens off loopback, but in a network
@@ -18,6 +18,7 @@
 
 pub mod axe;
 pub mod browser;
+pub mod built;
 pub mod capture;
 pub mod capture_tls;
 pub mod check;

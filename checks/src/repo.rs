@@ -5,6 +5,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Returns the root of the workspace.
 pub fn root() -> PathBuf {
@@ -18,6 +19,23 @@ pub fn target_folder() -> PathBuf {
         Some(dir) => root().join(dir),
         None => root().join("target"),
     }
+}
+
+/// Returns `cargo`, in the root of the workspace.
+///
+/// Programs that cargo runs have variables that describe their own package. They are removed: the
+/// build scripts of some crates read them, and cargo would build these crates, and all that use
+/// them, whenever another program calls it.
+pub fn cargo() -> Command {
+    let mut command = Command::new("cargo");
+    for (name, _) in env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&*name);
+        }
+    }
+    command.current_dir(root());
+    command
 }
 
 /// Names the two profiles that are built.

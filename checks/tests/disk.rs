@@ -13,9 +13,10 @@ use anyhow::{Result, ensure};
 use checks::checks;
 use tempfile::TempDir;
 
+use checks::built;
 use checks::ours::Ours;
 use checks::proc;
-use checks::repo::{self, Profile};
+use checks::repo::Profile;
 
 const OURS: Ours = Ours::new(Profile::Debug);
 
@@ -89,9 +90,10 @@ fn full_at_each_step() -> Result<()> {
     let folder = TempDir::new()?;
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "sh", "-euc", SMALL, "disk"]);
-    command.arg(folder.path()).args(["cargo", "test", "--quiet", "--workspace", "--test", "fleet"]);
-    command.args(["full::", "--", "--ignored"]).env("DFSBENCH_SMALL_DISK", folder.path());
-    let output = proc::capture_output(command.current_dir(repo::root()))?;
+    let test = built::find_test_program("dfsbench", "fleet")?;
+    command.arg(folder.path()).arg(&test.executable).args(["full::", "--ignored"]);
+    command.env("DFSBENCH_SMALL_DISK", folder.path()).current_dir(&test.package);
+    let output = proc::capture_output(&mut command)?;
     let text = String::from_utf8_lossy(&output.stdout);
     ensure!(output.status.success() && text.contains("ok. 1 passed"), "{text}");
     Ok(())

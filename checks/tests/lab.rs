@@ -9,7 +9,7 @@ use anyhow::Result;
 use checks::check::Fixture;
 use checks::{checks, lab_real};
 
-static PROGRAM: Fixture<PathBuf> = Fixture::new(lab_real::build);
+static PROGRAM: Fixture<PathBuf> = Fixture::new(lab_real::find);
 
 include!(concat!(env!("OUT_DIR"), "/lab_here.rs"));
 

@@ -27,7 +27,7 @@ static MACHINES: Fixture<Machines<()>> = Fixture::new(|| Machines::copy("test-la
 static STAGE: Stage<()> = Stage { name: "lab", set_up: copy_program };
 /// The server, to which nothing was done.
 static BOOTED: Stage<()> = Stage { name: "booted", set_up: |_| Ok(()) };
-static PROGRAM: Fixture<PathBuf> = Fixture::new(lab_real::build);
+static PROGRAM: Fixture<PathBuf> = Fixture::new(lab_real::find);
 
 include!(concat!(env!("OUT_DIR"), "/lab_kernel.rs"));
 

@@ -49,8 +49,8 @@ pub fn build() -> Result<bool> {
 
 /// Writes a page for each command from its help, and lists them; returns their number.
 fn write_commands(docs: &Path) -> Result<usize> {
-    let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--package", "dfsbench", "--quiet"]).current_dir(repo::root());
+    let mut cargo = repo::cargo();
+    cargo.args(["build", "--package", "dfsbench", "--quiet"]);
     proc::run_command(&mut cargo)?;
     let folder = docs.join("commands");
     fs::create_dir_all(&folder)?;

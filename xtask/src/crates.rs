@@ -36,18 +36,18 @@ pub fn run() -> Result<bool> {
 
 /// Packs every crate that is published; the installation builds all of them.
 fn pack(folder: &Path) -> Result<()> {
-    let mut cargo = Command::new("cargo");
+    let mut cargo = repo::cargo();
     cargo.args(["package", "--workspace", "--exclude", "xtask", "--exclude", "checks"]);
     cargo.args(["--exclude", "fuzz"]);
     cargo.args(["--no-verify", "--allow-dirty", "--locked", "--quiet", "--target-dir"]);
-    proc::run_command(cargo.arg(folder).current_dir(repo::root()))
+    proc::run_command(cargo.arg(folder))
 }
 
 /// Puts the crates from outside and the packed ones side by side, each with its hash.
 fn fill_registry(packed: &Path, registry: &Path) -> Result<()> {
-    let mut vendor = Command::new("cargo");
+    let mut vendor = repo::cargo();
     vendor.args(["vendor", "--locked", "--versioned-dirs", "--quiet"]).arg(registry);
-    proc::capture_stdout(vendor.current_dir(repo::root()))?;
+    proc::capture_stdout(&mut vendor)?;
     let mut count = 0;
     for entry in fs::read_dir(packed)? {
         let path = entry?.path();
@@ -68,7 +68,7 @@ fn fill_registry(packed: &Path, registry: &Path) -> Result<()> {
 
 /// Returns the command that installs the program from a registry and from nowhere else.
 fn cargo_install(scratch: &Path, registry: &Path) -> Command {
-    let mut cargo = Command::new("cargo");
+    let mut cargo = repo::cargo();
     cargo.args(["install", "dfsbench", "--locked", "--offline", "--debug", "--quiet"]);
     cargo.args(["--features", "parquet", "--config", "source.crates-io.replace-with=\"packed\""]);
     let folder = format!("source.packed.directory=\"{}\"", registry.display());

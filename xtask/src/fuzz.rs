@@ -103,7 +103,7 @@ impl Fuzzer {
     fn build() -> Result<Self> {
         let host = host()?;
         let (source, build) = (repo::root().join("fuzz"), repo::target_folder().join("fuzz"));
-        let mut cargo = Command::new("cargo");
+        let mut cargo = repo::cargo();
         cargo.args(["build", "--quiet", "--release", "--package", "fuzz", "--bins"]);
         cargo.args(["--target", &host, "--config", DEBUG]);
         cargo.env("CARGO_TARGET_DIR", &build).env("RUSTFLAGS", FLAGS.join(" "));
@@ -183,7 +183,7 @@ impl Fuzzer {
     /// Replaces the corpus in the repository.
     fn keep(&self, target: &str) -> Result<()> {
         let (seeds, merged) = (TempDir::new()?, TempDir::new()?);
-        let mut cargo = Command::new("cargo");
+        let mut cargo = repo::cargo();
         cargo.args(["run", "--quiet", "--example", "seeds", "--"]).arg(seeds.path());
         cargo.env("CARGO_TARGET_DIR", &self.build);
         proc::run_within(BUILD_MAX, cargo.current_dir(&self.source))?;

@@ -71,7 +71,7 @@ pub fn build_release(sources: &Path, folder: &Path) -> Result<PathBuf> {
 }
 
 fn cargo(command: &str, sources: &Path, folder: &Path) -> Command {
-    let mut cargo = Command::new("cargo");
+    let mut cargo = repo::cargo();
     cargo.args([command, "--package", "dfsbench", "--quiet", "--target", &target()]);
     cargo.arg("--target-dir").arg(folder).current_dir(sources);
     cargo

@@ -11,12 +11,12 @@
 
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use checks::built::{self, TestProgram};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -26,6 +26,8 @@ use crate::steps::Count;
 
 /// The variable that limits how many tests of a program run at once.
 const THREADS: &str = "RUST_TEST_THREADS";
+/// How many programs run at once for each processor: most of them wait for servers and timeouts.
+const PROGRAMS_PER_PROCESSOR: usize = 2;
 /// The pause before tests are repeated a second time.
 const PAUSE: Duration = Duration::from_secs(20);
 /// The most tests of a program that are repeated; where more failed, all may wait for one cause.
@@ -60,12 +62,9 @@ pub struct Programs {
     pub real: Vec<Program>,
 }
 
-/// A test program, and where cargo would run it.
+/// A test program that was built.
 pub struct Program {
-    package: PathBuf,
-    /// Name of the test target.
-    pub name: String,
-    executable: PathBuf,
+    built: TestProgram,
     is_real: bool,
 }
 
@@ -82,7 +81,7 @@ struct Outcome {
 /// # Errors
 /// Where cargo fails.
 pub fn build(which: Which) -> Result<Programs> {
-    let mut cargo = Command::new("cargo");
+    let mut cargo = repo::cargo();
     // Errors of the compiler are printed, everything else is read.
     cargo.args(["test", "--no-run", "--quiet", "--message-format=json-render-diagnostics"]);
     // Always the whole workspace: else external crates have other features and are built again.
@@ -93,18 +92,21 @@ pub fn build(which: Which) -> Result<Programs> {
         Which::All => cargo.args(["--features", "checks/real"]),
         Which::Real => {
             // They run the binary and the examples.
-            let mut build = Command::new("cargo");
+            let mut build = repo::cargo();
             build.args(["build", "--workspace", "--bins", "--examples", "--quiet"]);
-            proc::run_within(BUILD_MAX, build.current_dir(repo::root()))?;
+            proc::run_within(BUILD_MAX, &mut build)?;
             for group in read_groups()? {
                 cargo.args(["--test", &group]);
+            }
+            for name in built::RUN_BY_CHECKS {
+                cargo.args(["--test", name]);
             }
             cargo.args(["--features", "checks/real"])
         }
     };
     let folder = TempDir::with_prefix("dfsbench-build-")?;
     let messages = folder.path().join("messages");
-    cargo.current_dir(repo::root()).stdout(File::create(&messages)?);
+    cargo.stdout(File::create(&messages)?);
     proc::run_within(BUILD_MAX, &mut cargo)?;
     let messages = read_lossy(&messages)?;
     let mut programs = Programs { plain: Vec::new(), real: Vec::new() };
@@ -115,8 +117,15 @@ pub fn build(which: Which) -> Result<Programs> {
         }
     }
     ensure!(!programs.plain.is_empty() || !programs.real.is_empty(), "cargo built no test program");
-    programs.plain.sort_by_key(|it| (!LONGEST.contains(&it.name.as_str()), it.executable.clone()));
+    programs.plain.sort_by_key(|it| (!LONGEST.contains(&it.name()), it.built.executable.clone()));
+    let plain: Vec<&TestProgram> = programs.plain.iter().map(|program| &program.built).collect();
+    built::write_list(&list_path(), &plain)?;
     Ok(programs)
+}
+
+/// Returns the path of the list of test programs, for the checks that run some of them.
+fn list_path() -> PathBuf {
+    repo::target_folder().join("test-programs.json")
 }
 
 /// Returns the names of the test programs against real peers.
@@ -141,10 +150,11 @@ fn read_artifact(line: &str) -> Option<Program> {
     let name = message["target"]["name"].as_str()?.to_owned();
     let is_integration = message["target"]["kind"][0] == "test";
     let is_real = is_integration && package.ends_with(CHECKS);
-    Some(Program { package, name, executable: message["executable"].as_str()?.into(), is_real })
+    let executable = message["executable"].as_str()?.into();
+    Some(Program { built: TestProgram { package, name, executable }, is_real })
 }
 
-/// Runs programs, as many at once as there are processors, and then what failed, alone.
+/// Runs several programs at once, and then what failed, alone.
 ///
 /// # Errors
 /// Where one can't be started.
@@ -153,7 +163,7 @@ pub fn run_programs(programs: &[Program]) -> Result<Count> {
     let ended = Mutex::new(Vec::new());
     thread::scope(|scope| -> Result<()> {
         let mut workers = Vec::new();
-        for _ in 0..count_processors() {
+        for _ in 0..count_processors() * PROGRAMS_PER_PROCESSOR {
             workers.push(scope.spawn(|| run_waiting(&waiting, &ended)));
         }
         for worker in workers {
@@ -191,11 +201,11 @@ fn count_processors() -> usize {
 /// # Errors
 /// Where cargo can't be started.
 pub fn run_documentation() -> Result<Count> {
-    let mut cargo = Command::new("cargo");
+    let mut cargo = repo::cargo();
     cargo.args(["test", "--workspace", "--doc", "--no-fail-fast"]);
     let folder = TempDir::with_prefix("dfsbench-tests-")?;
     let stdout = folder.path().join("stdout");
-    cargo.current_dir(repo::root()).stdout(File::create(&stdout)?);
+    cargo.stdout(File::create(&stdout)?);
     let ended = Background::start(&mut cargo)?.await_end(PROGRAM_MAX);
     let output = read_lossy(&stdout)?;
     print!("{output}");
@@ -207,6 +217,11 @@ pub fn run_documentation() -> Result<Count> {
 }
 
 impl Program {
+    /// Returns the name of the test target.
+    pub fn name(&self) -> &str {
+        &self.built.name
+    }
+
     /// Runs the tests whose name contains `filter`, and repeats those that failed.
     ///
     /// # Errors
@@ -221,26 +236,24 @@ impl Program {
         let begin = Instant::now();
         let folder = TempDir::with_prefix("dfsbench-tests-")?;
         let (stdout, stderr) = (folder.path().join("stdout"), folder.path().join("stderr"));
-        let mut command = Command::new(&self.executable);
-        command.current_dir(&self.package).env("CARGO_MANIFEST_DIR", &self.package);
+        let mut command = self.built.command();
         if self.is_real {
             // They share servers and machines.
-            command.env(THREADS, "1");
+            command.env(THREADS, "1").env(built::LIST_VARIABLE, list_path());
         } else if std::env::var_os(THREADS).is_none() {
             // The long ones wait for servers and rates: there is work for others meanwhile.
             command.env(THREADS, (count_processors() * 2).to_string());
         }
-        command.args(arguments).stdin(Stdio::null());
-        command.stdout(File::create(&stdout)?).stderr(File::create(&stderr)?);
+        command.args(arguments).stdout(File::create(&stdout)?).stderr(File::create(&stderr)?);
         let ended = Background::start(&mut command)?.await_end(PROGRAM_MAX);
         let output = read_lossy(&stdout)?;
         let outcome = judge_output(&output, &ended);
-        let package = self.package.file_name().unwrap_or_default().to_string_lossy();
+        let package = self.built.package.file_name().unwrap_or_default().to_string_lossy();
         let seconds = begin.elapsed().as_secs_f64();
         // In one piece, because other programs print at the same time.
         println!(
             "--> tests of {package}, {}, {seconds:.1} s\n{}{}{}",
-            self.name,
+            self.name(),
             output.trim_start(),
             read_lossy(&stderr)?,
             ended.map_or_else(|error| format!("{error:#}\n"), |_| String::new())
@@ -406,7 +419,7 @@ mod tests {
             )
         };
         let program = read_artifact(&message("true", r#""/w/target/t-1""#)).unwrap();
-        assert_eq!((program.package.to_str(), program.name.as_str()), (Some("/w/a"), "t"));
+        assert_eq!((program.built.package.to_str(), program.name()), (Some("/w/a"), "t"));
         assert!(!program.is_real);
         let real = message("true", r#""/w/target/t-1""#).replace("/w/a/", "/w/checks/");
         assert!(read_artifact(&real).unwrap().is_real);

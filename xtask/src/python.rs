@@ -69,9 +69,9 @@ pub fn make_environment(environment: &Path, requirements: &Path) -> Result<()> {
 /// # Errors
 /// Where it doesn't build.
 pub fn build_program() -> Result<PathBuf> {
-    let mut cargo = Command::new("cargo");
+    let mut cargo = repo::cargo();
     cargo.args(["build", "--package", "dfsbench", "--features", "parquet", "--quiet"]);
-    proc::run_command(cargo.current_dir(repo::root()))?;
+    proc::run_command(&mut cargo)?;
     Ok(repo::dfsbench_path(repo::Profile::Debug))
 }
 

@@ -110,7 +110,7 @@ fn run_track(
         let made = if group == FUZZ {
             fuzz::run_everything()?
         } else {
-            let Some(program) = programs.iter().find(|program| program.name == group) else {
+            let Some(program) = programs.iter().find(|program| program.name() == group) else {
                 bail!("the group {group} has no test program below checks/tests");
             };
             program.run_with_repeats(selection.test)?

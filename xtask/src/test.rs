@@ -111,8 +111,8 @@ fn check_documentation() -> Result<()> {
 }
 
 fn cargo(args: &[&str]) -> Command {
-    let mut command = Command::new("cargo");
-    command.args(args).current_dir(repo::root());
+    let mut command = repo::cargo();
+    command.args(args);
     command
 }
 

@@ -3,7 +3,6 @@
 //! The one on PATH is taken, else cargo installs one below the target directory.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
@@ -32,7 +31,7 @@ impl Tool {
         let program = root.join("bin").join(self.name);
         if !program.is_file() {
             println!("{}: is installed below {}", self.name, root.display());
-            let mut cargo = Command::new("cargo");
+            let mut cargo = repo::cargo();
             cargo.args(["install", self.name, "--version", self.version, "--locked", "--debug"]);
             cargo.args(self.flags).args(["--quiet", "--root"]).arg(&root);
             proc::run_command(&mut cargo).with_context(|| {

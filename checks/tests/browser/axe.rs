@@ -3,11 +3,9 @@
 //!
 //! The pages are those that tests of `report` write, and that of a ladder, which is really made.
 
-use std::process::Command;
-
 use anyhow::{Result, ensure};
 use checks::browser::{Browser, Tab};
-use checks::{axe, proc, repo};
+use checks::{axe, built, proc, repo};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -62,12 +60,10 @@ fn expect_texts_apart(tab: &mut Tab<'_>, page: &str) -> Result<()> {
 
 /// Examines every kind of page; an error says where axe finds something.
 pub fn finds_nothing() -> Result<()> {
-    let mut write = Command::new("cargo");
-    write.args(["test", "-q", "--workspace"]);
     for program in WRITERS {
-        write.args(["--test", program]);
+        let test = built::find_test_program("report", program)?;
+        proc::capture_stdout(test.command().arg("to_look_at"))?;
     }
-    proc::capture_stdout(write.arg("to_look_at").current_dir(repo::root()))?;
     let folder = TempDir::new()?;
     let mut ladder = OURS.command();
     ladder.args(["ladder", "--trials", "2", "--file-size", "1MiB", "--quiet"]);

@@ -3,13 +3,12 @@
 //! The page is used as a person without a mouse does; what its console says is a failure.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use checks::browser::{Browser, Tab};
-use checks::{proc, repo};
+use checks::{built, proc, repo};
 
 /// From the start of loading to the end of it, in ms, on a machine that does nothing else.
 const OPENS_WITHIN_MS: f64 = 1_000.0;
@@ -242,11 +241,9 @@ fn names_cells(tab: &mut Tab<'_>) -> Result<()> {
     tab.expect("document.querySelectorAll('.map [tabindex=\"0\"]').length", &json!(2))
 }
 
-/// The page that a test of `report` writes. Built as a part of the workspace, it is the build
-/// that all tests are made of; of the one crate, crates below it would be built again.
+/// Returns the page that a test of `report` writes.
 fn written_by_test(test_name: &str, file: &str) -> Result<PathBuf> {
-    let mut test = Command::new("cargo");
-    test.args(["test", "-q", "--workspace", "--test", "many", test_name]);
-    proc::capture_stdout(test.current_dir(repo::root()))?;
+    let test = built::find_test_program("report", "many")?;
+    proc::capture_stdout(test.command().arg(test_name))?;
     Ok(repo::target_folder().join("tmp").join(file))
 }

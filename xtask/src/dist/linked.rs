@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use crate::{portable, proc};
+use crate::{portable, proc, repo};
 
 /// Everything that the program is linked with.
 #[derive(Default)]
@@ -153,7 +153,7 @@ pub fn find(sources: &Path) -> Result<Linked> {
 
 /// Lists the crates from outside that are linked, each as its [`Crate::key`].
 fn list_crates(sources: &Path) -> Result<BTreeSet<String>> {
-    let mut tree = Command::new("cargo");
+    let mut tree = repo::cargo();
     tree.args(["tree", "--package", "dfsbench", "--features", "parquet", "--locked"]);
     tree.args(["--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}"]);
     tree.args(["--target", &portable::target()]).current_dir(sources);
@@ -171,7 +171,7 @@ fn list_crates(sources: &Path) -> Result<BTreeSet<String>> {
 }
 
 fn read_metadata(sources: &Path) -> Result<Metadata> {
-    let mut command = Command::new("cargo");
+    let mut command = repo::cargo();
     command.args(["metadata", "--format-version", "1", "--locked"]);
     command.args(["--manifest-path", "crates/dfsbench/Cargo.toml", "--features", "parquet"]);
     command.args(["--filter-platform", &portable::target()]).current_dir(sources);
@@ -232,7 +232,6 @@ fn find_native(crates: &[Crate]) -> Result<Vec<Native>> {
 mod tests {
     use super::*;
     use crate::dist::notices;
-    use crate::repo;
 
     #[test]
     fn what_is_linked_is_found_and_each_has_its_licence() {

@@ -9,7 +9,6 @@
 
 use std::fs;
 use std::io::{self, Write as _};
-use std::process::Command;
 
 use anyhow::Result;
 use tempfile::TempDir;
@@ -101,9 +100,9 @@ pub fn run(options: &Options) -> Result<bool> {
             ["--package", "dfsbench", "--bins"],
             ["--package", "dfsbench-nfs-client", "--example=load"],
         ] {
-            let mut build = Command::new("cargo");
+            let mut build = repo::cargo();
             build.args(["build", "--release", "--quiet"]).args(what);
-            proc::run_command(build.current_dir(repo::root()))?;
+            proc::run_command(&mut build)?;
         }
     }
     let folder = TempDir::with_prefix("dfsbench-peers-")?;

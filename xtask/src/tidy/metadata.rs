@@ -2,8 +2,6 @@
 //!
 //! Principal types: [`Member`] and [`Package`]. The raw JSON is used in this file only.
 
-use std::process::Command;
-
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
@@ -83,9 +81,8 @@ pub fn graph() -> Result<Vec<Package>> {
 }
 
 fn metadata(extra: &[&str]) -> Result<Vec<Package>> {
-    let mut command = Command::new("cargo");
+    let mut command = repo::cargo();
     command.args(["metadata", "--format-version", "1"]).args(extra);
-    command.current_dir(repo::root());
     let json = proc::capture_stdout(&mut command)?;
     let metadata: Metadata = serde_json::from_slice(&json).context("cargo metadata's JSON")?;
     Ok(metadata.packages)
