@@ -8,7 +8,8 @@ use model::lab::MOUNT_POINT;
 use model::system::{FilledRecipe, Places, Quiet, Recipe};
 use model::{Action, DataPath, LabSpec, LabStep, SiteMount, System, action};
 
-use super::{ComposeError, LOOPBACK, address_of, clients, connect_nfs, step};
+use super::connection::connect_nfs;
+use super::{ComposeError, LOOPBACK, address_of, clients, step};
 
 /// Fills in a recipe for a run.
 fn fill_in(spec: &LabSpec, recipe: &Recipe) -> Result<FilledRecipe, ComposeError> {

@@ -1,7 +1,7 @@
 //! Tests which steps are taken on which host, and in which order.
 
 use model::system::{Quiet, Recipe};
-use model::{SiteMount, Storage, System, Tuning};
+use model::{NfsVersion, RemotePort, SiteMount, Storage, System, Tuning};
 
 use super::*;
 use crate::reuse::reusable_steps;

@@ -1,0 +1,99 @@
+//! From a server to the steps that connect clients with it: tunnels, mounts and their read-ahead.
+
+use model::lab::{NFS_PORT, OWN_PORT, TUNNEL_MOUNT_PORT, TUNNEL_PORT, bracketed};
+use model::{Action, DataPath, Host, LabSpec, LabStep, NfsVersion, RemotePort, ServerKind, action};
+
+use super::{ComposeError, LOOPBACK, address_of, step};
+
+/// Adds the steps that mount an export of NFS on the clients, through a tunnel where one is wanted;
+/// each on all of them before the next.
+pub(super) fn connect_nfs(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
+    if spec.path == DataPath::Tunnel {
+        start_tunnels(spec, steps)?;
+    }
+    if !spec.is_mounted() {
+        return Ok(());
+    }
+    let mounting = &spec.mounting;
+    let mut options = mounting.all_options();
+    if let Some((port, mount_port)) = spec.ports() {
+        options.push(format!("port={port}"));
+        if !is_v4(spec) {
+            options.push(format!("mountport={mount_port}"));
+            // Locks would go past the tunnel, or to the kernel's server.
+            options.extend(["mountproto=tcp".to_owned(), "nolock".to_owned()]);
+        }
+    }
+    let address = match spec.path {
+        DataPath::Network => address_of(&spec.server)?,
+        _ => LOOPBACK.to_owned(),
+    };
+    let points = spec.mount_points();
+    for (export, point) in std::iter::zip(spec.exports(), &points) {
+        let source = format!("{}:{}", bracketed(&address), export.display());
+        for client in spec.clients() {
+            let (source, point, options) = (source.clone(), point.clone(), options.clone());
+            steps.push(step(client, Action::NfsMount(action::NfsMount { source, point, options })));
+        }
+    }
+    if let Some(kib) = mounting.read_ahead_kib {
+        for point in points {
+            for client in spec.clients() {
+                let point = point.clone();
+                steps.push(step(client, Action::ReadAhead(action::ReadAhead { point, kib })));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_v4(spec: &LabSpec) -> bool {
+    spec.mounting.nfs.version >= NfsVersion::V4_0
+}
+
+/// Adds the steps that forward the port of NFS from each client, and before v4 that of MOUNT, too.
+fn start_tunnels(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
+    let is_ours = spec.serving.kind == ServerKind::Own;
+    let nfs = RemotePort::Number(if is_ours { OWN_PORT } else { NFS_PORT });
+    let mount = match spec.mounting.nfs.version {
+        // This program's server has both protocols on one port.
+        _ if is_ours => nfs,
+        // **Source:** RFC 1094, appendix A; RFC 1813, appendix I.
+        NfsVersion::V2 => RemotePort::Mount { version: 1 },
+        _ => RemotePort::Mount { version: 3 },
+    };
+    let mut tunnels = vec![(TUNNEL_PORT, nfs)];
+    if !is_v4(spec) {
+        tunnels.push((TUNNEL_MOUNT_PORT, mount));
+    }
+    for (local_port, remote_port) in tunnels {
+        for client in spec.clients() {
+            // The configuration file is this host's: a client on another host hasn't got it.
+            let is_here = client.ssh.is_none();
+            let tunnel = action::Tunnel {
+                ssh: ssh_destination(&spec.server)?,
+                ssh_config: if is_here { spec.server.ssh_config.clone() } else { None },
+                local_port,
+                address: tunnel_end(spec).to_owned(),
+                remote_port,
+                compression: spec.tunnelling.compression,
+                cipher: spec.tunnelling.cipher.clone(),
+            };
+            steps.push(step(client, Action::Tunnel(tunnel)));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the address that the server's end of a tunnel forwards to, as the plan has it.
+pub(super) fn tunnel_end(spec: &LabSpec) -> &str {
+    spec.server.address.as_deref().unwrap_or(LOOPBACK)
+}
+
+/// Returns the name by which a client's ssh finds the server.
+fn ssh_destination(server: &Host) -> Result<String, ComposeError> {
+    match &server.ssh {
+        Some(ssh) => Ok(ssh.clone()),
+        None => address_of(server),
+    }
+}

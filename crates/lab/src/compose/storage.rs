@@ -1,0 +1,97 @@
+//! From the storage of a run to the actions that make it: loop devices, arrays, encryption, file
+//! systems and their mounts.
+
+use model::{Action, Device, FileSystem, LabSpec, Raid, action};
+
+use super::ComposeError;
+
+/// Name of our array and of our mapping.
+const NAME: &str = "dfsbench";
+
+/// Adds the actions that make what file systems lie on, and the file systems; returns the device of
+/// each, none where there is none.
+///
+/// Each layer is made of the one below: loop devices of files, an array of devices, a mapping of
+/// the array. Undone in reverse, none is taken apart while another holds it.
+pub(super) fn prepare_devices(
+    spec: &LabSpec,
+    actions: &mut Vec<Action>,
+) -> Result<Vec<Device>, ComposeError> {
+    let storage = &spec.storage;
+    let file_system = storage.file_system;
+    if !storage.is_formatted() || !spec.has_storage() {
+        return Ok(Vec::new());
+    }
+    let mut devices = Vec::new();
+    for path in storage.used() {
+        if storage.loop_bytes == 0 {
+            devices.push(Device::Node(path.clone()));
+        } else {
+            let (file, bytes) = (path.clone(), storage.loop_bytes);
+            actions.push(Action::LoopFile(action::LoopFile { file, bytes }));
+            devices.push(Device::Loop(path.clone()));
+        }
+    }
+    if storage.raid != Raid::None {
+        check_device_count(storage.raid, devices.len())?;
+        let (name, level, chunk_bytes) = (NAME.to_owned(), storage.raid, storage.chunk_bytes);
+        let raid = action::Raid { name: name.clone(), level, chunk_bytes, devices };
+        actions.push(Action::Raid(raid));
+        devices = vec![Device::Array(name)];
+    }
+    if devices.is_empty() {
+        return Err(ComposeError::NoDevice(file_system));
+    }
+    if storage.crypt {
+        for (index, device) in devices.iter_mut().enumerate() {
+            let name = if index == 0 { NAME.to_owned() } else { format!("{NAME}-{}", index + 1) };
+            let below = std::mem::replace(device, Device::Mapped(name.clone()));
+            actions.push(Action::Crypt(action::Crypt {
+                name,
+                device: below,
+                cipher: storage.cipher.clone(),
+                key_bits: storage.key_bits,
+            }));
+        }
+    }
+    for device in &devices {
+        let (device, options) = (device.clone(), storage.format_options.clone());
+        actions.push(Action::Format(action::Format { device, file_system, options }));
+    }
+    Ok(devices)
+}
+
+/// Checks that an array has enough devices. **Source:** md(4).
+const fn check_device_count(level: Raid, given: usize) -> Result<(), ComposeError> {
+    let needed = match level {
+        Raid::None => 1,
+        Raid::Raid0 | Raid::Raid1 | Raid::Raid10 => 2,
+        Raid::Raid5 => 3,
+        Raid::Raid6 => 4,
+    };
+    if given < needed {
+        return Err(ComposeError::FewDevices { level, needed, given });
+    }
+    Ok(())
+}
+
+/// Returns the actions that mount each file system, or memory, at a place of its own.
+pub(super) fn mount_all(spec: &LabSpec, devices: Vec<Device>) -> Vec<Action> {
+    let storage = &spec.storage;
+    let file_system = storage.file_system;
+    if !spec.has_storage() || file_system == FileSystem::Existing {
+        return Vec::new();
+    }
+    let mut options = storage.mount_options.clone();
+    if file_system == FileSystem::Tmpfs && storage.size_bytes != 0 {
+        options.push(format!("size={}", storage.size_bytes));
+    }
+    let mut devices = devices.into_iter();
+    let mut mounts = Vec::new();
+    for point in storage.places() {
+        // Memory has no device.
+        let (device, options) = (devices.next(), options.clone());
+        mounts.push(Action::Mount(action::Mount { device, file_system, point, options }));
+    }
+    mounts
+}
