@@ -17,7 +17,7 @@ use trace::{Capture, CaptureSettings, Counters, Names, PacketReader, TraceError}
 use crate::args::CaptureArgs;
 use crate::exit::{End, Failure};
 use crate::input_file::{self, STDIN};
-use crate::output_file::StreamedFile;
+use crate::output_file::{self, StreamedFile};
 use crate::{output, signals};
 use interface::{Interface, InterfaceError};
 
@@ -35,6 +35,7 @@ pub fn run(args: &CaptureArgs) -> Result<ExitCode, Failure> {
         Some(STDIN) => Path::new("/dev/stdout"),
         _ => &args.output,
     };
+    output_file::check_not_read(path, &args.captures)?;
     let mut sources = Vec::new();
     for capture in &args.captures {
         // All of them are opened before anything is written: a name that is wrong ends it at once.

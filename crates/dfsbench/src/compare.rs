@@ -39,7 +39,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
         && replay::is_document(before)
         && replay::is_document(after)
     {
-        return replay::compare(before, after, args.format);
+        return replay::compare(before, after, args);
     }
     let rules = read_rules(args)?;
     let before = load_campaign(&args.before, &args.results)?;

@@ -13,7 +13,7 @@ use trace::{Describer, Description, TraceError, TraceReader};
 use crate::args::{DescribeArgs, DescribeFormat};
 use crate::exit::{End, Failure};
 use crate::input_file;
-use crate::output;
+use crate::output_file;
 use crate::replay;
 
 /// Bytes that are read at once.
@@ -25,6 +25,10 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// When it can't be read, or is no whole trace.
 pub fn run(args: &DescribeArgs) -> Result<ExitCode, Failure> {
     let name = args.trace.display();
+    if let Some(path) = &args.output {
+        output_file::check(path, None)?;
+        output_file::check_not_read(path, [&args.trace])?;
+    }
     let source = input_file::open_stream(&args.trace, "trace")?;
     let description =
         describe(source).map_err(|error| Failure::Usage(format!("trace `{name}` {error}")))?;
@@ -43,7 +47,7 @@ pub fn run(args: &DescribeArgs) -> Result<ExitCode, Failure> {
             }
         }
     };
-    output::data(text.as_bytes())?;
+    output_file::write_or_print(args.output.as_deref(), text.as_bytes())?;
     Ok(End::Ok.into())
 }
 

@@ -71,6 +71,25 @@ pub fn check(path: &Path, results: Option<&Path>) -> Result<(), Failure> {
     }
 }
 
+/// Refuses a path that is one of the files that a command reads.
+///
+/// # Errors
+/// [`Failure::Usage`] where it is one of them, by this or another name.
+pub fn check_not_read<'a>(
+    path: &Path,
+    read: impl IntoIterator<Item = &'a PathBuf>,
+) -> Result<(), Failure> {
+    for input in read {
+        if is_same_file(path, input) {
+            let path = path.display();
+            return Err(Failure::Usage(format!(
+                "can't write to `{path}`: it is read by this command (hint: name another file)"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Finds the reason why a path must not be written to, with advice.
 fn find_obstacle(path: &Path, results: Option<&Path>) -> Option<(&'static str, &'static str)> {
     if path.as_os_str().is_empty() {
@@ -182,7 +201,7 @@ fn name_of(path: &Path) -> &[u8] {
 }
 
 /// Says whether two paths lead to one file that exists.
-pub fn is_same_file(one: &Path, other: &Path) -> bool {
+fn is_same_file(one: &Path, other: &Path) -> bool {
     match (fs::metadata(one), fs::metadata(other)) {
         (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
         _ => false,

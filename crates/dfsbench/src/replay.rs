@@ -10,7 +10,7 @@ mod site;
 
 use std::collections::BTreeMap;
 use std::io::BufReader;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -25,9 +25,9 @@ use report::Format;
 use report::document::Form;
 use serde::{Deserialize, Serialize};
 
-use crate::args::{DescribeFormat, ReplayArgs};
+use crate::args::{CompareArgs, DescribeFormat, ReplayArgs};
 use crate::exit::{End, Failure};
-use crate::{calendar, embedded, input_file, leftovers, output, signals, target};
+use crate::{calendar, embedded, input_file, leftovers, output, output_file, signals, target};
 use site::{Found, Site};
 
 /// Bytes that are read at once.
@@ -108,6 +108,10 @@ impl Rounds {
 /// When an argument, the trace or the server can't be used.
 pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let request = read_request(args)?;
+    if let Some(path) = &args.output {
+        output_file::check(path, None)?;
+        output_file::check_not_read(path, [&args.trace])?;
+    }
     let source = input_file::open_stream(&args.trace, "trace")?;
     let target_found = Found::find(&args.target, args.nfsvers.as_deref())?;
     let stop = signals::stop_flag()?;
@@ -263,7 +267,7 @@ fn print(args: &ReplayArgs, stored: &Stored) -> Result<(), Failure> {
         }
         format => written(document::of_replay(stored), format),
     };
-    Ok(output::data(text.as_bytes())?)
+    output_file::write_or_print(args.output.as_deref(), text.as_bytes())
 }
 
 /// Writes a document in a form for people.
@@ -288,9 +292,14 @@ pub fn is_document(name: &str) -> bool {
 ///
 /// # Errors
 /// When one can't be read, they have no speed in common, or the form is not one of replays.
-pub fn compare(before: &str, after: &str, format: Format) -> Result<ExitCode, Failure> {
+pub fn compare(before: &str, after: &str, args: &CompareArgs) -> Result<ExitCode, Failure> {
+    refuse_rules(args)?;
+    if let Some(path) = &args.output {
+        output_file::check(path, None)?;
+        output_file::check_not_read(path, &[before, after].map(PathBuf::from))?;
+    }
     let (before, after) = (read_document(before)?, read_document(after)?);
-    let format = match format {
+    let format = match args.format {
         Format::Table => DescribeFormat::Text,
         Format::Markdown => DescribeFormat::Markdown,
         Format::Html => DescribeFormat::Html,
@@ -308,15 +317,36 @@ pub fn compare(before: &str, after: &str, format: Format) -> Result<ExitCode, Fa
             before.target, after.target
         )));
     };
-    output::data(written(document, format).as_bytes())?;
+    if !args.quiet {
+        let text = written(document, format);
+        output_file::write_or_print(args.output.as_deref(), text.as_bytes())?;
+    }
     Ok(End::Ok.into())
+}
+
+/// Refuses what only campaigns have: a bound that is not examined would look as if it were kept.
+fn refuse_rules(args: &CompareArgs) -> Result<(), Failure> {
+    for (flag, is_given) in [
+        ("--where", !args.only.is_empty()),
+        ("--effect", args.effect.is_some()),
+        ("--max-loss", args.max_loss.is_some()),
+        ("--max-slowdown", !args.max_slowdown.is_empty()),
+    ] {
+        if is_given {
+            return Err(Failure::Usage(format!(
+                "{flag}: two replays are compared as they are (hint: leave it out; it is for \
+                 campaigns)"
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn read_document(name: &str) -> Result<Stored, Failure> {
     let source = input_file::open_stream(Path::new(name), "replay")?;
     let stored: Stored = serde_json::from_reader(BufReader::new(source)).map_err(|error| {
         Failure::Usage(format!(
-            "`{name}` is no replay: {error} (hint: `dfsbench replay ... --format json > \
+            "`{name}` is no replay: {error} (hint: `dfsbench replay ... --format json -o \
                  FILE.json` makes one)"
         ))
     })?;

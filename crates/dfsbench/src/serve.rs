@@ -31,14 +31,8 @@ const TICK: Duration = Duration::from_millis(50);
 pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.tls_ca_out {
         output_file::check(path, None)?;
-        for read in [&args.tls_cert, &args.tls_key].into_iter().flatten() {
-            if output_file::is_same_file(path, read) {
-                let path = path.display();
-                return Err(Failure::Usage(format!(
-                    "--tls-ca-out `{path}` is read by this command (hint: name another file)"
-                )));
-            }
-        }
+        let read = [&args.tls_cert, &args.tls_key].into_iter().flatten();
+        output_file::check_not_read(path, read)?;
     }
     let server_plan = plan_of(args)?;
     let config = server_config(args, &server_plan)?;

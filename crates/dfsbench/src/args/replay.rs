@@ -17,9 +17,9 @@ Examples:
   dfsbench ramp nfs.dfst nfs://server/export       the search for it: up to --max times as fast
   dfsbench curve nfs.dfst nfs://server/export      the same, with the loads below it
   dfsbench replay nfs.dfst nfs://server/export --closed --filled
-  dfsbench replay nfs.dfst nfs://server/export --format html > replay.html
-  dfsbench replay nfs.dfst nfs://a/export --format json > a.json
-  dfsbench replay nfs.dfst nfs://b/export --format json > b.json
+  dfsbench replay nfs.dfst nfs://server/export --format html -o replay.html
+  dfsbench replay nfs.dfst nfs://a/export --format json -o a.json
+  dfsbench replay nfs.dfst nfs://b/export --format json -o b.json
   dfsbench compare a.json b.json                   two servers, by kind and over time
 
 Exit codes: 0 every operation was replayed and ended as in the trace, 2 usage or trace, 3 the server
@@ -85,6 +85,9 @@ pub struct ReplayArgs {
     /// Form of what is printed
     #[arg(long, default_value = "text")]
     pub format: DescribeFormat,
+    /// Write to a file instead of stdout
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
     /// Show no progress
     #[arg(long, short)]
     pub quiet: bool,

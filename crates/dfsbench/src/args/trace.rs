@@ -49,7 +49,7 @@ const DESCRIBE_EXAMPLES: &str = "\
 Examples:
   dfsbench describe nfs.dfst                       calls, data, files, clients, arrivals, over time
   dfsbench describe nfs.dfst --format json | jq .reads
-  dfsbench describe nfs.dfst --as-plan > load.toml && dfsbench run load.toml --dry-run";
+  dfsbench describe nfs.dfst --as-plan -o load.toml && dfsbench run load.toml --dry-run";
 
 /// Describes the load of a trace: calls by kind, client and time, response times, sizes, sequential
 /// and random accesses, files and the working set, bursts, and how complete the trace is.
@@ -65,6 +65,9 @@ pub struct DescribeArgs {
     /// Form of what is printed
     #[arg(long, default_value = "text")]
     pub format: DescribeFormat,
+    /// Write to a file instead of stdout
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
     /// Print a plan with an op_mix of this load, and how far the model lies apart
     #[arg(long, conflicts_with = "format")]
     pub as_plan: bool,

@@ -179,6 +179,50 @@ fn a_trace_is_replayed_on_the_server_of_this_program_and_two_replays_are_compare
 }
 
 #[test]
+fn what_is_written_to_a_file_is_what_would_be_printed() {
+    let rig = beside_bad_traces();
+    let read = |name: &str| std::fs::read_to_string(rig.folder().join(name)).unwrap();
+    for format in ["text", "markdown", "html", "json"] {
+        let describe = ["describe", "nfs.dfst", "--format", format];
+        let printed = rig.run(&describe).stdout;
+        let end = rig.run(&[&describe[..], &["-o", "out"]].concat());
+        assert_eq!((end.code, end.stdout.as_str()), (0, ""), "{end:?}");
+        assert!(!printed.is_empty());
+        assert_eq!(read("out"), printed, "{format}");
+    }
+    let replay = ["replay", "nfs.dfst", "embedded", "--quiet", "--format", "json"];
+    let end = rig.run(&[&replay[..], &["--output", "a.json"]].concat());
+    assert_eq!((end.code, end.stdout.as_str()), (0, ""), "{end:?}");
+    let compare = ["compare", "a.json", "a.json"];
+    let printed = rig.run(&compare).stdout;
+    assert!(printed.contains("A: nfs.dfst on embedded"), "{printed}");
+    let end = rig.run(&[&compare[..], &["-o", "out"]].concat());
+    assert_eq!((end.code, end.stdout.as_str(), read("out")), (0, "", printed));
+    let end = rig.run(&[&compare[..], &["--quiet"]].concat());
+    assert_eq!((end.code, end.stdout.as_str()), (0, ""), "{end:?}");
+}
+
+#[test]
+fn what_a_command_reads_is_not_replaced_by_what_it_writes() {
+    let rig = beside_bad_traces();
+    std::fs::hard_link(rig.folder().join("nfs.dfst"), rig.folder().join("other name")).unwrap();
+    let end = rig.run(&["replay", "nfs.dfst", "embedded", "--format", "json", "-o", "a.json"]);
+    assert_eq!(end.code, 0, "{end:?}");
+    let content = |name: &str| std::fs::read(rig.folder().join(name)).unwrap();
+    for (args, read) in [
+        (&["capture", "nfs.pcap", "-o", "nfs.pcap"][..], "nfs.pcap"),
+        (&["describe", "nfs.dfst", "-o", "nfs.dfst"], "nfs.dfst"),
+        (&["describe", "nfs.dfst", "-o", "other name"], "nfs.dfst"),
+        (&["replay", "nfs.dfst", "embedded", "-o", "nfs.dfst"], "nfs.dfst"),
+        (&["compare", "a.json", "a.json", "-o", "a.json"], "a.json"),
+    ] {
+        let before = content(read);
+        rig.refused(args, 2, &["it is read by this command", "name another file"]);
+        assert_eq!(content(read), before, "{args:?}");
+    }
+}
+
+#[test]
 fn what_can_not_be_replayed_is_one_error() {
     let rig = beside_bad_traces();
     std::fs::write(rig.folder().join("text.json"), b"{}").unwrap();
@@ -199,6 +243,8 @@ fn what_can_not_be_replayed_is_one_error() {
         (&["replay", "nfs.dfst", "embedded", "--tree", "a/b"], &["--tree: `a/b`", "export"]),
         (&["replay", "nfs.dfst", "embedded", "--prepare-only"], &["--tree"]),
         (&["compare", "text.json", "text.json"], &["`text.json` is no replay", "--format json"]),
+        (&["compare", "a.json", "b.json", "--max-loss", "5%"], &["--max-loss: two replays"]),
+        (&["compare", "a.json", "b.json", "--where", "workers=1"], &["--where: two replays"]),
     ] {
         rig.refused(args, 2, words);
     }
