@@ -20,6 +20,7 @@ use model::{Host, panicked};
 use crate::copies::Copies;
 use crate::job::Job;
 use crate::output::lock_always;
+use crate::own_program;
 use crate::progress::Visibility;
 use crate::user_dirs;
 
@@ -208,13 +209,14 @@ fn candidate_programs(host: &Host) -> Result<Vec<PathBuf>, Gone> {
         return Ok(vec![named.into()]);
     }
     let this = this_program(host)?;
-    let beside = this.with_file_name("dfsbench-static");
+    let installed = std::env::current_exe().unwrap_or_else(|_| this.clone());
+    let beside = installed.with_file_name("dfsbench-static");
     // The static one runs on hosts with another C library, and is the second choice for its size.
     if beside.is_file() { Ok(vec![this, beside]) } else { Ok(vec![this]) }
 }
 
 fn this_program(host: &Host) -> Result<PathBuf, Gone> {
-    match std::env::current_exe() {
+    match own_program::find() {
         Ok(program) => Ok(program),
         Err(error) => {
             Err(Gone(format!("host {}: can't find this program's file: {error}", host.name)))

@@ -39,6 +39,7 @@ mod memory_guard;
 mod metrics;
 mod output;
 mod output_file;
+mod own_program;
 mod pace;
 mod paces;
 mod plan_source;

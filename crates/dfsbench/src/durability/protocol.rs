@@ -17,6 +17,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
+use crate::own_program;
 
 /// Name of the hidden command that a client is.
 pub const CLIENT_COMMAND: &str = "durability-client";
@@ -113,7 +114,7 @@ impl Client {
         let failed = |error: &dyn std::fmt::Display| {
             Failure::Lab(format!("can't start a client process: {error}"))
         };
-        let program = std::env::current_exe().map_err(|error| failed(&error))?;
+        let program = own_program::find().map_err(|error| failed(&error))?;
         let mut command = Command::new(program);
         // In a group of its own: ctrl-C of a terminal is for the parent, which ends it in order.
         command.arg(CLIENT_COMMAND).process_group(0);

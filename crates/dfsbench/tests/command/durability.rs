@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -179,6 +179,33 @@ fn a_directory_that_is_damaged_shows_how_each_op_was_lost() {
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let report = measured(&rig, 0, &flags);
     assert_eq!(tier(&report, "sync"), "survives server crash");
+}
+
+#[test]
+fn a_program_that_is_upgraded_meanwhile_reads_back_what_it_wrote() {
+    let rig = Rig::new();
+    let installed = rig.folder().join("dfsbench");
+    std::fs::hard_link(env!("CARGO_BIN_EXE_dfsbench"), &installed).unwrap();
+    // As a package manager does it, between the writers and the reader.
+    let upgrade = format!("printf new >'{0}.new' && mv '{0}.new' '{0}'", installed.display());
+    let target = rig.target().display().to_string();
+    let flags = ["durability", "--quiet", "--format", "json", &target, "--rounds", "1"];
+    let mut command = rig.command(&flags);
+    command.args(["--kill-server", "--stop-command", &upgrade, "--start-command", "true"]);
+    let mut upgraded = Command::new(&installed);
+    upgraded.args(command.get_args()).current_dir(rig.folder()).stdin(Stdio::null());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => upgraded.env(name, value),
+            None => upgraded.env_remove(name),
+        };
+    }
+    let end = End::of(upgraded.output().unwrap());
+    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    assert_eq!(std::fs::read_to_string(&installed).unwrap(), "new");
+    let report: Value = serde_json::from_str(&end.stdout).unwrap();
+    assert!(report["events"][0]["unverified"].is_null(), "{report}");
+    assert!(ops(row(&report, "sync", "large-file")).0 > 0, "{report}");
 }
 
 #[test]

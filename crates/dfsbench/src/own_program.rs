@@ -1,0 +1,22 @@
+//! This program's own file, which is started again as an agent or a client, or copied to hosts.
+
+use std::env;
+use std::io;
+use std::path::PathBuf;
+
+/// Returns a path by which this program can be started and read while this process runs.
+///
+/// An upgrade during a campaign puts another file in the place of this one, or removes it. The
+/// kernel keeps the old file for the process, under a path of its own. So what is started is always
+/// of the version that started it. **Source:** proc(5), `/proc/pid/exe`.
+///
+/// # Errors
+/// When the system does not know the file, such as without /proc.
+pub fn find() -> io::Result<PathBuf> {
+    let installed = env::current_exe()?;
+    // The kernel marks a file that is gone in its name, which then leads nowhere.
+    if installed.exists() {
+        return Ok(installed);
+    }
+    Ok(PathBuf::from(format!("/proc/{}/exe", std::process::id())))
+}
