@@ -32,8 +32,8 @@ const ANSWERED: u64 = 12;
 /// How long the server may take to say where it listens.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A command with a plan for the first hosts of a lab, whose last lines are `work`.
-fn command(lab: &Lab, name: &str, work: &str, flags: &[&str]) -> Result<Command> {
+/// Returns a command with a plan for the first hosts of a lab, whose last lines are `work`.
+pub fn command(lab: &Lab, name: &str, work: &str, flags: &[&str]) -> Result<Command> {
     let at = |name: &str| lab.folder.path().join(name).display().to_string();
     let host = |(number, name): (usize, &str)| {
         format!(
@@ -142,11 +142,21 @@ pub fn ramped(lab: &Lab) -> Result<()> {
     (0..HOSTS).try_for_each(|host| lab.await_nothing(host, LEAVING))
 }
 
-/// Starts a server of ours beside the hosts, and the end of a plan for it.
+/// Starts a server of ours beside the hosts; returns it with the end of a plan for it.
 fn served(lab: &Lab, plan: &str, flags: &[&str]) -> Result<(Background, String)> {
+    served_at(lab, "10.79.0.254", plan, flags)
+}
+
+/// Does as [`served`], at an address of its own.
+pub fn served_at(
+    lab: &Lab,
+    address: &str,
+    plan: &str,
+    flags: &[&str],
+) -> Result<(Background, String)> {
     let program = OURS.command().get_program().to_string_lossy().into_owned();
     let mut serve = lab.near(&program);
-    serve.args(["serve", "--listen", "10.79.0.254", "--allow", "10.79.0.0/24"]);
+    serve.args(["serve", "--listen", address, "--allow", "10.79.0.0/24"]);
     serve.args(flags).stderr(Stdio::null());
     let (server, url) = Background::start_with_first_line(&mut serve, PATIENCE)?;
     Ok((server, plan.replace("URL", &url)))

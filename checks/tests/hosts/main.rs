@@ -11,6 +11,7 @@ mod ladder;
 mod load;
 mod network;
 mod seeds;
+mod still;
 
 use std::fs;
 use std::time::Instant;
@@ -60,6 +61,7 @@ checks! {
     };
     two_hosts_draw_the_curve_of_a_server: 300 s, load::curved(LAB.get()?);
     two_hosts_find_with_how_many_clients_a_server_hangs: 300 s, load::ramped(LAB.get()?);
+    a_host_that_can_not_reach_its_server_stands_still_and_is_named: 200 s, still::named(LAB.get()?);
 }
 
 /// The system of a recipe that needs no packages but those of `cargo xtask setup`.
