@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use lab::{commands, compose, fresh_from, redo_from, reusable_steps};
-use model::units::{Nanos, Size};
+use model::units::{Nanos, Size, Wait};
 use model::{Fresh, Host, Invalidation, LabSpec, LabStep, RunSpec};
 use plan::{Estimate, Plan, Rates, estimate_at, estimate_by};
+use report::counted;
 use report::document::text::{fits, narrow, push_beside, push_table};
 use report::document::{Column, Role, Table, TableRow};
 
@@ -75,7 +76,7 @@ pub fn describe_probed(plan: &Plan, rates: &Rates, probed: &Probed) -> String {
     let mut basis = probed.basis.clone();
     let assumed = probed.paces.iter().filter(|pace| pace.is_none()).count();
     if assumed > 0 {
-        basis = format!("{basis}; for {assumed} runs assumed: {rates}");
+        basis = format!("{basis}; for {} assumed: {rates}", counted(assumed, "run"));
     }
     let mut text = describe_estimate(plan, &estimate_by(plan, &probed.paces, rates), &basis);
     for line in &probed.lines {
@@ -109,11 +110,12 @@ fn describe_estimate(plan: &Plan, estimate: &Estimate, basis: &str) -> String {
     push_table(&mut text, &matrix_table(plan, estimate, columns), columns);
     let made_each = u64::from(plan.trials + plan.repetition.warmup_trials);
     // Writing to a String never fails.
-    let _ = write!(
+    let _ = writeln!(
         text,
-        "\n{} runs x {made_each} trials = {} trials, seed {}\n",
-        estimate.trials / made_each,
-        estimate.trials,
+        "\n{} x {} = {}, seed {}",
+        counted((estimate.trials / made_each) as usize, "run"),
+        counted(made_each as usize, "trial"),
+        counted(estimate.trials as usize, "trial"),
         plan.seed,
     );
     let (written, read) = (Size(estimate.bytes_written), Size(estimate.bytes_read));
@@ -178,7 +180,7 @@ fn runs_table(plan: &Plan, estimate: &Estimate, names: &[&str]) -> Table {
         row.push(name_passes(run));
         row.push(Size(cost.bytes_written).to_string());
         row.push(Size(cost.bytes_read).to_string());
-        row.push(Nanos(cost.duration_ms * 1_000_000).to_string());
+        row.push(Wait(cost.duration_ms.saturating_mul(1_000_000)).to_string());
         rows.push(row);
     }
     Table { columns, rows: TableRow::all(rows.into_iter()), ..Table::default() }

@@ -247,6 +247,30 @@ impl fmt::Display for Nanos {
     }
 }
 
+/// A time that a user waits, in nanoseconds, as people say it: `42.1 s`, `12 min 5 s`,
+/// `7 h 30 min`, `3 d 4 h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait(pub u64);
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.saturating_add(500_000_000) / 1_000_000_000;
+        // Two units, of which the larger one is there twice at least.
+        let (large, large_unit, small, small_unit) = match seconds {
+            ..120 => return Nanos(self.0).fmt(f),
+            120..7_200 => (60, "min", 1, "s"),
+            7_200..172_800 => (3_600, "h", 60, "min"),
+            _ => (86_400, "d", 3_600, "h"),
+        };
+        let rounded = (seconds + small / 2) / small * small;
+        write!(f, "{} {large_unit}", rounded / large)?;
+        match rounded % large / small {
+            0 => Ok(()),
+            rest => write!(f, " {rest} {small_unit}"),
+        }
+    }
+}
+
 /// Prints a number with three significant digits and no exponent: `1.23`, `45.6`, `12345`.
 pub fn three_digits(value: f64) -> String {
     match value.abs() {
@@ -260,6 +284,24 @@ pub fn three_digits(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn waits_read_as_people_say_them() {
+        for (seconds, text) in [
+            (0.4, "400 ms"),
+            (42.1, "42.1 s"),
+            (119.4, "119 s"),
+            (119.6, "2 min"),
+            (725.0, "12 min 5 s"),
+            (7_199.0, "119 min 59 s"),
+            (27_002.0, "7 h 30 min"),
+            (172_799.0, "48 h"),
+            (172_800.0, "2 d"),
+            (273_600.0, "3 d 4 h"),
+        ] {
+            assert_eq!(Wait((seconds * 1e9) as u64).to_string(), text, "{seconds}");
+        }
+    }
 
     #[test]
     fn sizes_read_as_the_field_writes_them() {

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use model::units::Nanos;
+use model::units::{Nanos, Wait};
 use report::live::LiveRate;
 use stats::Rate;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
@@ -53,27 +53,34 @@ pub fn lines(seen: &Seen, gone: Duration, size: ScreenSize) -> Vec<String> {
 
 /// How far the campaign is, and how long it may still take.
 fn campaign_line(seen: &Seen, gone: Duration, columns: usize) -> String {
-    let gone_s = gone.as_secs();
+    let gone_text = whole_seconds(gone);
     let failed = match seen.failed {
         0 => String::new(),
         some => format!(", {some} failed"),
     };
     if seen.total == 0 {
-        return format!("{}: trial {}{failed}, {gone_s} s gone", seen.name, seen.position + 1);
+        return format!("{}: trial {}{failed}, {gone_text} gone", seen.name, seen.position + 1);
     }
     // On a narrow terminal what stands behind the bar matters more.
     let width = BAR.min(columns / 3);
     let full = width * seen.position / seen.total;
     let bar = format!("{}{}", "━".repeat(full), "─".repeat(width - full));
     let left = match left(seen, gone) {
-        Some(left) => format!("~{} s", left.as_secs()),
+        Some(left) => format!("~{}", whole_seconds(left)),
         None => "?".to_owned(),
     };
     let at = (seen.position + 1).min(seen.total);
     format!(
-        "{}  {bar}  trial {at} of {}{failed}, {gone_s} s gone, {left} left",
+        "{}  {bar}  trial {at} of {}{failed}, {gone_text} gone, {left} left",
         seen.name, seen.total
     )
+}
+
+fn whole_seconds(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ ..120 => format!("{seconds} s"),
+        seconds => Wait(seconds.saturating_mul(1_000_000_000)).to_string(),
+    }
 }
 
 /// Time left, as if all trials took the mean of those made; `None` before the first has ended.

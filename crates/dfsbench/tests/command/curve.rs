@@ -212,5 +212,5 @@ fn what_is_no_curve_is_refused() {
     let dry = rig.run(&["curve", "embedded", "--dry-run"]);
     assert!(dry.code == 0 && dry.stdout.starts_with("10 load points, evenly spaced"), "{dry:?}");
     let named = rig.run(&["curve", "embedded", "--dry-run", "--max-load", "1000"]);
-    assert!(named.code == 0 && named.stdout.contains("10 runs x 1 trials"), "{named:?}");
+    assert!(named.code == 0 && named.stdout.contains("10 runs x 1 trial"), "{named:?}");
 }

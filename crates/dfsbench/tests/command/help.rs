@@ -141,8 +141,8 @@ fn flags_are_written_as_people_write_them() {
     };
     assert!(dry(&["--workers", "1..8*2"]).contains("4 runs x 5 trials"));
     assert!(dry(&["--skew", "0,1.1"]).contains("2 runs"));
-    assert!(dry(&["--quick", "--duration", "1m30s"]).contains("1 runs x 3 trials"));
-    assert!(dry(&["--thorough", "--trials", "2"]).contains("1 runs x 2 trials"));
+    assert!(dry(&["--quick", "--duration", "1m30s"]).contains("1 run x 3 trials"));
+    assert!(dry(&["--thorough", "--trials", "2"]).contains("1 run x 2 trials"));
     // A bare flag takes no word away that follows it.
     let target = rig.target().display().to_string();
     for flags in
@@ -150,7 +150,7 @@ fn flags_are_written_as_people_write_them() {
     {
         let run = ["run", "--workload", "mixed", "--dry-run"];
         let end = rig.run(&[&run[..], flags].concat());
-        assert!(end.code == 0 && end.stdout.contains("1 runs x 5 trials"), "{flags:?}: {end:?}");
+        assert!(end.code == 0 && end.stdout.contains("1 run x 5 trials"), "{flags:?}: {end:?}");
     }
 }
 

@@ -135,7 +135,7 @@ fn what_no_server_can_do_is_a_row_or_an_error() {
     let table = run(&["--nfsvers", "3,4.1", "--proto", "udp,tcp", "--dry-run"]);
     assert_eq!(table.code, 0, "{table:?}");
     assert!(table.stdout.contains("none: v4.1 runs over TCP only"), "{}", table.stdout);
-    assert!(table.stdout.contains("3 runs x 1 trials"), "{}", table.stdout);
+    assert!(table.stdout.contains("3 runs x 1 trial = 3 trials"), "{}", table.stdout);
     let transfers = run(&["--proto", "tcp", "--nfsvers", "2,3", "--transfer-size", "32KiB"]);
     assert!(
         transfers.stdout.contains("not possible: v2 moves at most 8 KiB at a time"),

@@ -5,7 +5,7 @@
 //! which separate a minute from an hour and no more. No pass is assumed to be faster than what its
 //! run allows: a cap of the load, or of the link between hosts.
 
-use model::units::{Nanos, Size, parse_size, parse_time_ns};
+use model::units::{Nanos, Size, Wait, parse_size, parse_time_ns};
 use model::{Fresh, Invalidation, Pass, RunSpec, Target, Workload};
 use workload::opmix::OpMixSet;
 use workload::pass_size;
@@ -171,8 +171,8 @@ pub struct TargetEstimate {
 
 impl Estimate {
     /// The duration of all trials, for printing.
-    pub fn duration(&self) -> Nanos {
-        Nanos(self.duration_ms.saturating_mul(1_000_000))
+    pub fn duration(&self) -> Wait {
+        Wait(self.duration_ms.saturating_mul(1_000_000))
     }
 }
 
