@@ -5,6 +5,7 @@
 //! time passes when a message comes.
 #![allow(clippy::print_stdout, reason = "a world that failed is made again by its seed")]
 
+mod allocations;
 #[path = "../no_agent/mod.rs"]
 mod no_agent;
 #[path = "../planned/mod.rs"]
@@ -139,6 +140,18 @@ fn ten_thousand_agents_start_together_and_add_up_to_what_they_did() {
     assert_eq!(named, slow.map(|(index, _)| format!("c{index}")).collect());
     assert_eq!(named.len(), 10);
     assert!(pass.caveats.iter().any(|caveat| caveat.code == CaveatCode::Straggler));
+}
+
+#[test]
+fn an_agent_more_costs_the_controller_the_same_however_many_there_are() {
+    let allocations_each = |agents: usize| {
+        let before = allocations::count();
+        made(Nature { seed: 7, agents, lost_one_in: 0, slow_one_in: 1_000, never_ends: None });
+        (allocations::count() - before) / agents as u64
+    };
+    let (few, many) = (allocations_each(250), allocations_each(2_000));
+    // A step that looks at all agents for each of them would take eight times as many.
+    assert!(many < few * 3 / 2, "{few} allocations for each of 250, {many} for each of 2000");
 }
 
 #[test]

@@ -45,8 +45,9 @@ impl Plan {
         if hosts.is_empty() {
             write_labels(&mut out, &self.labels);
         }
+        let slots = self.slots_by_host();
         for host in hosts {
-            write_host(&mut out, host, self.slots_of(host));
+            write_host(&mut out, host, slots.get(host.name.as_str()).copied().unwrap_or(1));
         }
         let mut named: Vec<&str> = Vec::new();
         for run in &self.runs {
@@ -79,21 +80,29 @@ impl Plan {
         }
     }
 
-    /// Agents on a host at most, in any run.
-    fn slots_of(&self, host: &Host) -> u32 {
-        let (mut slots, mut slots_of_any, mut is_limited) = (1, 1, false);
+    /// Returns the most agents on each host, in any run.
+    fn slots_by_host(&self) -> BTreeMap<&str, u32> {
+        let (mut slots, mut slots_of_any, mut is_limited) = (BTreeMap::new(), 1, false);
+        for host in self.hosts() {
+            slots.insert(host.name.as_str(), 1);
+        }
         for run in &self.runs {
             is_limited |= run.placement.agents_per_host.is_some();
             for agent in &run.placement.hosts {
                 let (name, slot) = agent.name_and_slot();
                 slots_of_any = slots_of_any.max(slot);
-                if name == host.name {
-                    slots = slots.max(slot);
+                if let Some(most) = slots.get_mut(name) {
+                    *most = slot.max(*most);
                 }
             }
         }
         // One agent a host is a limit only where there would be more of them.
-        if is_limited && slots_of_any == 1 { 2 } else { slots }
+        if is_limited && slots_of_any == 1 {
+            for most in slots.values_mut() {
+                *most = 2;
+            }
+        }
+        slots
     }
 
     /// Writes a target, from its first run: its hosts and backends are those of all its runs.
