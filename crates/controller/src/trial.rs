@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use fleet::{Assignment, Broken, JournalLocation, PassEnd, request};
 use model::random::draw;
-use model::soak::FaultKind;
+use model::soak::{FaultKind, Soak};
 use model::{Fact, Host, Panicked, RunSpec, Share, Trial, TrialState, panicked};
 
 use crate::agent_group::AgentGroup;
@@ -134,16 +134,19 @@ fn begin(
     for index in 0..group.len() {
         shares.push(group.neighbour(index, 0));
     }
+    // Made once: a run names all of its hosts, and to copy these for each agent would take a time
+    // that grows with the square of their number.
+    let common = assignment(spec, seed, workplace);
     let begun = group.ask_first(walk, |index| {
         let journal = match spec.client_hosts().get(index) {
-            Some(host) => ack_journal(spec, &host.name),
+            Some(host) => ack_journal(spec.soak.as_deref(), &host.name),
             None => JournalLocation::InMemory,
         };
         request::begin(Assignment {
             share: shares[index],
             joins: index > 0,
             journal,
-            ..assignment(spec, seed, workplace)
+            ..common.clone()
         })
     })?;
     let hosts = group.hosts();
@@ -190,8 +193,8 @@ fn assignment(spec: &RunSpec, seed: u64, workplace: Workplace<'_>) -> Assignment
 }
 
 /// Returns the journal of a host's agent, which outlives the agent when that is killed.
-fn ack_journal(spec: &RunSpec, host: &str) -> JournalLocation {
-    let Some(soak) = spec.soak.as_deref() else { return JournalLocation::InMemory };
+fn ack_journal(soak: Option<&Soak>, host: &str) -> JournalLocation {
+    let Some(soak) = soak else { return JournalLocation::InMemory };
     for one in &soak.disturbances {
         if one.fault == FaultKind::ClientKill && one.host.as_deref() == Some(host) {
             return JournalLocation::InFile;

@@ -185,8 +185,8 @@ impl TargetError {
 
 impl Opened {
     /// A backend without caveats, and with the requested number of ops in flight.
-    fn without_caveats(spec: &RunSpec, backend: Box<dyn Backend>) -> Self {
-        let queue_depth = spec.queue_depth as usize;
+    fn without_caveats(queue_depth: u32, backend: Box<dyn Backend>) -> Self {
+        let queue_depth = queue_depth as usize;
         Self { backend, caveats: Vec::new(), kernel_counts: false, queue_depth }
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::lab::LabSpec;
 use crate::spec::RunSpec;
 use crate::system::Recipe;
 use crate::target::Target;
@@ -131,7 +132,7 @@ fn properties_of(run: &RunSpec) -> Vec<(&'static str, String)> {
     let mut properties = vec![
         ("access", access(run)),
         ("client cache", client_cache(run).to_owned()),
-        ("copies", copies(run)),
+        ("copies", copies(run.lab.as_deref())),
         ("server host", server_host(run)),
     ];
     for (name, value) in run.settings() {
@@ -183,8 +184,8 @@ fn client_cache(run: &RunSpec) -> &'static str {
 }
 
 /// Says how many copies of written data there are on different servers.
-fn copies(run: &RunSpec) -> String {
-    if let Some(lab) = &run.lab
+fn copies(lab: Option<&LabSpec>) -> String {
+    if let Some(lab) = lab
         && let Some(system) = &lab.system
         && let Ok(copies) = system.recipe.copies(&lab.system_settings)
     {

@@ -117,6 +117,6 @@ impl TargetAccess for NullAccess {
         if let Some(nth) = self.loses_every {
             null = null.losing_every(nth);
         }
-        Ok(Opened::without_caveats(spec, Box::new(null)))
+        Ok(Opened::without_caveats(spec.queue_depth, Box::new(null)))
     }
 }

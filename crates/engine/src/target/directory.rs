@@ -64,7 +64,7 @@ impl DirectoryAccess {
         let works = Vec::with_capacity(targets.len());
         let places = Arc::new(Places::of(spec));
         let mut target = Self { works, places, shared: Mutex::default() };
-        if let Err(error) = target.make_works(targets, spec, config) {
+        if let Err(error) = target.make_works(targets, spec.direct, config) {
             // What was made is removed; the refusal says more than a failure to remove it.
             let _ = target.remove_all(&*config.clock);
             return Err(error);
@@ -75,13 +75,13 @@ impl DirectoryAccess {
     fn make_works(
         &mut self,
         targets: &[PathBuf],
-        spec: &RunSpec,
+        direct: bool,
         config: &TargetConfig,
     ) -> Result<(), TargetError> {
         for target in targets {
             self.works.push(Work::create(target, config)?);
         }
-        if spec.direct {
+        if direct {
             for work in &self.works {
                 if work.is_ours {
                     work.try_direct()?;
@@ -130,7 +130,7 @@ impl TargetAccess for DirectoryAccess {
             self.wipe()?;
         }
         self.make_places(config)?;
-        self.write_fixtures(todo.make, set, spec, config)
+        self.write_fixtures(todo.make, set, spec.workers, config)
     }
 
     fn open(&self, work: WorkerPass<'_>) -> Result<Opened, TargetError> {

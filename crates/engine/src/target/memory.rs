@@ -17,6 +17,6 @@ impl TargetAccess for MemoryAccess {
         let clock = Arc::clone(&config.clock);
         let (depth, io_size) = (spec.queue_depth as usize, spec.io_size_bytes as usize);
         let memory = Memory::new(clock, depth, io_size, spec.set_bytes());
-        Ok(Opened::without_caveats(spec, Box::new(memory)))
+        Ok(Opened::without_caveats(spec.queue_depth, Box::new(memory)))
     }
 }

@@ -27,6 +27,6 @@ impl TargetAccess for TcpAccess {
         let (depth, io_size) = (spec.queue_depth as usize, spec.io_size_bytes as usize);
         let timeout_ns = spec.timeout_ms.saturating_mul(1_000_000);
         let backend = Tcp::new(stream, clock, depth, io_size, timeout_ns);
-        Ok(Opened::without_caveats(spec, Box::new(backend)))
+        Ok(Opened::without_caveats(spec.queue_depth, Box::new(backend)))
     }
 }

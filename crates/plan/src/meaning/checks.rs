@@ -171,8 +171,8 @@ fn check_neighbour(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError
 }
 
 /// The settings that say how many files the run has, and how large they are.
-fn file_settings(run: &RunSpec) -> [Setting; 2] {
-    if run.workload.row().is_about_names {
+fn file_settings(workload: Workload) -> [Setting; 2] {
+    if workload.row().is_about_names {
         [Setting::SmallFiles, Setting::SmallFileSize]
     } else {
         [Setting::Files, Setting::FileSize]
@@ -180,8 +180,8 @@ fn file_settings(run: &RunSpec) -> [Setting; 2] {
 }
 
 fn check_files(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
-    let [files, _] = file_settings(run);
-    let directories = defaults::directories(run);
+    let [files, _] = file_settings(run.workload);
+    let directories = defaults::directories(&run.target);
     if u64::from(run.files) < directories && files.has_workload(run.workload) {
         let what = format!("{} files leave some of {directories} directories idle", run.files);
         let fault = Fault::new(what).hint(format!("at least {directories}"));
@@ -243,7 +243,7 @@ fn check_buffers(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> 
     }
     let what = format!("{in_flight} ops in flight need {} of buffers", show_size(bytes));
     // A small file is written with one op.
-    let [_, file_size] = file_settings(run);
+    let [_, file_size] = file_settings(run.workload);
     let size = if run.workload == Workload::Metadata { file_size } else { Setting::IoSize };
     let hint = format!(
         "{} x queue_depth x {} may be {} at most",
@@ -270,7 +270,7 @@ fn check_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     }
     let files = u64::from(run.files);
     let needed = files * (server_bytes(run.file_size_bytes) + limits::SERVER_FILE_OVERHEAD);
-    let [of_files, of_size] = file_settings(run);
+    let [of_files, of_size] = file_settings(run.workload);
     let shown = format!("{files} x {} of files", show_size(run.file_size_bytes));
     let settings = [of_size, of_files, Setting::Workers];
     let lower = [of_size, of_files];

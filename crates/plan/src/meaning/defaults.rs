@@ -56,14 +56,14 @@ fn files(run: &RunSpec) -> u64 {
     match run.target {
         _ if run.workload == Workload::Bonnie => 1,
         // No directory stands idle.
-        Target::Directories { .. } => directories(run).max(run.all_workers().into()),
+        Target::Directories { .. } => directories(&run.target).max(run.all_workers().into()),
         _ => run.all_workers().into(),
     }
 }
 
 /// Directories that the files of a run are dealt out to.
-pub(crate) fn directories(spec: &RunSpec) -> u64 {
-    spec.target.paths().len().max(1) as u64
+pub(crate) fn directories(target: &Target) -> u64 {
+    target.paths().len().max(1) as u64
 }
 
 fn io_size(spec: &RunSpec) -> Value {

@@ -10,7 +10,7 @@
 use std::fmt::Write as _;
 
 use model::units::{Nanos, three_digits};
-use model::{Caveat, CaveatCode, Evidence, RunSpec, Severity};
+use model::{Caveat, CaveatCode, Evidence, Repetition, RunSpec, Severity};
 
 use super::{Extent, Judged, JudgedCaveat, PassTrial, Sorted, pass_rate};
 use crate::criteria::{
@@ -33,12 +33,17 @@ pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> V
         caveats.extend(check_count(rate));
         caveats.extend(check_width(rate, judged));
         caveats.extend(check_kinds(sorted, judged));
-        caveats.extend(check_outliers(rate, judged, accuracy_max(spec)));
+        caveats.extend(check_outliers(rate, judged, accuracy_max(&spec.repetition)));
         // Trials that rise or fall all the way depend on those before them, too, and that is
         // reported already.
-        match check_drift(sorted, judged, accuracy_max(spec)) {
+        match check_drift(sorted, judged, accuracy_max(&spec.repetition)) {
             Some(drift) => caveats.push(drift),
-            None => caveats.extend(check_interaction(rate, sorted, judged, accuracy_max(spec))),
+            None => caveats.extend(check_interaction(
+                rate,
+                sorted,
+                judged,
+                accuracy_max(&spec.repetition),
+            )),
         }
     }
     for caveat in &mut caveats {
@@ -119,8 +124,8 @@ fn of_run(code: CaveatCode, evidence: String, data: Evidence) -> JudgedCaveat {
 /// Returns the accuracy that was requested, as a share of the median: half the interval at which
 /// the run may end, or the smallest effect that is worth a sentence where it ends by number. What
 /// makes an interval wide is never requested.
-fn accuracy_max(spec: &RunSpec) -> f64 {
-    match spec.repetition.until_permille {
+fn accuracy_max(repetition: &Repetition) -> f64 {
+    match repetition.until_permille {
         0 => EFFECT_MIN,
         permille => (f64::from(permille) / 1_000.0).min(HALF_WIDTH_SHARE_MAX),
     }

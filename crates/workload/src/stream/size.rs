@@ -115,15 +115,15 @@ pub(super) fn worker_bounds(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, u6
     if pass == Pass::Seeks && ops == 0 && spec.time_max_ns(pass).is_none() {
         ops = mixed::SEEKS;
     }
-    (bound_share(spec, worker, ops), bound_share(spec, worker, bytes))
+    (bound_share(spec.workers, worker, ops), bound_share(spec.workers, worker, bytes))
 }
 
 /// Returns a worker's share of a bound of all; a bound of 0 is none.
-fn bound_share(spec: &RunSpec, worker: u32, all: u64) -> u64 {
+fn bound_share(workers: u32, worker: u32, all: u64) -> u64 {
     if all == 0 {
         return u64::MAX;
     }
-    let (worker, workers) = (u64::from(worker), u64::from(spec.workers.max(1)));
+    let (worker, workers) = (u64::from(worker), u64::from(workers.max(1)));
     // The first workers do one more each where it doesn't divide evenly.
     all / workers + u64::from(worker < all % workers)
 }

@@ -7,7 +7,6 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use model::RunSpec;
 use workload::names::Sort;
 use workload::{FileSet, Name};
 
@@ -49,14 +48,14 @@ impl DirectoryAccess {
         &self,
         fixtures: Fixtures,
         set: &FileSet,
-        spec: &RunSpec,
+        workers: u32,
         config: &TargetConfig,
     ) -> Result<(), TargetError> {
         if fixtures == Fixtures::default() {
             return Ok(());
         }
         for number in 0..fixtures.files {
-            if !config.share.owns(number, spec.workers) {
+            if !config.share.owns(number, workers) {
                 continue;
             }
             check_stop(config)?;
@@ -66,7 +65,7 @@ impl DirectoryAccess {
                 .map_err(|error| io_error("prepare", &path, &error))?;
         }
         for number in 0..fixtures.directories {
-            if !config.share.owns(number, spec.workers) {
+            if !config.share.owns(number, workers) {
                 continue;
             }
             check_stop(config)?;
@@ -74,7 +73,7 @@ impl DirectoryAccess {
             fs::create_dir(&path).map_err(|error| io_error("prepare", &path, &error))?;
         }
         for number in 0..fixtures.links {
-            if !config.share.owns(number, spec.workers) {
+            if !config.share.owns(number, workers) {
                 continue;
             }
             check_stop(config)?;

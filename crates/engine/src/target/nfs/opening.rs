@@ -67,7 +67,7 @@ impl NfsAccess {
             let first = connections.remove(0);
             connections.insert(0, self.open_again(first, &mut set, &mut mount, pass)?);
         }
-        let replaced = replaced_calls(spec, pass, &set);
+        let replaced = replaced_calls(&spec.op_mix, pass, &set);
         let limited = slots_limited(&connections, per_connection, mount.version());
         let mut queue_depth = 0;
         for connection in &connections {
@@ -122,8 +122,8 @@ impl NfsAccess {
     }
 
     /// Finds out how names are listed with their attributes, where a mix does that.
-    fn plus_listing(&self, spec: &RunSpec) -> Result<PlusListing, TargetError> {
-        let is_requested = is_in_mix(&spec.op_mix, OpKind::ReaddirPlus);
+    fn plus_listing(&self, op_mix: &OpMix) -> Result<PlusListing, TargetError> {
+        let is_requested = is_in_mix(op_mix, OpKind::ReaddirPlus);
         if !is_requested && self.mount().version() != ProtocolVersion::V2 {
             return Ok(PlusListing::Readdirplus);
         }
@@ -154,7 +154,7 @@ impl NfsAccess {
             let link = self.with_mount(|mount| mount.lookup(dir, name.as_str()));
             links.push(link.map_err(|failure| self.failed("find", name.as_str(), &failure))?);
         }
-        let plus_listing = self.plus_listing(spec)?;
+        let plus_listing = self.plus_listing(&spec.op_mix)?;
         Ok(shared.insert(SharedFiles { files, links: links.into(), plus_listing }).clone())
     }
 
@@ -371,7 +371,7 @@ fn is_in_mix(mix: &OpMix, kind: OpKind) -> bool {
 
 /// Returns the caveat about ops of a mix that the version, or the server, has no calls for, with
 /// the calls that are made in their place.
-fn replaced_calls(spec: &RunSpec, pass: Pass, set: &NfsFiles) -> Option<Caveat> {
+fn replaced_calls(op_mix: &OpMix, pass: Pass, set: &NfsFiles) -> Option<Caveat> {
     if pass != Pass::OpMix {
         return None;
     }
@@ -390,7 +390,7 @@ fn replaced_calls(spec: &RunSpec, pass: Pass, set: &NfsFiles) -> Option<Caveat> 
     ];
     let mut replaced = Vec::new();
     for (kind, call) in instead {
-        if is_in_mix(&spec.op_mix, kind) {
+        if is_in_mix(op_mix, kind) {
             replaced.push(format!("{call} for {kind}"));
         }
     }
