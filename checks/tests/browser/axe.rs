@@ -12,10 +12,10 @@ use tempfile::TempDir;
 use super::OURS;
 
 /// Pages that the tests of `report` write whose names say that they are to be looked at.
-const PAGES: [&str; 8] =
-    ["quick", "sweep", "programs", "panels", "curve", "ramp", "soak", "comparison"];
+const PAGES: [&str; 9] =
+    ["quick", "sweep", "programs", "panels", "curve", "ramp", "soak", "comparison", "contenders"];
 /// Test programs that write them.
-const WRITERS: [&str; 4] = ["report", "many", "question_pages", "compared"];
+const WRITERS: [&str; 5] = ["report", "many", "question_pages", "compared", "contenders"];
 
 /// Opens all that is folded away on a page, up to so many of each kind.
 const UNFOLD: &str = "document.querySelectorAll('details').forEach((fold, number) => {

@@ -181,14 +181,15 @@ fn counter(name: &str, risen: u64) -> Metric {
     Metric { name: name.into(), kind: MetricKind::Counter, values: vec![7, 7 + risen] }
 }
 
+/// One second of processor time, in nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+
 fn watched(host: &str, metrics: Vec<Metric>) -> Telemetry {
     Telemetry { host: host.into(), times_ns: vec![0, 1], metrics }
 }
 
-#[test]
-fn the_cost_of_a_figure_is_what_clients_servers_disks_and_networks_did() {
-    const SECOND: u64 = 1_000_000_000;
-    let mut campaign = campaign();
+/// Plants what hosts counted while the first contender was measured; returns the bytes of a pass.
+fn plant_cost(campaign: &mut Campaign) -> u64 {
     let bytes = campaign.runs[0].spec.set_bytes();
     for trial in &mut campaign.runs[0].trials {
         for pass in &mut trial.passes {
@@ -220,6 +221,13 @@ fn the_cost_of_a_figure_is_what_clients_servers_disks_and_networks_did() {
             watched("other", vec![counter("net.eth0.sent_bytes", bytes)]),
         ];
     }
+    bytes
+}
+
+#[test]
+fn the_cost_of_a_figure_is_what_clients_servers_disks_and_networks_did() {
+    let mut campaign = campaign();
+    let bytes = plant_cost(&mut campaign);
     let found = json(&campaign, None);
     let figures = &found["works"][0]["figures"];
     // Disks that lie on others are not counted twice, and what a bridge passes on neither.
@@ -283,16 +291,28 @@ fn what_differs_in_one_workload_keeps_its_figures_together() {
     assert_eq!(of_names, 3, "{found}");
 }
 
+/// Returns a function that gives a run so many client hosts.
+fn with_hosts(count: usize) -> impl Fn(&mut RunSpec) {
+    move |run: &mut RunSpec| {
+        for number in 0..count {
+            run.placement.hosts.push(Host::here(format!("client{number}")));
+        }
+    }
+}
+
+#[test]
+fn contenders_to_look_at() {
+    let mut campaign = along(&[&with_hosts(1), &with_hosts(2), &with_hosts(10)]);
+    plant_cost(&mut campaign);
+    plant_tier(&mut campaign, "safe", Tier::PowerLoss);
+    plant_tier(&mut campaign, "quick", Tier::None);
+    let path = format!("{}/contenders.html", env!("CARGO_TARGET_TMPDIR"));
+    std::fs::write(path, render(&campaign, Format::Html)).unwrap();
+}
+
 #[test]
 fn more_clients_stand_beside_each_other_in_the_order_of_their_number() {
-    let hosts = |count: usize| {
-        move |run: &mut RunSpec| {
-            for number in 0..count {
-                run.placement.hosts.push(Host::here(format!("client{number}")));
-            }
-        }
-    };
-    let campaign = along(&[&hosts(10), &hosts(2), &hosts(1)]);
+    let campaign = along(&[&with_hosts(10), &with_hosts(2), &with_hosts(1)]);
     let text = text(&campaign);
     let below = text.split("\nMore clients\n").nth(1).unwrap_or_else(|| panic!("{text}"));
     let head = row(below, "stream write", "contender");
