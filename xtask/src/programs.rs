@@ -28,6 +28,8 @@ use crate::steps::Count;
 const THREADS: &str = "RUST_TEST_THREADS";
 /// How many programs run at once for each processor: most of them wait for servers and timeouts.
 const PROGRAMS_PER_PROCESSOR: usize = 2;
+/// How many tests of one program run at once for each processor, for the same reason.
+const TESTS_PER_PROCESSOR: usize = 4;
 /// The pause before tests are repeated a second time.
 const PAUSE: Duration = Duration::from_secs(20);
 /// The most tests of a program that are repeated; where more failed, all may wait for one cause.
@@ -241,8 +243,7 @@ impl Program {
             // They share servers and machines.
             command.env(THREADS, "1").env(built::LIST_VARIABLE, list_path());
         } else if std::env::var_os(THREADS).is_none() {
-            // The long ones wait for servers and rates: there is work for others meanwhile.
-            command.env(THREADS, (count_processors() * 2).to_string());
+            command.env(THREADS, (count_processors() * TESTS_PER_PROCESSOR).to_string());
         }
         command.args(arguments).stdout(File::create(&stdout)?).stderr(File::create(&stderr)?);
         let ended = Background::start(&mut command)?.await_end(PROGRAM_MAX);
