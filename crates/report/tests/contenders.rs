@@ -333,7 +333,7 @@ fn cold_reads_stand_beside_warm_ones_and_writes_do_not() {
     let campaign = along(&[&set(Invalidation::Remount), &set(Invalidation::None)]);
     let text = text(&campaign);
     let below = text.split("\nCold against warm\n").nth(1).unwrap_or_else(|| panic!("{text}"));
-    let below = below.split("\nFigures\n").next().unwrap();
+    let below = below.split("\nFigures of contenders\n").next().unwrap();
     assert!(row(below, "stream read", "safe").contains("(0.500 of warm)"), "{below}");
     assert!(!below.contains("stream write") && !text.contains("More clients"), "{below}");
 }

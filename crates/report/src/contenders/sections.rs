@@ -56,7 +56,7 @@ pub fn all(contest: &Contest<'_>) -> Vec<Section> {
     let coldness = contest.coldness.iter().map(|along| along_table(contest, along, "of warm"));
     push_tables(&mut sections, "cold-and-warm", "Cold against warm", coldness.collect(), COLDNESS);
     let figures = contest.works.iter().map(|work| figures_table(contest, work)).collect();
-    push_tables(&mut sections, "figures-of-contenders", "Figures", figures, "");
+    push_tables(&mut sections, "figures-of-contenders", "Figures of contenders", figures, "");
     let costs = contest.works.iter().map(|work| cost_table(contest, work)).collect();
     push_tables(&mut sections, "cost", "Cost", costs, COST);
     let failures = failures(contest);

@@ -88,12 +88,13 @@ fn render_section(section: &Section) -> Markup {
     html! {
         section.answer[section.is_answer] aria-labelledby=(section.id) {
             h2 #(section.id) { (section.heading) }
-            @for part in &section.blocks { (render_block(part)) }
+            @for part in &section.blocks { (render_block(&section.heading, part)) }
         }
     }
 }
 
-fn render_block(block: &Block) -> Markup {
+/// Renders a block of the section with this heading.
+fn render_block(heading: &str, block: &Block) -> Markup {
     html! {
         @match block {
             Block::Paragraph(text) => { p { (text) } },
@@ -102,7 +103,7 @@ fn render_block(block: &Block) -> Markup {
             },
             Block::List(items) => { ul { @for item in items { li { (item) } } } },
             Block::Terms(kind, all) => (render_terms(*kind, all)),
-            Block::Table(one) => (table(one)),
+            Block::Table(one) => (named_table(one, &format!("{heading}: {}", one.caption))),
             Block::Pictures(pictures) => (figures(pictures)),
             Block::Page(markup) => (markup),
         }
@@ -145,12 +146,17 @@ fn render_severity(severity: Severity) -> Markup {
 
 /// Writes a table with what is to be known of it.
 pub fn table(table: &Table) -> Markup {
+    named_table(table, &table.caption)
+}
+
+/// Writes a table whose region has a name of its own: sections may have tables with equal captions.
+fn named_table(table: &Table, name: &str) -> Markup {
     let sortable = (!table.id.is_empty()).then_some(table.id.as_str());
     html! {
         div {
             (missing_rows(table.rows.len()))
             div.scroll.sortable[sortable.is_some()] id=[sortable] role="region"
-                aria-label=(table.caption) tabindex="0" {
+                aria-label=(name) tabindex="0" {
                 (laid_out(table))
                 @if table.rows.len() > ROWS_WHOLE_MAX {
                     (script::data(&table.rows[..table.rows.len().min(ROWS_DATA_MAX)]))
