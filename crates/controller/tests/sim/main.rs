@@ -21,6 +21,7 @@ use fleet::Opening;
 use model::{CaveatCode, Histogram, Host, PassResult, Trial, TrialState};
 use no_agent::NoAgent;
 use results::Store;
+use rustix::time::{ClockId, clock_gettime};
 use stats::HostsCompared;
 use world::{CrossCheck, Nature, OP_BYTES, Simulated, World};
 
@@ -66,6 +67,12 @@ fn trial(nature: Nature) -> (Trial, Vec<CrossCheck>) {
     drop(campaign);
     let mut campaign = store.load(id).unwrap();
     (campaign.runs.remove(0).trials.remove(0), world.cross_checks())
+}
+
+/// Returns the processor time that this thread has taken so far.
+fn processor_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Between the smallest and the largest.
@@ -127,7 +134,10 @@ fn skewed(pass: &PassResult) -> Vec<&str> {
 fn ten_thousand_agents_start_together_and_add_up_to_what_they_did() {
     let nature =
         Nature { seed: 7, agents: 10_000, lost_one_in: 0, slow_one_in: 1_000, never_ends: None };
+    let before_ns = processor_ns();
     let (pass, cross_checks) = made(nature);
+    let each_us = (processor_ns() - before_ns) / 1_000 / nature.agents as u64;
+    println!("{each_us} µs of processor time for each agent, its simulation among them");
     assert_true(&pass, &cross_checks);
     // A round trip takes 0.2 ms at least, and five of them are wanted at most.
     let skew_ns = spread(cross_checks.iter().map(|cross_check| cross_check.start_ns));
