@@ -371,7 +371,7 @@ for place in /srv /var/lib; do mount -t tmpfs tmpfs $place; done; mkdir /srv/dat
 mount -t tmpfs -o size=400m tmpfs /tmp
 exec /usr/sbin/sshd -D -f /dev/null -h /run/keys/hostkey -o AuthorizedKeysFile=/run/keys/id.pub \
   -o StrictModes=no -o UsePAM=no -o PermitRootLogin=yes -o PidFile=none -o Port=22 \
-  -o AcceptEnv=XDG_CACHE_HOME -o SetEnv=HOME=/run/home
+  -o AcceptEnv=XDG_CACHE_HOME -o SetEnv=HOME=/run/home -o PermitTunnel=point-to-point
 "#;
 
 /// The hosts of a plan with a server and a client; `CONFIG` is the configuration of ssh.

@@ -153,8 +153,8 @@ mod tests {
             assert_eq!(plan.without_effect, [], "{}", preset.name);
             let impossible = plan.runs.iter().filter(|run| run.impossible().is_some()).count();
             let expected = match preset.name {
-                // Of v2 every file of 4 GiB, of v4 and of the tunnel what goes over UDP.
-                "seed-001" => 2 * (2 + 2) + 2 * 5,
+                // Of v2 every file of 4 GiB, of v4 what goes over UDP.
+                "seed-001" => 2 * (2 + 2) + 2 * 4,
                 // Of v2 what is larger than 8 KiB, of v4.1 what goes over UDP: two sizes of file,
                 // two kinds of export.
                 "seed-002" => 2 * 2 * (2 + 3),

@@ -11,11 +11,12 @@ mod storage;
 mod systems;
 mod tuning;
 
+use model::lab::tunnel_client;
 use model::soak::FaultKind;
 use model::system::RecipeError;
 use model::{
     Action, DataPath, FileSystem, Host, Invalidation, LabSpec, LabStep, Protocol, Raid, ServerKind,
-    action,
+    TunnelForwards, action,
 };
 use thiserror::Error;
 
@@ -53,6 +54,9 @@ pub enum ComposeError {
     /// A recipe can't be filled in.
     #[error("{0}")]
     Recipe(#[from] RecipeError),
+    /// Addresses within tunnels are used up.
+    #[error("at most {0} clients have a tunnel for packets each")]
+    ManyTunnels(usize),
     /// It isn't known which interface is measured.
     #[error("host `{0}` has no interface that could be tuned: give its `interface`")]
     NoInterface(String),
@@ -240,6 +244,14 @@ fn clients(spec: &LabSpec) -> Result<String, ComposeError> {
             }
             Ok(addresses.join(" "))
         }
+        DataPath::Tunnel if spec.has_tunnel(TunnelForwards::Packets) => {
+            let mut addresses = Vec::new();
+            for number in 0..spec.clients().count() {
+                let address = tunnel_client(number).ok_or(ComposeError::ManyTunnels(number))?;
+                addresses.push(address.to_string());
+            }
+            Ok(addresses.join(" "))
+        }
         // What a tunnel forwards comes from the server's own address.
         DataPath::Tunnel if tunnel_end(spec) != LOOPBACK => {
             Ok(format!("{LOOPBACK} {}", tunnel_end(spec)))
@@ -255,7 +267,7 @@ fn export_options(spec: &LabSpec) -> Vec<String> {
     add_default(&mut options, &["subtree_check", "no_subtree_check"], "no_subtree_check");
     // The program works as root on the client, too, as it does on the disk.
     add_default(&mut options, &["root_squash", "no_root_squash", "all_squash"], "no_root_squash");
-    if spec.path == DataPath::Tunnel || spec.own_client {
+    if spec.has_tunnel(TunnelForwards::Ports) || spec.own_client {
         // ssh comes from any port, and so does the program's own client.
         add_default(&mut options, &["secure", "insecure"], "insecure");
     }

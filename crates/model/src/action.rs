@@ -5,6 +5,7 @@
 //! of its own there. Every name that an action makes up (mount points, arrays, mappings, files)
 //! starts with or lies under a name of dfsbench, so that ours can be distinguished from others.
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -56,8 +57,8 @@ macro_rules! for_each_action {
     ($hand_to:ident) => {
         $hand_to! {
             LoopFile Raid Crypt Format Mount Export Nfsd Ganesha Unfs3 OwnServer Tunnel
-            NfsMount ReadAhead Sysctl Mtu TryPaths Shape CpuFrequency Cores Ram NfsdStop Cut
-            Fill ClockStep Service AwaitQuiet RemoteMount FuseMount
+            PacketTunnel NfsMount ReadAhead Sysctl Mtu TryPaths Shape CpuFrequency Cores Ram
+            NfsdStop Cut Fill ClockStep Service AwaitQuiet RemoteMount FuseMount
         }
     };
 }
@@ -213,6 +214,27 @@ pub struct Tunnel {
     pub address: String,
     /// The port there.
     pub remote_port: RemotePort,
+    /// Compress what goes through it.
+    pub compression: bool,
+    /// Cipher; `None` is what ssh chooses.
+    pub cipher: Option<String>,
+}
+
+/// Opens an ssh tunnel for all packets between a tun device of this host and one of another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PacketTunnel {
+    /// Destination by which `ssh` finds the other host: a name or address, maybe with a user.
+    pub ssh: String,
+    /// Configuration file for `ssh -F`; `None` is that of the user.
+    pub ssh_config: Option<PathBuf>,
+    /// Number of the tun device of the other host.
+    pub device: u32,
+    /// Address of this host in the tunnel.
+    pub near: Ipv4Addr,
+    /// Address of the other host in the tunnel.
+    pub far: Ipv4Addr,
+    /// TCP port at which the other host answers once the tunnel stands.
+    pub port: u16,
     /// Compress what goes through it.
     pub compression: bool,
     /// Cipher; `None` is what ssh chooses.

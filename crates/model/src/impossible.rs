@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::lab::{DataPath, LabSpec, ServerKind};
+use crate::lab::{LabSpec, ServerKind, TunnelForwards};
 use crate::nfs::{NfsSettings, NfsTarget, NfsVersion, Proto, Sec, XprtSec};
 use crate::spec::RunSpec;
 use crate::target::BackendKind;
@@ -95,7 +95,7 @@ impl fmt::Display for Impossible {
             Self::UidsBeyondTheLast => f.write_str("client_uids leads past the largest uid"),
             Self::UidsWithoutAuthSys => f.write_str("client_uids with sec none: no uid is sent"),
             Self::DiskByNfs => f.write_str("data_path disk is used by system calls, not by NFS"),
-            Self::DatagramsInTunnel => f.write_str("a tunnel carries TCP only"),
+            Self::DatagramsInTunnel => f.write_str("a tunnel of ports carries TCP only"),
             Self::VersionOfServer(kind, version) => write!(f, "{kind} has no v{version}"),
             Self::TlsOfOwnServer => f.write_str("server_kind dfsbench has no TLS"),
             Self::XattrsOfVersion(version) => write!(f, "v{version} has no extended attributes"),
@@ -174,7 +174,7 @@ fn of_lab(lab: &LabSpec, nfs: &NfsSettings) -> Option<Impossible> {
     if !lab.is_served() {
         return if lab.own_client { Some(Impossible::DiskByNfs) } else { None };
     }
-    if lab.path == DataPath::Tunnel && nfs.proto == Proto::Udp {
+    if lab.has_tunnel(TunnelForwards::Ports) && nfs.proto == Proto::Udp {
         return Some(Impossible::DatagramsInTunnel);
     }
     let kind = lab.serving.kind;
@@ -221,6 +221,7 @@ fn of_sizes(run: &RunSpec, nfs: &NfsSettings) -> Option<Impossible> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DataPath;
     use crate::lab::Host;
     use crate::pass::Pass;
     use crate::spec::tests::run;
@@ -311,7 +312,7 @@ mod tests {
         };
         assert_eq!(lab(|_| ()), None);
         let udp = lab(|l| (l.mounting.nfs.proto, l.path) = (Proto::Udp, DataPath::Tunnel));
-        assert_eq!(udp.unwrap(), "a tunnel carries TCP only");
+        assert_eq!(udp.unwrap(), "a tunnel of ports carries TCP only");
         let unfs3 = lab(|l| {
             (l.serving.kind, l.mounting.nfs.version) = (ServerKind::Unfs3, NfsVersion::V4_0);
         });

@@ -9,6 +9,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,21 @@ pub const TUNNEL_PORT: u16 = 20_490;
 /// Port of the client's loopback that a tunnel carries MOUNT from, for v2 and v3.
 pub const TUNNEL_MOUNT_PORT: u16 = 20_491;
 
+/// Address of the server within a tunnel that carries packets, the same for each client.
+///
+/// **Source:** RFC 3927: addresses that no router passes on.
+pub const TUNNEL_SERVER: Ipv4Addr = Ipv4Addr::new(169, 254, 77, 1);
+
+/// Number of the tun device of the first client on the server; each further client has the next.
+pub const TUNNEL_DEVICE: u32 = 77;
+
+/// Returns the address of a client within a tunnel that carries packets, by its number from 0 on;
+/// `None` where there are no more of them.
+pub fn tunnel_client(number: usize) -> Option<Ipv4Addr> {
+    let last = u8::try_from(number).ok()?.checked_add(2)?;
+    if last == u8::MAX { None } else { Some(Ipv4Addr::new(169, 254, 77, last)) }
+}
+
 /// Port of a server of ours that is started on the server's host, for NFS, MOUNT and plain TCP.
 pub const OWN_PORT: u16 = 20_492;
 
@@ -52,6 +68,18 @@ words! {
         Network = "network",
         /// The client mounts the export through an ssh tunnel.
         Tunnel = "tunnel",
+    }
+}
+
+words! {
+    /// The traffic that an ssh tunnel carries.
+    #[derive(Default)]
+    TunnelForwards {
+        /// Connections to ports of the server (`ssh -L`): TCP alone.
+        #[default]
+        Ports = "ports",
+        /// All packets between two tun devices (`ssh -w`).
+        Packets = "packets",
     }
 }
 
@@ -223,6 +251,9 @@ pub struct Tuning {
 /// How a tunnel is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Tunnelling {
+    /// The traffic that it carries.
+    #[serde(default)]
+    pub forwards: TunnelForwards,
     /// Compress what goes through it (`ssh -C`).
     pub compression: bool,
     /// Cipher (`ssh -c`); `None` is what ssh chooses.
@@ -337,6 +368,11 @@ impl LabSpec {
         matches!(self.path, DataPath::Network | DataPath::Tunnel)
     }
 
+    /// Says whether data goes through a tunnel that forwards this.
+    pub fn has_tunnel(&self, forwards: TunnelForwards) -> bool {
+        self.path == DataPath::Tunnel && self.tunnelling.forwards == forwards
+    }
+
     /// Says whether anything is served at all.
     pub const fn is_served(&self) -> bool {
         !matches!(self.path, DataPath::Disk)
@@ -407,7 +443,7 @@ impl LabSpec {
 
     /// Ports of NFS and of MOUNT as clients reach them; `None` where they are the usual ones.
     pub fn ports(&self) -> Option<(u16, u16)> {
-        if self.path == DataPath::Tunnel {
+        if self.has_tunnel(TunnelForwards::Ports) {
             // The client's end of the tunnel; the server's ports are known to the tunnel alone.
             return Some((TUNNEL_PORT, TUNNEL_MOUNT_PORT));
         }

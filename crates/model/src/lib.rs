@@ -57,7 +57,7 @@ pub use histogram::Histogram;
 pub use impossible::Impossible;
 pub use lab::{
     DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, Mounting, Protocol, Raid, ServerKind,
-    Serving, SiteMount, Storage, System, Tuning, Tunnelling,
+    Serving, SiteMount, Storage, System, Tuning, TunnelForwards, Tunnelling,
 };
 pub use nfs::{
     Family, Identity, NfsSettings, NfsTarget, NfsVersion, Proto, Sec, Stable, TlsOptions,

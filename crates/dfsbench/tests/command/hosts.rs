@@ -151,13 +151,17 @@ fn the_preset_of_data_paths_tells_why_rows_are_empty() {
     let end = rig.run(&["run", "seed-001", "--dry-run"]);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     let rows = |what: &str| end.stdout.lines().filter(|line| line.contains(what)).count();
-    // On each mount v4 twice over UDP but through the tunnel, where nothing is; v2 over both.
-    assert_eq!(rows("none: a tunnel carries TCP only"), 2 * 4);
-    assert_eq!(rows("runs over TCP only"), 2 * 2);
-    assert_eq!(rows("none: file too large for v2"), 2 * 2 + 2);
-    assert_eq!(rows("write, read"), 1 + 2 * (2 + 2) + 2 * 3);
+    // On each of four mounts, two of them through the tunnel: v4 twice over UDP, v2 over both.
+    assert_eq!(rows("runs over TCP only"), 4 * 2);
+    assert_eq!(rows("none: file too large for v2"), 4 * 2);
+    assert_eq!(rows("write, read"), 1 + 4 * (2 + 2));
+    // The VPN of the report carries packets; ports would carry TCP alone.
+    let ports = rig.run(&["run", "seed-001", "--dry-run", "--tunnel-forwards", "ports"]);
+    let of_ports =
+        ports.stdout.lines().filter(|line| line.contains("a tunnel of ports carries TCP"));
+    assert_eq!(of_ports.count(), 2 * 4, "{}", ports.stdout);
     assert!(end.stdout.contains("client: mount -t nfs -o vers=4.2,proto=tcp"), "{}", end.stdout);
-    assert!(end.stdout.contains("order grouped: hosts are set up 15 times"), "{}", end.stdout);
+    assert!(end.stdout.contains("order grouped: hosts are set up 17 times"), "{}", end.stdout);
 }
 
 /// An ssh that says what a host would: its argument is the words for the host's shell.

@@ -31,6 +31,7 @@ mod nfs_mount;
 mod nfsd;
 mod nfsd_stop;
 mod own_server;
+mod packet_tunnel;
 mod raid;
 mod ram;
 mod read_ahead;

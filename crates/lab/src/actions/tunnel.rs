@@ -26,7 +26,7 @@ use crate::step::Step;
 use crate::undo::Undo;
 
 /// The longest time until a connection stands.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The longest time for a portmapper's answer, ssh's login included.
 const PORTMAP_PATIENCE: Duration = Duration::from_secs(20);
@@ -49,7 +49,7 @@ pub struct Destination<'a> {
 impl Destination<'_> {
     /// The last arguments of ssh: the configuration is one argument, whatever its name holds, and
     /// the host is never taken for an option.
-    fn arguments(&self) -> Vec<String> {
+    pub(super) fn arguments(&self) -> Vec<String> {
         let mut argv = Vec::new();
         if let Some(config) = self.config {
             argv.extend(["-F".to_owned(), config.display().to_string()]);
@@ -86,15 +86,8 @@ impl LabAction for Tunnel {
     /// Starts ssh in the background.
     fn steps(&self, mount_port: &Option<u16>) -> Vec<Step> {
         let folder = folder(self.local_port);
-        let mut argv: Vec<String> = ["ssh", "-N", "-T", "-v", "-E"].map(str::to_owned).to_vec();
-        argv.push(folder.join("log").display().to_string());
-        let compression = if self.compression { "Compression=yes" } else { "Compression=no" };
-        for option in [ALONE.as_slice(), &STEADY, &[compression]].concat() {
-            argv.extend(["-o".to_owned(), option.to_owned()]);
-        }
-        if let Some(cipher) = &self.cipher {
-            argv.extend(["-c".to_owned(), cipher.clone()]);
-        }
+        let mut argv = ssh_command(&folder, self.compression, self.cipher.as_deref());
+        argv.push("-N".to_owned());
         let port = match (self.remote_port, mount_port) {
             (RemotePort::Number(port), _) => port.to_string(),
             (RemotePort::Mount { .. }, Some(port)) => port.to_string(),
@@ -126,19 +119,8 @@ impl LabAction for Tunnel {
         servers::await_up("the ssh tunnel", &folder.join("ssh"), &log, PATIENCE, || {
             servers::answers(self.local_port)
         })?;
-        let text = fs::read_to_string(&log).unwrap_or_default();
-        let source = format!("ssh -v, {}", log.display());
-        let mut findings = Findings::new("network");
-        findings.fact("tunnel", format!("port {}", self.local_port), &source);
-        let cipher = negotiated(&text, "cipher:");
-        match &self.cipher {
-            Some(wanted) => findings.compare("cipher of the tunnel", wanted, cipher, &source),
-            None => findings.fact("cipher of the tunnel", cipher, &source),
-        }
-        let requested = if self.compression { "yes" } else { "no" };
-        let found = if negotiated(&text, "compression:") == "none" { "no" } else { "yes" };
-        findings.compare("compression of the tunnel", requested, found, &source);
-        Ok(findings.done())
+        let what = format!("port {}", self.local_port);
+        Ok(find_negotiated(&log, what, self.compression, self.cipher.as_deref()))
     }
 
     fn layer(&self) -> Layer {
@@ -146,12 +128,49 @@ impl LabAction for Tunnel {
     }
 }
 
+/// Returns the command of an ssh that goes on running and logs into a folder; what it forwards, and
+/// to where, is still to be added.
+pub(super) fn ssh_command(folder: &Path, compression: bool, cipher: Option<&str>) -> Vec<String> {
+    let mut argv: Vec<String> = ["ssh", "-T", "-v", "-E"].map(str::to_owned).to_vec();
+    argv.push(folder.join("log").display().to_string());
+    let compression = if compression { "Compression=yes" } else { "Compression=no" };
+    for option in [ALONE.as_slice(), &STEADY, &[compression]].concat() {
+        argv.extend(["-o".to_owned(), option.to_owned()]);
+    }
+    if let Some(cipher) = cipher {
+        argv.extend(["-c".to_owned(), cipher.to_owned()]);
+    }
+    argv
+}
+
+/// Reads from ssh's log what was negotiated, and compares it with what was requested.
+pub(super) fn find_negotiated(
+    log: &Path,
+    what: String,
+    compression: bool,
+    cipher: Option<&str>,
+) -> EffectiveSettings {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let source = format!("ssh -v, {}", log.display());
+    let mut findings = Findings::new("network");
+    findings.fact("tunnel", what, &source);
+    let found = negotiated(&text, "cipher:");
+    match cipher {
+        Some(wanted) => findings.compare("cipher of the tunnel", wanted, found, &source),
+        None => findings.fact("cipher of the tunnel", found, &source),
+    }
+    let requested = if compression { "yes" } else { "no" };
+    let found = if negotiated(&text, "compression:") == "none" { "no" } else { "yes" };
+    findings.compare("compression of the tunnel", requested, found, &source);
+    findings.done()
+}
+
 fn destination(tunnel: &Tunnel) -> Destination<'_> {
     Destination { host: &tunnel.ssh, config: tunnel.ssh_config.as_deref() }
 }
 
 /// Checks the name of a configuration file, which is one argument, after `-F`.
-fn check_config_name(path: &Path) -> Result<(), OptionError> {
+pub(super) fn check_config_name(path: &Path) -> Result<(), OptionError> {
     let text = path.to_string_lossy();
     if text.is_empty() || text.starts_with('-') || text.contains(char::is_control) {
         return check_path(Path::new(""));

@@ -1,15 +1,26 @@
 //! From a server to the steps that connect clients with it: tunnels, mounts and their read-ahead.
 
-use model::lab::{NFS_PORT, OWN_PORT, TUNNEL_MOUNT_PORT, TUNNEL_PORT, bracketed};
-use model::{Action, DataPath, Host, LabSpec, LabStep, NfsVersion, RemotePort, ServerKind, action};
+use std::path::PathBuf;
+
+use model::lab::{
+    NFS_PORT, OWN_PORT, TUNNEL_DEVICE, TUNNEL_MOUNT_PORT, TUNNEL_PORT, TUNNEL_SERVER, bracketed,
+    tunnel_client,
+};
+use model::{
+    Action, DataPath, Host, LabSpec, LabStep, NfsVersion, RemotePort, ServerKind, TunnelForwards,
+    action,
+};
 
 use super::{ComposeError, LOOPBACK, address_of, step};
 
 /// Adds the steps that mount an export of NFS on the clients, through a tunnel where one is wanted;
 /// each on all of them before the next.
 pub(super) fn connect_nfs(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
-    if spec.path == DataPath::Tunnel {
+    if spec.has_tunnel(TunnelForwards::Ports) {
         start_tunnels(spec, steps)?;
+    }
+    if spec.has_tunnel(TunnelForwards::Packets) {
+        start_packet_tunnels(spec, steps)?;
     }
     if !spec.is_mounted() {
         return Ok(());
@@ -26,6 +37,7 @@ pub(super) fn connect_nfs(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<()
     }
     let address = match spec.path {
         DataPath::Network => address_of(&spec.server)?,
+        _ if spec.has_tunnel(TunnelForwards::Packets) => TUNNEL_SERVER.to_string(),
         _ => LOOPBACK.to_owned(),
     };
     let points = spec.mount_points();
@@ -68,11 +80,9 @@ fn start_tunnels(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), Compose
     }
     for (local_port, remote_port) in tunnels {
         for client in spec.clients() {
-            // The configuration file is this host's: a client on another host hasn't got it.
-            let is_here = client.ssh.is_none();
             let tunnel = action::Tunnel {
                 ssh: ssh_destination(&spec.server)?,
-                ssh_config: if is_here { spec.server.ssh_config.clone() } else { None },
+                ssh_config: ssh_config_of(client, &spec.server),
                 local_port,
                 address: tunnel_end(spec).to_owned(),
                 remote_port,
@@ -83,6 +93,32 @@ fn start_tunnels(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), Compose
         }
     }
     Ok(())
+}
+
+/// Adds the steps that join each client with the server by a pair of tun devices.
+fn start_packet_tunnels(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
+    let port = spec.ports().map_or(NFS_PORT, |(port, _)| port);
+    for (number, client) in spec.clients().enumerate() {
+        let near = tunnel_client(number).ok_or(ComposeError::ManyTunnels(number))?;
+        let tunnel = action::PacketTunnel {
+            ssh: ssh_destination(&spec.server)?,
+            ssh_config: ssh_config_of(client, &spec.server),
+            device: TUNNEL_DEVICE + number as u32,
+            near,
+            far: TUNNEL_SERVER,
+            port,
+            compression: spec.tunnelling.compression,
+            cipher: spec.tunnelling.cipher.clone(),
+        };
+        steps.push(step(client, Action::PacketTunnel(tunnel)));
+    }
+    Ok(())
+}
+
+/// Returns the configuration file by which a client's ssh finds the server: it is this host's, and
+/// a client on another host hasn't got it.
+fn ssh_config_of(client: &Host, server: &Host) -> Option<PathBuf> {
+    if client.ssh.is_none() { server.ssh_config.clone() } else { None }
 }
 
 /// Returns the address that the server's end of a tunnel forwards to, as the plan has it.

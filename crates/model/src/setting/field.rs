@@ -7,7 +7,9 @@
 use std::collections::HashSet;
 
 use super::Value;
-use crate::lab::{DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, Raid, ServerKind};
+use crate::lab::{
+    DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, Raid, ServerKind, TunnelForwards,
+};
 use crate::nfs::{NfsSettings, NfsVersion, Proto, Stable, UdpWindow, XprtSec};
 use crate::pass::Pass;
 use crate::spec::{Durability, RunSpec};
@@ -214,5 +216,5 @@ macro_rules! words {
 
 words! {
     Arrivals DataPath Durability FileSystem Fill Fresh Invalidation NfsVersion Proto Raid ServerKind
-    Sharing Stable UdpWindow XprtSec
+    Sharing Stable TunnelForwards UdpWindow XprtSec
 }

@@ -13,7 +13,7 @@ use super::applies::*;
 use super::field::{Place, lab, nfs, run};
 use super::row::Stated::{Flag, Number, Text, Word};
 use super::row::*;
-use crate::lab::{DataPath, FileSystem, Fresh, Invalidation, Raid, ServerKind};
+use crate::lab::{DataPath, FileSystem, Fresh, Invalidation, Raid, ServerKind, TunnelForwards};
 use crate::nfs::{NfsVersion, Proto, Stable, UdpWindow, XprtSec};
 use crate::spec::Durability;
 use crate::work::{Arrivals, Fill, Sharing};
@@ -135,6 +135,11 @@ settings! {
     NfsdThreads => count("nfsd_threads", lab!(serving.threads)).unit("threads")
         .range(0, 4_096, "beyond some hundreds they only wait for each other")
         .when(has_nfsd_threads);
+    /// Traffic that the tunnel carries. ports: connections to the server's ports, TCP alone (ssh
+    /// -L). packets: everything, by a tun device on both hosts (ssh -w); needs root on both, and
+    /// PermitTunnel in the server's sshd_config. Only for data_path tunnel.
+    TunnelForwards => word("tunnel_forwards", lab!(tunnelling.forwards), TunnelForwards::NAMES)
+        .when(is_tunnel);
     /// Compress what goes through the tunnel (ssh -C). Only for data_path tunnel.
     TunnelCompression => flag("tunnel_compression", lab!(tunnelling.compression)).when(is_tunnel);
     /// Cipher of the tunnel (ssh -c). Only for data_path tunnel.

@@ -128,7 +128,7 @@ pub(crate) fn contradiction(run: &RunSpec, written: &Written<'_>) -> Option<Plan
             (&[Setting::DataPath], "backend posix or uring, or data_path loopback")
         }
         Impossible::DatagramsInTunnel => {
-            (&[Setting::Proto, Setting::DataPath], "proto tcp, or data_path network")
+            (&[Setting::Proto, Setting::TunnelForwards], "proto tcp, or tunnel_forwards packets")
         }
         Impossible::VersionOfServer(..) => {
             (&[Setting::NfsVers, Setting::ServerKind], "nfsvers 3, or server_kind knfsd")

@@ -3,10 +3,11 @@
 //! `spec` begins with what the target says; `aim` keeps a run's target and its lab spec in step
 //! while settings are put into it. Nothing here acts on a host.
 
+use model::lab::TUNNEL_SERVER;
 use model::setting::{Family, Setting, Value};
 use model::{
     BackendKind, DataPath, FileSystem, Invalidation, LabSpec, Proto, RunSpec, Storage, System,
-    Target,
+    Target, TunnelForwards,
 };
 
 use crate::meaning::placement;
@@ -63,18 +64,19 @@ pub(crate) fn aim(run: &mut RunSpec) {
         if lab.is_mounted() { run.transfer_size_bytes } else { None };
     run.invalidate = lab.invalidation >= Invalidation::Files;
     let host = match lab.path {
-        DataPath::Network => lab.server.reached_at().unwrap_or_default(),
-        DataPath::Tunnel | DataPath::Disk | DataPath::Loopback => "127.0.0.1",
+        DataPath::Network => lab.server.reached_at().unwrap_or_default().to_owned(),
+        DataPath::Tunnel if lab.has_tunnel(TunnelForwards::Packets) => TUNNEL_SERVER.to_string(),
+        DataPath::Tunnel | DataPath::Disk | DataPath::Loopback => "127.0.0.1".to_owned(),
     };
     let ports = lab.ports();
     match &mut run.target {
         Target::Nfs(nfs) => {
-            host.clone_into(&mut nfs.host);
+            nfs.host.clone_from(&host);
             (nfs.port, nfs.mount_port) = ports.unzip();
             nfs.path = lab.export().to_string_lossy().into_owned();
         }
         Target::Tcp(tcp) => {
-            host.clone_into(&mut tcp.host);
+            tcp.host = host;
             tcp.port = ports.map(|(port, _)| port);
         }
         _ => {

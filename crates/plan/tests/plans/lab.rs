@@ -82,6 +82,18 @@ fn what_is_given_says_what_is_meant() {
 }
 
 #[test]
+fn a_tunnel_for_packets_takes_udp_to_the_usual_port_and_one_of_ports_does_not() {
+    let factors = "data_path = \"tunnel\"\nproto = \"udp\"\n\
+                   tunnel_forwards = [\"ports\", \"packets\"]\n";
+    let runs = on_hosts("backend = \"nfs\"", factors).runs;
+    let why = runs[0].impossible().unwrap().to_string();
+    assert_eq!(why, "a tunnel of ports carries TCP only");
+    assert_eq!(runs[1].impossible(), None);
+    let Target::Nfs(nfs) = &runs[1].target else { panic!("{}", runs[1].target) };
+    assert_eq!((nfs.host.as_str(), nfs.port), ("169.254.77.1", None));
+}
+
+#[test]
 fn every_setting_of_hosts_reads_back() {
     let plan = on_hosts(
         "devices = [\"/var/a\", \"/var/b c\"]\nloop_size = \"64MiB\"\ndirectory = \"/srv\"\n\
@@ -96,7 +108,9 @@ fn every_setting_of_hosts_reads_back() {
          format_options = \"-d su=64k\"\nfs_mount_options = \"noatime,nodiratime\"\n\
          server_ram = \"1GiB\"\nclient_ram = \"2GiB\"\n\
          server_kind = [\"knfsd\", \"ganesha\"]\nexport_options = [\"\", \"async,no_wdelay\"]\n\
-         nfsd_threads = 64\ntunnel_compression = true\ntunnel_cipher = \"aes128-ctr\"\n\
+         nfsd_threads = 64\n\
+         tunnel_forwards = [\"packets\", \"ports\"]\n\
+         tunnel_compression = true\ntunnel_cipher = \"aes128-ctr\"\n\
          mount_options = [\"noac\", \"\"]\nbdi_read_ahead = 15360\n\
          invalidation = [\"none\", \"remount\"]\nfresh = [\"trial\", \"pass\"]\nstrict = true\n",
     );

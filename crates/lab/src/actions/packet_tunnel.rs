@@ -1,0 +1,136 @@
+//! A tunnel for packets: the user's own `ssh` joins a tun device of this host with one of another.
+//!
+//! ssh makes both devices, and they are gone with it, addresses and routes with them: nothing is
+//! left to be undone but ssh itself. Both ends need root, and the other one's sshd has to permit
+//! it. **Source:** ssh(1), `-w` and "SSH-BASED VIRTUAL PRIVATE NETWORKS"; ssh_config(5),
+//! `LocalCommand`; sshd_config(5), `PermitTunnel`.
+
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use model::EffectiveSettings;
+use model::action::PacketTunnel;
+use model::options::{check_ssh_destination, check_tunnel_cipher};
+
+use super::accept::accept;
+use super::tunnel::{self, Destination};
+use super::{LabAction, Layer, program_undo};
+use crate::RUN;
+use crate::commands::RunAs;
+use crate::error::LabError;
+use crate::servers;
+use crate::step::Step;
+use crate::undo::Undo;
+
+/// How long one try to reach the other end may take.
+const ANSWER: Duration = Duration::from_secs(2);
+
+/// Names the tunnel, with what it needs, for a message that it doesn't stand.
+const WHAT: &str = "the ssh tunnel for packets (it needs root on both hosts, and PermitTunnel yes \
+                    in the server's sshd_config)";
+
+impl LabAction for PacketTunnel {
+    type Facts = ();
+
+    fn accept(&self) -> Result<(), LabError> {
+        accept("ssh", check_ssh_destination(&self.ssh))?;
+        if let Some(config) = &self.ssh_config {
+            accept("ssh_config", tunnel::check_config_name(config))?;
+        }
+        match &self.cipher {
+            Some(cipher) => accept("tunnel_cipher", check_tunnel_cipher(cipher)),
+            None => Ok(()),
+        }
+    }
+
+    fn look(&self) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn assume(&self) {}
+
+    /// Starts ssh in the background.
+    ///
+    /// The command on the other host ends at once; ssh goes on as long as the tunnel is open.
+    fn steps(&self, (): &()) -> Vec<Step> {
+        let folder = folder();
+        let mut argv = tunnel::ssh_command(&folder, self.compression, self.cipher.as_deref());
+        let Self { device, near, far, .. } = self;
+        // ssh puts the name of the device that it has made in place of `%T`.
+        let set_up = format!("LocalCommand={}", set_up_command("%T", near, far));
+        for option in ["Tunnel=point-to-point", "PermitLocalCommand=yes", &set_up] {
+            argv.extend(["-o".to_owned(), option.to_owned()]);
+        }
+        argv.extend(["-w".to_owned(), format!("any:{device}")]);
+        let destination = Destination { host: &self.ssh, config: self.ssh_config.as_deref() };
+        argv.extend(destination.arguments());
+        argv.push(set_up_command(&format!("tun{device}"), far, near));
+        let link = folder.join("ssh");
+        vec![Step::Folder(folder), Step::Start { link, argv, user: RunAs::Caller }]
+    }
+
+    fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        Ok(program_undo(&folder(), "ssh"))
+    }
+
+    /// Waits until the other end is reached through the tunnel, and reads back what was
+    /// negotiated; the error has what ssh says.
+    fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
+        let folder = folder();
+        let log = folder.join("log");
+        let other_end = SocketAddr::from((self.far, self.port));
+        servers::await_up(WHAT, &folder.join("ssh"), &log, tunnel::PATIENCE, || {
+            TcpStream::connect_timeout(&other_end, ANSWER).is_ok()
+        })?;
+        let what = format!("packets from {} to {}", self.near, self.far);
+        Ok(tunnel::find_negotiated(&log, what, self.compression, self.cipher.as_deref()))
+    }
+
+    fn layer(&self) -> Layer {
+        Layer::Client
+    }
+}
+
+/// Returns the command that gives a tun device its address and that of the other end.
+fn set_up_command(
+    device: &str,
+    own: impl std::fmt::Display,
+    other: impl std::fmt::Display,
+) -> String {
+    format!("ip address add {own} peer {other} dev {device} && ip link set {device} up")
+}
+
+fn folder() -> PathBuf {
+    Path::new(RUN).join("packet-tunnel")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn both_ends_get_their_addresses_when_ssh_has_made_the_devices() {
+        let tunnel = PacketTunnel {
+            ssh: "root@server".into(),
+            ssh_config: None,
+            device: 77,
+            near: Ipv4Addr::new(169, 254, 77, 2),
+            far: Ipv4Addr::new(169, 254, 77, 1),
+            port: 2_049,
+            compression: true,
+            cipher: None,
+        };
+        tunnel.accept().unwrap();
+        let shown = tunnel.steps(&()).pop().unwrap().to_string();
+        let near = "'LocalCommand=ip address add 169.254.77.2 peer 169.254.77.1 dev %T && ip link \
+                    set %T up'";
+        let far = "-- root@server 'ip address add 169.254.77.1 peer 169.254.77.2 dev tun77 && ip \
+                   link set tun77 up' &";
+        for words in [near, far, "-w any:77", "Compression=yes"] {
+            assert!(shown.contains(words), "{words}: {shown}");
+        }
+    }
+}
