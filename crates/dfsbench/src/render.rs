@@ -87,8 +87,13 @@ pub fn next_line(campaign: &Campaign, results: &Path) -> String {
         }
         NextStep::View => format!("\nnext:    dfsbench view{file}\n"),
         NextStep::Explore => EXPLORE.to_owned(),
+        NextStep::Repair => REPAIR.to_owned(),
     }
 }
+
+const REPAIR: &str = "
+next:    remove the cause of the failures, then repeat the command
+";
 
 const EXPLORE: &str = "
 next:    dfsbench run DIR --direct                a directory of yours, past the page cache

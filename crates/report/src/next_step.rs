@@ -31,6 +31,8 @@ pub enum NextStep {
     View,
     /// Measure something of the user's own.
     Explore,
+    /// Remove what made every trial fail: the reasons stand in the table.
+    Repair,
 }
 
 impl NextStep {
@@ -45,6 +47,9 @@ impl NextStep {
             return Self::View;
         }
         let sheet = Sheet::of(campaign);
+        if sheet.rows.iter().all(|row| row.judged.trials_used == 0) {
+            return Self::Repair;
+        }
         if let Some((caveat, remedy)) = most_frequent(&sheet) {
             let flag = remedy.flag(campaign);
             let having = count_having(&sheet, caveat);

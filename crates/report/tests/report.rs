@@ -215,6 +215,12 @@ fn the_next_step_fits_the_campaign() {
     let (flag, caveat) = ("--trials 5".to_owned(), CaveatCode::TooFewTrials);
     let settle = NextStep::Settle { flag, caveat, settled: having, having };
     assert_eq!(NextStep::of(&campaign), settle);
+    let mut failed = campaign.clone();
+    for trial in failed.runs.iter_mut().flat_map(|run| &mut run.trials) {
+        trial.passes.clear();
+        trial.state = model::TrialState::Failed("no server".to_owned());
+    }
+    assert_eq!(NextStep::of(&failed), NextStep::Repair);
     campaign.question = model::Question::Ladder(model::question::ladder::Ladder::default());
     assert_eq!(NextStep::of(&campaign), NextStep::View);
     campaign.state = model::CampaignState::Interrupted;
