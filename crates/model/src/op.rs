@@ -107,6 +107,32 @@ impl OpKind {
     pub const fn writes_data(self) -> bool {
         matches!(self, Self::Write | Self::PutChars | Self::Update | Self::Append | Self::Create)
     }
+
+    /// Says whether the kind changes the file system, or may: a command is not known to leave it.
+    pub const fn changes(self) -> bool {
+        !matches!(
+            self,
+            Self::Read
+                | Self::GetChars
+                | Self::Stat
+                | Self::StatDir
+                | Self::ReadFile
+                | Self::GetXattr
+                | Self::Null
+                | Self::Getattr
+                | Self::Lookup
+                | Self::LookupMissing
+                | Self::Access
+                | Self::Readlink
+                | Self::Readdir
+                | Self::ReaddirPlus
+                | Self::Fsstat
+                | Self::Fsinfo
+                | Self::Pathconf
+                | Self::Sync
+                | Self::Commit
+        )
+    }
 }
 
 /// One operation, as the workload asks for it.
