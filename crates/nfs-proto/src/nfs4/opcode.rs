@@ -104,7 +104,7 @@ opcodes! {
     /// Opens a regular file.
     Open = 18, 0..=2, "OPEN", CHANGES | OWNER_SEQID | ONCE_ONLY;
     /// Finds the named attributes.
-    Openattr = 19, 0..=2, "OPENATTR";
+    Openattr = 19, 0..=2, "OPENATTR", CHANGES | ONCE_ONLY;
     /// Confirms an owner's first open.
     OpenConfirm = 20, 0..=0, "OPEN_CONFIRM", OWNER_SEQID | ONCE_ONLY;
     /// Gives up part of an open.
@@ -158,17 +158,17 @@ opcodes! {
     /// Frees a stateid without locks.
     FreeStateid = 45, 1..=2, "FREE_STATEID";
     /// Asks for a directory delegation.
-    GetDirDelegation = 46, 1..=2, "GET_DIR_DELEGATION";
+    GetDirDelegation = 46, 1..=2, "GET_DIR_DELEGATION", CHANGES;
     /// Gets the address of a pNFS device.
     Getdeviceinfo = 47, 1..=2, "GETDEVICEINFO";
     /// Lists pNFS devices.
     Getdevicelist = 48, 1..=2, "GETDEVICELIST";
     /// Commits a layout.
-    Layoutcommit = 49, 1..=2, "LAYOUTCOMMIT";
+    Layoutcommit = 49, 1..=2, "LAYOUTCOMMIT", CHANGES;
     /// Gets a layout.
-    Layoutget = 50, 1..=2, "LAYOUTGET";
+    Layoutget = 50, 1..=2, "LAYOUTGET", CHANGES;
     /// Returns a layout.
-    Layoutreturn = 51, 1..=2, "LAYOUTRETURN";
+    Layoutreturn = 51, 1..=2, "LAYOUTRETURN", CHANGES;
     /// Asks for the security flavors of the current object.
     SecinfoNoName = 52, 1..=2, "SECINFO_NO_NAME";
     /// Starts every compound of a session.
@@ -178,7 +178,7 @@ opcodes! {
     /// Tests whether stateids are valid.
     TestStateid = 55, 1..=2, "TEST_STATEID";
     /// Asks for a delegation.
-    WantDelegation = 56, 1..=2, "WANT_DELEGATION";
+    WantDelegation = 56, 1..=2, "WANT_DELEGATION", CHANGES;
     /// Destroys a client id.
     DestroyClientid = 57, 1..=2, "DESTROY_CLIENTID", SESSIONLESS;
     /// States that nothing is left to reclaim.
@@ -206,9 +206,9 @@ opcodes! {
     /// Finds the next data or hole.
     Seek = 69, 2..=2, "SEEK";
     /// Writes a pattern.
-    WriteSame = 70, 2..=2, "WRITE_SAME";
+    WriteSame = 70, 2..=2, "WRITE_SAME", CHANGES;
     /// Shares the blocks of a range.
-    Clone = 71, 2..=2, "CLONE";
+    Clone = 71, 2..=2, "CLONE", CHANGES;
     /// Gets an extended attribute.
     Getxattr = 72, 2..=2, "GETXATTR";
     /// Sets an extended attribute.
@@ -273,10 +273,10 @@ mod tests {
     #[test]
     fn traits_are_those_of_the_rfcs() {
         let count = |has: fn(OpCode) -> bool| OpCode::ALL.iter().filter(|code| has(**code)).count();
-        assert_eq!(count(OpCode::changes), 16);
+        assert_eq!(count(OpCode::changes), 24);
         assert_eq!(count(OpCode::has_owner_seqid), 6);
         assert_eq!(count(OpCode::is_sessionless), 6);
-        assert_eq!(count(OpCode::is_once_only), 13);
+        assert_eq!(count(OpCode::is_once_only), 14);
         assert!(OpCode::Write.changes() && !OpCode::Read.changes());
         assert!(OpCode::OpenConfirm.has_owner_seqid() && !OpCode::Lockt.has_owner_seqid());
         assert!(OpCode::ExchangeId.is_sessionless() && !OpCode::ReclaimComplete.is_sessionless());
