@@ -209,11 +209,16 @@ const OF_TCP: TargetRow = TargetRow {
 impl Target {
     /// The targets without an address: a plan says `null = true` of one, and flags and the
     /// reference of plans have them from here.
-    pub const PLAIN: [Self; 2] = [Self::Null, Self::Memory];
+    pub const PLAIN: &'static [Self] = &[Self::Null, Self::Memory];
 
     /// Returns the target without an address that has this name.
     pub fn plain(name: &str) -> Option<Self> {
-        Self::PLAIN.into_iter().find(|target| target.row().usual_name == name)
+        Self::PLAIN.iter().find(|target| target.row().usual_name == name).cloned()
+    }
+
+    /// Says whether it has no address: this process alone does all the work.
+    pub fn is_plain(&self) -> bool {
+        Self::PLAIN.contains(self)
     }
 
     /// Returns what all targets of its kind have in common.
@@ -289,7 +294,6 @@ impl Target {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Null => f.write_str("null"),
             Self::Directory { .. } | Self::Directories { .. } => {
                 for (number, path) in self.paths().iter().enumerate() {
                     let joint = if number == 0 { "" } else { " + " };
@@ -298,12 +302,12 @@ impl fmt::Display for Target {
                 Ok(())
             }
             Self::Nfs(nfs) => write!(f, "{nfs}"),
-            Self::Memory => f.write_str("memory"),
             Self::Tcp(tcp) if tcp.embedded => f.write_str("tcp://(in-memory server)"),
             Self::Tcp(TcpTarget { host, port, .. }) => {
                 let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
                 write!(f, "tcp://{host}:{}", port.unwrap_or_default())
             }
+            plain => f.write_str(plain.row().usual_name),
         }
     }
 }

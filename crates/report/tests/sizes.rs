@@ -4,7 +4,7 @@ mod campaigns;
 
 use campaigns::{made, spec};
 use model::testing::RunBuilder;
-use model::{BackendKind, Campaign, Fact, Workload};
+use model::{BackendKind, Campaign, Fact, Target, Workload};
 use report::{Format, render};
 use serde_json::Value;
 
@@ -48,6 +48,20 @@ fn a_cache_is_named_with_the_memory_that_explains_it() {
     let json: Value = serde_json::from_str(&render(&campaign, Format::Json)).unwrap();
     let fall = &json["size_sweeps"][1]["falls"][0];
     assert_eq!(fall["size_before_bytes"].as_f64(), Some((1024 * MIB) as f64));
+}
+
+#[test]
+fn what_reaches_no_file_system_has_no_page_cache_to_explain_a_fall() {
+    for target in Target::PLAIN {
+        let mut campaign = sweep("2 GiB", [100, 100, 100, 10, 10]);
+        for run in &mut campaign.runs {
+            run.spec.target = target.clone();
+            run.spec.backend = target.row().backends[0];
+        }
+        let text = render(&campaign, Format::Markdown);
+        assert!(text.contains("a cache of about 1.4 GiB"), "{target}: {text}");
+        assert!(!text.contains("page cache explains"), "{target}: {text}");
+    }
 }
 
 #[test]

@@ -35,7 +35,7 @@ const COUNTED_NS_MIN: u64 = 200_000_000;
 
 /// Says whether the client was at its own limit, or others had the processors.
 pub(super) fn about_processors(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
-    if matches!(spec.target, Target::Null | Target::Memory) || spec.workload.is_external() {
+    if spec.target.is_plain() || spec.workload.is_external() {
         return None;
     }
     // The clearest reason first: one caveat is enough, and a saturated client also waits.

@@ -166,10 +166,6 @@ settings! {
     /// for targets with `server`.
     Strict => flag("strict", lab!(strict));
     /// Passes of a trial, in their order: write+read of a stream, create+stat+remove of metadata.
-    /// Stream and iozone: write, rewrite, read, reread, random_read, random_write, backward_read,
-    /// stride_read. Metadata: create, stat, read_files, rename, remove, mkdir, stat_dirs,
-    /// rename_dirs, rmdir, set_xattr, get_xattr. Bonnie: char_write, write, update, char_read,
-    /// read, seeks.
     Passes => passes("passes", run!(passes)).only(WITH_PASSES);
     /// How many client hosts work at one moment: the first of the target's `clients` or `hosts`.
     /// Hosts count, however many agents each of them has. External tools can't be run by more than

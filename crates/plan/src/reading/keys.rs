@@ -4,14 +4,15 @@
 //! that the two can't part. The rows of settings come from `model::setting`.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use Section::{Plan, Settings};
-use model::Target;
 use model::setting::{Kind, Setting, Value};
+use model::{Pass, Target, Workload};
 
 use crate::reading::level;
-use crate::reading::reference::{KEYS, plain_target};
+use crate::reading::reference::{KEYS, backend_key, plain_target};
 use crate::reading::section::{KeyDoc, Section};
 use crate::written::error::Fault;
 use crate::written::limits::legal;
@@ -20,8 +21,11 @@ use crate::written::near::nearest_word;
 /// Every key, in the order in which a plan is best written.
 pub fn reference() -> &'static [KeyDoc] {
     static ALL: LazyLock<Vec<KeyDoc>> = LazyLock::new(|| {
-        let plain = Target::PLAIN.map(|target| plain_target(target.row()));
-        [KEYS, &plain, &Setting::ALL.map(KeyDoc::of_setting)].concat()
+        let mut keys = KEYS.to_vec();
+        keys.extend(Target::PLAIN.iter().map(|target| plain_target(target.row())));
+        keys.push(backend_key());
+        keys.extend(Setting::ALL.map(KeyDoc::of_setting));
+        keys
     });
     &ALL
 }
@@ -45,9 +49,35 @@ impl KeyDoc {
             unit: setting.unit(),
             legal: Cow::Owned(legal(setting)),
             default: Cow::Owned(describe_default(setting)),
-            meaning: setting.meaning(),
+            meaning: describe_meaning(setting),
         }
     }
+}
+
+/// Describes the effect of a setting, and of passes which of them each workload knows.
+fn describe_meaning(setting: Setting) -> Cow<'static, str> {
+    if setting.kind() != Kind::Passes {
+        return Cow::Borrowed(setting.meaning());
+    }
+    let mut choices: Vec<(String, &[Pass])> = Vec::new();
+    for workload in Workload::ALL {
+        let passes = workload.passes_allowed();
+        match choices.iter_mut().find(|(_, known)| *known == passes) {
+            _ if passes.is_empty() => {}
+            Some((names, _)) => *names = format!("{names}, {workload}"),
+            None => choices.push((workload.to_string(), passes)),
+        }
+    }
+    let mut text = setting.meaning().to_owned();
+    for (workloads, passes) in choices {
+        let mut names = Vec::new();
+        for pass in passes {
+            names.push(pass.name());
+        }
+        // Writing to a string can't fail.
+        let _ = write!(text, " For {workloads}: {}.", names.join(", "));
+    }
+    Cow::Owned(text)
 }
 
 /// Says for people what a setting is where it is left out.
@@ -171,6 +201,27 @@ mod tests {
         assert_eq!(legal_of(Server, "threads"), span(limits::SERVER_THREADS, &|n| n.to_string()));
         assert_eq!(legal_of(Settings, "workers"), "1 to 1024");
         assert_eq!(legal_of(Settings, "mtu"), "576 to 65535, or \"unchanged\"");
+    }
+
+    #[test]
+    fn backends_and_passes_are_described_by_the_rows_that_the_reader_obeys() {
+        let doc_of = |section, key: &str| {
+            let is_wanted = |doc: &&KeyDoc| doc.section == section && doc.key == key;
+            reference().iter().find(is_wanted).unwrap()
+        };
+        let backends = doc_of(Section::Target, "backend");
+        for target in Target::PLAIN {
+            let row = target.row();
+            let entry = format!("{}: {}", row.usual_name, row.backends[0]);
+            assert!(backends.default.contains(&entry), "{entry}");
+        }
+        assert!(backends.legal.ends_with("server: posix, uring, nfs, tcp"));
+        let passes = &doc_of(Settings, "passes").meaning;
+        for workload in Workload::ALL {
+            let is_named = passes.contains(&format!("{workload}:"))
+                || passes.contains(&format!("{workload},"));
+            assert_eq!(is_named, !workload.passes_allowed().is_empty(), "{workload}: {passes}");
+        }
     }
 
     #[test]

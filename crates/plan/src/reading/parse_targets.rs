@@ -196,7 +196,8 @@ fn read_what(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<(TargetArg, Use
 
 /// Finds the one field that says what a target is.
 fn what_field<'a>(table: &Table<'a>) -> Result<Field<'a>, PlanError> {
-    let keys = [&TARGET_KEYS[..], &Target::PLAIN.map(|target| target.row().usual_name)].concat();
+    let mut keys = TARGET_KEYS.to_vec();
+    keys.extend(Target::PLAIN.iter().map(|target| target.row().usual_name));
     let mut written = Vec::new();
     for key in &keys {
         // A key that is `false` counts as left out, and the paths of a server's target are its

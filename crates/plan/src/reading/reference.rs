@@ -5,13 +5,14 @@
 
 use std::borrow::Cow;
 
-use model::target::TargetRow;
+use model::target::{OF_DIRECTORIES, OF_NFS, TargetRow};
 
 use crate::reading::section::Section::{
     Conclusion, Disturb, Faults, Host, Plan, Server, Target, Workload,
 };
 use crate::reading::section::{KeyDoc, Section};
 use crate::written::fault::{FaultKind, KINDS};
+use crate::written::target::{OF_LAB, TargetArg};
 
 const fn key(
     section: Section,
@@ -22,12 +23,38 @@ const fn key(
     meaning: &'static str,
 ) -> KeyDoc {
     let (legal, default) = (Cow::Borrowed(legal), Cow::Borrowed(default));
+    let meaning = Cow::Borrowed(meaning);
     KeyDoc { key, section, kind, unit, legal, default, meaning }
 }
 
 /// The key of a target without an address, from its row.
 pub(crate) const fn plain_target(row: &TargetRow) -> KeyDoc {
     key(Target, row.usual_name, ["true", ""], "true", "none", row.meaning)
+}
+
+/// The key of backends, with those of each kind of target; the first of them is the default.
+pub(crate) fn backend_key() -> KeyDoc {
+    let mut kinds = vec![("path, temporary", &OF_DIRECTORIES), ("url, embedded", &OF_NFS)];
+    for target in model::Target::PLAIN {
+        kinds.push((target.row().usual_name, target.row()));
+    }
+    kinds.push(("tcp", TargetArg::tcp_embedded().row()));
+    kinds.push(("server", &OF_LAB));
+    let (mut legal, mut default) = (Vec::new(), Vec::new());
+    for (keys, row) in kinds {
+        let mut names = Vec::new();
+        for backend in row.backends {
+            names.push(backend.name());
+        }
+        default.push(format!("{keys}: {}", names[0]));
+        legal.push(format!("{keys}: {}", names.join(", ")));
+    }
+    let meaning = "How ops are executed; a list makes runs with each.";
+    KeyDoc {
+        legal: Cow::Owned(legal.join("; ")),
+        default: Cow::Owned(default.join("; ")),
+        ..key(Target, "backend", ["text or list", ""], "", "", meaning)
+    }
 }
 
 /// The key of a planned fault.
@@ -173,11 +200,6 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Target, "mount", ["table", ""], "type, source, options", "none",
         "With `server`: a file system that the site has set up itself, mounted by the clients as \
          mount(8) does; nothing is done to its servers."),
-    key(Target, "backend", ["text or list", ""],
-        "path, temporary: posix, uring; url, embedded: nfs; null: null; memory: memory; tcp: tcp; \
-         server: posix, uring, nfs",
-        "path, temporary, server: posix; url, embedded: nfs; null: null; memory: memory; tcp: tcp",
-        "How ops are executed; a list makes runs with each."),
     key(Target, "uid", ["integer", ""], "0 to 4294967295", "the caller's",
         "User id sent to the in-memory server; a `url` has its own."),
     key(Target, "gid", ["integer", ""], "0 to 4294967295", "the caller's",

@@ -82,5 +82,5 @@ pub struct KeyDoc {
     /// The value where it is left out.
     pub default: Cow<'static, str>,
     /// The effect of the key.
-    pub meaning: &'static str,
+    pub meaning: Cow<'static, str>,
 }

@@ -31,7 +31,7 @@ pub enum TargetArg {
 }
 
 /// The row of hosts that are set up: what they serve is used through a mount or by our clients.
-const OF_LAB: TargetRow = TargetRow {
+pub(crate) const OF_LAB: TargetRow = TargetRow {
     noun: "a directory of a server",
     backends: &[BackendKind::Posix, BackendKind::Uring, BackendKind::Nfs, BackendKind::Tcp],
     ..OF_NFS

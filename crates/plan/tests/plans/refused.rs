@@ -1,8 +1,19 @@
 //! Every bad plan is refused with one line that says where, what, the value and a hint.
 //!
-//! The cases stand in `refused.txt`.
+//! The cases stand in `refused.txt`; `{plain}` there are the targets without an address.
 
 use crate::common::plan;
+use model::Target;
+
+/// Lists the targets without an address as the last of a list in a hint.
+fn plain_targets() -> String {
+    let mut names = Vec::new();
+    for target in Target::PLAIN {
+        names.push(target.row().usual_name);
+    }
+    let last = names.pop().expect("there are some");
+    format!("{} or {last}", names.join(", "))
+}
 
 /// Puts the lines of a case where its heading says, into a plan that is good without them.
 fn whole_plan(heading: &str, lines: &str) -> String {
@@ -37,7 +48,7 @@ fn whole_plan(heading: &str, lines: &str) -> String {
 fn bad_plans_are_refused_with_one_line() {
     let mut heading = "";
     let mut cases = 0;
-    let text = include_str!("refused.txt");
+    let text = include_str!("refused.txt").replace("{plain}", &plain_targets());
     for part in text.split("\n\n").skip(2).map(str::trim_end) {
         if let Some(line) = part.strip_prefix("== ") {
             heading = line.split(':').next().unwrap_or_default();

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Fact, Target};
+use model::Fact;
 use stats::Fall;
 
 use super::{Swept, show_bytes};
@@ -66,7 +66,7 @@ fn list_hosts(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<HostMemory> {
     let Some(first) = rows.first() else { return hosts };
     let spec = &first.run.spec;
     let memory = memory_by_host(sheet, rows);
-    let is_by_kernel = !matches!(spec.target, Target::Nfs(_) | Target::Tcp(_));
+    let is_by_kernel = spec.target.is_local();
     let clients: Vec<&str> =
         spec.client_hosts().iter().map(|host| host.name_and_slot().0).collect();
     let is_own = spec.lab.is_none() && clients.is_empty();
