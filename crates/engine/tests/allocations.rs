@@ -151,14 +151,7 @@ fn assert_no_pass_and_no_load_allocates(target: &Target, backend: BackendKind) {
         Load { think_time_ns: 1_000, ..Load::default() },
         Load { bytes_per_s: 10 << 30, ..Load::default() },
     ];
-    for workload in [
-        Workload::Stream,
-        Workload::Mixed,
-        Workload::Bonnie,
-        Workload::Metadata,
-        Workload::Transactions,
-        Workload::OpMix,
-    ] {
+    for workload in Workload::ALL.iter().copied().filter(|workload| !workload.is_external()) {
         for load in loads {
             let load = Load { ops_max: 300, ..load };
             let plain = spec(target.clone(), backend, workload);
@@ -180,12 +173,11 @@ fn assert_no_pass_and_no_load_allocates(target: &Target, backend: BackendKind) {
 
 #[test]
 fn no_pass_and_no_load_allocates_in_the_loop() {
-    assert_no_pass_and_no_load_allocates(&Target::Null, BackendKind::Null);
-}
-
-#[test]
-fn copies_within_memory_allocate_nothing() {
-    assert_no_pass_and_no_load_allocates(&Target::Memory, BackendKind::Memory);
+    for target in Target::PLAIN {
+        for backend in target.row().backends {
+            assert_no_pass_and_no_load_allocates(target, *backend);
+        }
+    }
 }
 
 #[test]

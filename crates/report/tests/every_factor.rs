@@ -13,13 +13,7 @@ use report::{Format, render};
 /// Runs that between them depend on every setting.
 fn bases() -> Vec<RunSpec> {
     let mut bases = Vec::new();
-    for workload in [
-        Workload::Stream,
-        Workload::Mixed,
-        Workload::Metadata,
-        Workload::Transactions,
-        Workload::OpMix,
-    ] {
+    for workload in Workload::ALL.iter().copied().filter(|workload| !workload.is_external()) {
         for (name, backend) in [("posix", BackendKind::Posix), ("nfs", BackendKind::Nfs)] {
             let mut run = spec(name, backend, workload);
             run.placement.hosts = ["a", "b", "c", "a:2", "b:2"].map(Host::here).to_vec();
