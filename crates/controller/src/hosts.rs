@@ -13,8 +13,10 @@ use fleet::{
 use model::{EffectiveSettings, Fact, Host, LabSpec, panicked};
 
 use crate::applied_steps::{AppliedSteps, on_host};
-use crate::clock::{self, Drift, Exchanges, Sample};
+use crate::clock::Drift;
 use crate::shared_kernel;
+
+mod clocks;
 
 /// The agent of a host, or why it has none.
 pub type Launched = Result<Box<dyn Transport>, Gone>;
@@ -418,64 +420,6 @@ impl<'a> Hosts<'a> {
     /// Returns the wakeup that rings when an agent has sent something.
     pub(crate) const fn wakeup(&self) -> &Wakeup {
         &self.wakeup
-    }
-
-    /// This host's clock, in nanoseconds.
-    pub(crate) fn now_ns(&self) -> u64 {
-        self.read().mono_ns
-    }
-
-    /// This host's clocks.
-    pub(crate) fn read(&self) -> ClockReading {
-        (self.read_clocks)()
-    }
-
-    /// The latest sample of a host's clocks.
-    pub(crate) fn latest_clock(&self, host: &str) -> Option<Sample> {
-        Some(self.clocks.get(host)?.last())
-    }
-
-    /// The exchanges with a host that make its next sample, none of which is made yet.
-    pub(crate) fn exchanges(&self, host: &str) -> Exchanges {
-        Exchanges::with(self.clocks.get(host))
-    }
-
-    /// Takes note of a sample of a host's clocks.
-    pub(crate) fn note_clock(&mut self, host: &str, sample: Sample) {
-        let drift = self.clocks.entry(host.to_owned()).or_insert_with(|| Drift::begin(sample));
-        drift.go_on(sample);
-    }
-
-    /// Returns how a host's clock went; its clocks are read again where the last sample is too old.
-    ///
-    /// # Errors
-    /// When the host is lost.
-    pub(crate) fn drift(&mut self, host: &str) -> Result<Drift, String> {
-        let oldest_ns = self.now_ns().saturating_sub(clock::FRESH_NS);
-        if let Some(drift) = self.clocks.get(host)
-            && drift.is_known_since(oldest_ns)
-        {
-            return Ok(*drift);
-        }
-        let sample = self.sample_clock(host)?;
-        self.note_clock(host, sample);
-        Ok(self.clocks[host])
-    }
-
-    /// A sample of a host's clocks.
-    ///
-    /// # Errors
-    /// When the host is lost.
-    fn sample_clock(&mut self, host: &str) -> Result<Sample, String> {
-        let mut exchanges = self.exchanges(host);
-        loop {
-            let sent = (self.read_clocks)();
-            let there = self.ask(host, request::clock())?;
-            let is_enough = exchanges.add(Sample::of(sent, there, (self.read_clocks)()));
-            if is_enough && let Some(best) = exchanges.best() {
-                return Ok(best);
-            }
-        }
     }
 
     /// Leaves all agents and waits for their ends; returns the sentence of each that could not undo

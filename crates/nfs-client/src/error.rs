@@ -9,13 +9,17 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use nfs_proto::client::{Kind, Pending, ProtocolVersion, StartError};
+use nfs_proto::client::{Kind, ProtocolVersion, StartError};
 use nfs_proto::mount3::MountStatus;
 use nfs_proto::{CallError, RpcError, Status, StreamError};
 
 use crate::interrupt::Interrupted;
 use crate::listing::Unlistable;
 use crate::options::{Family, Proto};
+
+mod connection;
+
+pub use connection::{ConnectionError, PendingCalls};
 
 /// Tells why a target could not be mounted.
 #[derive(Debug, thiserror::Error)]
@@ -398,86 +402,6 @@ impl CallFailure {
     pub fn lacks_call(&self) -> bool {
         matches!(self.status(), Some(Status::NotSupp))
             || matches!(self.answered(), Some(CallError::Rpc(RpcError::ProcedureUnavailable)))
-    }
-}
-
-/// Tells why a connection of the measured path is of no more use.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectionError {
-    /// A call was pending for longer than allowed.
-    #[error(
-        "no answer from {server} for {} ms{}; pending: {pending}",
-        waited_ns / 1_000_000,
-        and_strays(*strays)
-    )]
-    CallTimedOut {
-        /// Address of the server.
-        server: SocketAddr,
-        /// For how long the oldest call has been waiting, in nanoseconds.
-        waited_ns: u64,
-        /// Replies so far whose xid was that of no call in flight.
-        strays: u64,
-        /// The calls that have no reply.
-        pending: PendingCalls,
-    },
-    /// The server or the network closed the connection.
-    #[error("the connection to {server} is lost: {reason}; pending: {pending}")]
-    ConnectionLost {
-        /// Address of the server.
-        server: SocketAddr,
-        /// The system's error.
-        reason: io::Error,
-        /// The calls that have no reply.
-        pending: PendingCalls,
-    },
-    /// The received bytes are not RPC.
-    #[error("{server} sends what is no RPC: {error}; pending: {pending}")]
-    Garbage {
-        /// Address of the server.
-        server: SocketAddr,
-        /// The error in the stream.
-        error: StreamError,
-        /// The calls that have no reply.
-        pending: PendingCalls,
-    },
-}
-
-impl ConnectionError {
-    /// Returns the calls that have no reply.
-    pub fn pending(&self) -> &[Pending] {
-        match self {
-            Self::CallTimedOut { pending, .. }
-            | Self::ConnectionLost { pending, .. }
-            | Self::Garbage { pending, .. } => &pending.0,
-        }
-    }
-}
-
-/// Calls without a reply, oldest first; the first few are printed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PendingCalls(pub Vec<Pending>);
-
-impl fmt::Display for PendingCalls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SHOWN: usize = 4;
-        if self.0.is_empty() {
-            return f.write_str("no call");
-        }
-        for (position, call) in self.0.iter().take(SHOWN).enumerate() {
-            let comma = if position > 0 { ", " } else { "" };
-            write!(f, "{comma}{} (tag {})", call.kind, call.tag)?;
-        }
-        match self.0.len().saturating_sub(SHOWN) {
-            0 => Ok(()),
-            more => write!(f, " and {more} more"),
-        }
-    }
-}
-
-fn and_strays(count: u64) -> String {
-    match count {
-        0 => String::new(),
-        count => format!(", and {count} replies so far with the xid of no call"),
     }
 }
 

@@ -6,8 +6,8 @@
 //! merged; percentiles are never averaged.
 
 use model::{
-    CaveatCode, Discard, Evidence, Histogram, OpKind, Pass, PassResult, ProgramUse, Run, Severity,
-    Trial, TrialState, Verdict, WorkingSet,
+    CaveatCode, Discard, Evidence, Histogram, Pass, PassResult, ProgramUse, Run, Severity, Trial,
+    TrialState, Verdict, WorkingSet,
 };
 
 use crate::criteria::{
@@ -21,8 +21,13 @@ use crate::summary::{Summary, median, summary};
 
 mod caveats;
 mod parts;
+mod rates;
 
-pub use parts::KindShare;
+pub use parts::{Cpu, CpuUnit, KindShare};
+use rates::{
+    RateOf, byte_rate, common_byte_rate, common_op_rate, common_share, first_byte_rate,
+    first_op_rate, op_rate, pass_rate,
+};
 
 /// The judgement of one pass over all trials of a run.
 #[derive(Clone, Debug)]
@@ -136,45 +141,6 @@ pub struct Point {
     pub used: bool,
 }
 
-/// The amount of work that processor time is divided by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CpuUnit {
-    /// Seconds per GiB moved.
-    SecondsPerGib,
-    /// Microseconds per op.
-    MicrosPerOp,
-}
-
-impl CpuUnit {
-    /// Chooses by the work of a pass: data for those that move much of it.
-    fn of_pass(pass: Pass) -> Self {
-        if pass.is_byte_rate() || pass == Pass::Mix {
-            Self::SecondsPerGib
-        } else {
-            Self::MicrosPerOp
-        }
-    }
-
-    /// Returns the unit as tables print it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::SecondsPerGib => "s/GiB",
-            Self::MicrosPerOp => "µs/op",
-        }
-    }
-}
-
-/// Processor time for the work of a pass.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cpu {
-    /// Unit of the numbers.
-    pub unit: CpuUnit,
-    /// Processor time of the client.
-    pub client: f64,
-    /// Processor time of the server, where every trial knows it.
-    pub server: Option<f64>,
-}
-
 /// The trials in which a caveat was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
@@ -272,8 +238,8 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         common: sorted.summarize(if is_bytes { common_byte_rate } else { common_op_rate }),
         common_window_share: median(&rates_of(sorted.used_trials(), common_share)),
         points: sorted.list_points(pass),
-        response_time: merge_histograms(&used, PassResult::response_time),
-        service_time: merge_histograms(&used, PassResult::service_time),
+        response_time: parts::merge_histograms(&used, PassResult::response_time),
+        service_time: parts::merge_histograms(&used, PassResult::service_time),
         estimated_response_time: parts::estimated_response_time(&run.spec.load, &used),
         cpu: parts::cpu_per_work(&used, CpuUnit::of_pass(pass)),
         cpu_percent: parts::cpu_percent(&used),
@@ -460,14 +426,6 @@ fn rates_of(pass_trials: &[PassTrial<'_>], rate: RateOf) -> Vec<f64> {
     rates
 }
 
-/// A function that reads a rate from a result.
-type RateOf = fn(&PassResult) -> Option<f64>;
-
-/// Returns the function that reads the rate by which a pass is judged.
-fn pass_rate(pass: Pass) -> RateOf {
-    if pass.is_byte_rate() { byte_rate } else { op_rate }
-}
-
 fn is_invalid(result: &PassResult) -> bool {
     result.caveats.iter().any(|caveat| caveat.code.severity() == Severity::Invalid)
 }
@@ -491,81 +449,6 @@ fn verdict_of(sorted: &Sorted<'_>, judged: &Judged) -> Verdict {
 const fn moves_data(pass: Pass) -> bool {
     pass.is_byte_rate()
         || matches!(pass, Pass::Mix | Pass::Seeks | Pass::ReadFiles | Pass::Transactions)
-}
-
-/// Returns a rate per second; `None` where no time passed.
-fn per_second(amount: u64, time_ns: u64) -> Option<f64> {
-    if time_ns == 0 { None } else { Some(amount as f64 * 1e9 / time_ns as f64) }
-}
-
-fn byte_rate(result: &PassResult) -> Option<f64> {
-    let Some(carried) = carried_rate(result) else {
-        return per_second(result.bytes(), result.window_ns);
-    };
-    Some(carried * bytes_per_op(result))
-}
-
-fn op_rate(result: &PassResult) -> Option<f64> {
-    match carried_rate(result) {
-        Some(carried) => Some(carried),
-        None => per_second(result.ops(), result.window_ns),
-    }
-}
-
-/// Returns what was carried of an offered load, in ops per second: the rate of the plan, times the
-/// share that was done of what was scheduled, and started before the window ended. Chance
-/// schedules a few more ops in one trial than in the next, and that says nothing of the target.
-fn carried_rate(result: &PassResult) -> Option<f64> {
-    let (offered, carried) = result.scope.offered.zip(result.carried_ops())?;
-    Some(offered.rate_per_s as f64 * carried as f64 / offered.scheduled_ops as f64)
-}
-
-/// Returns the mean payload of an op. Where none of those that were scheduled in the window was
-/// done, the ops of the warm-up stand for them.
-fn bytes_per_op(result: &PassResult) -> f64 {
-    let (mut ops, mut bytes) = (result.ops(), result.bytes());
-    if ops == 0 {
-        for warm in &result.scope.warmup {
-            if warm.kind != OpKind::Sync {
-                ops += warm.done;
-                bytes += warm.bytes;
-            }
-        }
-    }
-    bytes as f64 / ops.max(1) as f64
-}
-
-fn first_byte_rate(result: &PassResult) -> Option<f64> {
-    per_second(result.first_done_bytes, result.first_done_ns)
-}
-
-fn first_op_rate(result: &PassResult) -> Option<f64> {
-    per_second(result.first_done_ops, result.first_done_ns)
-}
-
-fn common_byte_rate(result: &PassResult) -> Option<f64> {
-    per_second(result.scope.common?.bytes, result.common_window_ns)
-}
-
-fn common_op_rate(result: &PassResult) -> Option<f64> {
-    per_second(result.scope.common?.ops, result.common_window_ns)
-}
-
-/// Returns the share of the window in which all workers were busy.
-fn common_share(result: &PassResult) -> Option<f64> {
-    if result.window_ns == 0 {
-        return None;
-    }
-    Some(result.common_window_ns as f64 / result.window_ns as f64)
-}
-
-/// Merges histograms; packed, since a report holds three of each row.
-fn merge_histograms(used: &[&PassResult], read: fn(&PassResult) -> Histogram) -> Histogram {
-    let mut all = Histogram::sparse();
-    for result in used {
-        all.merge(&read(result));
-    }
-    all.packed()
 }
 
 #[cfg(test)]

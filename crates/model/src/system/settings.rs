@@ -6,7 +6,8 @@ use std::fmt;
 use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
-use super::{Recipe, RecipeError, Values};
+use super::template::Values;
+use super::{Recipe, RecipeError};
 
 /// The type of a recipe's setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -3,7 +3,12 @@
 //! A brace that no name follows stands for itself, so that files of configuration need no escapes;
 //! `{{name}}` is the text `{name}`.
 
-use super::{RecipeError, Values};
+use std::collections::BTreeMap;
+
+use super::RecipeError;
+
+/// The values of a recipe's variables at one place.
+pub(super) type Values = BTreeMap<String, String>;
 
 /// Fills in texts with these values.
 pub(super) struct Template<'a> {

@@ -12,7 +12,8 @@ use std::fmt::Write as _;
 use model::units::{Nanos, three_digits};
 use model::{Caveat, CaveatCode, Evidence, Repetition, RunSpec, Severity};
 
-use super::{Extent, Judged, JudgedCaveat, PassTrial, Sorted, pass_rate};
+use super::rates::pass_rate;
+use super::{Extent, Judged, JudgedCaveat, PassTrial, Sorted};
 use crate::criteria::{
     DRIFT_SHARE_MIN, DRIFT_TRIALS_MIN, EFFECT_MIN, HALF_WIDTH_SHARE_MAX, INTERACT_PROBABILITY_MAX,
     INTERACT_RANGE_MIN, INTERACT_TRIALS_MIN, OUTLIER_DISCARD_SHARE_MAX, STEADY_RANGE_MAX,

@@ -3,10 +3,49 @@
 //! Each function sees the results of the trials behind a figure. Rates are medians of the trials,
 //! as the figure itself is; shares are of all their ops together.
 
-use model::{Histogram, Load, OpKind, PassResult, ProgramUse, WorkingSet};
+use model::{Histogram, Load, OpKind, Pass, PassResult, ProgramUse, WorkingSet};
 
-use super::{Cpu, CpuUnit, op_rate};
+use super::rates::op_rate;
 use crate::summary::median;
+
+/// The amount of work that processor time is divided by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuUnit {
+    /// Seconds per GiB moved.
+    SecondsPerGib,
+    /// Microseconds per op.
+    MicrosPerOp,
+}
+
+impl CpuUnit {
+    /// Chooses by the work of a pass: data for those that move much of it.
+    pub(super) fn of_pass(pass: Pass) -> Self {
+        if pass.is_byte_rate() || pass == Pass::Mix {
+            Self::SecondsPerGib
+        } else {
+            Self::MicrosPerOp
+        }
+    }
+
+    /// Returns the unit as tables print it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SecondsPerGib => "s/GiB",
+            Self::MicrosPerOp => "µs/op",
+        }
+    }
+}
+
+/// Processor time for the work of a pass.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cpu {
+    /// Unit of the numbers.
+    pub unit: CpuUnit,
+    /// Processor time of the client.
+    pub client: f64,
+    /// Processor time of the server, where every trial knows it.
+    pub server: Option<f64>,
+}
 
 /// The share of one kind of op within a pass of several kinds.
 #[derive(Clone, Debug, PartialEq)]
@@ -164,4 +203,16 @@ pub(super) fn estimated_response_time(load: &Load, used: &[&PassResult]) -> Opti
         all.merge(&result.service_time().with_omitted(pace_ns));
     }
     if all.count() > 0 { Some(all.packed()) } else { None }
+}
+
+/// Merges histograms; packed, since a report holds three of each row.
+pub(super) fn merge_histograms(
+    used: &[&PassResult],
+    read: fn(&PassResult) -> Histogram,
+) -> Histogram {
+    let mut all = Histogram::sparse();
+    for result in used {
+        all.merge(&read(result));
+    }
+    all.packed()
 }

@@ -1,0 +1,258 @@
+//! Recipes filled in: every variable of a recipe's texts has its value.
+//!
+//! [`Recipe::fill_in`] makes a [`FilledRecipe`] of the values of settings and the names of a run's
+//! [`Places`]. What has a `count` is repeated, with `{n}` from 1.
+
+use serde::{Deserialize, Serialize};
+
+use super::template::{Template, Values};
+use super::{COUNT_MAX, FuseAccess, MountAccess, Quiet, Recipe, RecipeError, RecipeStep};
+
+/// The places of a run that a recipe's texts name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// Folder of the system's own files on a host: `{dir}`.
+    pub dir: String,
+    /// Directory that the server keeps files in: `{storage}`.
+    pub storage: String,
+    /// Address of the server as its clients reach it: `{address}`.
+    pub address: String,
+    /// Addresses of the clients, with a blank between several: `{clients}`.
+    pub clients: String,
+    /// Mount point on a client: `{point}`.
+    pub point: String,
+}
+
+/// A recipe with every variable filled in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FilledRecipe {
+    /// Folders that are made first.
+    pub folders: Vec<String>,
+    /// Files: path and text.
+    pub files: Vec<FilledFile>,
+    /// Steps of the start.
+    pub steps: Vec<FilledStep>,
+    /// Files and folders that the programs make elsewhere.
+    pub leaves: Vec<String>,
+    /// Command that prints the version.
+    pub version: Vec<String>,
+    /// When it is quiet.
+    pub quiet: Option<Quiet>,
+    /// The mount of a kernel.
+    pub mount: Option<MountAccess>,
+    /// The program that mounts.
+    pub fuse: Option<FuseAccess>,
+}
+
+/// A file whose text is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FilledFile {
+    /// Path of the file.
+    pub path: String,
+    /// Text of the file.
+    pub text: String,
+}
+
+/// A step of the start whose words are known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FilledStep {
+    /// Starts a program that goes on running.
+    Start(Vec<String>),
+    /// Runs a program to its end within so many seconds.
+    Run(Vec<String>, u64),
+    /// Runs a program again until it ends with 0, for so many seconds.
+    Ready(Vec<String>, u64),
+    /// Waits for a TCP port of the loopback, for so many seconds.
+    Port(u16, u64),
+}
+
+impl Recipe {
+    /// Fills in every text, with these settings; those that aren't given have their defaults.
+    ///
+    /// # Errors
+    /// Where a setting is none of the recipe's or out of its range, or a variable doesn't exist.
+    pub fn fill_in(
+        &self,
+        given: &[(String, String)],
+        places: &Places,
+    ) -> Result<FilledRecipe, RecipeError> {
+        let values = self.values(given, places)?;
+        let server = Template { values: &values };
+        let mut filled = FilledRecipe {
+            folders: Vec::new(),
+            files: Vec::new(),
+            steps: Vec::new(),
+            leaves: server.texts("leaves", &self.leaves)?,
+            version: server.words("version", &self.version)?,
+            ..FilledRecipe::default()
+        };
+        for folder in &self.folders {
+            // A folder with `{n}` is one for each copy: as many as its recipe counts.
+            filled.folders.extend(self.fill_in_folder(folder, &values)?);
+        }
+        for file in &self.files {
+            for values in copies(&values, "file.count", &file.count)? {
+                let template = Template { values: &values };
+                let path = template.text("file.path", &file.path)?;
+                let text = template.text("file.text", &file.text)?;
+                filled.files.push(FilledFile { path, text });
+            }
+        }
+        for step in &self.steps {
+            for values in copies(&values, "step.count", &step.count)? {
+                filled.steps.push(fill_in_step(step, &Template { values: &values })?);
+            }
+        }
+        if let Some(quiet) = &self.quiet {
+            let run = server.words("quiet.run", &quiet.run)?;
+            filled.quiet = Some(Quiet { run, ..quiet.clone() });
+        }
+        self.fill_in_access(values, places, &mut filled)?;
+        Ok(filled)
+    }
+
+    /// Says how many copies of written data lie on different servers, with these settings.
+    ///
+    /// # Errors
+    /// As [`Recipe::fill_in`].
+    pub fn copies(&self, given: &[(String, String)]) -> Result<String, RecipeError> {
+        if self.copies.is_empty() {
+            return Ok("1".to_owned());
+        }
+        let values = self.values(given, &Places::default())?;
+        Template { values: &values }.text("copies", &self.copies)
+    }
+
+    /// Fills in the ways of access, whose texts also name the mount point.
+    fn fill_in_access(
+        &self,
+        mut values: Values,
+        places: &Places,
+        filled: &mut FilledRecipe,
+    ) -> Result<(), RecipeError> {
+        values.insert("point".to_owned(), places.point.clone());
+        values.insert("dir".to_owned(), self.client_dir());
+        let client = Template { values: &values };
+        if let Some(mount) = &self.access.mount {
+            filled.mount = Some(MountAccess {
+                kind: client.text("access.mount.type", &mount.kind)?,
+                source: client.text("access.mount.source", &mount.source)?,
+                options: client.words("access.mount.options", &mount.options)?,
+            });
+        }
+        if let Some(fuse) = &self.access.fuse {
+            filled.fuse = Some(FuseAccess {
+                run: client.words("access.fuse.run", &fuse.run)?,
+                leaves: client.texts("access.fuse.leaves", &fuse.leaves)?,
+                ..fuse.clone()
+            });
+        }
+        Ok(())
+    }
+
+    /// Returns a folder, or one for each copy of the largest `count` where it names `{n}`.
+    fn fill_in_folder(&self, folder: &str, values: &Values) -> Result<Vec<String>, RecipeError> {
+        if !folder.contains("{n}") {
+            return Ok(vec![Template { values }.text("folders", folder)?]);
+        }
+        let mut most = Vec::new();
+        let counts = self.files.iter().map(|file| &file.count);
+        let counts = counts.chain(self.steps.iter().map(|step| &step.count));
+        for count in counts.chain(self.variables.values().map(|variable| &variable.count)) {
+            let made = copies(values, "count", count)?;
+            if !count.is_empty() && made.len() > most.len() {
+                most = made;
+            }
+        }
+        let mut folders = Vec::new();
+        for values in most {
+            folders.push(Template { values: &values }.text("folders", folder)?);
+        }
+        Ok(folders)
+    }
+
+    /// Computes the values of all variables but `{n}` and `{point}`.
+    fn values(&self, given: &[(String, String)], places: &Places) -> Result<Values, RecipeError> {
+        let mut values = self.setting_values(given)?;
+        let known = [
+            ("dir", &places.dir),
+            ("storage", &places.storage),
+            ("address", &places.address),
+            ("clients", &places.clients),
+        ];
+        for (name, value) in known {
+            values.insert(name.to_owned(), value.clone());
+        }
+        // A text that follows from a setting may be repeated by another variable, and so comes
+        // first.
+        let mut later = Vec::new();
+        for (name, variable) in &self.variables {
+            let key = format!("variables.{name}");
+            if variable.by.is_empty() {
+                later.push((name, variable));
+                continue;
+            }
+            let chosen = values.get(&variable.by).cloned().unwrap_or_default();
+            let Some(text) = variable.values.get(&chosen) else {
+                let what = format!("{key}: has no value for {} `{chosen}`", variable.by);
+                return Err(RecipeError::new(what, "one value for each choice of the setting"));
+            };
+            let text = Template { values: &values }.text(&key, text)?;
+            values.insert(name.clone(), text);
+        }
+        for (name, variable) in later {
+            let key = format!("variables.{name}");
+            let mut joined = String::new();
+            for copy in copies(&values, &key, &variable.count)? {
+                if !joined.is_empty() {
+                    joined.push_str(&variable.separator);
+                }
+                joined.push_str(&Template { values: &copy }.text(&key, &variable.repeat)?);
+            }
+            values.insert(name.clone(), joined);
+        }
+        Ok(values)
+    }
+}
+
+/// Returns the values of each copy: with `{n}` from 1, or once without it where nothing counts.
+fn copies(values: &Values, key: &str, count: &str) -> Result<Vec<Values>, RecipeError> {
+    if count.is_empty() {
+        return Ok(vec![values.clone()]);
+    }
+    let text = Template { values }.text(key, count)?;
+    let number = match text.parse::<u64>() {
+        Ok(number) if (1..=COUNT_MAX).contains(&number) => number,
+        _ => {
+            let what = format!("{key}: `{text}` is no count");
+            return Err(RecipeError::new(what, format!("a number of 1 to {COUNT_MAX}")));
+        }
+    };
+    let mut copies = Vec::new();
+    for n in 1..=number {
+        let mut copy = values.clone();
+        copy.insert("n".to_owned(), n.to_string());
+        copies.push(copy);
+    }
+    Ok(copies)
+}
+
+fn fill_in_step(step: &RecipeStep, template: &Template<'_>) -> Result<FilledStep, RecipeError> {
+    let within_s = step.within_s;
+    if !step.start.is_empty() {
+        return Ok(FilledStep::Start(template.words("step.start", &step.start)?));
+    }
+    if !step.run.is_empty() {
+        return Ok(FilledStep::Run(template.words("step.run", &step.run)?, within_s));
+    }
+    if !step.ready.is_empty() {
+        return Ok(FilledStep::Ready(template.words("step.ready", &step.ready)?, within_s));
+    }
+    let text = template.text("step.port", &step.port)?;
+    let Ok(port) = text.parse() else {
+        let what = format!("step.port: `{text}` is no port");
+        return Err(RecipeError::new(what, "a number of 1 to 65535, such as \"2049\""));
+    };
+    Ok(FilledStep::Port(port, within_s))
+}

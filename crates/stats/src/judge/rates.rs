@@ -1,0 +1,80 @@
+//! The rates of one trial's pass, each `None` where nothing gives one.
+//!
+//! Over the whole window, up to the first worker's end, and over the window in which all workers
+//! were busy; in bytes or ops per second.
+
+use model::{OpKind, Pass, PassResult};
+
+/// A function that reads a rate from a result.
+pub(super) type RateOf = fn(&PassResult) -> Option<f64>;
+
+/// Returns the function that reads the rate by which a pass is judged.
+pub(super) fn pass_rate(pass: Pass) -> RateOf {
+    if pass.is_byte_rate() { byte_rate } else { op_rate }
+}
+
+/// Returns a rate per second; `None` where no time passed.
+fn per_second(amount: u64, time_ns: u64) -> Option<f64> {
+    if time_ns == 0 { None } else { Some(amount as f64 * 1e9 / time_ns as f64) }
+}
+
+pub(super) fn byte_rate(result: &PassResult) -> Option<f64> {
+    let Some(carried) = carried_rate(result) else {
+        return per_second(result.bytes(), result.window_ns);
+    };
+    Some(carried * bytes_per_op(result))
+}
+
+pub(super) fn op_rate(result: &PassResult) -> Option<f64> {
+    match carried_rate(result) {
+        Some(carried) => Some(carried),
+        None => per_second(result.ops(), result.window_ns),
+    }
+}
+
+/// Returns what was carried of an offered load, in ops per second: the rate of the plan, times the
+/// share that was done of what was scheduled, and started before the window ended. Chance
+/// schedules a few more ops in one trial than in the next, and that says nothing of the target.
+fn carried_rate(result: &PassResult) -> Option<f64> {
+    let (offered, carried) = result.scope.offered.zip(result.carried_ops())?;
+    Some(offered.rate_per_s as f64 * carried as f64 / offered.scheduled_ops as f64)
+}
+
+/// Returns the mean payload of an op. Where none of those that were scheduled in the window was
+/// done, the ops of the warm-up stand for them.
+fn bytes_per_op(result: &PassResult) -> f64 {
+    let (mut ops, mut bytes) = (result.ops(), result.bytes());
+    if ops == 0 {
+        for warm in &result.scope.warmup {
+            if warm.kind != OpKind::Sync {
+                ops += warm.done;
+                bytes += warm.bytes;
+            }
+        }
+    }
+    bytes as f64 / ops.max(1) as f64
+}
+
+pub(super) fn first_byte_rate(result: &PassResult) -> Option<f64> {
+    per_second(result.first_done_bytes, result.first_done_ns)
+}
+
+pub(super) fn first_op_rate(result: &PassResult) -> Option<f64> {
+    per_second(result.first_done_ops, result.first_done_ns)
+}
+
+pub(super) fn common_byte_rate(result: &PassResult) -> Option<f64> {
+    per_second(result.scope.common?.bytes, result.common_window_ns)
+}
+
+pub(super) fn common_op_rate(result: &PassResult) -> Option<f64> {
+    per_second(result.scope.common?.ops, result.common_window_ns)
+}
+
+/// Returns the share of the window in which all workers were busy.
+pub(super) fn common_share(result: &PassResult) -> Option<f64> {
+    if result.window_ns == 0 {
+        return None;
+    }
+    Some(result.common_window_ns as f64 / result.window_ns as f64)
+}
