@@ -38,7 +38,7 @@ fn a_server_that_hangs_from_forty_clients_is_found_out() {
 #[test]
 fn a_server_with_a_rate_is_saturated_and_goes_on_to_the_limit() {
     let rig = Rig::new();
-    let served = Served::start(&rig, &["--fault", "bandwidth 2MiB/s"]);
+    let served = Served::start(&rig, &["--fault", "bandwidth 1MiB/s"]);
     Rig::unless_limited(|| {
         let end = searched(&rig, &served.url, &["--until-broken=4", "--timeout", "10s"]);
         assert_eq!(end.code, 0, "{end:?}");
@@ -47,8 +47,11 @@ fn a_server_with_a_rate_is_saturated_and_goes_on_to_the_limit() {
             sentence.starts_with("nfs mixed: supports 4 clients, the largest load"),
             "{sentence}"
         );
-        let saturated = sentence.contains("mix is saturated from 1 client on (");
-        (sentence, saturated)
+        // Where other processes take the processors, one client may not get all of the rate.
+        let from =
+            ["1 client", "2 clients"].map(|from| format!("mix is saturated from {from} on ("));
+        let is_saturated = from.iter().any(|words| sentence.contains(words));
+        (sentence, is_saturated)
     });
 }
 
