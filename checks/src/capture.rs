@@ -92,7 +92,10 @@ impl Capture {
     /// Where it does not see our own datagram in time.
     pub fn end(&mut self) -> Result<()> {
         self.await_marker("dfsbench-capture-ends")?;
-        self.process.kill();
+        // Ended by ctrl-C it writes its last packet to the end; killed, it may not.
+        let id = self.process.id().to_string();
+        proc::capture_stdout(Command::new("kill").args(["-INT", &id]))?;
+        self.process.await_end(PATIENCE)?;
         Ok(())
     }
 
