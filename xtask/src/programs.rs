@@ -148,6 +148,10 @@ fn read_artifact(line: &str) -> Option<Program> {
     if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
         return None;
     }
+    // `--bins` builds the fuzz targets as well, which are no tests and never end.
+    if message["target"]["test"] == false {
+        return None;
+    }
     let package = PathBuf::from(message["manifest_path"].as_str()?).parent()?.to_owned();
     let name = message["target"]["name"].as_str()?.to_owned();
     let is_integration = message["target"]["kind"][0] == "test";
@@ -426,6 +430,9 @@ mod tests {
         assert!(read_artifact(&real).unwrap().is_real);
         assert!(read_artifact(&message("false", r#""/w/target/t""#)).is_none());
         assert!(read_artifact(&message("true", "null")).is_none());
+        let fuzz_target =
+            message("true", r#""/w/target/f-1""#).replace(r#"["test"]"#, r#"["bin"],"test":false"#);
+        assert!(fuzz_target.contains(r#""test":false"#) && read_artifact(&fuzz_target).is_none());
         assert!(read_artifact("no JSON").is_none());
     }
 }
