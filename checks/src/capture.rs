@@ -93,9 +93,7 @@ impl Capture {
     pub fn end(&mut self) -> Result<()> {
         self.await_marker("dfsbench-capture-ends")?;
         // Ended by ctrl-C it writes its last packet to the end; killed, it may not.
-        let id = self.process.id().to_string();
-        proc::capture_stdout(Command::new("kill").args(["-INT", &id]))?;
-        self.process.await_end(PATIENCE)?;
+        self.process.interrupt(PATIENCE)?;
         Ok(())
     }
 

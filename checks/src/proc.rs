@@ -226,6 +226,15 @@ impl Background {
         check::note_end(self.child.id());
     }
 
+    /// Ends it as ctrl-C does (SIGINT), and waits for it as [`Background::await_end`] does.
+    ///
+    /// # Errors
+    /// Where no signal can be sent, or as there.
+    pub fn interrupt(&mut self, patience: Duration) -> Result<Option<i32>> {
+        capture_stdout(Command::new("kill").args(["-INT", &self.id().to_string()]))?;
+        self.await_end(patience)
+    }
+
     /// Waits for its end and returns the exit code; `None` where a signal ended it.
     ///
     /// # Errors

@@ -18,8 +18,8 @@ use serde_json::Value;
 /// The server's host and the client's.
 const HOSTS: [usize; 2] = [0, 1];
 
-/// A command with a plan for the first two hosts of a lab, whose last lines are `work`.
-fn command(lab: &Lab, name: &str, work: &str) -> Result<Command> {
+/// Returns a command with a plan for the first two hosts of a lab, whose last lines are `work`.
+pub fn command(lab: &Lab, name: &str, work: &str) -> Result<Command> {
     let at = |name: &str| lab.folder.path().join(name).display().to_string();
     let plan = PLAN.replace("HOSTS", SERVER_AND_CLIENT).replace("CONFIG", &at("config"));
     fs::write(at("ladder.toml"), plan.replace("WORK", work))?;
@@ -78,8 +78,8 @@ fn serves(lab: &Lab) -> Result<bool> {
     Ok(lab.run_on(0, &["ss", "-Hltn"])?.contains(":20492 "))
 }
 
-/// Waits until a host has nothing of a ladder.
-fn gone(lab: &Lab, host: usize) -> Result<()> {
+/// Waits until a host has nothing of a campaign, nor a server of ours.
+pub fn gone(lab: &Lab, host: usize) -> Result<()> {
     lab.await_nothing(host, LEAVING)?;
     ensure!(!serves(lab)?, "a server of ours is left");
     let left = lab.run_on(host, &["find", "/run/dfsbench", "-mindepth", "1"]).unwrap_or_default();

@@ -142,16 +142,17 @@ pub fn ramped(lab: &Lab) -> Result<()> {
     (0..HOSTS).try_for_each(|host| lab.await_nothing(host, LEAVING))
 }
 
-/// Starts a server of ours beside the hosts; returns it with the end of a plan for it.
-fn served(lab: &Lab, plan: &str, flags: &[&str]) -> Result<(Background, String)> {
-    served_at(lab, "10.79.0.254", plan, flags)
+/// Starts a server of ours beside the hosts; returns it with the end of a plan for it, whose last
+/// lines are `work`.
+fn served(lab: &Lab, work: &str, flags: &[&str]) -> Result<(Background, String)> {
+    served_at(lab, "10.79.0.254", work, flags)
 }
 
 /// Does as [`served`], at an address of its own.
 pub fn served_at(
     lab: &Lab,
     address: &str,
-    plan: &str,
+    work: &str,
     flags: &[&str],
 ) -> Result<(Background, String)> {
     let program = OURS.command().get_program().to_string_lossy().into_owned();
@@ -159,15 +160,19 @@ pub fn served_at(
     serve.args(["serve", "--listen", address, "--allow", "10.79.0.0/24"]);
     serve.args(flags).stderr(Stdio::null());
     let (server, url) = Background::start_with_first_line(&mut serve, PATIENCE)?;
-    Ok((server, plan.replace("URL", &url)))
+    Ok((server, TARGET.replace("URL", &url) + work))
 }
 
 /// Two clients of a server that no plan sets up.
-const SOAKED: &str = r#"
+const TARGET: &str = r#"
 [[target]]
 name = "nfs"
 url = "URL"
 hosts = ["one", "two"]
+"#;
+
+/// Blocks that are written and read back.
+const SOAKED: &str = r#"
 [factors]
 files = 4
 file_size = "256KiB"
@@ -178,10 +183,6 @@ workers = 1
 
 /// The same, each with one call at a time.
 const SLOW: &str = r#"
-[[target]]
-name = "nfs"
-url = "URL"
-hosts = ["one", "two"]
 [factors]
 file_size = "256KiB"
 [[workload]]

@@ -21,10 +21,6 @@ const STILL: usize = 1;
 
 /// The warm-up is long, because the way must be closed within it.
 const WORK: &str = r#"
-[[target]]
-name = "nfs"
-url = "URL"
-hosts = ["one", "two"]
 [factors]
 file_size = "256KiB"
 warmup = "5s"

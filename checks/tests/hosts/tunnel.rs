@@ -1,23 +1,18 @@
 //! A tunnel that carries packets: our client speaks to a server of ours over UDP and TCP, by
 //! addresses that only the tunnel has.
 
-use std::fs;
-
 use anyhow::{Context, Result, ensure};
-use checks::hosts::{LEAVING, Lab, SERVER_AND_CLIENT};
+use checks::hosts::Lab;
 use checks::ours::exit;
 use checks::proc;
 use serde_json::Value;
+
+use super::ladder;
 
 /// The address of the server within the tunnel, which no other interface has.
 const SERVER: &str = "169.254.77.1";
 
 const WORK: &str = r#"
-[[target]]
-name = "nfs"
-server = "server"
-client = "client"
-backend = "nfs"
 [factors]
 server_kind = "dfsbench"
 data_path = "tunnel"
@@ -32,12 +27,7 @@ kind = "stream"
 
 /// Measures over both transports; then both hosts are as before.
 pub fn measured(lab: &Lab) -> Result<()> {
-    let at = |name: &str| lab.folder.path().join(name).display().to_string();
-    let hosts = SERVER_AND_CLIENT.replace("CONFIG", &at("config"));
-    fs::write(at("tunnel.toml"), format!("name = \"tunnel\"\ntrials = 1\n{hosts}{WORK}"))?;
-    let mut run = lab.ours();
-    run.args(["run", &at("tunnel.toml"), "--quiet", "--format", "json"]);
-    let output = proc::capture_output(run.args(["--results", &at("tunnel.db")]))?;
+    let output = proc::capture_output(&mut ladder::command(lab, "run", WORK)?)?;
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     ensure!(matches!(output.status.code(), Some(0 | exit::INVALID)), "{text}");
     let report: Value = serde_json::from_slice(&output.stdout)?;
@@ -54,7 +44,7 @@ pub fn measured(lab: &Lab) -> Result<()> {
         ensure!(facts.contains(&format!("packets from 169.254.77.2 to {SERVER}")), "{facts}");
     }
     for host in 0..2 {
-        lab.await_nothing(host, LEAVING)?;
+        ladder::gone(lab, host)?;
         let links = lab.run_on(host, &["ip", "-o", "link"])?;
         ensure!(!links.contains(": tun"), "left on host {}: {links}", host + 1);
     }

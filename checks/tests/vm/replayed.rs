@@ -1,7 +1,7 @@
 //! Traffic of a kernel's mount, captured on the way and replayed: on the kernel's server, ganesha,
 //! ours, and in a directory.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -50,9 +50,7 @@ fn replayed(version: &'static str) -> Result<()> {
         await_capture(lab)?;
         let options = format!("vers={version},proto=tcp");
         Mount { lab, client: NEW, source: "server:/export", options: &options }.run(WORK)?;
-        let id = capture.id().to_string();
-        proc::capture_stdout(Command::new("kill").args(["-INT", &id]))?;
-        let code = capture.await_end(PATIENCE)?;
+        let code = capture.interrupt(PATIENCE)?;
         ensure!(code == Some(0), "the capture ended with {code:?}");
         let query = format!("?version={version}");
         for target in ["nfs://10.77.0.1/export", "nfs://10.77.0.254/export"] {

@@ -208,11 +208,14 @@ fn candidate_programs(host: &Host) -> Result<Vec<PathBuf>, Gone> {
     if let Some(named) = std::env::var_os("DFSBENCH_AGENT_BINARY") {
         return Ok(vec![named.into()]);
     }
-    let this = this_program(host)?;
-    let installed = std::env::current_exe().unwrap_or_else(|_| this.clone());
-    let beside = installed.with_file_name("dfsbench-static");
+    let mut programs = vec![this_program(host)?];
     // The static one runs on hosts with another C library, and is the second choice for its size.
-    if beside.is_file() { Ok(vec![this, beside]) } else { Ok(vec![this]) }
+    if let Ok(beside) = own_program::find_beside("dfsbench-static")
+        && beside.is_file()
+    {
+        programs.push(beside);
+    }
+    Ok(programs)
 }
 
 fn this_program(host: &Host) -> Result<PathBuf, Gone> {

@@ -35,7 +35,7 @@ pub fn run(args: &CaptureArgs) -> Result<ExitCode, Failure> {
         Some(STDIN) => Path::new("/dev/stdout"),
         _ => &args.output,
     };
-    output_file::check_not_read(path, &args.captures)?;
+    output_file::check_with_inputs(Some(path), &args.captures)?;
     let mut sources = Vec::new();
     for capture in &args.captures {
         // All of them are opened before anything is written: a name that is wrong ends it at once.

@@ -25,10 +25,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// When it can't be read, or is no whole trace.
 pub fn run(args: &DescribeArgs) -> Result<ExitCode, Failure> {
     let name = args.trace.display();
-    if let Some(path) = &args.output {
-        output_file::check(path, None)?;
-        output_file::check_not_read(path, [&args.trace])?;
-    }
+    output_file::check_with_inputs(args.output.as_deref(), [&args.trace])?;
     let source = input_file::open_stream(&args.trace, "trace")?;
     let description =
         describe(source).map_err(|error| Failure::Usage(format!("trace `{name}` {error}")))?;

@@ -71,15 +71,18 @@ pub fn check(path: &Path, results: Option<&Path>) -> Result<(), Failure> {
     }
 }
 
-/// Refuses a path that is one of the files that a command reads.
+/// Does as [`check`] where a file is named, and refuses one of the files that the command reads, by
+/// this or another name.
 ///
 /// # Errors
-/// [`Failure::Usage`] where it is one of them, by this or another name.
-pub fn check_not_read<'a>(
-    path: &Path,
-    read: impl IntoIterator<Item = &'a PathBuf>,
+/// As [`write()`].
+pub fn check_with_inputs<'a>(
+    path: Option<&Path>,
+    inputs: impl IntoIterator<Item = &'a PathBuf>,
 ) -> Result<(), Failure> {
-    for input in read {
+    let Some(path) = path else { return Ok(()) };
+    check(path, None)?;
+    for input in inputs {
         if is_same_file(path, input) {
             let path = path.display();
             return Err(Failure::Usage(format!(

@@ -20,3 +20,11 @@ pub fn find() -> io::Result<PathBuf> {
     }
     Ok(PathBuf::from(format!("/proc/{}/exe", std::process::id())))
 }
+
+/// Returns the path of a file beside this program's, whether or not there is one.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_beside(name: &str) -> io::Result<PathBuf> {
+    Ok(env::current_exe()?.with_file_name(name))
+}

@@ -108,10 +108,7 @@ impl Rounds {
 /// When an argument, the trace or the server can't be used.
 pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let request = read_request(args)?;
-    if let Some(path) = &args.output {
-        output_file::check(path, None)?;
-        output_file::check_not_read(path, [&args.trace])?;
-    }
+    output_file::check_with_inputs(args.output.as_deref(), [&args.trace])?;
     let source = input_file::open_stream(&args.trace, "trace")?;
     let target_found = Found::find(&args.target, args.nfsvers.as_deref())?;
     let stop = signals::stop_flag()?;
@@ -294,10 +291,8 @@ pub fn is_document(name: &str) -> bool {
 /// When one can't be read, they have no speed in common, or the form is not one of replays.
 pub fn compare(before: &str, after: &str, args: &CompareArgs) -> Result<ExitCode, Failure> {
     refuse_rules(args)?;
-    if let Some(path) = &args.output {
-        output_file::check(path, None)?;
-        output_file::check_not_read(path, &[before, after].map(PathBuf::from))?;
-    }
+    let inputs = [before, after].map(PathBuf::from);
+    output_file::check_with_inputs(args.output.as_deref(), &inputs)?;
     let (before, after) = (read_document(before)?, read_document(after)?);
     let format = match args.format {
         Format::Table => DescribeFormat::Text,

@@ -29,11 +29,8 @@ const TICK: Duration = Duration::from_millis(50);
 /// # Errors
 /// When the arguments contradict each other, or the server can't be started.
 pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
-    if let Some(path) = &args.tls_ca_out {
-        output_file::check(path, None)?;
-        let read = [&args.tls_cert, &args.tls_key].into_iter().flatten();
-        output_file::check_not_read(path, read)?;
-    }
+    let inputs = [&args.tls_cert, &args.tls_key].into_iter().flatten();
+    output_file::check_with_inputs(args.tls_ca_out.as_deref(), inputs)?;
     let server_plan = plan_of(args)?;
     let config = server_config(args, &server_plan)?;
     let stop = signals::stop_flag()?;

@@ -11,9 +11,7 @@ use std::time::Duration;
 
 use model::EffectiveSettings;
 use model::action::PacketTunnel;
-use model::options::{check_ssh_destination, check_tunnel_cipher};
 
-use super::accept::accept;
 use super::tunnel::{self, Destination};
 use super::{LabAction, Layer, program_undo};
 use crate::RUN;
@@ -34,14 +32,8 @@ impl LabAction for PacketTunnel {
     type Facts = ();
 
     fn accept(&self) -> Result<(), LabError> {
-        accept("ssh", check_ssh_destination(&self.ssh))?;
-        if let Some(config) = &self.ssh_config {
-            accept("ssh_config", tunnel::check_config_name(config))?;
-        }
-        match &self.cipher {
-            Some(cipher) => accept("tunnel_cipher", check_tunnel_cipher(cipher)),
-            None => Ok(()),
-        }
+        destination(self).accept()?;
+        tunnel::accept_cipher(self.cipher.as_deref())
     }
 
     fn look(&self) -> Result<(), LabError> {
@@ -63,8 +55,7 @@ impl LabAction for PacketTunnel {
             argv.extend(["-o".to_owned(), option.to_owned()]);
         }
         argv.extend(["-w".to_owned(), format!("any:{device}")]);
-        let destination = Destination { host: &self.ssh, config: self.ssh_config.as_deref() };
-        argv.extend(destination.arguments());
+        argv.extend(destination(self).arguments());
         argv.push(set_up_command(&format!("tun{device}"), far, near));
         let link = folder.join("ssh");
         vec![Step::Folder(folder), Step::Start { link, argv, user: RunAs::Caller }]
@@ -90,6 +81,10 @@ impl LabAction for PacketTunnel {
     fn layer(&self) -> Layer {
         Layer::Client
     }
+}
+
+fn destination(tunnel: &PacketTunnel) -> Destination<'_> {
+    Destination { host: &tunnel.ssh, config: tunnel.ssh_config.as_deref() }
 }
 
 /// Returns the command that gives a tun device its address and that of the other end.

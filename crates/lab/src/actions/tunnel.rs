@@ -47,6 +47,18 @@ pub struct Destination<'a> {
 }
 
 impl Destination<'_> {
+    /// Parses both texts.
+    ///
+    /// # Errors
+    /// Where one of them isn't what it may be.
+    pub(super) fn accept(&self) -> Result<(), LabError> {
+        accept("ssh", check_ssh_destination(self.host))?;
+        match self.config {
+            Some(config) => accept("ssh_config", check_config_name(config)),
+            None => Ok(()),
+        }
+    }
+
     /// The last arguments of ssh: the configuration is one argument, whatever its name holds, and
     /// the host is never taken for an option.
     pub(super) fn arguments(&self) -> Vec<String> {
@@ -65,14 +77,8 @@ impl LabAction for Tunnel {
 
     fn accept(&self) -> Result<(), LabError> {
         accept("address", check_address(&self.address))?;
-        accept("ssh", check_ssh_destination(&self.ssh))?;
-        if let Some(config) = &self.ssh_config {
-            accept("ssh_config", check_config_name(config))?;
-        }
-        match &self.cipher {
-            Some(cipher) => accept("tunnel_cipher", check_tunnel_cipher(cipher)),
-            None => Ok(()),
-        }
+        destination(self).accept()?;
+        accept_cipher(self.cipher.as_deref())
     }
 
     fn look(&self) -> Result<Option<u16>, LabError> {
@@ -128,6 +134,17 @@ impl LabAction for Tunnel {
     }
 }
 
+/// Parses the name of a cipher, where one is wanted.
+///
+/// # Errors
+/// Where it isn't what it may be.
+pub(super) fn accept_cipher(cipher: Option<&str>) -> Result<(), LabError> {
+    match cipher {
+        Some(cipher) => accept("tunnel_cipher", check_tunnel_cipher(cipher)),
+        None => Ok(()),
+    }
+}
+
 /// Returns the command of an ssh that goes on running and logs into a folder; what it forwards, and
 /// to where, is still to be added.
 pub(super) fn ssh_command(folder: &Path, compression: bool, cipher: Option<&str>) -> Vec<String> {
@@ -170,7 +187,7 @@ fn destination(tunnel: &Tunnel) -> Destination<'_> {
 }
 
 /// Checks the name of a configuration file, which is one argument, after `-F`.
-pub(super) fn check_config_name(path: &Path) -> Result<(), OptionError> {
+fn check_config_name(path: &Path) -> Result<(), OptionError> {
     let text = path.to_string_lossy();
     if text.is_empty() || text.starts_with('-') || text.contains(char::is_control) {
         return check_path(Path::new(""));
