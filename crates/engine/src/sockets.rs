@@ -77,6 +77,16 @@ impl Sockets {
         Ok(())
     }
 
+    /// Has the kernel watch a descriptor that becomes readable to wake the thread that waits, under
+    /// a number that no connection has.
+    ///
+    /// # Errors
+    /// When the kernel refuses to watch it.
+    pub fn watch_wakeup(&self, wakeup: &OwnedFd, number: u32) -> Result<(), Errno> {
+        let data = EventData::new_u64(u64::from(number));
+        epoll::add(&self.epoll, wakeup, data, EventFlags::IN)
+    }
+
     /// Waits until a socket is ready, for so long at most, and notes whose are.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ pub use order::{
     Assignment, Begun, Broken, ClockReading, Done, JournalLocation, KERNEL_FACT, Opening, Order,
     PassEnd, Report, RestoredChange,
 };
-pub use remote::{LEFT_TO_AGENT, Remote};
+pub use remote::{LEFT_TO_AGENT, MessageSender, Remote};
 pub use request::{Answer, Request, WrongAnswer};
 pub use wakeup::Wakeup;
 pub use writer::Output;

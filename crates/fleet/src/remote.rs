@@ -15,10 +15,13 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use model::Fact;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::rendezvous::Link;
 use crate::stream::{Event, Stream};
 use crate::wire::Message;
+use crate::writer::Writer;
 use crate::{Gone, Order, Report, Transport, Wakeup};
 
 /// Silence after which an agent counts as lost.
@@ -50,14 +53,14 @@ const LAST_LINE_WITHIN: Duration = Duration::from_millis(300);
 /// Bytes of a line on stderr that are kept.
 const LINE_BYTES_MAX: u64 = 4 << 10;
 
-/// An agent in a process of its own.
-pub struct Remote {
+/// An agent in a process of its own, which is sent `Out` and sends `In`.
+pub struct Remote<In = Report, Out = Order> {
     host: String,
     connection: Connection,
     /// `None` once the stream was ended.
-    stream: Option<Stream<Report, Order>>,
+    stream: Option<Stream<In, Out>>,
     /// The events after the last one, and until when the agent's end is waited for.
-    leaving: Option<(Receiver<Event<Report>>, Instant)>,
+    leaving: Option<(Receiver<Event<In>>, Instant)>,
     stop: Arc<AtomicBool>,
     /// When the agent was sent the request to stop.
     stopped_at: Option<Instant>,
@@ -92,7 +95,7 @@ impl Connection {
     }
 
     /// Waits until it has ended by itself, or the deadline has passed; says whether it has ended.
-    fn await_end(&mut self, events: &Receiver<Event<Report>>, deadline: Instant) -> bool {
+    fn await_end<In>(&mut self, events: &Receiver<Event<In>>, deadline: Instant) -> bool {
         match self {
             Self::Process(child, _) => {
                 // The process is polled: its pipes may be closed long before it ends.
@@ -117,7 +120,11 @@ impl Connection {
     }
 }
 
-impl Remote {
+impl<In, Out> Remote<In, Out>
+where
+    In: DeserializeOwned + Send + 'static,
+    Out: Serialize + Send + 'static,
+{
     /// Starts the process and waits until the agent greets.
     ///
     /// `stop` is the user's request to stop, which is passed on while a report is waited for.
@@ -148,42 +155,41 @@ impl Remote {
         }
     }
 
-    /// Makes the transport to an agent that connected by itself, at the other end of that stream.
-    pub(crate) fn from_rendezvous(
-        name: &str,
-        stream: Stream<Report, Order>,
-        link: Arc<Link>,
-        stop: Arc<AtomicBool>,
-    ) -> Self {
-        Self::new(name, Connection::Socket(link), stream, stop)
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// When the agent is gone.
+    pub fn send_message(&mut self, message: Out) -> Result<(), Gone> {
+        self.check_life()?;
+        // Whether it arrives shows in the answer.
+        if let Some(stream) = &self.stream
+            && stream.writer.send(Message::Payload(message)).is_ok()
+        {
+            return Ok(());
+        }
+        Err(self.disconnect("the agent is gone"))
     }
 
-    fn new(
-        host: &str,
-        connection: Connection,
-        stream: Stream<Report, Order>,
-        stop: Arc<AtomicBool>,
-    ) -> Self {
-        let (host, stream) = (host.to_owned(), Some(stream));
-        let facts = Vec::new();
-        Self { host, connection, stream, leaving: None, stop, stopped_at: None, lost: None, facts }
+    /// Returns a sender of messages for other threads; what it sends to an agent that is gone is
+    /// lost.
+    pub fn sender(&self) -> Option<MessageSender<Out>> {
+        self.stream.as_ref().map(|stream| MessageSender::new(stream.writer.clone()))
     }
 
-    /// Adds a fact about how the agent got to its host.
-    pub(crate) fn add_fact(&mut self, fact: Fact) {
-        self.facts.push(fact);
-    }
-
-    /// Returns the process at this end; `None` where the agent connected by itself.
-    pub fn process_id(&self) -> Option<u32> {
-        match &self.connection {
-            Connection::Process(child, _) => Some(child.id()),
-            Connection::Socket(_) => None,
+    /// Waits for the next message.
+    ///
+    /// # Errors
+    /// When the agent is gone.
+    pub fn receive_message(&mut self) -> Result<In, Gone> {
+        loop {
+            if let Event::Payload(message) = self.next_event(LOST_AFTER)? {
+                return Ok(message);
+            }
         }
     }
 
     /// Waits for the agent's next event, but not for longer than it may be silent.
-    fn next_event(&mut self, silence_max: Duration) -> Result<Event<Report>, Gone> {
+    fn next_event(&mut self, silence_max: Duration) -> Result<Event<In>, Gone> {
         loop {
             if let Some(event) = self.event_within(TICK, silence_max)? {
                 return Ok(event);
@@ -196,7 +202,7 @@ impl Remote {
         &mut self,
         wait: Duration,
         silence_max: Duration,
-    ) -> Result<Option<Event<Report>>, Gone> {
+    ) -> Result<Option<Event<In>>, Gone> {
         let stream = match (&self.lost, &self.stream) {
             (None, Some(stream)) => stream,
             (Some(gone), _) => return Err(gone.clone()),
@@ -225,6 +231,44 @@ impl Remote {
         }
         Ok(None)
     }
+}
+
+impl Remote {
+    /// Makes the transport to an agent that connected by itself, at the other end of that stream.
+    pub(crate) fn from_rendezvous(
+        name: &str,
+        stream: Stream<Report, Order>,
+        link: Arc<Link>,
+        stop: Arc<AtomicBool>,
+    ) -> Self {
+        Self::new(name, Connection::Socket(link), stream, stop)
+    }
+}
+
+impl<In, Out> Remote<In, Out> {
+    fn new(
+        host: &str,
+        connection: Connection,
+        stream: Stream<In, Out>,
+        stop: Arc<AtomicBool>,
+    ) -> Self {
+        let (host, stream) = (host.to_owned(), Some(stream));
+        let facts = Vec::new();
+        Self { host, connection, stream, leaving: None, stop, stopped_at: None, lost: None, facts }
+    }
+
+    /// Adds a fact about how the agent got to its host.
+    pub(crate) fn add_fact(&mut self, fact: Fact) {
+        self.facts.push(fact);
+    }
+
+    /// Returns the process at this end; `None` where the agent connected by itself.
+    pub fn process_id(&self) -> Option<u32> {
+        match &self.connection {
+            Connection::Process(child, _) => Some(child.id()),
+            Connection::Socket(_) => None,
+        }
+    }
 
     /// Leaves an agent that doesn't answer after a request to stop. The process at this end isn't
     /// killed: it may be the agent, which goes on with what it restores.
@@ -251,26 +295,49 @@ impl Remote {
         self.lost = Some(gone.clone());
         gone
     }
+
+    fn check_life(&mut self) -> Result<(), Gone> {
+        if let Some(gone) = &self.lost {
+            return Err(gone.clone());
+        }
+        match &self.stream {
+            Some(stream) if stream.silence() <= LOST_AFTER => Ok(()),
+            _ => Err(self.disconnect_silent(LOST_AFTER)),
+        }
+    }
+
+    fn end_stream(&mut self) {
+        if let Some(stream) = self.stream.take() {
+            self.leaving = Some((stream.end_writing(), Instant::now() + LEAVE_WITHIN));
+        }
+    }
+
+    fn await_agent_end(&mut self) -> Option<String> {
+        self.end_stream();
+        let (events, deadline) = self.leaving.take()?;
+        // Without a request to stop there is no hurry: it is killed when this is dropped.
+        let Some(stopped_at) = self.stopped_at else {
+            self.connection.await_end(&events, deadline);
+            return None;
+        };
+        let deadline = deadline.min(stopped_at + LEAVE_AFTER_STOP);
+        if self.connection.await_end(&events, deadline) {
+            return None;
+        }
+        let gone =
+            Gone(format!("host {}: its agent has not ended yet; {LEFT_TO_AGENT}", self.host));
+        self.lost = Some(gone.clone());
+        Some(gone.0)
+    }
 }
 
 impl Transport for Remote {
     fn send(&mut self, order: Order) -> Result<(), Gone> {
-        self.check_alive()?;
-        // Whether it arrives shows in the answer.
-        if let Some(stream) = &self.stream
-            && stream.writer.send(Message::Payload(order)).is_ok()
-        {
-            return Ok(());
-        }
-        Err(self.disconnect("the agent is gone"))
+        self.send_message(order)
     }
 
     fn receive(&mut self) -> Result<Report, Gone> {
-        loop {
-            if let Event::Payload(report) = self.next_event(LOST_AFTER)? {
-                return Ok(report);
-            }
-        }
+        self.receive_message()
     }
 
     fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
@@ -301,44 +368,36 @@ impl Transport for Remote {
     }
 
     fn leave(&mut self) {
-        if let Some(stream) = self.stream.take() {
-            self.leaving = Some((stream.end_writing(), Instant::now() + LEAVE_WITHIN));
-        }
+        self.end_stream();
     }
 
     fn await_end(&mut self) -> Option<String> {
-        self.leave();
-        let (events, deadline) = self.leaving.take()?;
-        // Without a request to stop there is no hurry: it is killed when this is dropped.
-        let Some(stopped_at) = self.stopped_at else {
-            self.connection.await_end(&events, deadline);
-            return None;
-        };
-        let deadline = deadline.min(stopped_at + LEAVE_AFTER_STOP);
-        if self.connection.await_end(&events, deadline) {
-            return None;
-        }
-        let gone =
-            Gone(format!("host {}: its agent has not ended yet; {LEFT_TO_AGENT}", self.host));
-        self.lost = Some(gone.clone());
-        Some(gone.0)
+        self.await_agent_end()
     }
 
     fn check_alive(&mut self) -> Result<(), Gone> {
-        if let Some(gone) = &self.lost {
-            return Err(gone.clone());
-        }
-        match &self.stream {
-            Some(stream) if stream.silence() <= LOST_AFTER => Ok(()),
-            _ => Err(self.disconnect_silent(LOST_AFTER)),
-        }
+        self.check_life()
     }
 }
 
-impl Drop for Remote {
+/// Sends messages to the other side, from any thread.
+pub struct MessageSender<Out>(Writer<Out>);
+
+impl<Out: Serialize + Send + 'static> MessageSender<Out> {
+    pub(crate) const fn new(writer: Writer<Out>) -> Self {
+        Self(writer)
+    }
+
+    /// Sends a message, without waiting; one for a side that is gone is lost.
+    pub fn send(&self, message: Out) {
+        let _ = self.0.send(Message::Payload(message));
+    }
+}
+
+impl<In, Out> Drop for Remote<In, Out> {
     fn drop(&mut self) {
         // An agent that was left to restore its host must not be killed.
-        let left = self.await_end();
+        let left = self.await_agent_end();
         let is_left = match &self.lost {
             Some(gone) => gone.0.contains(LEFT_TO_AGENT),
             None => false,

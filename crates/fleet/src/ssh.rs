@@ -31,6 +31,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use model::Host;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tempfile::TempDir;
 
 use crate::{Gone, Remote};
@@ -75,6 +77,9 @@ const OPTIONS: [&str; 7] = [
     "ServerAliveCountMax=2",
     "RequestTTY=no",
 ];
+
+/// The words that start an agent.
+const AGENT: &str = "agent --stdio";
 
 /// The time of a program on a host that does not report the times of files.
 const UNSEEN: &str = "unknown";
@@ -162,14 +167,32 @@ impl Launcher {
     /// # Errors
     /// When the host can't be reached or used; one sentence with ssh's own last line.
     pub fn launch(&self, host: &Host, stop: &Arc<AtomicBool>) -> Result<Remote, Gone> {
+        self.launch_as(host, AGENT, stop)
+    }
+
+    /// Puts this program on a host and starts it there with these words, as an agent that speaks
+    /// in other messages.
+    ///
+    /// # Errors
+    /// When the host can't be reached or used; one sentence with ssh's own last line.
+    pub fn launch_as<In, Out>(
+        &self,
+        host: &Host,
+        words: &str,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Remote<In, Out>, Gone>
+    where
+        In: DeserializeOwned + Send + 'static,
+        Out: Serialize + Send + 'static,
+    {
         let Put { path, seen, copied } = self.put_program(host)?;
         let mut command = self.ssh_command(host);
         command.arg(match seen.as_deref() {
             // The agent removes the program at its end, unless the time shows another campaign's
             // use.
-            Some("") => format!("{path} agent --stdio --pushed {UNSEEN}"),
-            Some(seen) => format!("{path} agent --stdio --pushed {seen}"),
-            None => format!("{path} agent --stdio"),
+            Some("") => format!("{path} {words} --pushed {UNSEEN}"),
+            Some(seen) => format!("{path} {words} --pushed {seen}"),
+            None => format!("{path} {words}"),
         });
         let mut remote = Remote::start(&mut command, &host.name, Arc::clone(stop))?;
         if let Some(copied) = copied {

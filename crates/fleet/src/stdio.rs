@@ -17,8 +17,11 @@ use std::time::{Duration, Instant};
 
 use model::IntervalSample;
 use rustix::process::{Signal, getpid, kill_process};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::in_process::AgentEnd;
+use crate::remote::MessageSender;
 use crate::stream::{self, Event, LastReceived};
 use crate::wire::Message;
 use crate::writer::{Output, Writer};
@@ -84,6 +87,48 @@ pub fn agent_end(
     let sent_at = Instant::now();
     let mut sender = ReportSender { writer, held: None, sent_at, _agent_lives: agent_lives };
     AgentEnd::new(incoming, cancelled, move |report| sender.send_report(report))
+}
+
+/// Serves a controller that speaks in other messages than orders: calls `handle` with each, on the
+/// thread that reads. `on_end` is called once when the controller is gone.
+///
+/// The sender keeps the stream open.
+pub fn message_end<In, Out>(
+    input: impl Read + Send + 'static,
+    output: impl Output + 'static,
+    flags: Flags,
+    mut handle: impl FnMut(In) + Send + 'static,
+    on_end: impl FnOnce() + Send + 'static,
+) -> MessageSender<Out>
+where
+    In: DeserializeOwned + Send + 'static,
+    Out: Serialize + Send + 'static,
+{
+    let Flags { stop, leave } = flags;
+    let (reading, ended) = channel::<()>();
+    let requested_stop = Arc::clone(&stop);
+    let (writer, last_received) = stream::open(input, output, move |_| {
+        move |event| {
+            // The watch sees the end of this sender where the stream has ended.
+            let _ = &reading;
+            match event {
+                Event::Payload(message) => handle(message),
+                Event::Stop | Event::Cancel => requested_stop.store(true, Relaxed),
+                Event::Greeted | Event::Closed | Event::Failed(_) => {}
+            }
+            true
+        }
+    });
+    thread::spawn(move || {
+        while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+            if leave.load(Relaxed) || last_received.silence() > LOST_AFTER {
+                break;
+            }
+        }
+        stop.store(true, Relaxed);
+        on_end();
+    });
+    MessageSender::new(writer)
 }
 
 /// Ends the work in flight, and all further orders, when it is dropped: the controller is gone.

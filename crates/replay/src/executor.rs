@@ -12,12 +12,13 @@ use std::time::Duration;
 
 use engine::Clock;
 use engine::sockets::{Sockets, Watched};
-use nfs_client::proto::client::{Event as Reply, File, Operation, Outcome as Done, Stateid};
+use nfs_client::proto::client::{Event as Reply, File, Operation, Outcome as Done};
 use nfs_client::proto::{CallError, Status};
 use nfs_client::{Connection, ConnectionError, Scratch};
 use rustix::io::Errno;
 
 use crate::action::Action;
+use crate::exchange::{Exchange, StepEnd};
 use crate::lanes::{Lanes, Pace, Start};
 use crate::operation::{Files, Material, operation_of};
 use crate::outcome::Wire;
@@ -31,6 +32,9 @@ const TICK_NS: u64 = 100_000_000;
 const LOOKUP_TAG: u32 = 1 << 30;
 /// The tag of a CLOSE for the sake of the protocol.
 const CLOSE_TAG: u32 = u32::MAX - 1;
+
+/// The number of the descriptor that wakes for what other hosts tell.
+const TOLD: u32 = u32::MAX;
 
 /// The purpose of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,11 +90,31 @@ pub struct Work<'a> {
     pub recorder: &'a mut Recorder,
 }
 
+/// When a batch is executed, and with which other hosts.
+#[derive(Debug, Clone, Copy)]
+pub struct Course<'a> {
+    /// How its steps are scheduled.
+    pub pace: Pace,
+    /// The instant at which it begins, by the clock of this host; `None` at once.
+    pub begin_ns: Option<u64>,
+    /// The exchange with other hosts that have steps of the same plan.
+    pub exchange: Option<&'a Exchange>,
+    /// Tells for each step whether another host waits for it; empty where there is none.
+    pub told: &'a [bool],
+}
+
+impl Course<'_> {
+    /// A course that begins at once and has no other hosts.
+    pub const fn alone(pace: Pace) -> Self {
+        Self { pace, begin_ns: None, exchange: None, told: &[] }
+    }
+}
+
 /// The state of a batch while it is executed, apart from its connections.
 struct Progress<'a> {
     work: Work<'a>,
     lanes: Lanes<'a>,
-    pace: Pace,
+    course: Course<'a>,
     begin_ns: u64,
     extras: Vec<VecDeque<Extra>>,
     /// Extra calls that wait or are in flight.
@@ -136,8 +160,11 @@ impl<'a> Executor<'a> {
     ///
     /// # Errors
     /// [`ExecuteError`]: the server does not answer any more.
-    pub fn run(&mut self, work: Work<'_>, pace: Pace) -> Result<(), ExecuteError> {
-        let begin_ns = self.clock.now_ns();
+    pub fn run(&mut self, work: Work<'_>, course: Course<'_>) -> Result<(), ExecuteError> {
+        let begin_ns = course.begin_ns.unwrap_or_else(|| self.clock.now_ns());
+        if let Some(exchange) = course.exchange {
+            self.sockets.watch_wakeup(&exchange.wakeup, TOLD)?;
+        }
         let mut extras = Vec::with_capacity(self.links.len());
         let mut slots = 0;
         for link in &self.links {
@@ -149,9 +176,9 @@ impl<'a> Executor<'a> {
             self.links.first().is_some_and(|link| link.connection.version().is_stateful());
         work.recorder.begin_ns = begin_ns;
         let mut progress = Progress {
-            lanes: Lanes::new(work.batch, pace, begin_ns),
+            lanes: Lanes::new(work.batch, course.pace, begin_ns),
             work,
-            pace,
+            course,
             begin_ns,
             extras,
             extras_left: 0,
@@ -169,7 +196,10 @@ impl<'a> Executor<'a> {
             let wait_ns = until_ns.saturating_sub(now_ns).min(TICK_NS);
             self.sockets.wait(Duration::from_nanos(wait_ns))?;
             for at in 0..self.sockets.ready().len() {
-                self.receive(self.sockets.ready()[at] as usize, &mut progress)?;
+                match self.sockets.ready()[at] {
+                    TOLD => progress.take_told(),
+                    number => self.receive(number as usize, &mut progress)?,
+                }
             }
             self.check_timers(&mut progress)?;
         }
@@ -283,7 +313,33 @@ impl Progress<'_> {
             if !is_done {
                 self.work.recorder.skip(step);
             }
-            self.lanes.end_step(start.step, now_ns);
+            self.end_step(start.step, None, now_ns);
+        }
+    }
+
+    /// Notes that a step has ended, and tells the hosts that wait for it.
+    fn end_step(&mut self, number: u32, file: Option<&File>, now_ns: u64) {
+        self.lanes.end_step(number, now_ns);
+        if let Some(exchange) = self.course.exchange
+            && self.course.told.get(number as usize) == Some(&true)
+        {
+            let after_ns = now_ns.saturating_sub(self.begin_ns);
+            let handle = file.map(|file| file.handle);
+            // Where no one carries it any more the replay is over.
+            let _ = exchange.tell.send(StepEnd { step: number, after_ns, handle });
+        }
+    }
+
+    /// Takes what other hosts have told.
+    fn take_told(&mut self) {
+        let Some(exchange) = self.course.exchange else { return };
+        exchange.quieten();
+        while let Ok(StepEnd { step, after_ns, handle }) = exchange.told.try_recv() {
+            let Some(found) = self.work.batch.steps.get(step as usize) else { continue };
+            if let Some(handle) = handle {
+                self.work.files.note_handle(found, handle.into());
+            }
+            self.lanes.end_elsewhere(step, self.begin_ns.saturating_add(after_ns));
         }
     }
 
@@ -307,7 +363,7 @@ impl Progress<'_> {
         if !started {
             self.extras_left -= 1;
             if let Extra::Find(number) = extra {
-                self.lanes.end_step(number, now_ns);
+                self.end_step(number, None, now_ns);
             }
         }
     }
@@ -336,13 +392,15 @@ impl Progress<'_> {
         if let Ok(Done::Read { count, .. } | Done::Written { count, .. }) = reply.result {
             bytes = count;
         }
-        let scheduled_ns = match self.pace {
-            Pace::Open { .. } => self.pace.instant_ns(self.begin_ns, step.scheduled_ns),
+        let pace = self.course.pace;
+        let scheduled_ns = match pace {
+            Pace::Open { .. } => pace.instant_ns(self.begin_ns, step.scheduled_ns),
             Pace::Closed => reply.started_ns,
         };
         let times = Times { scheduled_ns, started_ns: reply.started_ns, done_ns: reply.done_ns };
         self.work.recorder.end(number, step, &times, ended, bytes);
-        self.lanes.end_step(number, reply.done_ns);
+        let file = if reply.result.is_ok() { reply.file } else { None };
+        self.end_step(number, file, reply.done_ns);
     }
 
     /// Keeps what later steps need: handles, opens, the place where a listing goes on.
@@ -351,16 +409,11 @@ impl Progress<'_> {
         match reply.result {
             Ok(Done::Object { attributes }) => {
                 let Some(file) = reply.file else { return };
-                let handle = File { stateid: Stateid::default(), owner: 0, ..*file };
-                if let Some(object) = files.objects.get_mut(step.result as usize)
-                    && (object.is_none() || step.action.makes_object())
-                {
-                    *object = Some(handle);
-                    if self.work.purpose == Purpose::Prepare {
-                        let wanted = files.wanted_bytes[step.result as usize];
-                        files.is_ready[step.result as usize] =
-                            attributes.is_some_and(|found| found.size == wanted);
-                    }
+                let is_new = files.note_handle(step, file.handle.into());
+                if is_new && self.work.purpose == Purpose::Prepare {
+                    let wanted = files.wanted_bytes[step.result as usize];
+                    files.is_ready[step.result as usize] =
+                        attributes.is_some_and(|found| found.size == wanted);
                 }
                 if step.slot != NONE {
                     files.slots[step.slot as usize].open = Some(*file);

@@ -104,7 +104,7 @@ impl<'a> Lanes<'a> {
             timed: BinaryHeap::with_capacity(count),
             ready: Vec::with_capacity(count),
             ended: Vec::with_capacity(batch.graph.joins() + 1),
-            left: batch.steps.len(),
+            left: batch.ops(),
         };
         // Taken from the end, so that the first client comes first.
         for client in (0..count as u32).rev() {
@@ -171,6 +171,16 @@ impl<'a> Lanes<'a> {
         let lane = &mut self.lanes[client as usize];
         lane.in_flight -= 1;
         self.free_place(client, now_ns);
+        self.free_waiting(step, now_ns);
+    }
+
+    /// Notes that a step of another host has ended, by a reply at this instant or without one.
+    pub fn end_elsewhere(&mut self, step: u32, now_ns: u64) {
+        self.free_waiting(step, now_ns);
+    }
+
+    /// Frees what has waited for a step.
+    fn free_waiting(&mut self, step: u32, now_ns: u64) {
         self.ended.push(step);
         while let Some(node) = self.ended.pop() {
             for successor in self.batch.graph.successors(node) {
@@ -183,9 +193,10 @@ impl<'a> Lanes<'a> {
                     self.ended.push(*successor);
                     continue;
                 }
-                // A lane becomes ready only by its first step; others have their turn later.
+                // A lane becomes ready only by its first step; others have their turn later. Steps
+                // of other hosts have no lane here.
                 let client = self.batch.steps[*successor as usize].client;
-                let lane = &self.lanes[client as usize];
+                let Some(lane) = self.lanes.get(client as usize) else { continue };
                 let first = self.batch.clients[client as usize].get(lane.next);
                 if lane.state == State::Ordered && first == Some(successor) {
                     self.clear(client, now_ns);
@@ -293,6 +304,21 @@ mod tests {
         // its depth; the last may join one call in flight.
         let started = start_all(&mut lanes, 1040);
         assert_eq!(started, [start(2, 1030, 1030), start(3, 1030, 1030), start(1, 1030, 1030)]);
+    }
+
+    #[test]
+    fn a_step_waits_for_one_of_another_host() {
+        let mut batch = batch();
+        // The first client is another host's: the second one waits for its first step.
+        batch.keep(&[1]);
+        let mut lanes = Lanes::new(&batch, Pace::Open { speed: 1.0 }, 1000);
+        assert_eq!((lanes.left(), start_all(&mut lanes, 1400)), (2, vec![]));
+        lanes.end_elsewhere(0, 1390);
+        // It was ready when the other host had its reply, and not when that was told.
+        assert_eq!(start_all(&mut lanes, 1410), [start(2, 1200, 1390), start(3, 1300, 1390)]);
+        lanes.end_step(2, 1500);
+        lanes.end_step(3, 1500);
+        assert_eq!(lanes.left(), 0);
     }
 
     #[test]

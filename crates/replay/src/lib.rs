@@ -13,6 +13,8 @@
 
 mod action;
 mod directory;
+mod division;
+mod exchange;
 mod executor;
 mod lanes;
 mod limit;
@@ -30,14 +32,17 @@ mod tree;
 
 pub use action::{Action, Counterpart};
 pub use directory::{DirectoryReplayer, DirectoryTree, TRANSFER_BYTES};
+pub use division::Division;
+pub use exchange::{Exchange, OpenExchange, StepEnd, ToldSender};
+pub use executor::Course;
 pub use lanes::Pace;
 pub use limit::{Judgement, LimitSearch};
-pub use operation::Files;
-pub use outcome::{Behind, KindOutcome, Outcome, Problem, Record, TimeSlice};
+pub use operation::{Files, KnownHandle};
+pub use outcome::{Behind, KindOutcome, Outcome, Problem, Record, ShareRecord, TimeSlice};
 pub use plan::{InitialObject, PlanError, ReplayPlan};
 pub use planner::{PlanSettings, Window};
 pub use prepare::Fill;
 pub use recorder::PartSums;
-pub use replayer::{ReplayError, ReplaySettings, Replayer};
+pub use replayer::{Clients, ReplayError, ReplaySettings, Replayer};
 pub use step::{Batch, Step};
 pub use target_kind::TargetKind;

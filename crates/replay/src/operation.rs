@@ -5,10 +5,11 @@
 
 use model::random::draw;
 use nfs_client::proto::client::{Cursor, Data, File, Operation, PayloadRange, SeekWhat};
-use nfs_client::proto::nfs3::{CreateHow, MknodWhat, Sattr, SetTime, Verifier};
+use nfs_client::proto::nfs3::{CreateHow, FileHandle, MknodWhat, Sattr, SetTime, Verifier};
 use nfs_client::proto::nfs4::XattrOption;
 
 use crate::action::{Action, Creation};
+use crate::plan::ReplayPlan;
 use crate::step::Step;
 
 /// Payloads begin at different bytes of the pool, up to this one, so that files differ.
@@ -38,6 +39,15 @@ pub struct Slot {
     pub cursor: Cursor,
 }
 
+/// The handle of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownHandle {
+    /// Number of the object.
+    pub object: u32,
+    /// Its handle.
+    pub handle: FileHandle,
+}
+
 /// The known files of a target.
 #[derive(Debug)]
 pub struct Files {
@@ -60,6 +70,39 @@ impl Files {
             wanted_bytes: vec![0; objects],
             is_ready: vec![false; objects],
         }
+    }
+
+    /// Makes the tables of a plan whose tree another host has built.
+    pub fn with_handles(plan: &ReplayPlan, handles: &[KnownHandle]) -> Self {
+        let mut files = Self::new(plan.objects as usize + 1, plan.slots as usize);
+        for KnownHandle { object, handle } in handles {
+            if let Some(place) = files.objects.get_mut(*object as usize) {
+                *place = Some((*handle).into());
+            }
+        }
+        files
+    }
+
+    /// Returns the handles that are known.
+    pub fn handles(&self) -> Vec<KnownHandle> {
+        let mut handles = Vec::new();
+        for (object, file) in self.objects.iter().enumerate() {
+            if let Some(file) = file {
+                handles.push(KnownHandle { object: object as u32, handle: file.handle });
+            }
+        }
+        handles
+    }
+
+    /// Keeps the handle that a step has returned, unless that of its object is known; says whether
+    /// it was kept.
+    pub(crate) fn note_handle(&mut self, step: &Step, file: File) -> bool {
+        let Some(object) = self.objects.get_mut(step.result as usize) else { return false };
+        let is_new = object.is_none() || step.action.makes_object();
+        if is_new {
+            *object = Some(file);
+        }
+        is_new
     }
 }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use trace::Quantiles;
 
 use crate::lanes::Pace;
+use crate::plan::ReplayPlan;
 use crate::recorder::{Ended, PartSums, Recorder, Slice};
 use crate::target_kind::TargetKind;
 use crate::tree::NONE;
@@ -161,15 +162,30 @@ impl Record {
         Self { recorder, planned, wire }
     }
 
+    /// Makes the record of a replay that several hosts have shared; `None` without a host.
+    pub fn of_shares(
+        plan: &ReplayPlan,
+        pace: Pace,
+        target: TargetKind,
+        shares: Vec<ShareRecord>,
+    ) -> Option<Self> {
+        let mut shares = shares.into_iter();
+        let ShareRecord { mut recorder, mut wire } = shares.next()?;
+        for share in shares {
+            recorder.join(&share.recorder);
+            wire.add(share.wire);
+            wire.clients += share.wire.clients;
+        }
+        Some(Self::new(recorder, Planned::of(plan, pace, target), wire))
+    }
+
     /// Adds a further round of the same plan at the same pace.
     pub fn append(&mut self, other: Self) {
         self.recorder.append(other.recorder);
         self.planned.rounds += other.planned.rounds;
         self.planned.ops += other.planned.ops;
         self.planned.duration_ns += other.planned.duration_ns;
-        self.wire.calls_sent += other.wire.calls_sent;
-        self.wire.retransmissions += other.wire.retransmissions;
-        self.wire.reconnects += other.wire.reconnects;
+        self.wire.add(other.wire);
     }
 
     /// Returns what was found.
@@ -178,13 +194,46 @@ impl Record {
     }
 }
 
+/// What one host did in a replay that several share.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ShareRecord {
+    pub(crate) recorder: Recorder,
+    pub(crate) wire: Wire,
+}
+
+impl ShareRecord {
+    /// Returns how late this host started operations by its own fault.
+    pub fn own_lateness(&self) -> Quantiles {
+        Quantiles::of(&self.recorder.own_lateness)
+    }
+
+    /// Returns how many operations it issued.
+    pub const fn issued(&self) -> u64 {
+        self.recorder.issued
+    }
+
+    /// Returns how many clients it emulated.
+    pub const fn clients(&self) -> u64 {
+        self.wire.clients
+    }
+}
+
 /// Counts that connections have.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Wire {
     pub calls_sent: u64,
     pub retransmissions: u64,
     pub reconnects: u64,
     pub clients: u64,
+}
+
+impl Wire {
+    /// Adds the counts of other connections, or of the same ones later; not those of clients.
+    fn add(&mut self, other: Self) {
+        self.calls_sent += other.calls_sent;
+        self.retransmissions += other.retransmissions;
+        self.reconnects += other.reconnects;
+    }
 }
 
 /// The plan of an outcome.
@@ -195,6 +244,14 @@ pub struct Planned {
     pub ops: u64,
     pub duration_ns: u64,
     pub target: TargetKind,
+}
+
+impl Planned {
+    /// One round of a plan on a target.
+    pub fn of(plan: &ReplayPlan, pace: Pace, target: TargetKind) -> Self {
+        let duration_ns = pace.instant_ns(0, plan.duration_ns);
+        Self { pace, rounds: 1, ops: plan.batch.ops() as u64, duration_ns, target }
+    }
 }
 
 impl Outcome {
@@ -227,7 +284,7 @@ impl Outcome {
         let mut problems = Vec::new();
         for problem in &recorder.problems {
             problems.push(Problem {
-                kind: problem.kind.name().to_owned(),
+                kind: name_of_kind(problem.kind).to_owned(),
                 origin: status_name(problem.origin, planned.target.status_version()),
                 ended: match problem.ended {
                     Ended::Status(status) => status_name(status, planned.target.status_version()),
@@ -272,6 +329,11 @@ impl Outcome {
         let all_ended = self.accounted == self.ops && self.not_started == 0;
         all_ended && self.kinds.iter().all(|kind| kind.unexpected_errors == 0)
     }
+}
+
+/// Names a kind of operation by its place among all.
+pub(crate) fn name_of_kind(place: u16) -> &'static str {
+    OperationKind::ALL.get(usize::from(place)).map_or("unknown", |kind| kind.name())
 }
 
 fn status_name(status: u32, version: ProtocolVersion) -> String {

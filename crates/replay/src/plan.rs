@@ -7,12 +7,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 
+use model::random::mix;
 use trace::{Call, Connection, Op, Section, TraceError, TraceReader};
 
 use crate::action::{Action, Counterpart, counterpart_at};
+use crate::division::Division;
 use crate::order::Span;
 use crate::planner::{Item, PlanSettings, Planner, Window};
-use crate::step::Batch;
+use crate::step::{Batch, Step};
 use crate::tree::{Fact, HardLink, NONE, Place, Tree};
 
 /// The most operations of a window.
@@ -93,9 +95,54 @@ pub struct ReplayPlan {
     pub incomplete: u64,
     /// Reads and writes that are larger than the target's, each made in several steps.
     pub split: u64,
+    /// The part of it that is this host's, where several share it.
+    pub(crate) share: Share,
+}
+
+/// The part of a plan that one of several hosts has; empty where one host has all.
+#[derive(Debug, Clone, Default)]
+pub struct Share {
+    /// The numbers that its clients have in the whole plan.
+    client_numbers: Vec<u32>,
+    /// Tells for each step whether steps of other hosts wait for it.
+    told: Vec<bool>,
 }
 
 impl ReplayPlan {
+    /// Keeps the clients of one host and leaves the others to theirs.
+    pub fn keep_share(&mut self, division: &Division, host: u32) {
+        let client_numbers = division.clients_of(host);
+        self.share = Share { told: division.told(&self.batch), client_numbers };
+        self.batch.keep(&self.share.client_numbers);
+    }
+
+    /// Returns the number that a client has in the whole plan.
+    pub fn number_of_client(&self, client: u32) -> u32 {
+        self.share.client_numbers.get(client as usize).copied().unwrap_or(client)
+    }
+
+    /// Tells for each step whether another host waits for it; empty where one host has all.
+    pub fn told(&self) -> &[bool] {
+        &self.share.told
+    }
+
+    /// Returns a number that is equal where two hosts have made the same plan.
+    pub fn digest(&self) -> u64 {
+        let mut digest = u64::from(self.objects);
+        for step in &self.batch.steps {
+            let Step { action, client, file, result, scheduled_ns, .. } = step;
+            for part in [
+                action.kind() as u64,
+                u64::from(*client) << 32 | u64::from(*file),
+                u64::from(*result),
+                *scheduled_ns,
+            ] {
+                digest = mix(digest ^ part);
+            }
+        }
+        digest
+    }
+
     /// Makes a plan of a trace.
     ///
     /// # Errors
@@ -321,6 +368,7 @@ impl Loader {
             put_off: self.put_off,
             incomplete: self.incomplete,
             split: made.split,
+            share: Share::default(),
         })
     }
 }

@@ -22,7 +22,7 @@ const SLICES_OF_ENDS: u64 = 4 * SLICES;
 const PARTS: u64 = 20;
 
 /// How a step ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ended {
     /// With this status of NFS.
     Status(u32),
@@ -39,7 +39,7 @@ pub struct Times {
 }
 
 /// The record of a kind of operation.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct KindRecord {
     /// Steps of this kind.
     pub steps: u64,
@@ -80,10 +80,21 @@ pub struct PartSums {
     pub origin_ns: u64,
 }
 
+impl PartSums {
+    fn add(&mut self, other: &Self) {
+        self.ops += other.ops;
+        self.response_ns += other.response_ns;
+        self.paired_ops += other.paired_ops;
+        self.paired_ns += other.paired_ns;
+        self.origin_ns += other.origin_ns;
+    }
+}
+
 /// Failures of one kind and status that were not expected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProblemCount {
-    pub kind: OperationKind,
+    /// The place of the kind in [`OperationKind::ALL`].
+    pub kind: u16,
     /// The status at the origin; `NONE` unknown.
     pub origin: u32,
     pub ended: Ended,
@@ -91,7 +102,7 @@ pub struct ProblemCount {
 }
 
 /// A part of the time of a replay.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Slice {
     pub scheduled: u64,
     pub ended: u64,
@@ -106,8 +117,22 @@ pub struct Slice {
     pub done: u64,
 }
 
+impl Slice {
+    fn add(&mut self, other: &Self) {
+        self.scheduled += other.scheduled;
+        self.ended += other.ended;
+        self.response_ns += other.response_ns;
+        self.origin_ns += other.origin_ns;
+        self.origin_count += other.origin_count;
+        self.start_wait_max_ns = self.start_wait_max_ns.max(other.start_wait_max_ns);
+        self.own_late_ns += other.own_late_ns;
+        self.own_late_max_ns = self.own_late_max_ns.max(other.own_late_max_ns);
+        self.done += other.done;
+    }
+}
+
 /// Records a replay.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Recorder {
     /// A record for each kind, in the order of [`OperationKind::ALL`].
     pub kinds: Vec<KindRecord>,
@@ -120,6 +145,7 @@ pub struct Recorder {
     /// How late steps started because they waited for replies, in nanoseconds.
     pub start_wait: Histogram,
     /// The same lateness of each step, by its number.
+    #[serde(skip)]
     own_late_ns: Vec<u32>,
     pub problems: Vec<ProblemCount>,
     pub slices: Vec<Slice>,
@@ -243,7 +269,36 @@ impl Recorder {
 
     /// Adds a further round of the same replay, which comes behind this one.
     pub fn append(&mut self, other: Self) {
-        for (kind, more) in std::iter::zip(&mut self.kinds, other.kinds) {
+        for (kind, more) in std::iter::zip(&mut self.kinds, &other.kinds) {
+            kind.parts.extend(&more.parts);
+        }
+        self.add_counts(&other);
+        // On the time line a round begins where the one before has ended.
+        while self.slices.last().is_some_and(|slice| slice.scheduled + slice.done == 0) {
+            self.slices.pop();
+        }
+        self.slices.extend(other.slices);
+        self.end_ns += other.end_ns.saturating_sub(other.begin_ns);
+    }
+
+    /// Adds what another host did in the same replay at the same time.
+    pub fn join(&mut self, other: &Self) {
+        for (kind, more) in std::iter::zip(&mut self.kinds, &other.kinds) {
+            for (part, more) in std::iter::zip(&mut kind.parts, &more.parts) {
+                part.add(more);
+            }
+        }
+        self.add_counts(other);
+        for (slice, more) in std::iter::zip(&mut self.slices, &other.slices) {
+            slice.add(more);
+        }
+        // Each host has a clock of its own, and all began at one instant.
+        let took_ns = other.end_ns.saturating_sub(other.begin_ns);
+        self.end_ns = self.end_ns.max(self.begin_ns.saturating_add(took_ns));
+    }
+
+    fn add_counts(&mut self, other: &Self) {
+        for (kind, more) in std::iter::zip(&mut self.kinds, &other.kinds) {
             kind.steps += more.steps;
             kind.ended += more.ended;
             kind.skipped += more.skipped;
@@ -254,37 +309,29 @@ impl Recorder {
             kind.response.merge(&more.response);
             kind.service.merge(&more.service);
             kind.origin.merge(&more.origin);
-            kind.parts.extend(more.parts);
         }
         self.issued += other.issued;
         self.accounted += other.accounted;
         self.own_lateness.merge(&other.own_lateness);
         self.start_wait.merge(&other.start_wait);
-        for problem in other.problems {
-            let ProblemCount { kind, origin, ended, count } = problem;
-            self.add_problem(kind, origin, ended, count);
+        for problem in &other.problems {
+            self.add_problem(*problem);
         }
-        // On the time line a round begins where the one before has ended.
-        while self.slices.last().is_some_and(|slice| slice.scheduled + slice.done == 0) {
-            self.slices.pop();
-        }
-        self.slices.extend(other.slices);
-        self.end_ns += other.end_ns.saturating_sub(other.begin_ns);
     }
 
     fn note_problem(&mut self, kind: OperationKind, origin: u32, ended: Ended) {
-        self.add_problem(kind, origin, ended, 1);
+        self.add_problem(ProblemCount { kind: kind as u16, origin, ended, count: 1 });
     }
 
-    fn add_problem(&mut self, kind: OperationKind, origin: u32, ended: Ended, count: u64) {
+    fn add_problem(&mut self, more: ProblemCount) {
         for problem in &mut self.problems {
-            if (problem.kind, problem.origin, problem.ended) == (kind, origin, ended) {
-                problem.count += count;
+            if (ProblemCount { count: more.count, ..*problem }) == more {
+                problem.count += more.count;
                 return;
             }
         }
         if self.problems.len() < PROBLEMS_MAX {
-            self.problems.push(ProblemCount { kind, origin, ended, count });
+            self.problems.push(more);
         }
     }
 
@@ -325,6 +372,38 @@ mod tests {
         assert_eq!(counts, [2, 1, 1]);
         assert_eq!((kind.response.max(), kind.service.max(), kind.origin.max()), (40, 30, 30));
     }
+    #[test]
+    fn two_hosts_of_one_replay_are_one_record_whatever_their_clocks_say() {
+        let mut hosts = Vec::new();
+        for begin_ns in [1_000_000, 77_000_000_000] {
+            let mut recorder = Recorder::new(1000, 1000, 1);
+            recorder.begin_ns = begin_ns;
+            let step = Step { scheduled_ns: 990, origin_ns: 20, ..Step::of(Action::Getattr) };
+            let scheduled_ns = begin_ns + 990;
+            recorder.issue(&step);
+            recorder.start(&Start { step: 0, scheduled_ns, ready_ns: scheduled_ns }, scheduled_ns);
+            let done_ns = scheduled_ns + 100;
+            let times = Times { scheduled_ns, started_ns: scheduled_ns, done_ns };
+            recorder.end(0, &step, &times, Ended::Failed, 512);
+            hosts.push(recorder);
+        }
+        let other = hosts.remove(1);
+        let mut both = hosts.remove(0);
+        both.join(&other);
+        assert_eq!((both.issued, both.accounted, both.end_ns - both.begin_ns), (2, 2, 1090));
+        let kind = &both.kinds[OperationKind::Getattr as usize];
+        assert_eq!((kind.ended, kind.bytes, kind.response.count()), (2, 1024, 2));
+        assert_eq!((kind.parts.len(), kind.parts[19].ops), (PARTS as usize, 2));
+        assert_eq!((both.problems.len(), both.problems[0].count), (1, 2));
+        let mut done = Vec::new();
+        for (number, slice) in both.slices.iter().enumerate() {
+            if slice.done + slice.scheduled > 0 {
+                done.push((number, slice.scheduled, slice.done));
+            }
+        }
+        assert_eq!(done, [(90, 2, 0), (99, 0, 2)]);
+    }
+
     #[test]
     fn the_sums_of_parts_leave_out_how_late_this_program_was() {
         let mut recorder = Recorder::new(1_000_000, 1_000_000, 2);

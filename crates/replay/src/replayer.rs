@@ -18,10 +18,10 @@ use nfs_client::{
 use rustix::io::Errno;
 
 use crate::action::DIRECTORY;
-use crate::executor::{ExecuteError, Executor, Purpose, Work};
+use crate::executor::{Course, ExecuteError, Executor, Purpose, Work};
 use crate::lanes::Pace;
 use crate::operation::{Files, write_pool};
-use crate::outcome::{Planned, Record};
+use crate::outcome::{Planned, Record, ShareRecord, name_of_kind};
 use crate::plan::ReplayPlan;
 use crate::prepare::{self, CONNECTIONS, DEPTH, Fill};
 use crate::recorder::{Ended, Recorder};
@@ -171,7 +171,7 @@ impl<'a> Replayer<'a> {
             files: &mut files,
             recorder: &mut recorder,
         };
-        let executed = executor.run(work, Pace::Closed);
+        let executed = executor.run(work, Course::alone(Pace::Closed));
         plan.names.truncate(names);
         executed?;
         if let (Some(problem), false) = (recorder.problems.first(), self.stop.load(Relaxed)) {
@@ -183,7 +183,7 @@ impl<'a> Replayer<'a> {
                 directory: directory.clone(),
                 count,
                 objects: plan.initial.len(),
-                kind: problem.kind.name(),
+                kind: name_of_kind(problem.kind),
                 reason: match problem.ended {
                     Ended::Status(status) => {
                         Status::from_number(status).name_in(self.version()).to_owned()
@@ -205,37 +205,30 @@ impl<'a> Replayer<'a> {
         files: &mut Files,
         pace: Pace,
     ) -> Result<Record, ReplayError> {
-        let planned_ns = pace.instant_ns(0, plan.duration_ns);
-        let mut recorder = Recorder::new(planned_ns, plan.duration_ns, plan.batch.steps.len());
+        let share = self.open_clients(plan)?.replay(plan, files, Course::alone(pace))?;
+        let planned = Planned::of(plan, pace, TargetKind::Nfs(self.version()));
+        Ok(Record::new(share.recorder, planned, share.wire))
+    }
+
+    /// Opens a connection for each client of a plan.
+    ///
+    /// # Errors
+    /// [`ReplayError`].
+    pub fn open_clients(&mut self, plan: &ReplayPlan) -> Result<Clients<'a>, ReplayError> {
         let mut options = connection_options(&plan.batch);
         options.slots = CLIENT_SLOTS.min(CALLS_MAX);
         let mut connections = Vec::with_capacity(plan.batch.clients.len());
-        for client in 0..plan.batch.clients.len() {
-            let name = format!("{}-{client}", self.options.identity.machine_name);
+        for client in 0..plan.batch.clients.len() as u32 {
+            // A server tells the clients of all hosts by their names.
+            let number = plan.number_of_client(client);
+            let name = format!("{}-{number}", self.options.identity.machine_name);
             options.identity =
                 Some(Identity { machine_name: name, ..self.options.identity.clone() });
             connections.push(Connection::open(&self.mount, &options)?);
         }
-        let mut executor = self.executor(connections, &options)?;
-        let before = executor.wire();
-        let work = Work {
-            batch: &plan.batch,
-            names: &plan.names,
-            purpose: Purpose::Replay,
-            files,
-            recorder: &mut recorder,
-        };
-        executor.run(work, pace)?;
-        let mut wire = executor.wire();
-        wire.calls_sent -= before.calls_sent;
-        let planned = Planned {
-            pace,
-            rounds: 1,
-            ops: plan.batch.steps.len() as u64,
-            duration_ns: planned_ns,
-            target: TargetKind::Nfs(self.version()),
-        };
-        Ok(Record::new(recorder, planned, wire))
+        let executor = self.executor(connections, &options)?;
+        let calls_before = executor.wire().calls_sent;
+        Ok(Clients { executor, calls_before })
     }
 
     /// Removes the tree.
@@ -308,6 +301,40 @@ impl<'a> Replayer<'a> {
         let timeout_ns = self.options.timeout.as_nanos() as u64;
         let pool = Arc::clone(&options.write_pool);
         Ok(Executor::new(connections, self.clock, self.stop, timeout_ns, pool)?)
+    }
+}
+
+/// The clients of a plan, connected to the server.
+pub struct Clients<'a> {
+    executor: Executor<'a>,
+    /// Calls that it took to connect them.
+    calls_before: u64,
+}
+
+impl Clients<'_> {
+    /// Replays the plan, or the part of it that this host has.
+    ///
+    /// # Errors
+    /// [`ReplayError`].
+    pub fn replay(
+        mut self,
+        plan: &ReplayPlan,
+        files: &mut Files,
+        course: Course<'_>,
+    ) -> Result<ShareRecord, ReplayError> {
+        let planned_ns = course.pace.instant_ns(0, plan.duration_ns);
+        let mut recorder = Recorder::new(planned_ns, plan.duration_ns, plan.batch.steps.len());
+        let work = Work {
+            batch: &plan.batch,
+            names: &plan.names,
+            purpose: Purpose::Replay,
+            files,
+            recorder: &mut recorder,
+        };
+        self.executor.run(work, course)?;
+        let mut wire = self.executor.wire();
+        wire.calls_sent -= self.calls_before;
+        Ok(ShareRecord { recorder, wire })
     }
 }
 

@@ -13,7 +13,7 @@ use crate::tree::NONE;
 pub struct Step {
     /// The action of the step.
     pub action: Action,
-    /// Number of its client.
+    /// Number of its client; `NONE` where that is another host's.
     pub client: u32,
     /// Number of the file or directory.
     pub file: u32,
@@ -77,6 +77,32 @@ impl Batch {
         }
         let graph = order.finish(steps.len() as u32);
         Self { steps, graph, clients: lists }
+    }
+
+    /// Returns how many steps these clients have.
+    pub fn ops(&self) -> usize {
+        let mut ops = 0;
+        for steps in &self.clients {
+            ops += steps.len();
+        }
+        ops
+    }
+
+    /// Keeps some clients, which are numbered anew; the steps of others stay as what these wait
+    /// for, and have no client.
+    pub fn keep(&mut self, clients: &[u32]) {
+        let mut lists = Vec::with_capacity(clients.len());
+        for step in &mut self.steps {
+            step.client = NONE;
+        }
+        for (number, client) in clients.iter().enumerate() {
+            let list = std::mem::take(&mut self.clients[*client as usize]);
+            for step in &list {
+                self.steps[*step as usize].client = number as u32;
+            }
+            lists.push(list);
+        }
+        self.clients = lists;
     }
 
     /// Returns the largest payload that is written, in bytes.

@@ -220,13 +220,7 @@ impl<'a> DirectoryReplayer<'a> {
             Ok::<u64, ReplayError>(driver.calls)
         })?;
         let wire = Wire { calls_sent: calls, clients: clients as u64, ..Wire::default() };
-        let planned = Planned {
-            pace,
-            rounds: 1,
-            ops: batch.steps.len() as u64,
-            duration_ns: planned_ns,
-            target: TargetKind::Directory,
-        };
+        let planned = Planned::of(plan, pace, TargetKind::Directory);
         Ok(Record::new(recorder, planned, wire))
     }
 

@@ -1,0 +1,283 @@
+//! The clients of a trace divided among hosts.
+//!
+//! Clients whose steps wait for one another are put on one host as far as their load allows, so
+//! that few replies have to be told to other hosts. Every host makes the same plan of the same
+//! trace and keeps the steps of its own clients; those of others stay in it as nodes that end when
+//! their host says so.
+
+use serde::{Deserialize, Serialize};
+
+use crate::order::Graph;
+use crate::step::Batch;
+
+/// A group of clients is kept together up to so many times the fair share of a host.
+const GROUP_MAX: f64 = 1.25;
+
+/// The host of each client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Division {
+    host_of: Vec<u32>,
+}
+
+/// Clients that stay together.
+struct Group {
+    clients: Vec<u32>,
+    ops: usize,
+}
+
+impl Division {
+    /// Divides the clients of a batch among so many hosts, each with about as many steps.
+    pub fn of(batch: &Batch, hosts: u32) -> Self {
+        let fair_ops = batch.steps.len() as f64 / f64::from(hosts.max(1));
+        let mut groups = Vec::new();
+        for group in groups_of(batch) {
+            if group.ops as f64 <= fair_ops * GROUP_MAX {
+                groups.push(group);
+                continue;
+            }
+            for client in group.clients {
+                let ops = batch.clients[client as usize].len();
+                groups.push(Group { clients: vec![client], ops });
+            }
+        }
+        // The largest first, so that the small ones fill up what is uneven.
+        groups.sort_by_key(|group| std::cmp::Reverse(group.ops));
+        let mut ops_of_hosts = vec![0; hosts.max(1) as usize];
+        let mut host_of = vec![0; batch.clients.len()];
+        for group in groups {
+            let mut lightest = 0;
+            for (host, ops) in ops_of_hosts.iter().enumerate() {
+                if *ops < ops_of_hosts[lightest] {
+                    lightest = host;
+                }
+            }
+            ops_of_hosts[lightest] += group.ops;
+            for client in group.clients {
+                host_of[client as usize] = lightest as u32;
+            }
+        }
+        Self { host_of }
+    }
+
+    /// Returns the clients of a host, by their numbers in the trace.
+    pub fn clients_of(&self, host: u32) -> Vec<u32> {
+        let mut clients = Vec::new();
+        for (client, its_host) in self.host_of.iter().enumerate() {
+            if *its_host == host {
+                clients.push(client as u32);
+            }
+        }
+        clients
+    }
+
+    /// Returns the host of a client.
+    pub fn host_of(&self, client: u32) -> u32 {
+        self.host_of[client as usize]
+    }
+
+    /// Adds to `hosts` the other hosts that have steps which wait for this one.
+    pub fn hosts_waiting_for(&self, batch: &Batch, step: u32, hosts: &mut Vec<u32>) {
+        let own = self.host_of(batch.steps[step as usize].client);
+        let mut nodes = batch.graph.successors(step).to_vec();
+        while let Some(node) = nodes.pop() {
+            let Some(client) = client_of(batch, node) else {
+                nodes.extend(batch.graph.successors(node));
+                continue;
+            };
+            let host = self.host_of(client);
+            if host != own && !hosts.contains(&host) {
+                hosts.push(host);
+            }
+        }
+    }
+
+    /// Tells for each step whether a step of another host waits for it.
+    pub(crate) fn told(&self, batch: &Batch) -> Vec<bool> {
+        // From the last node to the first: joins stand behind the steps, and one join may wait for
+        // another only where that was made before it.
+        let joins = batch.graph.joins();
+        let steps = batch.steps.len();
+        let mut hosts_behind = vec![Waiting::None; joins];
+        for join in (0..joins).rev() {
+            for successor in batch.graph.successors((steps + join) as u32) {
+                let behind = self.waiting_at(batch, *successor, &hosts_behind);
+                hosts_behind[join] = hosts_behind[join].and(behind);
+            }
+        }
+        let mut told = Vec::with_capacity(steps);
+        for (number, step) in batch.steps.iter().enumerate() {
+            let own = self.host_of(step.client);
+            let mut waiting = Waiting::None;
+            for successor in batch.graph.successors(number as u32) {
+                waiting = waiting.and(self.waiting_at(batch, *successor, &hosts_behind));
+            }
+            told.push(waiting != Waiting::None && waiting != Waiting::Host(own));
+        }
+        told
+    }
+
+    fn waiting_at(&self, batch: &Batch, node: u32, hosts_behind: &[Waiting]) -> Waiting {
+        match client_of(batch, node) {
+            Some(client) => Waiting::Host(self.host_of(client)),
+            None => hosts_behind[(node - batch.graph.steps) as usize],
+        }
+    }
+}
+
+/// The hosts that wait for a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waiting {
+    None,
+    Host(u32),
+    Several,
+}
+
+impl Waiting {
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::None, other) => other,
+            (one, Self::None) => one,
+            (one, other) if one == other => one,
+            _ => Self::Several,
+        }
+    }
+}
+
+/// Returns the client of a node; `None` where it is a join.
+fn client_of(batch: &Batch, node: u32) -> Option<u32> {
+    batch.steps.get(node as usize).map(|step| step.client)
+}
+
+/// Puts clients together whose steps wait for one another.
+fn groups_of(batch: &Batch) -> Vec<Group> {
+    let clients = batch.clients.len();
+    let mut sets = Sets::new(clients + batch.graph.joins());
+    let Graph { steps, .. } = batch.graph;
+    let set_of = |node: u32| match client_of(batch, node) {
+        Some(client) => client as usize,
+        None => clients + (node - steps) as usize,
+    };
+    for node in 0..batch.graph.waits.len() as u32 {
+        for successor in batch.graph.successors(node) {
+            sets.unite(set_of(node), set_of(*successor));
+        }
+    }
+    let mut groups: Vec<Group> = Vec::new();
+    let mut group_of = vec![None; clients + batch.graph.joins()];
+    for client in 0..clients {
+        let root = sets.root(client);
+        let at = *group_of[root].get_or_insert_with(|| {
+            groups.push(Group { clients: Vec::new(), ops: 0 });
+            groups.len() - 1
+        });
+        groups[at].clients.push(client as u32);
+        groups[at].ops += batch.clients[client].len();
+    }
+    groups
+}
+
+/// Disjoint sets of numbers.
+struct Sets {
+    parents: Vec<usize>,
+}
+
+impl Sets {
+    fn new(count: usize) -> Self {
+        Self { parents: (0..count).collect() }
+    }
+
+    fn root(&mut self, mut at: usize) -> usize {
+        while self.parents[at] != at {
+            // Halves the way for the next search.
+            self.parents[at] = self.parents[self.parents[at]];
+            at = self.parents[at];
+        }
+        at
+    }
+
+    fn unite(&mut self, one: usize, other: usize) {
+        let (one, other) = (self.root(one), self.root(other));
+        self.parents[one.max(other)] = one.min(other);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::action::Action;
+    use crate::order::{Class, Order, Span, Thing};
+    use crate::step::Step;
+
+    /// Steps of clients that make or read files, one after the other.
+    fn batch(accesses: &[(u32, u32, Class)], clients: usize) -> Batch {
+        let (mut order, mut steps) = (Order::default(), Vec::new());
+        for (number, (client, file, class)) in accesses.iter().enumerate() {
+            let instant = number as u64 * 10;
+            let span = Span { start_ns: instant, end_ns: instant + 5 };
+            order.access(number as u32, span, Thing::File(*file), *class);
+            steps.push(Step { client: *client, ..Step::of(Action::Getattr) });
+        }
+        Batch::new(steps, order, clients)
+    }
+
+    #[test]
+    fn clients_that_wait_for_one_another_are_on_one_host() {
+        use Class::{Exclusive, Read};
+        // 0 and 2 share a file, 1 and 3 another one.
+        let batch = batch(
+            &[
+                (0, 0, Exclusive),
+                (1, 1, Exclusive),
+                (2, 0, Read),
+                (3, 1, Read),
+                (0, 0, Exclusive),
+                (1, 1, Exclusive),
+            ],
+            4,
+        );
+        let division = Division::of(&batch, 2);
+        assert_eq!(division.clients_of(0), [0, 2]);
+        assert_eq!(division.clients_of(1), [1, 3]);
+        assert_eq!(division.told(&batch), [false; 6]);
+    }
+
+    #[test]
+    fn a_group_too_large_for_a_host_is_divided_and_its_waits_are_told() {
+        use Class::{Change, Exclusive, Read};
+        // All share one file; the last client waits for the first three by a join.
+        let batch = batch(
+            &[(0, 0, Read), (1, 0, Read), (2, 0, Read), (3, 0, Change), (3, 9, Exclusive)],
+            4,
+        );
+        assert_eq!(batch.graph.joins(), 1);
+        let division = Division::of(&batch, 2);
+        assert_eq!(division.clients_of(0), [2, 3]);
+        assert_eq!(division.told(&batch), [true, true, false, false, false]);
+        for (step, waiting) in [(0, vec![0]), (1, vec![0]), (2, vec![]), (3, vec![])] {
+            let mut hosts = Vec::new();
+            division.hosts_waiting_for(&batch, step, &mut hosts);
+            assert_eq!(hosts, waiting, "step {step}");
+        }
+    }
+
+    #[test]
+    fn loads_are_even() {
+        let mut accesses = Vec::new();
+        for client in 0..10_u32 {
+            for _ in 0..=client {
+                accesses.push((client, client, Class::Read));
+            }
+        }
+        let batch = batch(&accesses, 10);
+        let division = Division::of(&batch, 3);
+        for host in 0..3 {
+            let mut ops = 0;
+            for client in division.clients_of(host) {
+                ops += batch.clients[client as usize].len();
+            }
+            assert!((17..=20).contains(&ops), "host {host}: {ops} of 55");
+        }
+        // More hosts than clients leave some without work.
+        assert_eq!(Division::of(&batch, 20).clients_of(19), [] as [u32; 0]);
+    }
+}
