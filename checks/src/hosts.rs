@@ -88,6 +88,8 @@ impl Lab {
         ip(&["-n", &bridge, "link", "add", "br0", "type", "bridge"])?;
         ip(&["-n", &bridge, "addr", "add", "10.79.0.254/24", "dev", "br0"])?;
         ip(&["-n", &bridge, "link", "set", "br0", "up"])?;
+        // What the controller sends to its own address goes this way.
+        ip(&["-n", &bridge, "link", "set", "lo", "up"])?;
         for number in 1..=hosts {
             let host = lab.start_host(number)?;
             lab.hosts.push(host);
@@ -303,7 +305,7 @@ impl Lab {
             let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
             let line = String::from_utf8_lossy(&line).into_owned();
             // Not the shell that sshd starts it with.
-            let is_agent = line.starts_with('/') && line.contains("\0agent\0--stdio\0--pushed");
+            let is_agent = line.starts_with('/') && line.contains("\0agent\0--stdio\0");
             if is_agent && net(&name) == ours {
                 found.extend(name.parse::<i32>());
             }

@@ -11,6 +11,7 @@ mod ladder;
 mod load;
 mod network;
 mod seeds;
+mod shared_replay;
 mod still;
 mod tunnel;
 
@@ -63,6 +64,10 @@ checks! {
     two_hosts_draw_the_curve_of_a_server: 300 s, load::curved(LAB.get()?);
     two_hosts_find_with_how_many_clients_a_server_hangs: 300 s, load::ramped(LAB.get()?);
     a_tunnel_for_packets_carries_nfs_over_udp_and_tcp: 200 s, tunnel::measured(LAB.get()?);
+    two_hosts_replay_a_trace_together: 200 s, shared_replay::replayed(LAB.get()?);
+    a_host_that_is_killed_ends_the_replay_that_it_shares: 200 s, {
+        shared_replay::killed(LAB.get()?)
+    };
     a_host_that_can_not_reach_its_server_stands_still_and_is_named: 200 s, still::named(LAB.get()?);
 }
 

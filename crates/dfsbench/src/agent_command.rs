@@ -19,7 +19,7 @@ use model::units;
 
 use crate::args::AgentArgs;
 use crate::exit::{self, End, Failure};
-use crate::{embedded, job, output, signals, user_dirs};
+use crate::{embedded, job, output, replay, signals, user_dirs};
 
 /// The variables that may name this host; without them the name is the kernel's.
 ///
@@ -51,6 +51,15 @@ pub fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
     embedded::raise_descriptor_limit();
     let stop = Arc::new(AtomicBool::new(false));
     let clock = SystemClock::new();
+    if let Some(seen) = &args.pushed {
+        // Set once in a process: it is one agent.
+        let _ = PUSHED.set(seen.clone());
+    }
+    if args.replay {
+        replay::serve_share(clock, Flags { stop, leave });
+        remove_pushed();
+        return Ok(End::Ok.into());
+    }
     let agent = Agent {
         clock: Arc::new(clock),
         stop: Arc::clone(&stop),
@@ -58,10 +67,6 @@ pub fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
         local_server: None,
         give_up: Some(give_up),
     };
-    if let Some(seen) = &args.pushed {
-        // Set once in a process: it is one agent.
-        let _ = PUSHED.set(seen.clone());
-    }
     let read_clocks = move || agent::read(&clock);
     let end = if args.meet {
         let Joined { input, output } = connect_to_controller(&args.meet_within, &leave)?;

@@ -16,6 +16,8 @@ use controller::Launched;
 use fleet::ssh::{self, Launcher, LauncherOptions};
 use fleet::{Gone, Remote};
 use model::{Host, panicked};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::copies::Copies;
 use crate::job::Job;
@@ -112,6 +114,42 @@ impl Agents {
     /// When the host can't be reached or can't run this program; in a sentence.
     pub fn launch_one(&mut self, host: &Host) -> Launched {
         self.launch(&[host]).swap_remove(0)
+    }
+
+    /// Starts this program on other hosts with these words, which make it speak in other messages
+    /// than those of agents; all at one moment.
+    pub fn launch_as<In, Out>(
+        &mut self,
+        hosts: &[Host],
+        words: &str,
+    ) -> Vec<Result<Remote<In, Out>, Gone>>
+    where
+        In: DeserializeOwned + Send + 'static,
+        Out: Serialize + Send + 'static,
+    {
+        let Some(first) = hosts.first() else { return Vec::new() };
+        if self.launcher.is_none() {
+            match self.make_launcher(first) {
+                Ok(launcher) => self.launcher = Some(launcher),
+                Err(gone) => return hosts.iter().map(|_| Err(gone.clone())).collect(),
+            }
+        }
+        let Some(launcher) = &self.launcher else { unreachable!("it was made") };
+        let stop = &self.stop;
+        let mut started = Vec::with_capacity(hosts.len());
+        for some in hosts.chunks(ssh::AT_ONCE_MAX) {
+            thread::scope(|scope| {
+                let mut threads = Vec::with_capacity(some.len());
+                for host in some {
+                    threads.push(scope.spawn(move || launcher.launch_as(host, words, stop)));
+                }
+                for thread in threads {
+                    started.push(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+                }
+            });
+        }
+        self.copies.finish();
+        started
     }
 
     /// Makes what starts agents over ssh, with the programs that may be copied to hosts.

@@ -379,6 +379,9 @@ pub struct AgentArgs {
     /// Connect to the controller at DFSBENCH_MEET with the secret DFSBENCH_TOKEN
     #[arg(long)]
     pub meet: bool,
+    /// Share a replay with other hosts
+    #[arg(long, requires = "stdio")]
+    pub replay: bool,
     /// Time limit for connecting to the controller
     #[arg(long, value_name = "TIME", default_value = "2m")]
     pub meet_within: String,

@@ -3,104 +3,44 @@
 //! The crate `replay` does the work; this command reads the arguments, starts the in-memory server
 //! where it is the target, and prints.
 
+mod comparison;
 mod document;
+mod hosts;
 mod pictures;
+mod request;
 mod search;
+mod share;
 mod site;
+mod stored;
 
-use std::collections::BTreeMap;
-use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::fmt::Display;
+use std::io::{BufReader, Read};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use engine::SystemClock;
-use model::units::parse_time_ns;
+use fleet::stdio::Flags;
 use model::{NfsVersion, Target};
 use plan::TargetArg;
-use replay::{
-    Fill, Outcome, Pace, PlanSettings, Record, ReplayPlan, ReplaySettings, TargetKind, Window,
-};
-use report::Format;
+use replay::{Fill, Outcome, Pace, PlanSettings, Record, ReplayPlan, ReplaySettings, TargetKind};
 use report::document::Form;
-use serde::{Deserialize, Serialize};
 
-use crate::args::{CompareArgs, DescribeFormat, ReplayArgs};
+use crate::args::{DescribeFormat, ReplayArgs};
 use crate::exit::{End, Failure};
-use crate::{calendar, embedded, input_file, leftovers, output, output_file, signals, target};
-use site::{Found, Site};
+use crate::{embedded, input_file, leftovers, output, output_file, signals, target};
+use hosts::{NamedHosts, ShareHosts, SharedTrace};
+use request::{Request, check_hosts, read_request};
+use site::{Found, Site, Tree};
+use stored::{DIRECTORY, FORMAT, Stored};
+
+pub use comparison::compare;
+pub use stored::is_document;
 
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 1 << 20;
 /// The most speeds of one command.
 pub const SPEEDS_MAX: usize = 16;
-/// Slowest and fastest replay.
-const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
-
-/// A replay as it is stored: with `--format json`, for `dfsbench compare`.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Stored {
-    /// Says that this is a replay, and in which format.
-    pub dfsbench_replay: u32,
-    /// Name and version of the program that made it.
-    pub made_by: String,
-    /// Name of the trace.
-    pub trace: String,
-    /// Target as it was named.
-    pub target: String,
-    /// Version of NFS that was spoken; `directory` where it is one.
-    pub version: String,
-    /// Files and directories that were made before.
-    pub tree_objects: usize,
-    /// Operations of the trace by version and kind that can't be replayed.
-    pub without_counterpart: BTreeMap<String, u64>,
-    /// Operations of the trace that the client does by itself.
-    pub by_client: BTreeMap<String, u64>,
-    /// Operations that the origin put off or refused for the state of its server.
-    pub put_off: u64,
-    /// Operations whose arguments the capture did not see.
-    pub incomplete: u64,
-    /// Transfers that are larger than the target's and were made in several calls.
-    pub split: u64,
-    /// The answer of a search, where one was made.
-    #[serde(default)]
-    pub found: Option<String>,
-    /// A replay for each speed.
-    pub outcomes: Vec<Outcome>,
-}
-
-/// The version of a directory.
-pub const DIRECTORY: &str = "directory";
-
-/// The format of [`Stored`].
-const FORMAT: u32 = 1;
-
-/// The arguments as they are used.
-struct Request {
-    paces: Vec<Pace>,
-    rounds: Rounds,
-    window: Window,
-    directory: String,
-    keeps_tree: bool,
-}
-
-/// How often a trace is replayed at each speed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rounds {
-    /// So many times.
-    Count(u64),
-    /// Until so much time has passed, in nanoseconds; the last round is finished.
-    Time(u64),
-}
-
-impl Rounds {
-    const fn has_next(self, made: u64, took_ns: u64) -> bool {
-        match self {
-            Self::Count(count) => made < count,
-            Self::Time(time_ns) => took_ns < time_ns,
-        }
-    }
-}
 
 /// Replays a trace.
 ///
@@ -110,18 +50,29 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let request = read_request(args)?;
     output_file::check_with_inputs(args.output.as_deref(), [&args.trace])?;
     let source = input_file::open_stream(&args.trace, "trace")?;
+    check_hosts(args)?;
     let target_found = Found::find(&args.target, args.nfsvers.as_deref())?;
     let stop = signals::stop_flag()?;
     let clock = SystemClock::new();
-    let failed = |error: &dyn std::fmt::Display| Failure::Lab(format!("{}: {error}", args.target));
     embedded::raise_descriptor_limit();
-    let mut site = Site::connect(&target_found, &clock, &stop).map_err(|error| failed(&error))?;
+    let mut site =
+        Site::connect(&target_found, &clock, &stop).map_err(|error| target_failed(args, &error))?;
     let target = site.kind();
     let [rsize, wsize] = site.transfer_bytes();
     let settings =
         PlanSettings { window: request.window, clients_max: args.clients, target, rsize, wsize };
-    let mut plan = ReplayPlan::read(BufReader::with_capacity(BUFFER_BYTES, source), &settings)
-        .map_err(|error| Failure::Usage(format!("trace `{}` {error}", args.trace.display())))?;
+    let source = BufReader::with_capacity(BUFFER_BYTES, source);
+    let of_trace =
+        |error: &dyn Display| Failure::Usage(format!("trace `{}` {error}", args.trace.display()));
+    let (mut plan, hosts) = if args.hosts.is_empty() {
+        let plan = ReplayPlan::read(source, &settings).map_err(|error| of_trace(&error))?;
+        (plan, None)
+    } else {
+        let trace = read_all(source).map_err(|error| of_trace(&error))?;
+        let plan = ReplayPlan::read(&trace[..], &settings).map_err(|error| of_trace(&error))?;
+        let hosts = start_hosts(args, &trace, settings, &plan, &stop)?;
+        (plan, Some(hosts))
+    };
     // What a kill leaves is found by its record, which is removed at the end.
     let record = match recorded_target(args, target)? {
         Some(target) if !request.keeps_tree => {
@@ -129,19 +80,22 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
         }
         _ => None,
     };
-    let mut work =
-        ReplayWork { args, request: &request, site: &mut site, plan: &mut plan, stop: &stop };
-    let searched = if args.ramp || args.curve {
-        Some(search::run(&mut work).map_err(|error| failed(&error))?)
-    } else {
-        None
+    let mut work = ReplayWork {
+        args,
+        request: &request,
+        site: &mut site,
+        hosts,
+        plan: &mut plan,
+        stop: &stop,
     };
+    let searched = if args.ramp || args.curve { Some(search::run(&mut work)?) } else { None };
     let is_known = searched.as_ref().is_none_or(|searched| searched.is_known);
     let (found, outcomes) = if let Some(searched) = searched {
         (Some(searched.answer), searched.outcomes)
     } else {
-        (None, work.replay_all().map_err(|error| failed(&error))?)
+        (None, work.replay_all()?)
     };
+    drop(work);
     drop(record);
     site.disconnect();
     target_found.end();
@@ -178,6 +132,8 @@ struct ReplayWork<'w, 's> {
     args: &'w ReplayArgs,
     request: &'w Request,
     site: &'w mut Site<'s>,
+    /// The hosts that share it; `None` where this one replays all.
+    hosts: Option<ShareHosts>,
     plan: &'w mut ReplayPlan,
     stop: &'w AtomicBool,
 }
@@ -189,7 +145,7 @@ impl ReplayWork<'_, '_> {
     }
 
     /// Replays at each speed.
-    fn replay_all(&mut self) -> Result<Vec<Outcome>, replay::ReplayError> {
+    fn replay_all(&mut self) -> Result<Vec<Outcome>, Failure> {
         let mut outcomes = Vec::new();
         for pace in &self.request.paces {
             match self.replay_rounds(*pace)? {
@@ -202,7 +158,7 @@ impl ReplayWork<'_, '_> {
 
     /// Replays as often as requested, each round on a new tree; none where there is nothing to
     /// replay, or the user wants to stop.
-    fn replay_rounds(&mut self, pace: Pace) -> Result<Option<Outcome>, replay::ReplayError> {
+    fn replay_rounds(&mut self, pace: Pace) -> Result<Option<Outcome>, Failure> {
         let mut all: Option<Record> = None;
         let (mut made, mut took_ns) = (0, 0);
         while made == 0 || (self.request.rounds.has_next(made, took_ns) && !self.is_stopped()) {
@@ -218,7 +174,7 @@ impl ReplayWork<'_, '_> {
     }
 
     /// Builds the tree, replays, and removes the tree.
-    fn replay_once(&mut self, pace: Pace) -> Result<Option<Record>, replay::ReplayError> {
+    fn replay_once(&mut self, pace: Pace) -> Result<Option<Record>, Failure> {
         let directory = &self.request.directory;
         let fill = if self.args.filled { Fill::Data } else { Fill::Sparse };
         let settings = ReplaySettings { directory: directory.clone(), fill };
@@ -230,9 +186,9 @@ impl ReplayWork<'_, '_> {
                 let ops = self.plan.batch.steps.len();
                 let how = document::pace_text(pace);
                 say(self.args, &format!("replaying {ops} operations, {how}"));
-                Some(self.site.replay(self.plan, tree, pace))
+                Some(self.replay_tree(tree, pace))
             }
-            Err(error) => Some(Err(error)),
+            Err(error) => Some(Err(target_failed(self.args, &error))),
         };
         if !self.request.keeps_tree {
             // What went wrong before matters more than what is left of the tree.
@@ -240,11 +196,61 @@ impl ReplayWork<'_, '_> {
                 (Err(error), Some(Err(_))) => {
                     output::message(&format!("warning: {error}; remove it by hand"));
                 }
-                (removed, _) => removed?,
+                (removed, _) => removed.map_err(|error| target_failed(self.args, &error))?,
             }
         }
         replayed.transpose()
     }
+
+    /// Replays on the tree that was built, by the hosts that share it or by this one.
+    fn replay_tree(&mut self, tree: Tree, pace: Pace) -> Result<Record, Failure> {
+        match (&mut self.hosts, tree) {
+            (Some(hosts), Tree::Handles(files)) => {
+                hosts.replay(self.plan, &files, pace, self.site.kind())
+            }
+            (_, tree) => {
+                let replayed = self.site.replay(self.plan, tree, pace);
+                replayed.map_err(|error| target_failed(self.args, &error))
+            }
+        }
+    }
+}
+
+fn target_failed(args: &ReplayArgs, error: &replay::ReplayError) -> Failure {
+    Failure::Lab(format!("{}: {error}", args.target))
+}
+
+/// Starts the hosts that share a replay.
+fn start_hosts(
+    args: &ReplayArgs,
+    trace: &[u8],
+    settings: PlanSettings,
+    plan: &ReplayPlan,
+    stop: &Arc<AtomicBool>,
+) -> Result<ShareHosts, Failure> {
+    let named = NamedHosts { names: &args.hosts, ssh_config: args.ssh_config.as_deref() };
+    let shared = SharedTrace { target: &args.target, trace, settings, plan };
+    let hosts = ShareHosts::start(&named, &shared, stop)?;
+    let idle = hosts.idle();
+    if !idle.is_empty() {
+        let clients = plan.batch.clients.len();
+        output::message(&format!(
+            "warning: no client is left for {} (hint: the trace has {clients})",
+            idle.join(", ")
+        ));
+    }
+    Ok(hosts)
+}
+
+fn read_all(mut source: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    source.read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// Shares a replay as one of several hosts, until its controller is gone.
+pub fn serve_share(clock: SystemClock, flags: Flags) {
+    share::serve(clock, flags);
 }
 
 fn say(args: &ReplayArgs, line: &str) {
@@ -280,175 +286,6 @@ pub fn written(mut document: report::document::Document, format: DescribeFormat)
     }
 }
 
-/// Tells whether an argument of `dfsbench compare` names a stored replay.
-pub fn is_document(name: &str) -> bool {
-    Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("json"))
-}
-
-/// Compares two stored replays, kind by kind and over time.
-///
-/// # Errors
-/// When one can't be read, they have no speed in common, or the form is not one of replays.
-pub fn compare(before: &str, after: &str, args: &CompareArgs) -> Result<ExitCode, Failure> {
-    refuse_rules(args)?;
-    let inputs = [before, after].map(PathBuf::from);
-    output_file::check_with_inputs(args.output.as_deref(), &inputs)?;
-    let (before, after) = (read_document(before)?, read_document(after)?);
-    let format = match args.format {
-        Format::Table => DescribeFormat::Text,
-        Format::Markdown => DescribeFormat::Markdown,
-        Format::Html => DescribeFormat::Html,
-        other => {
-            return Err(Failure::Usage(format!(
-                "--format: two replays are not compared as {} (hint: table, markdown or html)",
-                other.name()
-            )));
-        }
-    };
-    let Some(document) = document::of_comparison(&before, &after) else {
-        return Err(Failure::Usage(format!(
-            "the replays on {} and {} have no speed in common (hint: replay both with the same \
-             --speed)",
-            before.target, after.target
-        )));
-    };
-    if !args.quiet {
-        let text = written(document, format);
-        output_file::write_or_print(args.output.as_deref(), text.as_bytes())?;
-    }
-    Ok(End::Ok.into())
-}
-
-/// Refuses what only campaigns have: a bound that is not examined would look as if it were kept.
-fn refuse_rules(args: &CompareArgs) -> Result<(), Failure> {
-    for (flag, is_given) in [
-        ("--where", !args.only.is_empty()),
-        ("--effect", args.effect.is_some()),
-        ("--max-loss", args.max_loss.is_some()),
-        ("--max-slowdown", !args.max_slowdown.is_empty()),
-    ] {
-        if is_given {
-            return Err(Failure::Usage(format!(
-                "{flag}: two replays are compared as they are (hint: leave it out; it is for \
-                 campaigns)"
-            )));
-        }
-    }
-    Ok(())
-}
-
-fn read_document(name: &str) -> Result<Stored, Failure> {
-    let source = input_file::open_stream(Path::new(name), "replay")?;
-    let stored: Stored = serde_json::from_reader(BufReader::new(source)).map_err(|error| {
-        Failure::Usage(format!(
-            "`{name}` is no replay: {error} (hint: `dfsbench replay ... --format json -o \
-                 FILE.json` makes one)"
-        ))
-    })?;
-    if stored.dfsbench_replay > FORMAT {
-        return Err(Failure::Usage(format!(
-            "`{name}` has format {}; this release reads up to {FORMAT} (hint: use a newer \
-             dfsbench)",
-            stored.dfsbench_replay
-        )));
-    }
-    Ok(stored)
-}
-
-fn read_request(args: &ReplayArgs) -> Result<Request, Failure> {
-    let mut paces = Vec::new();
-    for text in &args.speed {
-        match text.trim().parse::<f64>() {
-            Ok(speed) if SPEEDS.contains(&speed) => paces.push(Pace::Open { speed }),
-            _ => {
-                return Err(Failure::Usage(format!(
-                    "--speed: `{text}` is no factor from {} to {} (hint: such as 0.5,1,2)",
-                    SPEEDS.start(),
-                    SPEEDS.end()
-                )));
-            }
-        }
-    }
-    if paces.len() > SPEEDS_MAX {
-        return Err(Failure::Usage(format!(
-            "--speed: {} factors are more than {SPEEDS_MAX} (hint: `dfsbench curve --trace` \
-             chooses some)",
-            paces.len()
-        )));
-    }
-    if args.closed {
-        paces = vec![Pace::Closed];
-    }
-    let rounds = match &args.r#loop {
-        Some(text) => read_rounds(text)?,
-        None => Rounds::Count(1),
-    };
-    if args.tree.is_some() && rounds != Rounds::Count(1) {
-        return Err(Failure::Usage(
-            "--tree: one tree can't serve several rounds, since each changes it (hint: leave out \
-             --tree or --loop)"
-                .to_owned(),
-        ));
-    }
-    if args.prepare_only {
-        paces.truncate(1);
-    }
-    if args.tree.is_some() && paces.len() > 1 {
-        return Err(Failure::Usage(
-            "--tree: one tree can't serve several speeds, since each replay changes it (hint: name \
-             one --speed, or leave out --tree)"
-                .to_owned(),
-        ));
-    }
-    let window = match &args.window {
-        Some(text) => read_window(text)?,
-        None => Window::ALL,
-    };
-    let directory = match &args.tree {
-        Some(name) if name.is_empty() || name.contains('/') || name == "." || name == ".." => {
-            return Err(Failure::Usage(format!(
-                "--tree: `{name}` is no name of a directory (hint: it is made in the export)"
-            )));
-        }
-        Some(name) => name.clone(),
-        // A server has clients on many hosts, whose processes may have one number.
-        None => format!("dfsbench-replay-{:016x}", calendar::token()),
-    };
-    Ok(Request { paces, rounds, window, directory, keeps_tree: args.tree.is_some() })
-}
-
-/// Reads how often a trace is replayed: `5`, or `10m`.
-fn read_rounds(text: &str) -> Result<Rounds, Failure> {
-    if let Ok(count) = text.parse::<u64>()
-        && count > 0
-    {
-        return Ok(Rounds::Count(count));
-    }
-    match parse_time_ns(text) {
-        Ok(time_ns) if time_ns > 0 && text.parse::<u64>().is_err() => Ok(Rounds::Time(time_ns)),
-        _ => Err(Failure::Usage(format!(
-            "--loop: `{text}` is neither a number of rounds nor a time (hint: such as 5 or 10m)"
-        ))),
-    }
-}
-
-/// Reads a part of a trace: `10s..40s`, `10s..` or `..40s`.
-fn read_window(text: &str) -> Result<Window, Failure> {
-    let bad = |why: &str| {
-        Failure::Usage(format!("--window: `{text}` {why} (hint: such as 10s..40s or 5m..)"))
-    };
-    let Some((from, to)) = text.split_once("..") else { return Err(bad("has no `..`")) };
-    let instant = |text: &str, otherwise: u64| {
-        if text.is_empty() { Ok(otherwise) } else { parse_time_ns(text) }
-    };
-    let from_ns = instant(from, 0).map_err(|_| bad("does not begin with a time"))?;
-    let to_ns = instant(to, u64::MAX).map_err(|_| bad("does not end with a time"))?;
-    if from_ns >= to_ns {
-        return Err(bad("is empty"));
-    }
-    Ok(Window { from_ns, to_ns })
-}
-
 /// Returns the target of a replay, as it is reached and with the version that it speaks; `None` for
 /// the server of this process, which ends with it.
 fn recorded_target(args: &ReplayArgs, kind: TargetKind) -> Result<Option<Target>, Failure> {
@@ -469,35 +306,4 @@ fn recorded_target(args: &ReplayArgs, kind: TargetKind) -> Result<Option<Target>
         }
         _ => None,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rounds_are_a_number_or_a_time() {
-        assert_eq!(read_rounds("5").unwrap(), Rounds::Count(5));
-        assert_eq!(read_rounds("10m").unwrap(), Rounds::Time(600_000_000_000));
-        for text in ["", "0", "0s", "x", "-1"] {
-            let error = read_rounds(text).unwrap_err().to_string();
-            assert!(error.contains("--loop") && error.contains("hint"), "{text}: {error}");
-        }
-        assert!(Rounds::Count(2).has_next(1, 0) && !Rounds::Count(2).has_next(2, 0));
-        assert!(Rounds::Time(10).has_next(7, 9) && !Rounds::Time(10).has_next(1, 10));
-    }
-
-    #[test]
-    fn a_window_has_two_ends_of_which_each_may_be_left_out() {
-        let window = |text: &str| read_window(text).unwrap();
-        let second = 1_000_000_000;
-        assert_eq!(window("10s..40s"), Window { from_ns: 10 * second, to_ns: 40 * second });
-        assert_eq!(window("1m.."), Window { from_ns: 60 * second, to_ns: u64::MAX });
-        assert_eq!(window("..500ms"), Window { from_ns: 0, to_ns: second / 2 });
-        assert_eq!(window(".."), Window::ALL);
-        for text in ["", "10s", "40s..10s", "5s..5s", "x..2s", "1s..y"] {
-            let error = read_window(text).unwrap_err().to_string();
-            assert!(error.contains("--window") && error.contains("hint"), "{text}: {error}");
-        }
-    }
 }

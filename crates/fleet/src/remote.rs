@@ -383,6 +383,12 @@ impl Transport for Remote {
 /// Sends messages to the other side, from any thread.
 pub struct MessageSender<Out>(Writer<Out>);
 
+impl<Out> Clone for MessageSender<Out> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
 impl<Out: Serialize + Send + 'static> MessageSender<Out> {
     pub(crate) const fn new(writer: Writer<Out>) -> Self {
         Self(writer)

@@ -1,9 +1,9 @@
 //! The clients of a trace divided among hosts.
 //!
 //! Clients whose steps wait for one another are put on one host as far as their load allows, so
-//! that few replies have to be told to other hosts. Every host makes the same plan of the same
-//! trace and keeps the steps of its own clients; those of others stay in it as nodes that end when
-//! their host says so.
+//! that few notices have to go between hosts. Every host makes the same plan of the same
+//! trace and keeps the steps of its own clients; the other steps stay in it as nodes that end when
+//! a notice says so.
 
 use serde::{Deserialize, Serialize};
 
@@ -92,7 +92,7 @@ impl Division {
     }
 
     /// Tells for each step whether a step of another host waits for it.
-    pub(crate) fn told(&self, batch: &Batch) -> Vec<bool> {
+    pub(crate) fn awaited(&self, batch: &Batch) -> Vec<bool> {
         // From the last node to the first: joins stand behind the steps, and one join may wait for
         // another only where that was made before it.
         let joins = batch.graph.joins();
@@ -104,16 +104,16 @@ impl Division {
                 hosts_behind[join] = hosts_behind[join].and(behind);
             }
         }
-        let mut told = Vec::with_capacity(steps);
+        let mut awaited = Vec::with_capacity(steps);
         for (number, step) in batch.steps.iter().enumerate() {
             let own = self.host_of(step.client);
             let mut waiting = Waiting::None;
             for successor in batch.graph.successors(number as u32) {
                 waiting = waiting.and(self.waiting_at(batch, *successor, &hosts_behind));
             }
-            told.push(waiting != Waiting::None && waiting != Waiting::Host(own));
+            awaited.push(waiting != Waiting::None && waiting != Waiting::Host(own));
         }
-        told
+        awaited
     }
 
     fn waiting_at(&self, batch: &Batch, node: u32, hosts_behind: &[Waiting]) -> Waiting {
@@ -238,11 +238,11 @@ mod tests {
         let division = Division::of(&batch, 2);
         assert_eq!(division.clients_of(0), [0, 2]);
         assert_eq!(division.clients_of(1), [1, 3]);
-        assert_eq!(division.told(&batch), [false; 6]);
+        assert_eq!(division.awaited(&batch), [false; 6]);
     }
 
     #[test]
-    fn a_group_too_large_for_a_host_is_divided_and_its_waits_are_told() {
+    fn a_group_too_large_for_a_host_is_divided_and_its_waits_cross_hosts() {
         use Class::{Change, Exclusive, Read};
         // All share one file; the last client waits for the first three by a join.
         let batch = batch(
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(batch.graph.joins(), 1);
         let division = Division::of(&batch, 2);
         assert_eq!(division.clients_of(0), [2, 3]);
-        assert_eq!(division.told(&batch), [true, true, false, false, false]);
+        assert_eq!(division.awaited(&batch), [true, true, false, false, false]);
         for (step, waiting) in [(0, vec![0]), (1, vec![0]), (2, vec![]), (3, vec![])] {
             let mut hosts = Vec::new();
             division.hosts_waiting_for(&batch, step, &mut hosts);

@@ -1,8 +1,9 @@
-//! What several hosts that share a trace tell each other while they replay it.
+//! The notices between hosts that share a replay.
 //!
-//! A step that another host's wait for is told to it when it has ended, with the handle that its
-//! reply returned. [`Exchange`] is the end of one host: the executor reads what others have told
-//! from a queue, and a descriptor wakes it. How it travels is not known here.
+//! Where a step of another host waits for one of this host, that host gets a notice when this one
+//! has ended, with the handle that the reply returned. [`Exchange`] is what an executor needs: a
+//! queue of notices from others with a descriptor that wakes it, and a queue of its own. How they
+//! travel is not known here.
 
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -10,10 +11,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use nfs_client::proto::nfs3::FileHandle;
 use rustix::event::{EventfdFlags, eventfd};
 
-/// Ends of steps that wait to be sent or read: a host that is so far behind waits.
+/// Notices that a queue holds; beyond that the sender waits.
 const QUEUE: usize = 1 << 16;
 
-/// The end of a step of another host.
+/// The notice that a step has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepEnd {
     /// Number of the step in the plan that all hosts have.
@@ -24,32 +25,32 @@ pub struct StepEnd {
     pub handle: Option<FileHandle>,
 }
 
-/// What an executor tells to other hosts, and what they tell.
+/// Notices from and to other hosts, as an executor has them.
 #[derive(Debug)]
 pub struct Exchange {
-    /// Ends of steps of other hosts.
-    pub(crate) told: Receiver<StepEnd>,
+    /// Notices from other hosts.
+    pub(crate) incoming: Receiver<StepEnd>,
     /// Readable where there may be some.
     pub(crate) wakeup: OwnedFd,
-    /// Takes ends of own steps.
-    pub(crate) tell: SyncSender<StepEnd>,
+    /// Notices to other hosts.
+    pub(crate) outgoing: SyncSender<StepEnd>,
 }
 
-/// A new exchange with its other ends, which are for the threads that carry messages.
+/// A new exchange with the other ends of its queues, which are for the threads that carry messages.
 #[derive(Debug)]
 pub struct OpenExchange {
-    /// For the executor.
+    /// The executor's end.
     pub exchange: Exchange,
-    /// Takes what other hosts tell.
-    pub told: ToldSender,
-    /// Gives what is to be told to other hosts, until the executor has ended.
-    pub to_tell: Receiver<StepEnd>,
+    /// Takes notices from other hosts.
+    pub incoming: NoticeSender,
+    /// Yields notices to other hosts until the executor has ended.
+    pub outgoing: Receiver<StepEnd>,
 }
 
-/// Passes on to an executor what other hosts tell.
+/// The sender of notices to an executor.
 #[derive(Debug)]
-pub struct ToldSender {
-    told: SyncSender<StepEnd>,
+pub struct NoticeSender {
+    queue: SyncSender<StepEnd>,
     wakeup: OwnedFd,
 }
 
@@ -59,26 +60,26 @@ impl Exchange {
     /// # Errors
     /// When the kernel refuses a descriptor.
     pub fn open() -> std::io::Result<OpenExchange> {
-        let (tell, to_tell) = sync_channel(QUEUE);
-        let (told_sender, told) = sync_channel(QUEUE);
+        let (outgoing, outgoing_end) = sync_channel(QUEUE);
+        let (queue, incoming) = sync_channel(QUEUE);
         let wakeup = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let told_sender = ToldSender { told: told_sender, wakeup: wakeup.try_clone()? };
-        let exchange = Self { told, wakeup, tell };
-        Ok(OpenExchange { exchange, told: told_sender, to_tell })
+        let sender = NoticeSender { queue, wakeup: wakeup.try_clone()? };
+        let exchange = Self { incoming, wakeup, outgoing };
+        Ok(OpenExchange { exchange, incoming: sender, outgoing: outgoing_end })
     }
 
-    /// Makes the wakeup quiet, which is done before the queue is read.
-    pub(crate) fn quieten(&self) {
+    /// Clears the wakeup, which is done before the queue is read.
+    pub(crate) fn clear_wakeup(&self) {
         let mut count = [0; 8];
-        // It may be quiet already.
+        // It may be clear already.
         let _ = rustix::io::read(&self.wakeup, &mut count);
     }
 }
 
-impl ToldSender {
-    /// Passes an end of a step on; an executor that has ended needs none.
+impl NoticeSender {
+    /// Sends a notice; an executor that has ended needs none.
     pub fn send(&self, end: StepEnd) {
-        if self.told.send(end).is_ok() {
+        if self.queue.send(end).is_ok() {
             let _ = rustix::io::write(&self.wakeup, &1_u64.to_ne_bytes());
         }
     }

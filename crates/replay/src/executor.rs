@@ -33,8 +33,8 @@ const LOOKUP_TAG: u32 = 1 << 30;
 /// The tag of a CLOSE for the sake of the protocol.
 const CLOSE_TAG: u32 = u32::MAX - 1;
 
-/// The number of the descriptor that wakes for what other hosts tell.
-const TOLD: u32 = u32::MAX;
+/// The number of the descriptor that wakes for notices from other hosts.
+const NOTICES: u32 = u32::MAX;
 
 /// The purpose of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,13 +100,13 @@ pub struct Course<'a> {
     /// The exchange with other hosts that have steps of the same plan.
     pub exchange: Option<&'a Exchange>,
     /// Tells for each step whether another host waits for it; empty where there is none.
-    pub told: &'a [bool],
+    pub awaited: &'a [bool],
 }
 
 impl Course<'_> {
     /// A course that begins at once and has no other hosts.
     pub const fn alone(pace: Pace) -> Self {
-        Self { pace, begin_ns: None, exchange: None, told: &[] }
+        Self { pace, begin_ns: None, exchange: None, awaited: &[] }
     }
 }
 
@@ -122,6 +122,8 @@ struct Progress<'a> {
     /// Clients with extras that were not driven since.
     with_extras: Vec<u32>,
     is_stateful: bool,
+    /// Notices that were sent to other hosts.
+    notices: u64,
 }
 
 impl<'a> Executor<'a> {
@@ -156,14 +158,15 @@ impl<'a> Executor<'a> {
         Ok(executor)
     }
 
-    /// Executes a batch; returns early where the user wants to stop.
+    /// Executes a batch; returns early where the user wants to stop. Returns how many
+    /// notices were sent to other hosts.
     ///
     /// # Errors
     /// [`ExecuteError`]: the server does not answer any more.
-    pub fn run(&mut self, work: Work<'_>, course: Course<'_>) -> Result<(), ExecuteError> {
+    pub fn run(&mut self, work: Work<'_>, course: Course<'_>) -> Result<u64, ExecuteError> {
         let begin_ns = course.begin_ns.unwrap_or_else(|| self.clock.now_ns());
         if let Some(exchange) = course.exchange {
-            self.sockets.watch_wakeup(&exchange.wakeup, TOLD)?;
+            self.sockets.watch_wakeup(&exchange.wakeup, NOTICES)?;
         }
         let mut extras = Vec::with_capacity(self.links.len());
         let mut slots = 0;
@@ -184,6 +187,7 @@ impl<'a> Executor<'a> {
             extras_left: 0,
             with_extras: Vec::with_capacity(slots),
             is_stateful,
+            notices: 0,
         };
         while progress.lanes.left() > 0 || progress.extras_left > 0 {
             if self.stop.load(Relaxed) {
@@ -197,13 +201,13 @@ impl<'a> Executor<'a> {
             self.sockets.wait(Duration::from_nanos(wait_ns))?;
             for at in 0..self.sockets.ready().len() {
                 match self.sockets.ready()[at] {
-                    TOLD => progress.take_told(),
+                    NOTICES => progress.take_notices(),
                     number => self.receive(number as usize, &mut progress)?,
                 }
             }
             self.check_timers(&mut progress)?;
         }
-        Ok(())
+        Ok(progress.notices)
     }
 
     /// Returns what the connections have counted.
@@ -317,24 +321,25 @@ impl Progress<'_> {
         }
     }
 
-    /// Notes that a step has ended, and tells the hosts that wait for it.
+    /// Notes that a step has ended, and sends a notice where other hosts wait for it.
     fn end_step(&mut self, number: u32, file: Option<&File>, now_ns: u64) {
         self.lanes.end_step(number, now_ns);
         if let Some(exchange) = self.course.exchange
-            && self.course.told.get(number as usize) == Some(&true)
+            && self.course.awaited.get(number as usize) == Some(&true)
         {
             let after_ns = now_ns.saturating_sub(self.begin_ns);
             let handle = file.map(|file| file.handle);
+            self.notices += 1;
             // Where no one carries it any more the replay is over.
-            let _ = exchange.tell.send(StepEnd { step: number, after_ns, handle });
+            let _ = exchange.outgoing.send(StepEnd { step: number, after_ns, handle });
         }
     }
 
-    /// Takes what other hosts have told.
-    fn take_told(&mut self) {
+    /// Takes the notices of other hosts.
+    fn take_notices(&mut self) {
         let Some(exchange) = self.course.exchange else { return };
-        exchange.quieten();
-        while let Ok(StepEnd { step, after_ns, handle }) = exchange.told.try_recv() {
+        exchange.clear_wakeup();
+        while let Ok(StepEnd { step, after_ns, handle }) = exchange.incoming.try_recv() {
             let Some(found) = self.work.batch.steps.get(step as usize) else { continue };
             if let Some(handle) = handle {
                 self.work.files.note_handle(found, handle.into());

@@ -314,7 +314,7 @@ mod tests {
         let mut lanes = Lanes::new(&batch, Pace::Open { speed: 1.0 }, 1000);
         assert_eq!((lanes.left(), start_all(&mut lanes, 1400)), (2, vec![]));
         lanes.end_elsewhere(0, 1390);
-        // It was ready when the other host had its reply, and not when that was told.
+        // It was ready when the other host had its reply, and not when its notice arrived.
         assert_eq!(start_all(&mut lanes, 1410), [start(2, 1200, 1390), start(3, 1300, 1390)]);
         lanes.end_step(2, 1500);
         lanes.end_step(3, 1500);

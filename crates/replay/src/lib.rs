@@ -33,12 +33,14 @@ mod tree;
 pub use action::{Action, Counterpart};
 pub use directory::{DirectoryReplayer, DirectoryTree, TRANSFER_BYTES};
 pub use division::Division;
-pub use exchange::{Exchange, OpenExchange, StepEnd, ToldSender};
+pub use exchange::{Exchange, NoticeSender, OpenExchange, StepEnd};
 pub use executor::Course;
 pub use lanes::Pace;
 pub use limit::{Judgement, LimitSearch};
 pub use operation::{Files, KnownHandle};
-pub use outcome::{Behind, KindOutcome, Outcome, Problem, Record, ShareRecord, TimeSlice};
+pub use outcome::{
+    Behind, HostOutcome, HostShare, KindOutcome, Outcome, Problem, Record, ShareRecord, TimeSlice,
+};
 pub use plan::{InitialObject, PlanError, ReplayPlan};
 pub use planner::{PlanSettings, Window};
 pub use prepare::Fill;

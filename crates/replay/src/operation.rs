@@ -39,12 +39,12 @@ pub struct Slot {
     pub cursor: Cursor,
 }
 
-/// The handle of an object.
+/// The handle of an object of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownHandle {
     /// Number of the object.
     pub object: u32,
-    /// Its handle.
+    /// Handle at the target.
     pub handle: FileHandle,
 }
 

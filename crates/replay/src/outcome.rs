@@ -69,6 +69,26 @@ pub struct Outcome {
     pub problems: Vec<Problem>,
     /// Response times over time, by the scheduled starts.
     pub timeline: Vec<TimeSlice>,
+    /// The hosts that have shared it; empty where it was this one alone.
+    #[serde(default)]
+    pub hosts: Vec<HostOutcome>,
+}
+
+/// The part of one of several hosts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostOutcome {
+    /// Name of the host.
+    pub name: String,
+    /// Clients that it emulated.
+    pub clients: u64,
+    /// Operations that it issued.
+    pub issued: u64,
+    /// Notices of ended operations that it sent to other hosts, which waited for them.
+    pub notices: u64,
+    /// How late operations started by the fault of this host, or of the way between hosts.
+    pub own_lateness: Quantiles,
+    /// Error bound of the instant at which it began, in nanoseconds.
+    pub clock_error_ns: u64,
 }
 
 /// When a replay fell behind.
@@ -155,11 +175,23 @@ pub struct Record {
     recorder: Recorder,
     planned: Planned,
     wire: Wire,
+    hosts: Vec<HostRecord>,
+}
+
+/// The part of one of several hosts in a record.
+#[derive(Debug)]
+struct HostRecord {
+    name: String,
+    clients: u64,
+    issued: u64,
+    notices: u64,
+    own_lateness: Histogram,
+    clock_error_ns: u64,
 }
 
 impl Record {
     pub(crate) const fn new(recorder: Recorder, planned: Planned, wire: Wire) -> Self {
-        Self { recorder, planned, wire }
+        Self { recorder, planned, wire, hosts: Vec::new() }
     }
 
     /// Makes the record of a replay that several hosts have shared; `None` without a host.
@@ -167,16 +199,28 @@ impl Record {
         plan: &ReplayPlan,
         pace: Pace,
         target: TargetKind,
-        shares: Vec<ShareRecord>,
+        shares: Vec<HostShare>,
     ) -> Option<Self> {
-        let mut shares = shares.into_iter();
-        let ShareRecord { mut recorder, mut wire } = shares.next()?;
-        for share in shares {
-            recorder.join(&share.recorder);
-            wire.add(share.wire);
-            wire.clients += share.wire.clients;
+        let mut joined: Option<Self> = None;
+        for HostShare { name, clock_error_ns, share } in shares {
+            let ShareRecord { recorder, wire, notices } = share;
+            let host = HostRecord {
+                name,
+                clients: wire.clients,
+                issued: recorder.issued,
+                notices,
+                own_lateness: recorder.own_lateness.clone(),
+                clock_error_ns,
+            };
+            if let Some(joined) = &mut joined {
+                joined.recorder.join(&recorder);
+                joined.wire.add(wire);
+                joined.wire.clients += wire.clients;
+            }
+            let first = || Self::new(recorder, Planned::of(plan, pace, target), wire);
+            joined.get_or_insert_with(first).hosts.push(host);
         }
-        Some(Self::new(recorder, Planned::of(plan, pace, target), wire))
+        joined
     }
 
     /// Adds a further round of the same plan at the same pace.
@@ -186,36 +230,49 @@ impl Record {
         self.planned.ops += other.planned.ops;
         self.planned.duration_ns += other.planned.duration_ns;
         self.wire.add(other.wire);
+        for (host, more) in std::iter::zip(&mut self.hosts, other.hosts) {
+            host.issued += more.issued;
+            host.notices += more.notices;
+            host.own_lateness.merge(&more.own_lateness);
+            host.clock_error_ns = host.clock_error_ns.max(more.clock_error_ns);
+        }
     }
 
     /// Returns what was found.
     pub fn outcome(&self) -> Outcome {
-        Outcome::new(&self.recorder, &self.planned, self.wire)
+        let mut hosts = Vec::with_capacity(self.hosts.len());
+        for host in &self.hosts {
+            hosts.push(HostOutcome {
+                name: host.name.clone(),
+                clients: host.clients,
+                issued: host.issued,
+                notices: host.notices,
+                own_lateness: Quantiles::of(&host.own_lateness),
+                clock_error_ns: host.clock_error_ns,
+            });
+        }
+        Outcome { hosts, ..Outcome::new(&self.recorder, &self.planned, self.wire) }
     }
 }
 
-/// What one host did in a replay that several share.
+/// The record of one host in a replay that several share.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ShareRecord {
     pub(crate) recorder: Recorder,
     pub(crate) wire: Wire,
+    /// Notices that it sent to other hosts.
+    pub(crate) notices: u64,
 }
 
-impl ShareRecord {
-    /// Returns how late this host started operations by its own fault.
-    pub fn own_lateness(&self) -> Quantiles {
-        Quantiles::of(&self.recorder.own_lateness)
-    }
-
-    /// Returns how many operations it issued.
-    pub const fn issued(&self) -> u64 {
-        self.recorder.issued
-    }
-
-    /// Returns how many clients it emulated.
-    pub const fn clients(&self) -> u64 {
-        self.wire.clients
-    }
+/// The record of one host, with its name.
+#[derive(Debug)]
+pub struct HostShare {
+    /// Name of the host.
+    pub name: String,
+    /// Error bound of the instant at which it began, in nanoseconds.
+    pub clock_error_ns: u64,
+    /// The record of its part.
+    pub share: ShareRecord,
 }
 
 /// Counts that connections have.
@@ -321,6 +378,7 @@ impl Outcome {
             kinds,
             problems,
             timeline,
+            hosts: Vec::new(),
         }
     }
 

@@ -105,14 +105,14 @@ pub struct Share {
     /// The numbers that its clients have in the whole plan.
     client_numbers: Vec<u32>,
     /// Tells for each step whether steps of other hosts wait for it.
-    told: Vec<bool>,
+    awaited: Vec<bool>,
 }
 
 impl ReplayPlan {
     /// Keeps the clients of one host and leaves the others to theirs.
     pub fn keep_share(&mut self, division: &Division, host: u32) {
         let client_numbers = division.clients_of(host);
-        self.share = Share { told: division.told(&self.batch), client_numbers };
+        self.share = Share { awaited: division.awaited(&self.batch), client_numbers };
         self.batch.keep(&self.share.client_numbers);
     }
 
@@ -122,8 +122,8 @@ impl ReplayPlan {
     }
 
     /// Tells for each step whether another host waits for it; empty where one host has all.
-    pub fn told(&self) -> &[bool] {
-        &self.share.told
+    pub fn awaited(&self) -> &[bool] {
+        &self.share.awaited
     }
 
     /// Returns a number that is equal where two hosts have made the same plan.

@@ -331,10 +331,10 @@ impl Clients<'_> {
             files,
             recorder: &mut recorder,
         };
-        self.executor.run(work, course)?;
+        let notices = self.executor.run(work, course)?;
         let mut wire = self.executor.wire();
         wire.calls_sent -= self.calls_before;
-        Ok(ShareRecord { recorder, wire })
+        Ok(ShareRecord { recorder, wire, notices })
     }
 }
 

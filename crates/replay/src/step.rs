@@ -88,8 +88,8 @@ impl Batch {
         ops
     }
 
-    /// Keeps some clients, which are numbered anew; the steps of others stay as what these wait
-    /// for, and have no client.
+    /// Keeps some clients, which get new numbers; all other steps stay as what these wait for, and
+    /// have no client.
     pub fn keep(&mut self, clients: &[u32]) {
         let mut lists = Vec::with_capacity(clients.len());
         for step in &mut self.steps {

@@ -12,8 +12,8 @@ use nfs_client::Mount;
 use nfs_client::proto::client::ProtocolVersion;
 use nfs_client::proto::nfs3::StableHow;
 use replay::{
-    Clients, Course, Division, Exchange, Files, Fill, Pace, Record, ReplayPlan, ReplaySettings,
-    Replayer, ShareRecord, StepEnd, TargetKind, ToldSender,
+    Clients, Course, Division, Exchange, Files, Fill, HostShare, NoticeSender, Pace, Record,
+    ReplayPlan, ReplaySettings, Replayer, ShareRecord, StepEnd, TargetKind,
 };
 
 const VERSION: ProtocolVersion = ProtocolVersion::V3;
@@ -60,25 +60,25 @@ impl Host {
     }
 
     fn replay(mut self, pace: Pace, begin_ns: u64, exchange: &Exchange) -> ShareRecord {
-        let told = self.plan.told();
+        let awaited = self.plan.awaited();
         let exchange = Some(exchange);
-        let course = Course { pace, begin_ns: Some(begin_ns), exchange, told };
+        let course = Course { pace, begin_ns: Some(begin_ns), exchange, awaited };
         self.clients.replay(&self.plan, &mut self.files, course).unwrap()
     }
 }
 
-/// Replays the parts of two hosts, each on a thread, and carries what they tell each other.
+/// Replays the parts of two hosts, each on a thread, and carries the notices between them.
 fn replay_both(hosts: [Host; 2], pace: Pace, begin_ns: u64) -> Vec<ShareRecord> {
     let [one, other] = [(); 2].map(|()| Exchange::open().unwrap());
-    let carry = |from: Receiver<StepEnd>, to: ToldSender| {
+    let carry = |from: Receiver<StepEnd>, to: NoticeSender| {
         for end in from {
             to.send(end);
         }
     };
     let [host, other_host] = hosts;
     std::thread::scope(|scope| {
-        scope.spawn(move || carry(one.to_tell, other.told));
-        scope.spawn(move || carry(other.to_tell, one.told));
+        scope.spawn(move || carry(one.outgoing, other.incoming));
+        scope.spawn(move || carry(other.outgoing, one.incoming));
         let (exchange, other_exchange) = (one.exchange, other.exchange);
         let first = scope.spawn(move || host.replay(pace, begin_ns, &exchange));
         let second = scope.spawn(move || other_host.replay(pace, begin_ns, &other_exchange));
@@ -110,11 +110,16 @@ fn check(pace: Pace) {
     let built = replayer.prepare(&mut plan, &how).unwrap();
     let hosts = [0, 1].map(|host| Host::open(&mut replayer, &trace, &built, host));
     let shares = replay_both(hosts, pace, clock.now_ns() + 20_000_000);
-    for share in &shares {
-        assert!(share.clients() == 1 && share.issued() > ROUNDS, "{}", share.issued());
+    let mut named = Vec::new();
+    for (share, name) in shares.into_iter().zip(["h1", "h2"]) {
+        named.push(HostShare { name: name.to_owned(), clock_error_ns: 0, share });
     }
-    let record = Record::of_shares(&plan, pace, TargetKind::Nfs(VERSION), shares).unwrap();
+    let record = Record::of_shares(&plan, pace, TargetKind::Nfs(VERSION), named).unwrap();
     let outcome = record.outcome();
+    for host in &outcome.hosts {
+        // The other host waited for what each had made, and for what it had removed.
+        assert!(host.clients == 1 && host.issued > ROUNDS && host.notices >= ROUNDS, "{host:?}");
+    }
     assert!(outcome.is_faithful(), "{:?}", outcome.problems);
     assert_eq!((outcome.clients, outcome.ops), (2, plan.batch.steps.len() as u64));
     for kind in &outcome.kinds {

@@ -14,6 +14,7 @@ use crate::connections::{Connection, Hosts, Names, Transport, address_text};
 use crate::counters::Counters;
 use crate::decode::Context;
 use crate::error::TraceError;
+use crate::files::ServerPlace;
 use crate::format::{BLOCK_CALLS, End, Header, NameText, TraceWriter};
 use crate::fragments::FragmentPool;
 use crate::matching::{Matcher, Place};
@@ -67,7 +68,7 @@ struct Flow {
 #[derive(Debug, Clone, Copy)]
 struct Known {
     connection: u32,
-    server: u32,
+    server: ServerPlace,
     /// Direction of the calls: 0 from the lower end, 1 from the higher one.
     client_side: usize,
 }
@@ -364,8 +365,8 @@ impl Parts<'_> {
         let context = &self.matcher.context;
         let to_text = |address| address_text(context.names, &context.secret, address);
         let connection = self.hosts.connect(client, server, key.transport, to_text);
-        let known =
-            Known { connection: connection.number, server: connection.server, client_side: side };
+        let server = ServerPlace { host: connection.server, port: server.port };
+        let known = Known { connection: connection.number, server, client_side: side };
         self.new_connections.push(connection);
         known
     }

@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use crate::roots::Roots;
 use crate::secret::{Domain, Secret};
 
 /// Files in one generation; both together take some 200 MB.
@@ -35,6 +36,27 @@ impl Hasher for PassThrough {
 }
 
 type Numbers = HashMap<u64, u32, BuildHasherDefault<PassThrough>>;
+
+/// The server of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ServerPlace {
+    /// Number of the host.
+    pub host: u32,
+    /// Port of the connection.
+    pub port: u16,
+}
+
+impl ServerPlace {
+    fn hash(self, secret: &Secret, handle: &[u8]) -> u64 {
+        let number = u64::from(self.host) << 16 | u64::from(self.port);
+        secret.hash64(Domain::Handle, number, handle)
+    }
+
+    /// Hashes a handle whatever the port.
+    fn host_hash(self, secret: &Secret, handle: &[u8]) -> u64 {
+        Self { port: 0, ..self }.hash(secret, handle)
+    }
+}
 
 /// Numbers of files.
 #[derive(Debug)]
@@ -70,20 +92,50 @@ impl FileNumbers {
     }
 
     /// Returns the number of a handle at a server.
-    pub fn of_handle(&mut self, secret: &Secret, server: u32, handle: &[u8]) -> Numbered {
-        self.number(secret.hash64(Domain::Handle, u64::from(server), handle))
+    pub fn of_handle(
+        &mut self,
+        secret: &Secret,
+        roots: &mut Roots,
+        server: ServerPlace,
+        handle: &[u8],
+    ) -> Numbered {
+        let numbered = self.number(server.hash(secret, handle), || {
+            if roots.is_empty() { None } else { roots.take_first(server.host_hash(secret, handle)) }
+        });
+        if !roots.is_empty() && !numbered.is_new {
+            roots.remove(server.host_hash(secret, handle), numbered.number);
+        }
+        numbered
+    }
+
+    /// Returns the number of a root that MOUNT has returned.
+    pub fn of_root(
+        &mut self,
+        secret: &Secret,
+        roots: &mut Roots,
+        server: ServerPlace,
+        handle: &[u8],
+    ) -> u32 {
+        let numbered = self.number(server.hash(secret, handle), || None);
+        if numbered.is_new {
+            roots.add(server.host_hash(secret, handle), numbered.number);
+        }
+        numbered.number
     }
 
     /// Returns the number of a file of which only directory and name are known.
     pub fn of_name(&mut self, secret: &Secret, dir: u32, name: u64) -> u32 {
-        self.number(secret.hash64(Domain::Path, u64::from(dir), &name.to_le_bytes())).number
+        let hash = secret.hash64(Domain::Path, u64::from(dir), &name.to_le_bytes());
+        self.number(hash, || None).number
     }
 
-    fn number(&mut self, hash: u64) -> Numbered {
+    /// Returns the number of a hash; `known_otherwise` gives that of one which is not in the table,
+    /// where it is the file of another hash.
+    fn number(&mut self, hash: u64, known_otherwise: impl FnOnce() -> Option<u32>) -> Numbered {
         if let Some(number) = self.young.get(&hash) {
             return Numbered { number: *number, is_new: false };
         }
-        let known = self.old.remove(&hash);
+        let known = self.old.remove(&hash).or_else(known_otherwise);
         let is_new = known.is_none();
         let number = known.unwrap_or(self.next);
         if is_new {
@@ -105,22 +157,50 @@ mod tests {
     #[test]
     fn a_handle_keeps_its_number_and_servers_have_their_own() {
         let (secret, mut files) = (Secret::default(), FileNumbers::default());
-        let first = files.of_handle(&secret, 0, b"a");
-        assert_eq!(first, Numbered { number: 1, is_new: true });
-        assert_eq!(files.of_handle(&secret, 0, b"a"), Numbered { number: 1, is_new: false });
-        assert_eq!(files.of_handle(&secret, 0, b"b").number, 2);
-        assert_eq!(files.of_handle(&secret, 1, b"a").number, 3);
+        let mut of_handle = |host, port, handle: &[u8]| {
+            files.of_handle(&secret, &mut Roots::default(), ServerPlace { host, port }, handle)
+        };
+        assert_eq!(of_handle(0, 2049, b"a"), Numbered { number: 1, is_new: true });
+        assert_eq!(of_handle(0, 2049, b"a"), Numbered { number: 1, is_new: false });
+        assert_eq!(of_handle(0, 2049, b"b").number, 2);
+        assert_eq!(of_handle(1, 2049, b"a").number, 3);
         let named = files.of_name(&secret, 1, 77);
         assert_eq!((named, files.of_name(&secret, 1, 77)), (4, 4));
         assert_eq!(files.of_name(&secret, 2, 77), 5);
     }
 
     #[test]
+    fn servers_at_one_address_have_their_own_files_and_find_the_roots_of_their_mounts() {
+        let (secret, mut files, mut roots) =
+            (Secret::default(), FileNumbers::default(), Roots::default());
+        let at = |port| ServerPlace { host: 1, port };
+        // Two servers with equal handles, mounted by ports of their own.
+        let first = files.of_root(&secret, &mut roots, at(1001), b"root");
+        let second = files.of_root(&secret, &mut roots, at(1002), b"root");
+        assert_eq!(files.of_root(&secret, &mut roots, at(1002), b"root"), second);
+        let mut of_handle = |port| files.of_handle(&secret, &mut roots, at(port), b"root");
+        assert_eq!(of_handle(2049), Numbered { number: first, is_new: false });
+        assert_eq!(of_handle(2050), Numbered { number: second, is_new: false });
+        assert_eq!(of_handle(2049).number, first);
+        // No mount is left for a third one.
+        assert!(of_handle(2051).is_new);
+        // A server that serves MOUNT at its own port has its root for itself.
+        let own = files.of_root(&secret, &mut roots, at(3000), b"other");
+        assert_eq!(files.of_handle(&secret, &mut roots, at(3000), b"other").number, own);
+        assert!(roots.is_empty());
+        assert!(files.of_handle(&secret, &mut roots, at(3001), b"other").is_new);
+    }
+
+    #[test]
     fn memory_is_bounded_and_what_is_in_use_is_kept() {
         let (secret, mut files) = (Secret::default(), FileNumbers::with_generations_of(100));
         for number in 0..10_000_u32 {
-            files.of_handle(&secret, 0, &number.to_be_bytes());
-            assert_eq!(files.of_handle(&secret, 0, b"hot").number, 2, "after {number}");
+            let mut of_handle = |handle: &[u8]| {
+                let server = ServerPlace::default();
+                files.of_handle(&secret, &mut Roots::default(), server, handle).number
+            };
+            of_handle(&number.to_be_bytes());
+            assert_eq!(of_handle(b"hot"), 2, "after {number}");
             assert!(files.young.len() + files.old.len() <= 200);
         }
         assert!(files.forgotten > 9000);

@@ -24,6 +24,7 @@ mod message_head;
 mod packet;
 mod pcap;
 mod record;
+mod roots;
 mod secret;
 mod sparse;
 mod stream;

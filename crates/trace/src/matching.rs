@@ -14,7 +14,7 @@ use crate::assembly::Message;
 use crate::connections::Transport;
 use crate::counters::Counters;
 use crate::decode::{Context, Decoded, mount, v2, v3, v4};
-use crate::files::PassThrough;
+use crate::files::{PassThrough, ServerPlace};
 use crate::record::{Call, Op, Version, call_flag};
 use crate::sparse::Cursor;
 
@@ -43,8 +43,8 @@ const SERVICE_NONE: u32 = 1;
 pub struct Place {
     /// Number of the connection in the trace.
     pub connection: u32,
-    /// Number of the server's host.
-    pub server: u32,
+    /// The server of the connection.
+    pub server: ServerPlace,
     /// Whether the message is from the end that sends calls.
     pub is_from_client: bool,
     /// Transport of the message.

@@ -17,6 +17,8 @@ Examples:
   dfsbench ramp nfs.dfst nfs://server/export       the search for it: up to --max times as fast
   dfsbench curve nfs.dfst nfs://server/export      the same, with the loads below it
   dfsbench replay nfs.dfst nfs://server/export --closed --filled
+  dfsbench replay nfs.dfst nfs://server/export --hosts h1,h2,h3
+                                                   more load than one host makes
   dfsbench replay nfs.dfst nfs://server/export --format html -o replay.html
   dfsbench replay nfs.dfst nfs://a/export --format json -o a.json
   dfsbench replay nfs.dfst nfs://b/export --format json -o b.json
@@ -69,6 +71,12 @@ pub struct ReplayArgs {
     /// Emulated clients at most; those of the trace take turns [default: those of the trace]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub clients: Option<u32>,
+    /// Hosts, as ssh finds them, that share the clients; this one then only conducts
+    #[arg(long, value_name = "HOST", value_delimiter = ',')]
+    pub hosts: Vec<String>,
+    /// Configuration file for ssh -F
+    #[arg(long, value_name = "FILE", requires = "hosts", value_hint = ValueHint::FilePath)]
+    pub ssh_config: Option<PathBuf>,
     /// Version of NFS: 2, 3, 4.0, 4.1 or 4.2 [default: that of the address, else 3]
     #[arg(long, value_name = "VERSION")]
     pub nfsvers: Option<String>,

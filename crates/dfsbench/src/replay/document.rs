@@ -1,4 +1,4 @@
-//! A replay as a document, and two of them side by side.
+//! A replay as a document.
 //!
 //! Tables, text, Markdown and pages are those of all reports; this module only says what stands in
 //! them.
@@ -6,22 +6,22 @@
 use std::collections::BTreeMap;
 
 use model::units::{Nanos, Size, three_digits};
-use replay::{KindOutcome, Outcome, Pace, PartSums};
+use replay::{HostOutcome, KindOutcome, Outcome, Pace, PartSums};
 use report::document::{Block, Cell, Column, Document, Role, Section, Table, TableRow};
 use stats::{PartSum, SumRatio, ratio_of_sums};
 use trace::Quantiles;
 
 use super::pictures;
-use super::{DIRECTORY, Stored};
+use super::stored::{DIRECTORY, Stored};
 
 /// Names of sections in links.
-const IDS: [&str; super::SPEEDS_MAX] = [
+pub(super) const IDS: [&str; super::SPEEDS_MAX] = [
     "figures", "speed-2", "speed-3", "speed-4", "speed-5", "speed-6", "speed-7", "speed-8",
     "speed-9", "speed-10", "speed-11", "speed-12", "speed-13", "speed-14", "speed-15", "speed-16",
 ];
 
 /// Columns in the order in which they leave a terminal.
-const LEAVING: [&str; 9] = [
+pub(super) const LEAVING: [&str; 9] = [
     "data",
     "ratio p99",
     "errors expected",
@@ -123,6 +123,9 @@ fn outcome_section(stored: &Stored, outcome: &Outcome, id: &'static str) -> Sect
         Block::Pictures(pictures::of_outcome(outcome, id)),
     ];
     blocks.push(Block::Table(kinds_table(outcome)));
+    if !outcome.hosts.is_empty() {
+        blocks.push(Block::Table(hosts_table(&outcome.hosts)));
+    }
     if !outcome.problems.is_empty() {
         let mut rows = Vec::new();
         for problem in &outcome.problems {
@@ -147,6 +150,36 @@ fn outcome_section(stored: &Stored, outcome: &Outcome, id: &'static str) -> Sect
     }
     let heading = format!("{}: {}", speed_text(outcome.speed), verdict_text(outcome));
     Section { id, heading, blocks, ..Section::default() }
+}
+
+/// Says what each of several hosts did.
+fn hosts_table(hosts: &[HostOutcome]) -> Table {
+    let mut rows = Vec::new();
+    for host in hosts {
+        rows.push(vec![
+            host.name.clone(),
+            host.clients.to_string(),
+            host.issued.to_string(),
+            host.notices.to_string(),
+            time(&host.own_lateness, host.own_lateness.p50),
+            time(&host.own_lateness, host.own_lateness.p99),
+            Nanos(host.clock_error_ns).to_string(),
+        ]);
+    }
+    Table {
+        caption: "Hosts; a notice lets an operation of another host start".to_owned(),
+        columns: Column::all(&[
+            ("host", Role::Words),
+            ("clients", Role::Number),
+            ("operations", Role::Number),
+            ("notices", Role::Number),
+            ("late p50", Role::Number),
+            ("late p99", Role::Number),
+            ("clock +-", Role::Number),
+        ]),
+        rows: TableRow::all(rows.into_iter()),
+        ..Table::default()
+    }
 }
 
 fn counts_text(stored: &Stored, outcome: &Outcome) -> String {
@@ -291,23 +324,7 @@ fn beside_origin(parts: &[PartSums]) -> Vec<PartSum> {
     pairs
 }
 
-/// Pairs the mean response times of two replays, part by part.
-fn beside_each_other(before: &[PartSums], after: &[PartSums]) -> Vec<PartSum> {
-    let mut pairs = Vec::new();
-    for (one, two) in std::iter::zip(before, after) {
-        if one.ops > 0 && two.ops > 0 {
-            // Each in the number of operations of the first one.
-            let scale = one.ops as f64 / two.ops as f64;
-            pairs.push(PartSum {
-                here: two.response_ns as f64 * scale,
-                there: one.response_ns as f64,
-            });
-        }
-    }
-    pairs
-}
-
-fn ratio_text(found: Option<SumRatio>) -> String {
+pub(super) fn ratio_text(found: Option<SumRatio>) -> String {
     match found {
         None => "-".to_owned(),
         Some(SumRatio { ratio, interval: None }) => three_digits(ratio),
@@ -355,124 +372,11 @@ fn counts(counts: &BTreeMap<String, u64>) -> String {
     parts.join(", ")
 }
 
-/// Makes the document of two replays side by side, for each speed that both have; `None` where
-/// there is none.
-pub fn of_comparison(before: &Stored, after: &Stored) -> Option<Document> {
-    let mut document = Document {
-        tool: "dfsbench compare",
-        title: "Two replays".to_owned(),
-        about: vec![
-            format!("A: {} on {} ({})", before.trace, before.target, version_text(before)),
-            format!("B: {} on {} ({})", after.trace, after.target, version_text(after)),
-        ],
-        parts: Vec::new(),
-    };
-    let mut ids = IDS.into_iter();
-    for first in &before.outcomes {
-        let Some(second) = after.outcomes.iter().find(|other| other.speed == first.speed) else {
-            continue;
-        };
-        let Some(id) = ids.next() else { break };
-        let verdicts = format!("A: {}; B: {}.", verdict_text(first), verdict_text(second));
-        let mut blocks = vec![
-            Block::Paragraph(verdicts),
-            Block::Pictures(pictures::of_pair(first, second, id)),
-            Block::Table(pair_table(first, second)),
-        ];
-        if let Some(table) = over_time_table(first, second) {
-            blocks.push(Block::Table(table));
-        }
-        let heading = speed_text(first.speed);
-        document.push(Section { id, heading, blocks, ..Section::default() });
-    }
-    if document.parts.is_empty() { None } else { Some(document) }
-}
-
-fn pair_table(first: &Outcome, second: &Outcome) -> Table {
-    let mut columns = Column::all(&[
-        ("operation", Role::Words),
-        ("count A", Role::Number),
-        ("count B", Role::Number),
-        ("p50 A", Role::Number),
-        ("p50 B", Role::Number),
-        ("p99 A", Role::Number),
-        ("p99 B", Role::Number),
-        ("B/A p99", Role::Number),
-        ("errors A", Role::Number),
-        ("errors B", Role::Number),
-        ("B/A of means, 95 %", Role::Rate),
-    ]);
-    Column::leave_in_order(&mut columns, &LEAVING);
-    let mut rows = Vec::new();
-    for kind in &first.kinds {
-        let same = second.kinds.iter().find(|other| other.kind == kind.kind);
-        let Some(other) = same else { continue };
-        let (one, two) = (&kind.response, &other.response);
-        rows.push(vec![
-            kind.kind.clone(),
-            kind.ops.to_string(),
-            other.ops.to_string(),
-            time(one, one.p50),
-            time(two, two.p50),
-            time(one, one.p99),
-            time(two, two.p99),
-            ratio(two.p99, one.p99),
-            kind.unexpected_errors.to_string(),
-            other.unexpected_errors.to_string(),
-            ratio_text(ratio_of_sums(&beside_each_other(&kind.parts, &other.parts))),
-        ]);
-    }
-    Table {
-        caption: "Response times by kind".to_owned(),
-        columns,
-        rows: TableRow::all(rows.into_iter()),
-        reading: vec![
-            "A ratio above 1 says that B is slower; where its interval holds 1, the difference may \
-             be chance."
-                .to_owned(),
-        ],
-        ..Table::default()
-    }
-}
-
-/// Puts tenths of the time beside each other; none where a replay has no time line.
-fn over_time_table(first: &Outcome, second: &Outcome) -> Option<Table> {
-    let duration_ns = first.planned_ns.max(second.planned_ns);
-    if first.speed.is_none() || duration_ns == 0 {
-        return None;
-    }
-    let tenth_ns = duration_ns / 10 + 1;
-    let mut rows = Vec::new();
-    for tenth in 0..10 {
-        let (from_ns, to_ns) = (tenth * tenth_ns, (tenth + 1) * tenth_ns);
-        let one = pictures::mean_response_ns(first, from_ns, to_ns);
-        let two = pictures::mean_response_ns(second, from_ns, to_ns);
-        let (Some(one), Some(two)) = (one, two) else { continue };
-        rows.push(vec![
-            Nanos(from_ns).to_string(),
-            Nanos(one).to_string(),
-            Nanos(two).to_string(),
-            ratio(two, one),
-        ]);
-    }
-    Some(Table {
-        caption: "Mean response times over time".to_owned(),
-        columns: Column::all(&[
-            ("from", Role::Number),
-            ("mean A", Role::Number),
-            ("mean B", Role::Number),
-            ("B/A", Role::Rate),
-        ]),
-        rows: TableRow::all(rows.into_iter()),
-        ..Table::default()
-    })
-}
-
-fn time(of: &Quantiles, time_ns: u64) -> String {
+pub(super) fn time(of: &Quantiles, time_ns: u64) -> String {
     if of.count == 0 { "-".to_owned() } else { Nanos(time_ns).to_string() }
 }
 
-fn ratio(here: u64, there: u64) -> String {
+pub(super) fn ratio(here: u64, there: u64) -> String {
     if here == 0 || there == 0 {
         return "-".to_owned();
     }
@@ -480,7 +384,7 @@ fn ratio(here: u64, there: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use report::document::Form;
     use serde_json::{Value, json};
 
@@ -488,6 +392,11 @@ mod tests {
 
     fn quantiles(p50: u64) -> Value {
         json!({"count": 20, "mean": p50, "p50": p50, "p90": p50, "p99": 2 * p50, "max": 3 * p50})
+    }
+
+    fn host(name: &str, issued: u64) -> Value {
+        json!({"name": name, "clients": 1, "issued": issued, "notices": 2,
+            "own_lateness": quantiles(10), "clock_error_ns": 40_000})
     }
 
     /// A replay at a speed, with this response time in each of twenty parts.
@@ -509,10 +418,11 @@ mod tests {
                 "expected_errors": 0, "unexpected_errors": 2, "missing_errors": 0, "bytes": 4096,
                 "response": quantiles(response_ns), "service": quantiles(response_ns),
                 "origin": quantiles(1_000_000), "parts": parts}],
-            "timeline": timeline})
+            "hosts": [host("h1", 12), host("h2", 8)], "timeline": timeline})
     }
 
-    fn stored(response_ns: u64) -> Stored {
+    /// A replay at two speeds.
+    pub(in crate::replay) fn stored(response_ns: u64) -> Stored {
         let made = json!({"dfsbench_replay": 1, "made_by": "dfsbench", "trace": "nfs.dfst",
             "target": "nfs://server/export", "version": "3", "tree_objects": 3,
             "without_counterpart": {"v4.1 LOCK": 7}, "by_client": {}, "put_off": 0,
@@ -529,6 +439,7 @@ mod tests {
             "3.00 (3.00 to 3.00)",
             "NFS3ERR_IO | 2 |",
             "7 v4.1 LOCK",
+            "| h2 | 1 | 8 | 2 |",
             "the server kept up",
             "achieved op/s",
         ] {
@@ -538,19 +449,5 @@ mod tests {
         for part in ["in the trace", "Operations scheduled and done", "id=\"speed-2\"", "<svg"] {
             assert!(page.contains(part), "{part}");
         }
-    }
-
-    #[test]
-    fn two_replays_are_compared_by_kind_and_over_time() {
-        let document = of_comparison(&stored(3_000_000), &stored(6_000_000)).unwrap();
-        let text = document.render(Form::Markdown);
-        assert!(text.contains("2.00 (2.00 to 2.00)"), "{text}");
-        assert!(text.contains("Mean response times over time"), "{text}");
-        assert!(text.contains("| 900 ms | 3.00 ms | 6.00 ms | 2.00 |"), "{text}");
-        let page = document.page("");
-        assert!(page.contains("done, A") && page.contains("done, B"), "no time lines");
-        let mut other = stored(3_000_000);
-        other.outcomes.clear();
-        assert!(of_comparison(&stored(3_000_000), &other).is_none());
     }
 }

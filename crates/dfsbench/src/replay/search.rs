@@ -1,8 +1,9 @@
 //! `dfsbench ramp TRACE` and `dfsbench curve TRACE`: the multiple of a load that breaks a target.
 
-use replay::{LimitSearch, Outcome, Pace, ReplayError};
+use replay::{LimitSearch, Outcome, Pace};
 
 use super::{ReplayWork, SPEEDS_MAX};
+use crate::exit::Failure;
 
 /// The result of a search.
 pub struct SearchOutcome {
@@ -17,8 +18,8 @@ pub struct SearchOutcome {
 /// Searches the limit, and for a curve replays at evenly spaced loads below it.
 ///
 /// # Errors
-/// [`ReplayError`].
-pub(super) fn run(work: &mut ReplayWork<'_, '_>) -> Result<SearchOutcome, ReplayError> {
+/// When the target or a host can't be used.
+pub(super) fn run(work: &mut ReplayWork<'_, '_>) -> Result<SearchOutcome, Failure> {
     let args = work.args;
     let max = args.max.min(fastest_speed(work.plan.duration_ns));
     let mut search = LimitSearch::new(max);

@@ -242,6 +242,16 @@ fn what_can_not_be_replayed_is_one_error() {
         (&["replay", "nfs.dfst", "embedded", "--nfsvers", "5"], &["--nfsvers: `5`", "4.1"]),
         (&["replay", "nfs.dfst", "embedded", "--tree", "a/b"], &["--tree: `a/b`", "export"]),
         (&["replay", "nfs.dfst", "embedded", "--prepare-only"], &["--tree"]),
+        (
+            &["replay", "nfs.dfst", "embedded", "--hosts", "a,b"],
+            &["--hosts: `embedded` is no NFS server that other hosts reach", "dfsbench serve"],
+        ),
+        (&["replay", "nfs.dfst", ".", "--hosts", "a"], &["--hosts: `.` is no NFS server"]),
+        (
+            &["replay", "nfs.dfst", "nfs://127.0.0.1/e", "--hosts", "a,b,a"],
+            &["--hosts: `a` is named twice"],
+        ),
+        (&["replay", "nfs.dfst", "embedded", "--ssh-config", "f"], &["--hosts"]),
         (&["compare", "text.json", "text.json"], &["`text.json` is no replay", "--format json"]),
         (&["compare", "a.json", "b.json", "--max-loss", "5%"], &["--max-loss: two replays"]),
         (&["compare", "a.json", "b.json", "--where", "workers=1"], &["--where: two replays"]),

@@ -237,7 +237,7 @@ fn rig_of_examples() -> Rig {
 }
 
 /// What an example is refused for on a machine without its servers, hosts or packets.
-const ABSENT: [(&str, &str); 13] = [
+const ABSENT: [(&str, &str); 14] = [
     ("factors 3 4 7", "holds no campaign 7"),
     // All campaigns here are of one kernel.
     ("factors old.db new.db:2", "makes no difference"),
@@ -247,6 +247,8 @@ const ABSENT: [(&str, &str); 13] = [
     ("soak plan.toml", "it needs a host that the plan sets up"),
     ("replay nfs.dfst nfs://a/export", "the host name `a` does not resolve"),
     ("replay nfs.dfst nfs://b/export", "the host name `b` does not resolve"),
+    // Only where it names hosts that ssh does not know.
+    ("replay nfs.dfst nfs://127.", "host h1: it can't be reached"),
     ("compare a.json b.json", "can't read replay `a.json`"),
     ("capture ring_*.pcapng", "can't read capture `ring_*.pcapng`"),
     ("capture -", "it is empty"),

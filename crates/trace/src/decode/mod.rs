@@ -16,9 +16,10 @@ use nfs_proto::xdr::Reader;
 use nfs_proto::{DecodeError, nfs3};
 
 use crate::connections::Names;
-use crate::files::{FileNumbers, Numbered};
+use crate::files::{FileNumbers, Numbered, ServerPlace};
 use crate::format::Entry;
 use crate::record::Op;
+use crate::roots::Roots;
 use crate::secret::{Domain, Secret};
 
 /// The longest name that is read, in bytes; longer ones are malformed.
@@ -48,8 +49,10 @@ pub struct Context {
     pub entries: Vec<Entry>,
     /// Names that were not written yet.
     pub kept: Vec<KeptName>,
-    /// Number of the server's host.
-    pub server: u32,
+    /// Roots that no connection of NFS has used.
+    pub roots: Roots,
+    /// The server of the message.
+    pub server: ServerPlace,
     /// Number of the call that is decoded.
     pub call: u64,
     known_names: HashSet<u64>,
@@ -68,7 +71,12 @@ impl Context {
 
     /// Returns the number of the file with this handle, and whether it is new.
     pub fn numbered(&mut self, handle: &[u8]) -> Numbered {
-        self.files.of_handle(&self.secret, self.server, handle)
+        self.files.of_handle(&self.secret, &mut self.roots, self.server, handle)
+    }
+
+    /// Returns the number of the root with this handle.
+    pub fn root(&mut self, handle: &[u8]) -> u32 {
+        self.files.of_root(&self.secret, &mut self.roots, self.server, handle)
     }
 
     /// Returns the hash of a name.

@@ -48,7 +48,7 @@ pub fn reply(
         } else {
             reader.opaque(V3_FILE_HANDLE_BYTES_MAX as u32)?
         };
-        op.result = context.file(handle);
+        op.result = context.root(handle);
         op.file_type = DIRECTORY;
     }
     Ok(())

@@ -1,0 +1,315 @@
+//! Hosts that share the clients of a trace, as their controller sees them.
+//!
+//! This host builds the tree and removes it, and carries notices between the hosts; it
+//! replays nothing itself. A host that is lost ends the replay, since its share would be missing.
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+
+use engine::{Clock, SystemClock};
+use fleet::{Gone, MessageSender, Remote};
+use model::Host;
+use replay::{
+    Division, Files, HostShare, Pace, PlanSettings, Record, ReplayPlan, ShareRecord, TargetKind,
+};
+
+use super::share::{Begin, ObjectHandle, ShareOrder, ShareReport, ShareTask};
+use crate::agents::Agents;
+use crate::exit::Failure;
+use crate::progress::Visibility;
+
+/// Words that start a host's end.
+const WORDS: &str = "agent --stdio --replay";
+/// Bytes of the trace in a message.
+const PIECE_BYTES: usize = 4 << 20;
+/// Handles in a message.
+const HANDLES: usize = 1 << 14;
+/// Readings of a clock; the one with the shortest way counts.
+const READINGS: u32 = 8;
+/// The start is so far ahead that the order to start has reached all hosts.
+const AHEAD_NS: u64 = 50_000_000;
+
+/// A host that was started, with its end of the messages.
+type ShareRemote = Remote<ShareReport, ShareOrder>;
+
+/// The hosts of a replay.
+pub struct ShareHosts {
+    hosts: Vec<ShareHost>,
+    division: Division,
+    /// Ends the hosts' programs when it is dropped, so it comes after them.
+    _agents: Agents,
+    stop: Arc<AtomicBool>,
+    clock: SystemClock,
+}
+
+struct ShareHost {
+    name: String,
+    remote: ShareRemote,
+    clock: ClockOffset,
+}
+
+/// The clock of another host beside this one's.
+#[derive(Debug, Clone, Copy, Default)]
+struct ClockOffset {
+    /// Nanoseconds to add to an instant of this host.
+    add_ns: i64,
+    /// Error bound of that.
+    error_ns: u64,
+}
+
+/// The named hosts of a replay.
+pub struct NamedHosts<'a> {
+    /// Names as ssh finds them.
+    pub names: &'a [String],
+    /// The configuration of ssh.
+    pub ssh_config: Option<&'a std::path::Path>,
+}
+
+/// The material of which all hosts make the same plan.
+pub struct SharedTrace<'a> {
+    /// The target as it was named.
+    pub target: &'a str,
+    /// The content of the trace.
+    pub trace: &'a [u8],
+    /// The settings of the plan.
+    pub settings: PlanSettings,
+    /// The plan as it was made here.
+    pub plan: &'a ReplayPlan,
+}
+
+impl ShareHosts {
+    /// Starts the hosts, sends them the trace and has them make their plans.
+    ///
+    /// # Errors
+    /// When a host can't be reached, or makes another plan.
+    pub fn start(
+        named: &NamedHosts<'_>,
+        shared: &SharedTrace<'_>,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Self, Failure> {
+        let mut wanted = Vec::with_capacity(named.names.len());
+        for name in named.names {
+            let ssh_config = named.ssh_config.map(Into::into);
+            wanted.push(Host { ssh: Some(name.clone()), ssh_config, ..Host::here(name) });
+        }
+        let mut agents = Agents::new(Arc::clone(stop), Visibility::Shown);
+        let mut hosts = Vec::with_capacity(wanted.len());
+        for (host, remote) in wanted.iter().zip(agents.launch_as(&wanted, WORDS)) {
+            let remote = remote.map_err(failure)?;
+            hosts.push(ShareHost {
+                name: host.name.clone(),
+                remote,
+                clock: ClockOffset::default(),
+            });
+        }
+        let division = Division::of(&shared.plan.batch, hosts.len() as u32);
+        let clock = SystemClock::new();
+        let mut all = Self { hosts, division, _agents: agents, stop: Arc::clone(stop), clock };
+        all.send_plan(shared)?;
+        Ok(all)
+    }
+
+    /// Returns the clients of all hosts that have none: more hosts than clients.
+    pub fn idle(&self) -> Vec<&str> {
+        let mut idle = Vec::new();
+        for (number, host) in self.hosts.iter().enumerate() {
+            if self.division.clients_of(number as u32).is_empty() {
+                idle.push(host.name.as_str());
+            }
+        }
+        idle
+    }
+
+    fn send_plan(&mut self, shared: &SharedTrace<'_>) -> Result<(), Failure> {
+        let PlanSettings { window, clients_max, target, rsize, wsize } = shared.settings;
+        let TargetKind::Nfs(version) = target else {
+            unreachable!("hosts are refused for a directory");
+        };
+        let task = ShareTask {
+            target: shared.target.to_owned(),
+            version: version.name().to_owned(),
+            from_ns: window.from_ns,
+            to_ns: window.to_ns,
+            clients_max,
+            rsize,
+            wsize,
+            division: self.division.clone(),
+            host: 0,
+        };
+        let digest = shared.plan.digest();
+        self.on_all(|number, host| {
+            for piece in shared.trace.chunks(PIECE_BYTES) {
+                host.remote.send_message(ShareOrder::Trace(piece.to_vec()))?;
+            }
+            let task = ShareTask { host: number, ..task.clone() };
+            host.remote.send_message(ShareOrder::Plan(Box::new(task)))?;
+            match host.answer()? {
+                ShareReport::Planned(theirs) if theirs == digest => Ok(()),
+                ShareReport::Planned(_) => {
+                    let why = "its plan of the trace is another one (hint: this is a defect)";
+                    Err(host.gone(why))
+                }
+                other => Err(host.wrong(&other)),
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Replays on the tree that was built.
+    ///
+    /// # Errors
+    /// When a host is lost or can't go on.
+    pub fn replay(
+        &mut self,
+        plan: &ReplayPlan,
+        files: &Files,
+        pace: Pace,
+        target: TargetKind,
+    ) -> Result<Record, Failure> {
+        let handles = files.handles();
+        let clock = self.clock;
+        self.on_all(|_, host| {
+            for some in handles.chunks(HANDLES) {
+                let mut piece: Vec<ObjectHandle> = Vec::with_capacity(some.len());
+                for handle in some {
+                    piece.push((*handle).into());
+                }
+                host.remote.send_message(ShareOrder::Handles(piece))?;
+            }
+            host.remote.send_message(ShareOrder::Connect)?;
+            match host.answer()? {
+                ShareReport::Connected => host.compare_clocks(clock),
+                other => Err(host.wrong(&other)),
+            }
+        })?;
+        let shares = self.run(plan, pace)?;
+        let record = Record::of_shares(plan, pace, target, shares);
+        record.ok_or_else(|| Failure::Lab("no host replays".to_owned()))
+    }
+
+    /// Starts all hosts at one instant, and carries notices until all are done.
+    fn run(&mut self, plan: &ReplayPlan, pace: Pace) -> Result<Vec<HostShare>, Failure> {
+        let mut relay = Relay { plan, division: self.division.clone(), senders: Vec::new() };
+        for host in &self.hosts {
+            relay.senders.extend(host.remote.sender());
+        }
+        let speed = match pace {
+            Pace::Open { speed } => Some(speed),
+            Pace::Closed => None,
+        };
+        let here_ns = self.clock.now_ns() + AHEAD_NS;
+        let relay = &relay;
+        let shares = self.on_all(|number, host| {
+            let begin_ns = here_ns.saturating_add_signed(host.clock.add_ns);
+            host.remote.send_message(ShareOrder::Replay(Begin { speed, begin_ns }))?;
+            let share = host.replayed(number, relay)?;
+            let name = host.name.clone();
+            Ok(HostShare { name, clock_error_ns: host.clock.error_ns, share })
+        })?;
+        Ok(shares)
+    }
+
+    /// Does something with all hosts at one moment. Where one fails, the others are stopped.
+    fn on_all<T: Send>(
+        &mut self,
+        work: impl Fn(u32, &mut ShareHost) -> Result<T, Gone> + Sync,
+    ) -> Result<Vec<T>, Failure> {
+        let (stop, work) = (&self.stop, &work);
+        let mut results = Vec::with_capacity(self.hosts.len());
+        thread::scope(|scope| {
+            let mut threads = Vec::with_capacity(self.hosts.len());
+            for (number, host) in self.hosts.iter_mut().enumerate() {
+                threads.push(scope.spawn(move || {
+                    let result = work(number as u32, host);
+                    if result.is_err() {
+                        // Others may wait for notices from this one.
+                        stop.store(true, Relaxed);
+                    }
+                    result
+                }));
+            }
+            for thread in threads {
+                results.push(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            }
+        });
+        let mut done = Vec::with_capacity(results.len());
+        for result in results {
+            done.push(result.map_err(failure)?);
+        }
+        Ok(done)
+    }
+}
+
+fn failure(gone: Gone) -> Failure {
+    Failure::Lab(gone.0)
+}
+
+/// Carries the ends of steps to the hosts that wait for them.
+struct Relay<'a> {
+    plan: &'a ReplayPlan,
+    division: Division,
+    senders: Vec<MessageSender<ShareOrder>>,
+}
+
+impl ShareHost {
+    fn answer(&mut self) -> Result<ShareReport, Gone> {
+        match self.remote.receive_message()? {
+            ShareReport::Failed(why) => Err(self.gone(&why)),
+            report => Ok(report),
+        }
+    }
+
+    fn gone(&self, why: &str) -> Gone {
+        Gone(format!("host {}: {why}", self.name))
+    }
+
+    fn wrong(&self, report: &ShareReport) -> Gone {
+        self.gone(&format!("it answered {report:.40?} out of turn (hint: this is a defect)"))
+    }
+
+    /// Finds out how its clock relates to this host's.
+    fn compare_clocks(&mut self, clock: SystemClock) -> Result<(), Gone> {
+        let mut best: Option<ClockOffset> = None;
+        for _ in 0..READINGS {
+            let sent_ns = clock.now_ns();
+            self.remote.send_message(ShareOrder::Clock)?;
+            let there_ns = match self.answer()? {
+                ShareReport::Clock(there_ns) => there_ns,
+                other => return Err(self.wrong(&other)),
+            };
+            // The clock was read somewhere between: the middle is wrong by half at most.
+            let error_ns = (clock.now_ns() - sent_ns) / 2;
+            if best.is_none_or(|best| error_ns < best.error_ns) {
+                let add_ns = there_ns.wrapping_sub(sent_ns + error_ns).cast_signed();
+                best = Some(ClockOffset { add_ns, error_ns });
+            }
+        }
+        self.clock = best.unwrap_or_default();
+        Ok(())
+    }
+
+    /// Waits for the end of its replay, and passes on its notices.
+    fn replayed(&mut self, number: u32, relay: &Relay<'_>) -> Result<ShareRecord, Gone> {
+        let mut waiting = Vec::new();
+        loop {
+            match self.answer()? {
+                ShareReport::Ended(notice) => {
+                    let batch = &relay.plan.batch;
+                    if notice.step as usize >= batch.steps.len() {
+                        return Err(self.gone("its notice is of a step that does not exist"));
+                    }
+                    waiting.clear();
+                    relay.division.hosts_waiting_for(batch, notice.step, &mut waiting);
+                    waiting.retain(|host| *host != number);
+                    for host in &waiting {
+                        relay.senders[*host as usize].send(ShareOrder::Ended(notice.clone()));
+                    }
+                }
+                ShareReport::Replayed(share) => return Ok(*share),
+                other => return Err(self.wrong(&other)),
+            }
+        }
+    }
+}
