@@ -46,6 +46,7 @@ pub fn replayed(lab: &Lab) -> Result<()> {
         ensure!(host["clients"] == 1, "{host}");
         issued += host["issued"].as_u64().context("no count")?;
         notices += host["notices"].as_u64().context("no count")?;
+        println!("  {host}");
     }
     // They used the same files, so that some had to wait for the other one.
     ensure!(hosts.len() == 2 && issued == ops && notices > 0, "{hosts:?}");
