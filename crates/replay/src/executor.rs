@@ -400,7 +400,7 @@ impl Progress<'_> {
         let pace = self.course.pace;
         let scheduled_ns = match pace {
             Pace::Open { .. } => pace.instant_ns(self.begin_ns, step.scheduled_ns),
-            Pace::Closed => reply.started_ns,
+            Pace::Closed | Pace::Thinking => reply.started_ns,
         };
         let times = Times { scheduled_ns, started_ns: reply.started_ns, done_ns: reply.done_ns };
         self.work.recorder.end(number, step, &times, ended, bytes);

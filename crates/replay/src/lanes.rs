@@ -9,10 +9,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::step::Batch;
 
 /// How steps are scheduled.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Pace {
     /// Each at its instant in the trace, divided by a speed.
     Open {
@@ -21,6 +23,9 @@ pub enum Pace {
     },
     /// Each when its dependencies have ended, with as many calls in flight as in the trace.
     Closed,
+    /// Closed, and each as long after the last reply to its client as in the trace: with think
+    /// times.
+    Thinking,
 }
 
 impl Pace {
@@ -29,7 +34,13 @@ impl Pace {
         match self {
             Self::Open { speed } => begin_ns + (scheduled_ns as f64 / speed) as u64,
             Self::Closed => begin_ns,
+            Self::Thinking => begin_ns + scheduled_ns,
         }
+    }
+
+    /// Tells whether steps wait for replies and not for instants.
+    pub const fn is_closed(self) -> bool {
+        matches!(self, Self::Closed | Self::Thinking)
     }
 }
 
@@ -65,6 +76,10 @@ struct Lane {
     state: State,
     /// When the last obstacle went away.
     clear_ns: u64,
+    /// When the last of its calls ended.
+    ended_ns: u64,
+    /// When its first step starts, where that was known once nothing else held it.
+    think_until_ns: Option<u64>,
 }
 
 /// The schedule of a batch.
@@ -112,7 +127,14 @@ impl<'a> Lanes<'a> {
         }
         for _ in 0..count {
             let state = State::Ready;
-            lanes.lanes.push(Lane { next: 0, in_flight: 0, state, clear_ns: begin_ns });
+            lanes.lanes.push(Lane {
+                next: 0,
+                in_flight: 0,
+                state,
+                clear_ns: begin_ns,
+                ended_ns: begin_ns,
+                think_until_ns: None,
+            });
         }
         lanes
     }
@@ -143,24 +165,38 @@ impl<'a> Lanes<'a> {
             return None;
         };
         let step = &self.batch.steps[number as usize];
-        let scheduled_ns = self.pace.instant_ns(self.begin_ns, step.scheduled_ns);
-        if now_ns < scheduled_ns {
-            lane.state = State::Timed;
-            self.timed.push(Reverse(Timer { instant_ns: scheduled_ns, client }));
-            return None;
+        if let Pace::Open { .. } = self.pace {
+            let instant_ns = self.pace.instant_ns(self.begin_ns, step.scheduled_ns);
+            if now_ns < instant_ns {
+                lane.state = State::Timed;
+                self.timed.push(Reverse(Timer { instant_ns, client }));
+                return None;
+            }
         }
         if self.waits[number as usize] > 0 {
             lane.state = State::Ordered;
             return None;
         }
-        if !has_place || (self.pace == Pace::Closed && lane.in_flight >= step.depth) {
+        if !has_place || (self.pace.is_closed() && lane.in_flight >= step.depth) {
             lane.state = State::Full;
+            return None;
+        }
+        let scheduled_ns = match self.pace {
+            Pace::Open { .. } => self.pace.instant_ns(self.begin_ns, step.scheduled_ns),
+            Pace::Closed => lane.clear_ns,
+            Pace::Thinking => *lane.think_until_ns.get_or_insert(lane.ended_ns + step.think_ns),
+        };
+        // A closed replay begins at its instant, too.
+        let instant_ns = scheduled_ns.max(self.begin_ns);
+        if now_ns < instant_ns {
+            lane.state = State::Timed;
+            self.timed.push(Reverse(Timer { instant_ns, client }));
             return None;
         }
         lane.next += 1;
         lane.in_flight += 1;
         lane.state = State::Ready;
-        let scheduled_ns = if self.pace == Pace::Closed { lane.clear_ns } else { scheduled_ns };
+        lane.think_until_ns = None;
         Some(Start { step: number, scheduled_ns, ready_ns: scheduled_ns.max(lane.clear_ns) })
     }
 
@@ -170,6 +206,7 @@ impl<'a> Lanes<'a> {
         let client = self.batch.steps[step as usize].client;
         let lane = &mut self.lanes[client as usize];
         lane.in_flight -= 1;
+        lane.ended_ns = lane.ended_ns.max(now_ns);
         self.free_place(client, now_ns);
         self.free_waiting(step, now_ns);
     }
@@ -319,6 +356,28 @@ mod tests {
         lanes.end_step(2, 1500);
         lanes.end_step(3, 1500);
         assert_eq!(lanes.left(), 0);
+    }
+
+    #[test]
+    fn a_client_thinks_as_long_after_a_reply_as_in_the_trace() {
+        let mut order = Order::default();
+        let mut steps = Vec::new();
+        for (number, think_ns) in [(0, 30), (1, 70), (2, 0)] {
+            let span = Span { start_ns: number * 100, end_ns: number * 100 + 10 };
+            order.access(number as u32, span, Thing::File(0), Class::Read);
+            steps.push(Step { think_ns, ..Step::of(Action::Getattr) });
+        }
+        let batch = Batch::new(steps, order, 1);
+        let mut lanes = Lanes::new(&batch, Pace::Thinking, 1000);
+        assert_eq!(start_all(&mut lanes, 1000), []);
+        assert_eq!(start_all(&mut lanes, 1035), [start(0, 1030, 1030)]);
+        // It thinks from the reply on, however late that is.
+        lanes.end_step(0, 5000);
+        assert_eq!(start_all(&mut lanes, 5060), []);
+        assert_eq!(lanes.next_instant_ns(), Some(5070));
+        assert_eq!(start_all(&mut lanes, 5075), [start(1, 5070, 5070)]);
+        lanes.end_step(1, 5100);
+        assert_eq!(start_all(&mut lanes, 5101), [start(2, 5100, 5100)]);
     }
 
     #[test]

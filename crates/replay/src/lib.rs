@@ -29,6 +29,7 @@ mod replayer;
 mod step;
 mod target_kind;
 mod tree;
+mod window;
 
 pub use action::{Action, Counterpart};
 pub use directory::{DirectoryReplayer, DirectoryTree, TRANSFER_BYTES};
@@ -42,9 +43,10 @@ pub use outcome::{
     Behind, HostOutcome, HostShare, KindOutcome, Outcome, Problem, Record, ShareRecord, TimeSlice,
 };
 pub use plan::{InitialObject, PlanError, ReplayPlan};
-pub use planner::{PlanSettings, Window};
+pub use planner::PlanSettings;
 pub use prepare::Fill;
 pub use recorder::PartSums;
 pub use replayer::{Clients, ReplayError, ReplaySettings, Replayer};
 pub use step::{Batch, Step};
 pub use target_kind::TargetKind;
+pub use window::{Moment, Window};

@@ -25,6 +25,9 @@ const BEHIND_TIMES: u64 = 10;
 pub struct Outcome {
     /// Times as fast as the trace; none where it was closed.
     pub speed: Option<f64>,
+    /// Whether a closed replay had the think times of the trace.
+    #[serde(default)]
+    pub has_think_times: bool,
     /// How often the trace was replayed, each time on a new tree.
     #[serde(default = "once")]
     pub rounds: u64,
@@ -353,11 +356,12 @@ impl Outcome {
         problems.sort_by_key(|problem| std::cmp::Reverse(problem.count));
         let speed = match planned.pace {
             Pace::Open { speed } => Some(speed),
-            Pace::Closed => None,
+            Pace::Closed | Pace::Thinking => None,
         };
         let timeline = timeline_of(&recorder.slices, recorder.slice_ns);
         Self {
             speed,
+            has_think_times: planned.pace == Pace::Thinking,
             rounds: planned.rounds,
             clients: wire.clients,
             ops: planned.ops,

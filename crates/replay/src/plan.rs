@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
+use std::ops::Range;
 
 use model::random::mix;
 use trace::{Call, Connection, Op, Section, TraceError, TraceReader};
@@ -13,7 +14,7 @@ use trace::{Call, Connection, Op, Section, TraceError, TraceReader};
 use crate::action::{Action, Counterpart, counterpart_at};
 use crate::division::Division;
 use crate::order::Span;
-use crate::planner::{Item, PlanSettings, Planner, Window};
+use crate::planner::{Item, PlanSettings, Planner};
 use crate::step::{Batch, Step};
 use crate::tree::{Fact, HardLink, NONE, Place, Tree};
 
@@ -148,8 +149,9 @@ impl ReplayPlan {
     /// # Errors
     /// [`PlanError`] where the trace can't be read or used.
     pub fn read(source: impl Read, settings: &PlanSettings) -> Result<Self, PlanError> {
-        let mut reader = Loader::new(settings.window);
         let mut trace = TraceReader::new(source)?;
+        let window = settings.window.range_in(trace.header().begin_ns);
+        let mut reader = Loader::new(window);
         while let Some(section) = trace.next_section()? {
             reader.section(section)?;
         }
@@ -159,7 +161,8 @@ impl ReplayPlan {
 
 /// The content of a trace as far as it was read.
 struct Loader {
-    window: Window,
+    /// The part of the trace, in nanoseconds from its beginning.
+    window: Range<u64>,
     tree: Tree,
     /// The client of each connection.
     connections: HashMap<u32, u32>,
@@ -173,7 +176,7 @@ struct Loader {
 }
 
 impl Loader {
-    fn new(window: Window) -> Self {
+    fn new(window: Range<u64>) -> Self {
         Self {
             window,
             tree: Tree::default(),
@@ -220,8 +223,8 @@ impl Loader {
 
     fn call(&mut self, call: &Call) {
         self.duration_ns = self.duration_ns.max(call.start_ns);
-        let is_before = call.start_ns < self.window.from_ns;
-        if call.start_ns >= self.window.to_ns {
+        let is_before = call.start_ns < self.window.start;
+        if call.start_ns >= self.window.end {
             return;
         }
         let mut found = Vec::new();
@@ -254,7 +257,7 @@ impl Loader {
         }
         if !self.is_in_window {
             self.is_in_window = true;
-            if self.window.from_ns > 0 {
+            if self.window.start > 0 {
                 self.tree.begin_here();
             }
         }
@@ -304,7 +307,7 @@ impl Loader {
 
     fn finish(mut self, settings: &PlanSettings) -> Result<ReplayPlan, PlanError> {
         if !self.is_in_window {
-            let Window { from_ns, to_ns } = self.window;
+            let Range { start: from_ns, end: to_ns } = self.window;
             let to_ns = if to_ns == u64::MAX { self.duration_ns } else { to_ns };
             return Err(PlanError::Outside {
                 from_s: from_ns as f64 / 1e9,

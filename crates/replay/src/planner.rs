@@ -13,24 +13,11 @@ use crate::order::{Class, Order, Span, Thing};
 use crate::step::{Batch, Step};
 use crate::target_kind::TargetKind;
 use crate::tree::{Fact, NONE, Tree};
+use crate::window::Window;
 
 /// The bits of ACCESS that every version has. **Source:** RFC 1813 section 3.3.4; RFC 8276 section
 /// 8.5 has added three.
 const ACCESS_BITS_OF_ALL: u32 = 0x3f;
-
-/// A part of a trace, in nanoseconds from its beginning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
-    /// Begin of the window.
-    pub from_ns: u64,
-    /// End of the window; calls that start there are no part of it.
-    pub to_ns: u64,
-}
-
-impl Window {
-    /// The whole of a trace.
-    pub const ALL: Self = Self { from_ns: 0, to_ns: u64::MAX };
-}
 
 /// The target and the part of a trace that a plan is made for.
 #[derive(Debug, Clone, Copy)]
@@ -75,8 +62,8 @@ pub struct Planner<'a> {
     /// Objects whose handle is known when a step that uses them may start.
     has_producer: Vec<bool>,
     clients: HashMap<u32, u32>,
-    /// When the calls of each client end that are in flight.
-    in_flight: Vec<Vec<u64>>,
+    /// The calls of each client.
+    calls: Vec<ClientCalls>,
     /// Slots of the opens that a client has of an object, the latest last.
     opens: HashMap<Usage, Vec<u32>>,
     /// Slots that are not in use, of the same client and object.
@@ -87,6 +74,29 @@ pub struct Planner<'a> {
     not_in_version: BTreeMap<OperationKind, u64>,
     /// CLOSEs of what was opened before the trace or the window.
     closes_only: u64,
+}
+
+/// The calls of a client at an instant of the trace.
+#[derive(Debug, Default)]
+struct ClientCalls {
+    /// When those end that are in flight.
+    ends: Vec<u64>,
+    /// When the last one ended before.
+    ended_ns: u64,
+}
+
+impl ClientCalls {
+    /// Adds a call, and returns how many are in flight with it.
+    fn start(&mut self, span: Span) -> u32 {
+        self.ends.retain(|end_ns| {
+            if *end_ns <= span.start_ns {
+                self.ended_ns = self.ended_ns.max(*end_ns);
+            }
+            *end_ns > span.start_ns
+        });
+        self.ends.push(span.end_ns);
+        self.ends.len() as u32
+    }
 }
 
 /// An object as it is used by one client.
@@ -125,7 +135,7 @@ impl<'a> Planner<'a> {
             steps: Vec::new(),
             has_producer,
             clients: HashMap::new(),
-            in_flight: Vec::new(),
+            calls: Vec::new(),
             opens: HashMap::new(),
             closed: HashMap::new(),
             listings: HashMap::new(),
@@ -142,7 +152,7 @@ impl<'a> Planner<'a> {
         for item in items {
             self.plan_item(item, begin_ns);
         }
-        let batch = Batch::new(self.steps, self.order, self.in_flight.len());
+        let batch = Batch::new(self.steps, self.order, self.calls.len());
         Made {
             batch,
             slots: self.slots,
@@ -155,7 +165,9 @@ impl<'a> Planner<'a> {
     fn plan_item(&mut self, item: &Item, begin_ns: u64) {
         let fact = &item.fact;
         let client = self.client(item.client);
-        let depth = self.depth_at(client, item.span);
+        let calls = &mut self.calls[client as usize];
+        let depth = calls.start(item.span);
+        let think_ns = item.span.start_ns - calls.ended_ns.max(begin_ns);
         let mut step = Step {
             client,
             file: fact.file,
@@ -166,6 +178,7 @@ impl<'a> Planner<'a> {
             depth,
             status: fact.status.unwrap_or(NONE),
             scheduled_ns: item.span.start_ns - begin_ns,
+            think_ns,
             origin_ns: item.origin_ns.unwrap_or(u64::MAX),
             ..Step::of(self.adapted(fact.action, item.victim))
         };
@@ -185,7 +198,7 @@ impl<'a> Planner<'a> {
             self.order_step(number, &Step { action, ..step }, item);
             self.steps.push(Step { action, ..step });
             // The time at the origin is that of the whole.
-            step.origin_ns = u64::MAX;
+            (step.origin_ns, step.think_ns) = (u64::MAX, 0);
         }
     }
 
@@ -193,17 +206,10 @@ impl<'a> Planner<'a> {
         let next = self.clients.len() as u32;
         let mapped = self.settings.clients_max.map_or(next, |max| next % max.max(1));
         let client = *self.clients.entry(number).or_insert(mapped);
-        if client as usize == self.in_flight.len() {
-            self.in_flight.push(Vec::new());
+        if client as usize == self.calls.len() {
+            self.calls.push(ClientCalls::default());
         }
         client
-    }
-
-    fn depth_at(&mut self, client: u32, span: Span) -> u32 {
-        let ends = &mut self.in_flight[client as usize];
-        ends.retain(|end_ns| *end_ns > span.start_ns);
-        ends.push(span.end_ns);
-        ends.len() as u32
     }
 
     /// Returns an action as the version of the target has it.

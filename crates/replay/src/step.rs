@@ -33,6 +33,8 @@ pub struct Step {
     pub status: u32,
     /// When it started, in nanoseconds from the beginning of the window.
     pub scheduled_ns: u64,
+    /// Time from the last reply to its client until it started, in nanoseconds.
+    pub think_ns: u64,
     /// Response time at the origin, in nanoseconds; `u64::MAX` where it is unknown.
     pub origin_ns: u64,
 }
@@ -52,6 +54,7 @@ impl Step {
             depth: 1,
             status: 0,
             scheduled_ns: 0,
+            think_ns: 0,
             origin_ns: u64::MAX,
         }
     }

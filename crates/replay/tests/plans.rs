@@ -145,12 +145,12 @@ fn a_window_begins_with_what_was_made_before_it() {
         Op { length: 0, flags: op_flag::SETS_SIZE, ..op(SETATTR, 11) },
     ]);
     let second = 1_000_000_000;
-    let window = Window { from_ns: 4 * second, to_ns: 5 * second };
+    let window = Window::between(4 * second, 5 * second);
     let plan = ReplayPlan::read(&trace[..], &PlanSettings { window, ..SETTINGS }).unwrap();
     assert_eq!(tree(&plan), ["0 - dir", "1 0/a 300"]);
     assert_eq!(plan.batch.steps.len(), 1);
     assert_eq!(plan.batch.steps[0].scheduled_ns, 0);
-    let window = Window { from_ns: 60 * second, to_ns: u64::MAX };
+    let window = Window::between(60 * second, u64::MAX);
     let error = ReplayPlan::read(&trace[..], &PlanSettings { window, ..SETTINGS }).unwrap_err();
     assert!(matches!(error, PlanError::Outside { .. }), "{error}");
     assert!(error.to_string().contains("from 60 s") && error.to_string().contains("5.001 s long"));

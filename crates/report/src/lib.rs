@@ -65,7 +65,7 @@ pub use json::schema as json_schema;
 pub use next_step::NextStep;
 pub use picture::Picture;
 pub use screen::{Extent, Screen, paint};
-pub use show::counted;
+pub use show::{counted, utc};
 pub use watched::busy_percent;
 
 /// How output is written. Each command has some of these forms; of one that it has not, it writes

@@ -61,11 +61,15 @@ pub struct ReplayArgs {
     /// Replay as fast as the order allows, with as many calls in flight as in the trace
     #[arg(long, conflicts_with = "speed")]
     pub closed: bool,
+    /// With --closed: keep the pauses of each client between a reply and its next operation
+    #[arg(long, requires = "closed")]
+    pub think_times: bool,
     /// Replay it again and again: so many times, or for a time such as 10m. Each round has a new
     /// tree; the figures are those of all rounds
     #[arg(long, value_name = "ROUNDS|TIME")]
     pub r#loop: Option<String>,
-    /// Part of the trace, as times from its beginning, such as 10s..40s or 5m.. [default: all]
+    /// Part of the trace, as times from its beginning or times of day in UTC, such as 10s..40s,
+    /// 5m.. or 10:00..10:05 [default: all]
     #[arg(long, value_name = "FROM..TO")]
     pub window: Option<String>,
     /// Emulated clients at most; those of the trace take turns [default: those of the trace]

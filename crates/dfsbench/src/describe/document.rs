@@ -52,11 +52,12 @@ pub fn of_description(description: &Description, name: &str) -> Document {
 }
 
 fn summarize(description: &Description) -> Vec<String> {
-    let Description { calls, end, arrivals, response, depth, .. } = description;
+    let Description { header, calls, end, arrivals, response, depth, .. } = description;
     vec![
         format!(
-            "{calls} calls in {} ({:.1} calls/s, at most {} in a second) of {} client{}.",
+            "{calls} calls in {} from {} ({:.1} calls/s, at most {} in a second) of {} client{}.",
             Nanos(end.duration_ns),
+            report::utc(header.begin_ns / 1_000_000),
             description.calls_per_second,
             arrivals.peak_calls_per_second,
             description.clients.len(),

@@ -10,7 +10,7 @@ use report::document::{Block, Column, Document, Role, Section, Table, TableRow};
 use stats::{PartSum, ratio_of_sums};
 
 use super::document::{
-    IDS, LEAVING, ratio, ratio_text, speed_text, time, verdict_text, version_text,
+    IDS, LEAVING, pace_of, pace_text, ratio, ratio_text, time, verdict_text, version_text,
 };
 use super::stored::{Stored, read_document};
 use super::{pictures, written};
@@ -84,7 +84,8 @@ pub fn of_comparison(before: &Stored, after: &Stored) -> Option<Document> {
     };
     let mut ids = IDS.into_iter();
     for first in &before.outcomes {
-        let Some(second) = after.outcomes.iter().find(|other| other.speed == first.speed) else {
+        let pace = pace_of(first);
+        let Some(second) = after.outcomes.iter().find(|other| pace_of(other) == pace) else {
             continue;
         };
         let Some(id) = ids.next() else { break };
@@ -97,7 +98,7 @@ pub fn of_comparison(before: &Stored, after: &Stored) -> Option<Document> {
         if let Some(table) = over_time_table(first, second) {
             blocks.push(Block::Table(table));
         }
-        let heading = speed_text(first.speed);
+        let heading = pace_text(pace);
         document.push(Section { id, heading, blocks, ..Section::default() });
     }
     if document.parts.is_empty() { None } else { Some(document) }

@@ -37,17 +37,19 @@ pub(super) const LEAVING: [&str; 9] = [
 /// Says how fast a replay is.
 pub fn pace_text(pace: Pace) -> String {
     match pace {
-        Pace::Open { speed } => speed_text(Some(speed)),
-        Pace::Closed => speed_text(None),
+        Pace::Open { speed: 1.0 } => "at the speed of the trace".to_owned(),
+        Pace::Open { speed } => format!("{speed} times as fast as the trace"),
+        Pace::Closed => "as fast as the order allows".to_owned(),
+        Pace::Thinking => "as fast as the order and think times allow".to_owned(),
     }
 }
 
-/// Says how fast a replay is, by its speed.
-pub fn speed_text(speed: Option<f64>) -> String {
-    match speed {
-        Some(1.0) => "at the speed of the trace".to_owned(),
-        Some(speed) => format!("{speed} times as fast as the trace"),
-        None => "as fast as the order allows".to_owned(),
+/// Returns the pace of a replay that was made.
+pub fn pace_of(outcome: &Outcome) -> Pace {
+    match outcome.speed {
+        Some(speed) => Pace::Open { speed },
+        None if outcome.has_think_times => Pace::Thinking,
+        None => Pace::Closed,
     }
 }
 
@@ -148,7 +150,7 @@ fn outcome_section(stored: &Stored, outcome: &Outcome, id: &'static str) -> Sect
             ..Table::default()
         }));
     }
-    let heading = format!("{}: {}", speed_text(outcome.speed), verdict_text(outcome));
+    let heading = format!("{}: {}", pace_text(pace_of(outcome)), verdict_text(outcome));
     Section { id, heading, blocks, ..Section::default() }
 }
 

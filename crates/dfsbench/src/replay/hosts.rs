@@ -130,8 +130,7 @@ impl ShareHosts {
         let task = ShareTask {
             target: shared.target.to_owned(),
             version: version.name().to_owned(),
-            from_ns: window.from_ns,
-            to_ns: window.to_ns,
+            window,
             clients_max,
             rsize,
             wsize,
@@ -195,15 +194,11 @@ impl ShareHosts {
         for host in &self.hosts {
             relay.senders.extend(host.remote.sender());
         }
-        let speed = match pace {
-            Pace::Open { speed } => Some(speed),
-            Pace::Closed => None,
-        };
         let here_ns = self.clock.now_ns() + AHEAD_NS;
         let relay = &relay;
         let shares = self.on_all(|number, host| {
             let begin_ns = here_ns.saturating_add_signed(host.clock.add_ns);
-            host.remote.send_message(ShareOrder::Replay(Begin { speed, begin_ns }))?;
+            host.remote.send_message(ShareOrder::Replay(Begin { pace, begin_ns }))?;
             let share = host.replayed(number, relay)?;
             let name = host.name.clone();
             Ok(HostShare { name, clock_error_ns: host.clock.error_ns, share })

@@ -2,7 +2,7 @@
 
 use model::units::parse_time_ns;
 use plan::TargetArg;
-use replay::{Pace, Window};
+use replay::{Moment, Pace, Window};
 
 use super::SPEEDS_MAX;
 use crate::args::ReplayArgs;
@@ -53,7 +53,8 @@ pub fn check_hosts(args: &ReplayArgs) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Usage(format!(
-        "--hosts: `{}` is no NFS server that other hosts reach (hint: nfs://server/export;          `dfsbench serve` starts one in memory)",
+        "--hosts: `{}` is no NFS server that other hosts reach (hint: nfs://server/export; \
+         `dfsbench serve` starts one in memory)",
         args.target
     )))
 }
@@ -78,13 +79,13 @@ pub fn read_request(args: &ReplayArgs) -> Result<Request, Failure> {
     }
     if paces.len() > SPEEDS_MAX {
         return Err(Failure::Usage(format!(
-            "--speed: {} factors are more than {SPEEDS_MAX} (hint: `dfsbench curve --trace` \
+            "--speed: {} factors are more than {SPEEDS_MAX} (hint: `dfsbench curve TRACE` \
              chooses some)",
             paces.len()
         )));
     }
     if args.closed {
-        paces = vec![Pace::Closed];
+        paces = vec![if args.think_times { Pace::Thinking } else { Pace::Closed }];
     }
     let rounds = match &args.r#loop {
         Some(text) => read_rounds(text)?,
@@ -139,21 +140,46 @@ fn read_rounds(text: &str) -> Result<Rounds, Failure> {
     }
 }
 
-/// Reads a part of a trace: `10s..40s`, `10s..` or `..40s`.
+/// Reads a part of a trace: `10s..40s`, `10s..` or `..40s`, or times of day such as
+/// `10:00..10:05`.
 fn read_window(text: &str) -> Result<Window, Failure> {
     let bad = |why: &str| {
-        Failure::Usage(format!("--window: `{text}` {why} (hint: such as 10s..40s or 5m..)"))
+        Failure::Usage(format!(
+            "--window: `{text}` {why} (hint: such as 10s..40s or 5m.., or 10:00..10:05 UTC)"
+        ))
     };
     let Some((from, to)) = text.split_once("..") else { return Err(bad("has no `..`")) };
-    let instant = |text: &str, otherwise: u64| {
-        if text.is_empty() { Ok(otherwise) } else { parse_time_ns(text) }
-    };
-    let from_ns = instant(from, 0).map_err(|_| bad("does not begin with a time"))?;
-    let to_ns = instant(to, u64::MAX).map_err(|_| bad("does not end with a time"))?;
-    if from_ns >= to_ns {
+    let from = read_moment(from, 0).ok_or_else(|| bad("does not begin with a time"))?;
+    let to = read_moment(to, u64::MAX).ok_or_else(|| bad("does not end with a time"))?;
+    if let (Moment::After(from_ns), Moment::After(to_ns)) = (from, to)
+        && from_ns >= to_ns
+    {
         return Err(bad("is empty"));
     }
-    Ok(Window { from_ns, to_ns })
+    Ok(Window { from, to })
+}
+
+/// Reads an instant of a trace; `None` where it is none.
+fn read_moment(text: &str, otherwise_ns: u64) -> Option<Moment> {
+    if text.is_empty() {
+        return Some(Moment::After(otherwise_ns));
+    }
+    if !text.contains(':') {
+        return parse_time_ns(text).ok().map(Moment::After);
+    }
+    let mut seconds = 0;
+    let mut parts = 0;
+    for (part, limit) in text.split(':').zip([24, 60, 60]) {
+        let is_two_digits = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+        let number = part.parse::<u64>().ok().filter(|number| is_two_digits && *number < limit)?;
+        seconds = seconds * 60 + number;
+        parts += 1;
+    }
+    if parts != text.split(':').count() || parts < 2 {
+        return None;
+    }
+    let seconds = if parts == 2 { seconds * 60 } else { seconds };
+    Some(Moment::Daytime(seconds * 1_000_000_000))
 }
 
 #[cfg(test)]
@@ -176,11 +202,30 @@ mod tests {
     fn a_window_has_two_ends_of_which_each_may_be_left_out() {
         let window = |text: &str| read_window(text).unwrap();
         let second = 1_000_000_000;
-        assert_eq!(window("10s..40s"), Window { from_ns: 10 * second, to_ns: 40 * second });
-        assert_eq!(window("1m.."), Window { from_ns: 60 * second, to_ns: u64::MAX });
-        assert_eq!(window("..500ms"), Window { from_ns: 0, to_ns: second / 2 });
+        assert_eq!(window("10s..40s"), Window::between(10 * second, 40 * second));
+        assert_eq!(window("1m.."), Window::between(60 * second, u64::MAX));
+        assert_eq!(window("..500ms"), Window::between(0, second / 2));
         assert_eq!(window(".."), Window::ALL);
-        for text in ["", "10s", "40s..10s", "5s..5s", "x..2s", "1s..y"] {
+        let daytime = |hours: u64, minutes: u64, seconds: u64| {
+            Moment::Daytime(((hours * 60 + minutes) * 60 + seconds) * second)
+        };
+        let (from, to) = (daytime(10, 0, 0), daytime(10, 5, 30));
+        assert_eq!(window("10:00..10:05:30"), Window { from, to });
+        assert_eq!(window("23:59.."), Window { from: daytime(23, 59, 0), ..Window::ALL });
+        for text in [
+            "",
+            "10s",
+            "40s..10s",
+            "5s..5s",
+            "x..2s",
+            "1s..y",
+            "24:00..",
+            "1:00..",
+            "10:60..",
+            "10:00:00:00..",
+            "10:..",
+            "+1:00..",
+        ] {
             let error = read_window(text).unwrap_err().to_string();
             assert!(error.contains("--window") && error.contains("hint"), "{text}: {error}");
         }

@@ -67,10 +67,8 @@ pub struct ShareTask {
     pub target: String,
     /// The version to speak.
     pub version: String,
-    /// Begin of the part of the trace.
-    pub from_ns: u64,
-    /// End of the part of the trace.
-    pub to_ns: u64,
+    /// The part of the trace.
+    pub window: Window,
     /// Clients to emulate at most, on all hosts.
     pub clients_max: Option<u32>,
     /// Largest READ, in bytes.
@@ -86,8 +84,8 @@ pub struct ShareTask {
 /// When a replay begins.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Begin {
-    /// Times as fast as the trace; `None` where it is closed.
-    pub speed: Option<f64>,
+    /// How its steps are scheduled.
+    pub pace: Pace,
     /// The instant, by the clock of the host that gets it.
     pub begin_ns: u64,
 }
@@ -228,7 +226,7 @@ impl ShareHost<'_> {
         let replayer =
             Replayer::connect(&options, clock, stop).map_err(|error| error.to_string())?;
         let settings = PlanSettings {
-            window: Window { from_ns: task.from_ns, to_ns: task.to_ns },
+            window: task.window,
             clients_max: task.clients_max,
             target: TargetKind::Nfs(version),
             rsize: task.rsize,
@@ -266,10 +264,6 @@ impl ShareHost<'_> {
             return ShareReport::Failed("its clients are not connected".to_owned());
         };
         let plan = &planned.plan;
-        let pace = match begin.speed {
-            Some(speed) => Pace::Open { speed },
-            None => Pace::Closed,
-        };
         let replayed = thread::scope(|scope| {
             scope.spawn(move || {
                 for end in outgoing {
@@ -278,7 +272,7 @@ impl ShareHost<'_> {
             });
             let exchange = exchange;
             let course = Course {
-                pace,
+                pace: begin.pace,
                 begin_ns: Some(begin.begin_ns),
                 exchange: Some(&exchange),
                 awaited: plan.awaited(),

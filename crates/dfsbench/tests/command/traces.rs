@@ -242,6 +242,8 @@ fn what_can_not_be_replayed_is_one_error() {
         (&["replay", "nfs.dfst", "embedded", "--nfsvers", "5"], &["--nfsvers: `5`", "4.1"]),
         (&["replay", "nfs.dfst", "embedded", "--tree", "a/b"], &["--tree: `a/b`", "export"]),
         (&["replay", "nfs.dfst", "embedded", "--prepare-only"], &["--tree"]),
+        (&["replay", "nfs.dfst", "embedded", "--think-times"], &["--closed"]),
+        (&["replay", "nfs.dfst", "embedded", "--window", "9:00.."], &["begin with a time", "UTC"]),
         (
             &["replay", "nfs.dfst", "embedded", "--hosts", "a,b"],
             &["--hosts: `embedded` is no NFS server that other hosts reach", "dfsbench serve"],

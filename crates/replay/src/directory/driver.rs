@@ -293,7 +293,7 @@ impl Driver<'_> {
             self.recorder.start(&start, started_ns);
             let scheduled_ns = match self.pace {
                 Pace::Open { .. } => start.scheduled_ns,
-                Pace::Closed => started_ns,
+                Pace::Closed | Pace::Thinking => started_ns,
             };
             let times = Times { scheduled_ns, started_ns, done_ns };
             self.recorder.end(start.step, &step, &times, Ended::Status(status), bytes);

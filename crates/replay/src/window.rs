@@ -1,0 +1,80 @@
+//! The part of a trace that is replayed.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+const DAY_NS: u64 = 86_400_000_000_000;
+
+/// A part of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// Begin of the window.
+    pub from: Moment,
+    /// End of the window; calls that start there are no part of it.
+    pub to: Moment,
+}
+
+/// An instant of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Moment {
+    /// Nanoseconds from the beginning of the trace.
+    After(u64),
+    /// Nanoseconds from midnight UTC: the first such time of day.
+    Daytime(u64),
+}
+
+impl Window {
+    /// The whole of a trace.
+    pub const ALL: Self = Self::between(0, u64::MAX);
+
+    /// Returns the part between two instants, in nanoseconds from the beginning of the trace.
+    pub const fn between(from_ns: u64, to_ns: u64) -> Self {
+        Self { from: Moment::After(from_ns), to: Moment::After(to_ns) }
+    }
+
+    /// Returns it in nanoseconds from the beginning of a trace that begins at this instant, in
+    /// nanoseconds since 1970 UTC.
+    pub fn range_in(self, begin_ns: u64) -> Range<u64> {
+        let from_ns = match self.from {
+            Moment::After(from_ns) => from_ns,
+            Moment::Daytime(daytime_ns) => until_daytime(begin_ns, daytime_ns),
+        };
+        let to_ns = match self.to {
+            Moment::After(to_ns) => to_ns,
+            Moment::Daytime(daytime_ns) => {
+                let from_here_ns = begin_ns.saturating_add(from_ns);
+                let length_ns = until_daytime(from_here_ns, daytime_ns);
+                // From a time of day to the same one is a whole day.
+                from_ns.saturating_add(if length_ns == 0 { DAY_NS } else { length_ns })
+            }
+        };
+        from_ns..to_ns
+    }
+}
+
+/// Returns how long after an instant it is a time of day.
+fn until_daytime(instant_ns: u64, daytime_ns: u64) -> u64 {
+    (DAY_NS + daytime_ns % DAY_NS - instant_ns % DAY_NS) % DAY_NS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR_NS: u64 = 3_600_000_000_000;
+
+    #[test]
+    fn times_of_day_are_the_first_ones_in_the_trace() {
+        // The trace begins at nine.
+        let begin_ns = 20_000 * DAY_NS + 9 * HOUR_NS;
+        let at = |hours| Moment::Daytime(hours * HOUR_NS);
+        let range = |from, to| Window { from, to }.range_in(begin_ns);
+        assert_eq!(range(at(10), at(11)), HOUR_NS..2 * HOUR_NS);
+        assert_eq!(range(at(23), at(1)), 14 * HOUR_NS..16 * HOUR_NS);
+        assert_eq!(range(at(8), Moment::After(u64::MAX)), 23 * HOUR_NS..u64::MAX);
+        assert_eq!(range(Moment::After(0), at(10)), 0..HOUR_NS);
+        assert_eq!(range(at(9), at(9)), 0..DAY_NS);
+        assert_eq!(Window::ALL.range_in(begin_ns), 0..u64::MAX);
+    }
+}
