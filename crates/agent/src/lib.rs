@@ -9,6 +9,7 @@ pub mod accounting;
 pub mod caveats;
 mod hang;
 mod outside;
+mod quiet;
 mod this_host;
 mod trial;
 
@@ -195,6 +196,12 @@ impl Held<'_> {
             }
             Order::Facts => Report::Facts(this_host::facts()),
             Order::Clock => self.agent.clocks(),
+            Order::AwaitQuiet { within_ms } => {
+                end.cancelled().store(false, Relaxed);
+                let stop = Stop::new(Arc::clone(&self.agent.stop), Arc::clone(end.cancelled()));
+                let within_ns = within_ms.saturating_mul(1_000_000);
+                Report::Quiet(quiet::await_quiet(&*self.agent.clock, &stop, within_ns))
+            }
             Order::Watch => {
                 self.watch = Some(self.agent.watch());
                 Report::Watching

@@ -14,6 +14,7 @@ mod hosts;
 mod merge;
 mod one_directory;
 mod pass;
+pub mod quiet;
 pub mod search;
 mod setting_up;
 mod shared_kernel;

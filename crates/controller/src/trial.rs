@@ -16,7 +16,7 @@ use crate::applied_steps::on_host;
 use crate::faults::FaultSchedule;
 use crate::pass::OnePass;
 use crate::trial_error::TrialError;
-use crate::{ControllerError, Event, Walk, one_directory, setting_up, shared_kernel};
+use crate::{ControllerError, Event, Walk, one_directory, quiet, setting_up, shared_kernel};
 
 /// Makes the trial at `position`, whose events are passed on.
 pub(crate) fn run(
@@ -220,7 +220,11 @@ fn begin_to_end<'s>(
     let TrialOf { spec, is_observed } = run;
     await_lost(walk, spec);
     let caveats = match &spec.lab {
-        Some(lab) => setting_up::before_trial(walk, spec, lab, trial)?,
+        Some(lab) => {
+            let mut caveats = setting_up::before_trial(walk, spec, lab, trial)?;
+            caveats.extend(quiet::await_quiet(walk, lab, trial)?);
+            caveats
+        }
         None => Vec::new(),
     };
     let work_name = walk.directory_name(trial.position);

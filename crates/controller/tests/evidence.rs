@@ -7,17 +7,17 @@ use std::path::Path;
 
 use agent::{accounting, caveats};
 use controller::clock::{Drift, Sample};
-use controller::watching;
+use controller::{quiet, watching};
 use engine::backend::{Recovered, Tally, TcpCounters};
 use engine::worker::Ending;
-use fleet::ClockReading;
+use fleet::{ClockReading, QuietWait};
 use lab::mounts::Mount;
 use model::testing::RunBuilder;
 use model::{
-    BackendKind, CaveatCode, CrossCheck, Evidence, Histogram, Host, HostResult, IntervalSample,
-    KindResult, LabSpec, Metric, MetricKind, NfsTarget, OpError, OpKind, Pass, PassResult,
-    ProcessorWait, Run, RunSpec, Stall, Stalls, Target, Telemetry, Trial, TrialState, Work,
-    Workload,
+    BackendKind, BusyDevice, CaveatCode, CrossCheck, Evidence, Histogram, Host, HostResult,
+    IntervalSample, KindResult, LabSpec, Metric, MetricKind, NfsTarget, OpError, OpKind, Pass,
+    PassResult, ProcessorWait, Run, RunSpec, Stall, Stalls, Target, Telemetry, Trial, TrialState,
+    Work, Workload,
 };
 use stats::{host_balance, judge};
 
@@ -179,6 +179,7 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
         | CaveatCode::Skew
         | CaveatCode::ClockRate
         | CaveatCode::ServerCached
+        | CaveatCode::NotQuiet
         | CaveatCode::SlotsLimited => plant_host(code),
         CaveatCode::NotSteady
         | CaveatCode::TooFewTrials
@@ -308,6 +309,11 @@ fn plant_host(code: CaveatCode) -> Option<Evidence> {
             let lab = LabSpec::new(Host::here("server"), Host::here("client"));
             let seen = counters(&[("nfsd.read_bytes", 1_000)]);
             data_of(code, watching::about_server(&lab, &seen))
+        }
+        CaveatCode::NotQuiet => {
+            let device = BusyDevice { name: "disk vdb".to_owned(), bytes_per_s: 2_000_000 };
+            let wait = QuietWait { waited_ms: 10, busy: vec![device] };
+            data_of(code, quiet::caveat("server", &wait))
         }
         // Only a server with sessions raises it: `agent/tests/caveats/causes.rs` looks at its data.
         CaveatCode::SlotsLimited => Some(Evidence::counts(4, 8, "slots", "CREATE_SESSION")),

@@ -19,7 +19,7 @@ mod writer;
 
 pub use order::{
     Assignment, Begun, Broken, ClockReading, Done, JournalLocation, KERNEL_FACT, Opening, Order,
-    PassEnd, Report, RestoredChange,
+    PassEnd, QuietWait, Report, RestoredChange,
 };
 pub use remote::{LEFT_TO_AGENT, MessageSender, Remote};
 pub use request::{Answer, Request, WrongAnswer};

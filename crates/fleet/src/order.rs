@@ -9,8 +9,8 @@
 use std::path::PathBuf;
 
 use model::{
-    Action, EffectiveSettings, Fact, IntervalSample, Invalidation, OpKind, Pass, PassResult,
-    RunSpec, Share, Span, Telemetry, TimelinePoint,
+    Action, BusyDevice, EffectiveSettings, Fact, IntervalSample, Invalidation, OpKind, Pass,
+    PassResult, RunSpec, Share, Span, Telemetry, TimelinePoint,
 };
 use serde::{Deserialize, Serialize};
 
@@ -116,6 +116,11 @@ pub enum Order {
         /// The directory that this host serves, if it serves any.
         directory: Option<PathBuf>,
     },
+    /// Wait until disks and networks of the host are quiet.
+    AwaitQuiet {
+        /// So long at most, in milliseconds.
+        within_ms: u64,
+    },
     /// Watch the host from now on.
     Watch,
     /// End watching it, and report what was seen.
@@ -149,6 +154,7 @@ impl Order {
             Self::UndoAll => "UndoAll",
             Self::Release => "Release",
             Self::Invalidate { .. } => "Invalidate",
+            Self::AwaitQuiet { .. } => "AwaitQuiet",
             Self::Watch => "Watch",
             Self::Unwatch => "Unwatch",
             Self::Clean => "Clean",
@@ -207,6 +213,8 @@ pub enum Report {
     Applied(EffectiveSettings),
     /// The change to the host is reverted.
     Undone,
+    /// The host was waited for until it was quiet, or for as long as was requested.
+    Quiet(QuietWait),
     /// The host is being watched.
     Watching,
     /// Telemetry of the host since it is watched.
@@ -236,12 +244,22 @@ impl Report {
             Self::Opened => "Opened",
             Self::Applied(_) => "Applied",
             Self::Undone => "Undone",
+            Self::Quiet(_) => "Quiet",
             Self::Watching => "Watching",
             Self::Watched(_) => "Watched",
             Self::Cleaned(_) => "Cleaned",
             Self::Disturbed(_) => "Disturbed",
         }
     }
+}
+
+/// A wait for a quiet host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuietWait {
+    /// How long it took, in milliseconds.
+    pub waited_ms: u64,
+    /// Disks and networks that were still at work at its end.
+    pub busy: Vec<BusyDevice>,
 }
 
 /// One change that was left behind, and what became of it.

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use model::{Action, EffectiveSettings, Fact, Invalidation, Pass, Share, Telemetry};
 
 use crate::order::{
-    Assignment, Begun, ClockReading, Done, Opening, Order, PassEnd, Report, RestoredChange,
+    Assignment, Begun, ClockReading, Done, Opening, Order, PassEnd, QuietWait, Report,
+    RestoredChange,
 };
 
 /// An order whose answer holds a `T`.
@@ -143,6 +144,11 @@ pub const fn release() -> Request<()> {
 /// Drops from the host's memory what is to be read from elsewhere; answered by what was in it.
 pub const fn invalidate(how: Invalidation, directory: Option<PathBuf>) -> Request<Vec<Fact>> {
     request!(Order::Invalidate { how, directory }, Report::Facts(facts) => facts)
+}
+
+/// Waits until disks and networks of the host are quiet; answered by how that went.
+pub const fn await_quiet(within_ms: u64) -> Request<QuietWait> {
+    request!(Order::AwaitQuiet { within_ms }, Report::Quiet(wait) => wait)
 }
 
 /// Watches the host from now on.

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Changes whenever orders or reports do.
-pub const PROTOCOL: u32 = 7;
+pub const PROTOCOL: u32 = 8;
 
 /// No message is longer, in bytes; 10,000 clients' times in one pass take a tenth of it.
 pub const FRAME_BYTES_MAX: u32 = 64 << 20;

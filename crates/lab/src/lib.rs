@@ -5,6 +5,7 @@
 //! Nothing here knows of other hosts: a program that sets up several has a `Lab` on each.
 
 mod actions;
+pub mod activity;
 mod additions;
 pub mod cache;
 mod clean;

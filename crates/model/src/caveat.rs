@@ -214,6 +214,9 @@ codes! {
     Skew, "skew", Note,
         "The hosts did not start at the same moment.",
         "Make passes longer than the skew by far, or see what keeps hosts from starting.";
+    NotQuiet, "not-quiet", Degraded,
+        "Disks or networks of the hosts were at work before the trial began.",
+        "See what works there, or wait longer for it to end: quiet = \"5m\" in the plan.";
     FitsMemory, "fits-memory", Note,
         "The files fit in this host's memory, and nothing here counts what was read from it.",
         "Use files larger than memory, --direct true, or remount between passes.";

@@ -75,7 +75,7 @@ pub use share::{HostResult, Share, Span, TimelinePoint};
 pub use soak::{FaultEvent, IntervalStats, Kept, Soak};
 pub use spec::{Durability, RunSpec};
 pub use target::{Ability, BackendKind, BackendRow, Keeps, Target, TargetRow, TcpTarget};
-pub use telemetry::{Metric, MetricKind, Telemetry};
+pub use telemetry::{BusyDevice, Metric, MetricKind, Telemetry};
 pub use work::{
     Arrivals, Command, DataSettings, Fill, Layout, Load, OpMix, Sharing, Transactions, Tree,
 };

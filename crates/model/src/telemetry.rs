@@ -103,3 +103,18 @@ mod tests {
         assert_eq!((telemetry.risen("n"), telemetry.risen("none"), telemetry.span_ns()), (1, 0, 0));
     }
 }
+
+/// A disk or network of a host that was at work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BusyDevice {
+    /// Its kind and name, such as `disk vda`.
+    pub name: String,
+    /// Bytes that it moved each second, in both directions.
+    pub bytes_per_s: u64,
+}
+
+impl BusyDevice {
+    /// The most that a disk or network may move to count as quiet, in bytes a second: less than a
+    /// hundredth of what any does at work, more than logs and ssh.
+    pub const QUIET_BYTES_PER_S: u64 = 1_000_000;
+}

@@ -10,9 +10,10 @@ mod rig;
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use fleet::QuietWait;
 use model::{
-    CaveatCode, DataPath, FileSystem, Host, Invalidation, LabSpec, Metric, MetricKind, Telemetry,
-    TrialState,
+    BusyDevice, CaveatCode, DataPath, FileSystem, Host, Invalidation, LabSpec, Metric, MetricKind,
+    Telemetry, TrialState,
 };
 
 use rig::{Rig, Script, reported};
@@ -156,6 +157,42 @@ fn a_server_that_reads_nothing_from_its_disk_is_noted() {
             assert_eq!(hosts, [vec!["s"], vec!["s"], Vec::new()][run]);
         }
     }
+}
+
+#[test]
+fn hosts_are_waited_for_before_a_trial_and_work_that_does_not_end_is_a_caveat() {
+    let disk = BusyDevice { name: "disk vdb".to_owned(), bytes_per_s: 30_000_000 };
+    for busy in [vec![disk], Vec::new()] {
+        let quiet = QuietWait { waited_ms: 2_000, busy: busy.clone() };
+        let rig = Rig::new(Script { quiet, quiet_ms: 2_000, ..Script::default() });
+        let (campaign, _) = rig.walk(&[network(8)]);
+        let steps = rig.log();
+        let begun = steps.iter().position(|step| step == "c trial").unwrap();
+        // All is set up by then.
+        assert_eq!(
+            steps[begun - 3..begun],
+            ["c + nfs-mount", "s rests within 2000", "c rests within 2000"]
+        );
+        let trial = &campaign.runs[0].trials[0];
+        for host in ["s", "c"] {
+            assert_eq!(reported(trial, host, "waited until quiet"), Some("2.00 s"));
+        }
+        for pass in &trial.passes {
+            let mut found = Vec::new();
+            for caveat in &pass.caveats {
+                if caveat.code == CaveatCode::NotQuiet {
+                    found.push(caveat.evidence.as_str());
+                }
+            }
+            let expected = "moved 30.0 MB/s after 2.00 s (/proc/diskstats, /proc/net/dev)";
+            assert_eq!(found.len(), 2 * busy.len(), "{found:?}");
+            assert!(found.iter().all(|evidence| evidence.ends_with(expected)), "{found:?}");
+        }
+    }
+    // A plan that does not say so waits for none.
+    let rig = Rig::new(Script::default());
+    rig.walk(&[network(8)]);
+    assert!(!rig.log().iter().any(|step| step.contains("rests")));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use controller::{Event, Hosts, Walk, leave, walk};
-use fleet::{Broken, ClockReading, Gone, Opening, Order, PassEnd, Report, Transport};
+use fleet::{Broken, ClockReading, Gone, Opening, Order, PassEnd, QuietWait, Report, Transport};
 use model::{
     Action, Campaign, Difference, EffectiveSettings, Fact, Host, LabSpec, Pass, PassResult, Span,
     Telemetry, Trial,
@@ -41,6 +41,9 @@ pub struct Script {
     pub panics: u32,
     /// Stops the campaign once a line is in the log.
     pub stops_at: Option<&'static str>,
+    /// How hosts are found when they are waited for, and how long the plan allows that.
+    pub quiet: QuietWait,
+    pub quiet_ms: u64,
 }
 
 /// All hosts together.
@@ -97,7 +100,8 @@ impl Rig {
 
     /// Walks a plan of one trial for each lab; what was stored, and what was left on hosts.
     pub fn walk(&self, labs: &[LabSpec]) -> (Campaign, Vec<String>) {
-        let plan = plan_of(labs);
+        let mut plan = plan_of(labs);
+        plan.quiet_ms = self.world.script.borrow().quiet_ms;
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::open_or_create(&folder.path().join("r.db")).unwrap();
         let mut left = Vec::new();
@@ -217,6 +221,10 @@ impl Played {
             }
             Order::Disarm => Report::Disarmed,
             Order::End { .. } => Report::Ended,
+            Order::AwaitQuiet { within_ms } => {
+                note(&format!("rests within {within_ms}"));
+                Report::Quiet(self.world.script.borrow().quiet.clone())
+            }
             Order::Watch => Report::Watching,
             Order::Unwatch => Report::Watched(Box::new(self.world.script.borrow().seen.clone())),
             Order::Facts => Report::Facts(vec![Fact::new("host", "kernel", "Linux 6.12", "rig")]),

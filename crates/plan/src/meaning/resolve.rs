@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use model::contender::{Fairness, contenders, differences};
+use model::contender::{Fairness, compares_systems, contenders, differences};
 use model::soak::Disturbance;
 use model::{Conclusion, Order, Repetition, RunSpec, Target};
 
@@ -34,6 +34,8 @@ pub struct Plan {
     pub order: Order,
     /// The rule for contenders that differ in more than the system.
     pub fair: Fairness,
+    /// How long a trial waits at most until its hosts are quiet, in milliseconds.
+    pub quiet_ms: u64,
     /// Seed of every random choice.
     pub seed: u64,
     /// The in-memory server.
@@ -98,6 +100,7 @@ impl Plan {
             budget_ms: repeated.budget_ms,
             order: repeated.order.unwrap_or(usual),
             fair: raw.fair.map_or(Fairness::Named, |fair| fair.value),
+            quiet_ms: value_or(raw.quiet_ms, usual_quiet_ms(&runs)),
             seed,
             server,
             runs,
@@ -174,6 +177,11 @@ impl Plan {
         seen.retain(|(.., varies)| *varies);
         seen.into_iter().map(|(name, ..)| name).collect()
     }
+}
+
+/// Returns how long a trial waits until its hosts are quiet, where the plan does not say.
+pub(crate) fn usual_quiet_ms(runs: &[RunSpec]) -> u64 {
+    if compares_systems(runs) { limits::QUIET_MS_OF_CONTENDERS } else { 0 }
 }
 
 /// Refuses a plan that shall be fair to all contenders and isn't, with all that differs.

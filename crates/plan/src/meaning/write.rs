@@ -14,7 +14,7 @@ use model::{
 };
 
 use crate::meaning::matrix::product;
-use crate::meaning::resolve::Plan;
+use crate::meaning::resolve::{Plan, usual_quiet_ms};
 use crate::reading::address::write_url;
 use crate::reading::conclusion;
 use crate::reading::disturb;
@@ -77,6 +77,9 @@ impl Plan {
         let _ = writeln!(out, "order = {order}");
         if self.fair != Fairness::Named {
             let _ = writeln!(out, "fair = {}", quoted(self.fair.name()));
+        }
+        if self.quiet_ms != usual_quiet_ms(&self.runs) {
+            let _ = writeln!(out, "quiet = {}", quoted(&time(self.quiet_ms)));
         }
     }
 

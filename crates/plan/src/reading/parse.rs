@@ -11,7 +11,7 @@ use crate::reading::disturb::read_disturbances;
 use crate::reading::document::{self, Field, Table};
 use crate::reading::parse_hosts;
 use crate::reading::parse_targets;
-use crate::reading::repetition::read_fairness;
+use crate::reading::repetition::{read_fairness, read_quiet_ms};
 use crate::reading::section::Section;
 use crate::reading::server::{read_seed, read_server};
 use crate::reading::values::{backend, settings_among, workload_named};
@@ -48,6 +48,7 @@ fn read_plan(text: &str, source_name: &str) -> Result<RawPlan, PlanError> {
         repetition: RawRepetition::read(&root)?,
         seed: root.read("seed", read_seed)?,
         fair: read_fairness(&root)?,
+        quiet_ms: read_quiet_ms(&root)?,
         server,
         targets: parse_targets::read_targets(&root, &hosts)?,
         disturbances: read_disturbances(&root, &hosts)?,

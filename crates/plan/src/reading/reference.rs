@@ -89,6 +89,10 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Plan, "fair", ["text", ""], "\"named\" or \"strict\"", "named",
         "What to do where the targets that are compared differ in more than the system. named: each \
          difference is named beside the figures. strict: the plan is refused."),
+    key(Plan, "quiet", ["time", ""], "\"0s\" to \"1h\"",
+        "\"10s\" where systems are compared, else \"0s\"",
+        "How long a trial waits at most until disks and networks of the hosts that are set up move \
+         less than 1 MB/s each. Where they don't, it has the caveat not-quiet."),
     key(Plan, "seed", ["integer", ""], "0 to 18446744073709551615", "drawn, and printed",
         "Where every random choice comes from: offsets, mixes, data, the order of trials."),
     key(Plan, "server", ["table", ""], "", "its defaults",

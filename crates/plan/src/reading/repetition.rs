@@ -1,9 +1,10 @@
 //! Reads how runs are repeated, from the keys at the head of a plan.
 //!
-//! `trials`, `discard`, `until`, `budget`, `warmup_trials`, `order` and `fair`; the words of each
-//! are read by the same functions for a flag.
+//! `trials`, `discard`, `until`, `budget`, `warmup_trials`, `order`, `fair` and `quiet`; the words
+//! of each are read by the same functions for a flag.
 
 use model::contender::Fairness;
+use model::setting::Range;
 use model::units::parse_time_ns;
 use model::{Discard, Order};
 
@@ -62,6 +63,11 @@ pub(crate) fn read_fairness(root: &Table<'_>) -> Result<Option<Located<Fairness>
     })
 }
 
+/// Reads how long a trial waits at most until its hosts are quiet, such as `10s`.
+pub(crate) fn read_quiet_ms(root: &Table<'_>) -> Result<Option<Located<u64>>, PlanError> {
+    read_word(root, "quiet", |text| time_ms(text, limits::QUIET_MS))
+}
+
 fn not_one_of(names: &[&str], name: &str) -> Fault {
     let quoted = format!("\"{}\"", names.join("\" \""));
     let quoted: Vec<&str> = quoted.split(' ').collect();
@@ -84,7 +90,11 @@ pub(crate) fn until_permille(text: &str) -> Result<u32, Fault> {
 
 /// Reads the time that a campaign may take, such as `75s`, in milliseconds.
 pub(crate) fn budget_ms(text: &str) -> Result<u64, Fault> {
-    let range = limits::BUDGET_MS;
+    time_ms(text, limits::BUDGET_MS)
+}
+
+/// Reads a time in milliseconds that must be in a range.
+fn time_ms(text: &str, range: Range) -> Result<u64, Fault> {
     let ms = parse_time_ns(text)? / 1_000_000;
     if (range.min..=range.max).contains(&ms) {
         return Ok(ms);

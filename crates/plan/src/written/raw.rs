@@ -29,6 +29,8 @@ pub struct RawPlan {
     pub seed: Option<Located<u64>>,
     /// The rule for contenders that differ in more than the system.
     pub fair: Option<Located<Fairness>>,
+    /// How long a trial waits at most until its hosts are quiet, in milliseconds.
+    pub quiet_ms: Option<Located<u64>>,
     /// The in-memory server.
     pub server: RawServer,
     /// Hosts that take part beside this one.
@@ -188,6 +190,7 @@ impl RawPlan {
             disturbances: Vec::new(),
             conclusions: Vec::new(),
             fair: None,
+            quiet_ms: None,
             scale: None,
         }
     }

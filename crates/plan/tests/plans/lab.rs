@@ -433,6 +433,13 @@ fn a_plan_that_shall_be_fair_is_refused_with_all_that_differs() {
     // Named is the default, and refuses nothing; both are kept with the campaign.
     let named = contenders("named", "nfsvers = 4.2").unwrap();
     assert!(!named.to_toml().contains("fair"));
+    // Contenders wait for quiet hosts, other runs don't; another time is kept, too.
+    assert_eq!(named.quiet_ms, 10_000);
+    assert!(!named.to_toml().contains("quiet"));
+    let hasty = contenders("named\"\nquiet = \"0s", "nfsvers = 4.2").unwrap();
+    assert!(hasty.quiet_ms == 0 && hasty.to_toml().contains("quiet = \"0ms\""));
+    let error = contenders("named\"\nquiet = \"2h", "").unwrap_err().to_string();
+    assert!(error.contains("quiet: must be 0ms to 1h, not 2h"), "{error}");
     let error = contenders("very", "").unwrap_err().to_string();
     assert!(error.contains("fair: must be \"named\" or \"strict\", not `very`"), "{error}");
     let factors = "layout = [\"replica\", \"distribute\"]";

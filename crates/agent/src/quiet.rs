@@ -1,0 +1,101 @@
+//! Waits until disks and networks of this host are quiet.
+
+use engine::{Clock, Stop};
+use fleet::QuietWait;
+use lab::activity::Activity;
+
+/// Time between two looks, in nanoseconds: long enough for rates.
+const LOOK_NS: u64 = 250_000_000;
+
+/// How often in a row a host must look quiet: what writes back does so in bursts.
+const QUIET_LOOKS: u32 = 2;
+
+/// Waits until nothing moves, for so long at most.
+pub(crate) fn await_quiet(clock: &dyn Clock, stop: &Stop, within_ns: u64) -> QuietWait {
+    await_quiet_of(clock, stop, within_ns, &mut Activity::read)
+}
+
+fn await_quiet_of(
+    clock: &dyn Clock,
+    stop: &Stop,
+    within_ns: u64,
+    read: &mut dyn FnMut() -> Activity,
+) -> QuietWait {
+    let begun_ns = clock.now_ns();
+    let mut quiet_looks = 0;
+    let mut before = read();
+    let mut looked_ns = begun_ns;
+    loop {
+        clock.sleep_until(looked_ns + LOOK_NS);
+        let now_ns = clock.now_ns();
+        let after = read();
+        // A signal may have ended the sleep.
+        let elapsed_s = now_ns.saturating_sub(looked_ns).max(1) as f64 / 1e9;
+        let busy = after.busy_since(&before, elapsed_s);
+        quiet_looks = if busy.is_empty() { quiet_looks + 1 } else { 0 };
+        let waited_ns = now_ns.saturating_sub(begun_ns);
+        if quiet_looks == QUIET_LOOKS || waited_ns >= within_ns || stop.is_set() {
+            return QuietWait { waited_ms: waited_ns / 1_000_000, busy };
+        }
+        (before, looked_ns) = (after, now_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    use super::*;
+
+    /// A clock that only sleeping moves.
+    #[derive(Default)]
+    struct SleepClock(AtomicU64);
+
+    impl Clock for SleepClock {
+        fn now_ns(&self) -> u64 {
+            self.0.load(Relaxed)
+        }
+
+        fn calendar_ns(&self) -> u64 {
+            self.now_ns()
+        }
+
+        fn sleep_until(&self, instant_ns: u64) {
+            self.0.fetch_max(instant_ns, Relaxed);
+        }
+    }
+
+    /// Waits for a disk that moves so many bytes between two looks.
+    fn wait_for(moves: &[u64], within_ms: u64) -> QuietWait {
+        let (mut moved, mut looks) = (0, 0);
+        let mut read = || {
+            let activity = Activity::of("disk vda", moved);
+            moved += moves.get(looks).copied().unwrap_or(0);
+            looks += 1;
+            activity
+        };
+        let (clock, stop) = (SleepClock::default(), Stop::default());
+        await_quiet_of(&clock, &stop, within_ms * 1_000_000, &mut read)
+    }
+
+    #[test]
+    fn a_quiet_host_is_found_so_at_the_second_look() {
+        assert_eq!(wait_for(&[], 10_000), QuietWait { waited_ms: 500, busy: Vec::new() });
+        // A little is no work.
+        assert_eq!(wait_for(&[200_000; 9], 10_000).waited_ms, 500);
+    }
+
+    #[test]
+    fn a_host_that_flushes_in_bursts_is_waited_for() {
+        let wait = wait_for(&[9_000_000, 0, 9_000_000, 9_000_000], 10_000);
+        assert_eq!(wait, QuietWait { waited_ms: 1_500, busy: Vec::new() });
+    }
+
+    #[test]
+    fn a_host_that_never_rests_is_named_with_what_works() {
+        let wait = wait_for(&[9_000_000; 99], 2_000);
+        assert_eq!((wait.waited_ms, wait.busy.len()), (2_000, 1));
+        assert_eq!(wait.busy[0].bytes_per_s, 36_000_000);
+        assert_eq!(wait_for(&[9_000_000; 99], 100).waited_ms, 250);
+    }
+}

@@ -1,0 +1,92 @@
+//! Whether the disks and networks of this host are at work, for any program.
+//!
+//! [`Activity`] holds the bytes that each has moved; two readings give rates. A trial that begins
+//! while a system heals, flushes or uploads what an earlier one wrote shares the disks with that.
+//!
+//! **Source:** proc_diskstats(5), proc_net_dev(5).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use model::BusyDevice;
+
+/// Bytes of a sector in the kernel's statistics, whatever the disk has.
+const SECTOR_BYTES: u64 = 512;
+
+/// Bytes that disks and networks have moved since the host was booted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    moved_bytes: BTreeMap<String, u64>,
+}
+
+impl Activity {
+    /// Reads it; what the kernel does not report is missing.
+    pub fn read() -> Self {
+        let mut moved_bytes = BTreeMap::new();
+        for disk in procfs::diskstats().unwrap_or_default() {
+            // Partitions are counted by their disk.
+            if !Path::new("/sys/block").join(&disk.name).exists() {
+                continue;
+            }
+            let sectors = disk.sectors_read + disk.sectors_written;
+            moved_bytes.insert(format!("disk {}", disk.name), sectors * SECTOR_BYTES);
+        }
+        for (name, interface) in procfs::net::dev_status().unwrap_or_default() {
+            let bytes = interface.recv_bytes + interface.sent_bytes;
+            moved_bytes.insert(format!("network {name}"), bytes);
+        }
+        Self { moved_bytes }
+    }
+
+    /// One disk or network that has moved so many bytes.
+    pub fn of(name: &str, moved_bytes: u64) -> Self {
+        Self { moved_bytes: BTreeMap::from([(name.to_owned(), moved_bytes)]) }
+    }
+
+    /// Names what moved more than is quiet since an earlier reading, with its rate.
+    pub fn busy_since(&self, before: &Self, elapsed_s: f64) -> Vec<BusyDevice> {
+        let mut busy = Vec::new();
+        for (name, bytes) in &self.moved_bytes {
+            // What was not there before has moved nothing yet.
+            let earlier = before.moved_bytes.get(name).copied().unwrap_or(*bytes);
+            let bytes_per_s = (bytes.saturating_sub(earlier) as f64 / elapsed_s) as u64;
+            if bytes_per_s > BusyDevice::QUIET_BYTES_PER_S {
+                busy.push(BusyDevice { name: name.clone(), bytes_per_s });
+            }
+        }
+        busy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn activity(moved: &[(&str, u64)]) -> Activity {
+        let mut moved_bytes = BTreeMap::new();
+        for (name, bytes) in moved {
+            moved_bytes.insert((*name).to_owned(), *bytes);
+        }
+        Activity { moved_bytes }
+    }
+
+    #[test]
+    fn what_moves_more_than_a_megabyte_a_second_is_named() {
+        let before = activity(&[("disk vda", 0), ("network eth0", 5_000_000)]);
+        let after = activity(&[
+            ("disk vda", 35_000_000),
+            ("network eth0", 5_900_000),
+            // A volume that was added meanwhile.
+            ("disk dm-0", 900_000_000),
+        ]);
+        let disk = BusyDevice { name: "disk vda".to_owned(), bytes_per_s: 35_000_000 };
+        assert_eq!(after.busy_since(&before, 1.0), [disk]);
+        assert_eq!(after.busy_since(&before, 0.5).len(), 2);
+        assert_eq!(before.busy_since(&after, 1.0), []);
+    }
+
+    #[test]
+    fn the_networks_of_this_host_are_read() {
+        assert!(Activity::read().moved_bytes.contains_key("network lo"));
+    }
+}
