@@ -55,6 +55,65 @@ kind = "stream"
 file_size = "1MiB"
 "#;
 
+/// Systems that keep files on a disk, in memory, and in the kernel.
+const KEEPERS: &str = r#"
+name = "contenders"
+trials = 1
+HOSTS
+[[target]]
+name = "ganesha"
+server = "server"
+client = "client"
+system = "ganesha"
+backend = "nfs"
+[target.settings]
+fsal = ["mem", "vfs"]
+[[target]]
+name = "knfsd"
+server = "server"
+client = "client"
+system = "knfsd"
+backend = "nfs"
+[factors]
+nfsvers = 4.1
+file_system = "tmpfs"
+[[workload]]
+kind = "stream"
+file_size = "1MiB"
+"#;
+
+/// The servers of each contender are killed and started again: what lay in their memory is lost,
+/// what lay on a file system is kept, and a kernel is no process.
+pub fn killed(lab: &Lab) -> Result<()> {
+    let at = |name: &str| lab.folder.path().join(name).display().to_string();
+    let plan = KEEPERS.replace("HOSTS", SERVER_AND_CLIENT).replace("CONFIG", &at("config"));
+    fs::write(at("keepers.toml"), plan)?;
+    let mut durability = lab.ours();
+    durability.args(["durability", &at("keepers.toml"), "--kill-server", "--rounds", "2"]);
+    durability.args(["--promise", "none,sync", "--format", "json", "--quiet"]);
+    durability.args(["--back-within", "20s", "--results", &at("keepers.db")]);
+    let output = proc::capture_output(&mut durability)?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(exit::INVALID), "{output:?}");
+    let json: Value = serde_json::from_slice(&output.stdout).with_context(|| errors.to_string())?;
+    let reports = json.as_array().context("no list")?;
+    ensure!(reports.len() == 2, "{json}");
+    for (report, name, tier) in [
+        (&reports[0], "ganesha fsal=mem", "none"),
+        (&reports[1], "ganesha fsal=vfs", "survives server crash"),
+    ] {
+        ensure!(
+            report["target"].as_str().is_some_and(|target| target.starts_with(name)),
+            "{report}"
+        );
+        let tiers = report["tiers"].as_array().context("no tiers")?;
+        let sync = tiers.iter().find(|one| one["promise"] == "sync").context("no promise")?;
+        ensure!(sync["tier"] == tier, "{name}: {sync} {errors}");
+    }
+    ensure!(errors.contains("warning: knfsd: knfsd is served by the kernel"), "{errors}");
+    (0..2).try_for_each(|host| lab.await_nothing(host, LEAVING))
+}
+
 /// Two that serve are compared, and the third is a row with its reason.
 pub fn compared(lab: &Lab) -> Result<()> {
     let at = |name: &str| lab.folder.path().join(name).display().to_string();

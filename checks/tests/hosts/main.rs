@@ -57,6 +57,9 @@ checks! {
     contenders_are_compared_and_one_that_never_serves_is_a_row: 200 s, {
         contenders::compared(LAB.get()?)
     };
+    servers_of_contenders_are_killed_and_what_they_kept_is_read_back: 300 s, {
+        contenders::killed(LAB.get()?)
+    };
     clean_ends_a_system_of_a_recipe: 300 s, GANESHA.kill_and_clean(LAB.get()?);
     a_host_that_is_cut_off_and_one_that_is_killed_lose_nothing_in_a_soak: 300 s, {
         load::soaked(LAB.get()?)

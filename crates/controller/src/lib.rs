@@ -18,6 +18,7 @@ pub mod quiet;
 pub mod search;
 mod setting_up;
 mod shared_kernel;
+pub mod site;
 mod trial;
 mod trial_error;
 pub mod watching;

@@ -152,6 +152,23 @@ impl Agents {
         started
     }
 
+    /// Makes commands that run this program on a host, each with these words.
+    ///
+    /// # Errors
+    /// When the host can't be reached or can't run this program; in a sentence.
+    pub fn program_on(&mut self, host: &Host) -> Result<HostProgram<'_>, Gone> {
+        if host.ssh.is_none() {
+            return Ok(HostProgram::Here);
+        }
+        if self.launcher.is_none() {
+            self.launcher = Some(self.make_launcher(host)?);
+        }
+        let Some(launcher) = &self.launcher else { unreachable!("it was made") };
+        let path = launcher.program_on(host)?;
+        self.copies.finish();
+        Ok(HostProgram::There { launcher, host: host.clone(), path })
+    }
+
     /// Makes what starts agents over ssh, with the programs that may be copied to hosts.
     fn make_launcher(&self, host: &Host) -> Result<Launcher, Gone> {
         Launcher::new(LauncherOptions {
@@ -159,6 +176,45 @@ impl Agents {
             cache: user_dirs::cache_dir(),
             on_copy: self.copies.observer(),
         })
+    }
+}
+
+/// This program on a host.
+pub enum HostProgram<'a> {
+    /// It is started on this host, where it may be upgraded meanwhile.
+    Here,
+    /// It is started on another one.
+    There {
+        /// The launcher that has put it there.
+        launcher: &'a Launcher,
+        /// The other host.
+        host: Host,
+        /// Its path on that host.
+        path: String,
+    },
+}
+
+impl HostProgram<'_> {
+    /// Makes a command that runs it with a word.
+    ///
+    /// # Errors
+    /// When the file of this program can't be found.
+    pub fn command(&self, word: &str) -> std::io::Result<Command> {
+        match self {
+            Self::Here => {
+                let mut command = Command::new(own_program::find()?);
+                command.arg(word);
+                Ok(command)
+            }
+            Self::There { launcher, host, path } => {
+                Ok(launcher.command_on(host, &format!("{path} {word}")))
+            }
+        }
+    }
+
+    /// Says whether it runs on another host.
+    pub const fn is_remote(&self) -> bool {
+        matches!(self, Self::There { .. })
     }
 }
 

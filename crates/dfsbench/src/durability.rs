@@ -10,6 +10,7 @@ mod events;
 mod files;
 mod protocol;
 mod request;
+mod set_up;
 mod writer;
 
 use std::collections::BTreeSet;
@@ -18,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use model::Target;
 use model::contender::contenders;
 use model::durability::{
     AckedOp, CrashEvent, DurabilityReport, FoundFile, MeasuredEvent, StoredDurability, TestFile,
@@ -26,6 +28,7 @@ use model::work::directory_name;
 use results::Store;
 use stats::durability::{EventFacts, judge_event, tiers};
 
+use crate::agents::HostProgram;
 use crate::args::DurabilityArgs;
 use crate::calendar::{now_unix_ms, token};
 use crate::contenders::unknown_contender;
@@ -35,9 +38,10 @@ use crate::{joined, leftovers, output, signals};
 
 pub use client::run as run_client;
 
-use events::{Arranged, run_shell};
+use events::{Arranged, Means, SystemMeans, run_shell};
 use protocol::{Client, Job, Message, Task, now_ns};
-use request::Request;
+use request::{Request, access_to};
+use set_up::Found;
 
 /// How long a message is waited for before the stop flag is checked.
 const TICK: Duration = Duration::from_millis(50);
@@ -58,79 +62,115 @@ const READ_BACK_CALLS: u32 = 10;
 /// When it can't be measured as was requested.
 pub fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
     let mut request = Request::read(args)?;
-    let mut kept = Kept::find(args)?;
+    request.plan.check_destroy(&args.allow_destroy)?;
+    let mut kept = Kept::find(args, &request)?;
     let stop = signals::stop_flag()?;
+    let found = if request.sets_up() {
+        set_up::measure_all(args, &request, &stop)?
+    } else {
+        let contender = args.contender.clone().unwrap_or_default();
+        let report = Ok(measure_one(args, &mut request, &stop)?);
+        vec![Found { contender, report }]
+    };
+    let mut reports = Vec::new();
+    let mut is_complete = found.len() == request.subjects.len() && !stop.load(Relaxed);
+    for Found { contender, report } in found {
+        let Ok(report) = report else {
+            is_complete = false;
+            continue;
+        };
+        is_complete &= report.events.len() == request.events.len() && report.is_clean();
+        // What was interrupted before any event says nothing of the contender.
+        if let Some(kept) = &mut kept
+            && !report.events.is_empty()
+        {
+            kept.store(contender, &report)?;
+        }
+        reports.push(report);
+    }
+    let screen = output::screen(report::Extent::Whole);
+    output::data(report::render_durability(&reports, args.format, screen).as_bytes())?;
+    if stop.load(Relaxed) {
+        output::message("interrupted: what was not measured is not in the table");
+    }
+    Ok(if is_complete { End::Ok } else { End::Invalid }.into())
+}
+
+/// Measures the one target that was named.
+fn measure_one(
+    args: &DurabilityArgs,
+    request: &mut Request,
+    stop: &AtomicBool,
+) -> Result<DurabilityReport, Failure> {
     let embedded = embedded::start(&request.plan)?;
     if let Some(embedded) = &embedded {
         embedded.set_addresses(&mut request.plan);
+        request.subjects[0].spec = request.plan.runs[0].clone();
     }
     let token = token();
     let campaign = controller::campaign_name(token);
     leftovers::warn(&args.results, &request.plan.runs);
     let _record = leftovers::Record::begin(&args.results, &campaign, &request.plan.runs)?;
-    let embedded = embedded.as_ref();
-    let measurement = Measurement { request: &request, embedded, stop: &stop, token, campaign };
-    let mut events = Vec::new();
-    for (number, arranged) in request.events.iter().enumerate() {
-        let Some(measured) = measurement.measure(arranged, number)? else { break };
-        let is_gone = measured.unverified.is_some();
-        events.push(measured);
-        if is_gone || stop.load(Relaxed) {
-            break;
-        }
-    }
-    let report = DurabilityReport {
+    let target = &request.subjects[0].spec.target;
+    let measurement = Measurement {
+        request,
+        target,
+        program: &HostProgram::Here,
+        embedded: embedded.as_ref(),
+        system: None,
+        stop,
+        token,
+        campaign,
+    };
+    let events = measurement.measure_events()?;
+    Ok(report_of(request, target.to_string(), target, events))
+}
+
+/// Puts the findings about a target together.
+fn report_of(
+    request: &Request,
+    named: String,
+    target: &Target,
+    events: Vec<MeasuredEvent>,
+) -> DurabilityReport {
+    DurabilityReport {
         schema: 1,
-        target: request.target().to_string(),
-        promises: request.describe_promises(),
+        target: named,
+        promises: request.describe_promises(target),
         tiers: tiers(&request.promises, &events),
         events,
-    };
-    let screen = output::screen(report::Extent::Whole);
-    output::data(report::render_durability(&report, args.format, screen).as_bytes())?;
-    // What was interrupted before any event says nothing of the contender.
-    if let Some(kept) = &mut kept
-        && !report.events.is_empty()
-    {
-        kept.store(&report)?;
     }
-    if stop.load(Relaxed) {
-        output::message("interrupted: what was not measured is not in the table");
-    }
-    let is_complete = report.events.len() == request.events.len() && !stop.load(Relaxed);
-    Ok(if is_complete && report.is_clean() { End::Ok } else { End::Invalid }.into())
 }
 
 /// The campaign that the findings are kept with.
 struct Kept {
     store: Store,
     campaign_id: i64,
-    contender: String,
 }
 
 impl Kept {
     /// Finds it, before anything is started; `None` where no campaign is named.
-    fn find(args: &DurabilityArgs) -> Result<Option<Self>, Failure> {
-        let (Some(campaign), Some(contender)) = (&args.campaign, &args.contender) else {
-            return Ok(None);
-        };
+    fn find(args: &DurabilityArgs, request: &Request) -> Result<Option<Self>, Failure> {
+        let Some(campaign) = &args.campaign else { return Ok(None) };
         let (store, campaign_id) = joined::find_campaign(campaign, &args.results)?;
         let outline = store.outline(campaign_id)?;
         let known = contenders(outline.runs.iter().map(|run| &run.spec));
-        if !known.contains(contender) {
-            return Err(unknown_contender("--contender", contender, &known));
+        for subject in &request.subjects {
+            let Some(contender) = subject.contender.as_ref().or(args.contender.as_ref()) else {
+                continue;
+            };
+            if !known.contains(contender) {
+                return Err(unknown_contender("--contender", contender, &known));
+            }
         }
         // The file is opened again to be written to: it gets the tables of this release.
         let store = Store::open_or_create(store.path())?;
-        Ok(Some(Self { store, campaign_id, contender: contender.clone() }))
+        Ok(Some(Self { store, campaign_id }))
     }
 
-    fn store(&mut self, report: &DurabilityReport) -> Result<(), Failure> {
-        let stored = StoredDurability {
-            contender: self.contender.clone(),
-            measured_unix_ms: now_unix_ms(),
-            report: report.clone(),
-        };
+    fn store(&mut self, contender: String, report: &DurabilityReport) -> Result<(), Failure> {
+        let stored =
+            StoredDurability { contender, measured_unix_ms: now_unix_ms(), report: report.clone() };
         Ok(self.store.add_durability(self.campaign_id, &stored)?)
     }
 }
@@ -138,7 +178,12 @@ impl Kept {
 /// The parts that all events of a measurement share.
 struct Measurement<'a> {
     request: &'a Request,
+    target: &'a Target,
+    /// The program on the host of the clients.
+    program: &'a HostProgram<'a>,
     embedded: Option<&'a Embedded>,
+    /// The means of the system, where the plan has set it up.
+    system: Option<SystemMeans<'a>>,
     stop: &'a AtomicBool,
     token: u64,
     campaign: String,
@@ -217,6 +262,20 @@ impl Load {
 }
 
 impl Measurement<'_> {
+    /// Makes each event, until the target is gone or it is to stop.
+    fn measure_events(&self) -> Result<Vec<MeasuredEvent>, Failure> {
+        let mut events = Vec::new();
+        for (number, arranged) in self.request.events.iter().enumerate() {
+            let Some(measured) = self.measure(arranged, number)? else { break };
+            let is_gone = measured.unverified.is_some();
+            events.push(measured);
+            if is_gone || self.stop.load(Relaxed) {
+                break;
+            }
+        }
+        Ok(events)
+    }
+
     /// Makes a load and one event, and judges what is there afterwards; `None` where it is to stop
     /// before the event.
     fn measure(
@@ -226,7 +285,7 @@ impl Measurement<'_> {
     ) -> Result<Option<MeasuredEvent>, Failure> {
         let folder = directory_name(&self.campaign, number);
         self.report(&format!("{}: writing under {}", arranged.event, self.request.promise_names()));
-        signals::note_directory(&folder, self.request.target());
+        signals::note_directory(&folder, self.target);
         let measured = self.measure_in(&folder, arranged);
         // A working directory that can't be removed is named; whatever happened before goes first.
         let removed = self.remove(&folder);
@@ -239,7 +298,7 @@ impl Measurement<'_> {
             }
             Err(why) => why,
         };
-        let target = self.request.target();
+        let target = self.target;
         output::message(&format!(
             "warning: the working directory `{folder}` may be left in {target}: {why}"
         ));
@@ -252,12 +311,13 @@ impl Measurement<'_> {
         arranged: &Arranged,
     ) -> Result<Option<MeasuredEvent>, Failure> {
         let mut load = Load::default();
-        let mut client = Client::start(&self.job(folder, self.write_task()))?;
+        let mut client = Client::start(&self.job(folder, self.write_task()), self.program)?;
         if !self.await_load(&client, &mut load)? {
             return Ok(None);
         }
         let begun_ns = now_ns();
-        let made = arranged.make(self.embedded, &mut client);
+        let means = Means { embedded: self.embedded, system: self.system };
+        let made = arranged.make(means, &mut client);
         let made_ns = now_ns();
         // One that still writes goes on at a server that is back; its work ends here.
         client.kill();
@@ -271,7 +331,7 @@ impl Measurement<'_> {
             // A command takes its time: what was acknowledged before it was done was so before
             // the event.
             at_ns: begun_ns.max(load.last_acked_ns(made_ns)),
-            access: self.request.access(),
+            access: access_to(self.target),
         };
         self.report(&format!("{}: made; reading back", arranged.event));
         let (found, unverified) = match self.read_back(folder, &load, arranged.event) {
@@ -309,7 +369,7 @@ impl Measurement<'_> {
                 Err(_) => return Err(Failure::Lab("the client process ended early".to_owned())),
             }
             if let Some(why) = &load.failed {
-                let target = self.request.target();
+                let target = self.target;
                 return Err(Failure::Lab(format!("{target}: {why}")));
             }
         }
@@ -340,6 +400,10 @@ impl Measurement<'_> {
             run_shell(command)?;
         }
         let deadline = Instant::now() + self.request.back_within;
+        if let Some(system) = self.system {
+            // Nothing is to be read from what the client's host had in memory.
+            (system.mount_again)()?;
+        }
         let (files, identity) = (load.files(), load.identity.clone());
         let count = files.len();
         let task = Task::ReadBack { files, identity, unreadable_is_missing: false };
@@ -376,7 +440,7 @@ impl Measurement<'_> {
 
     /// Has a client do a job to its end; returns what it found.
     fn run_client(&self, job: &Job, deadline: Instant) -> Result<Vec<FoundFile>, String> {
-        let client = Client::start(job).map_err(|error| error.to_string())?;
+        let client = Client::start(job, self.program).map_err(|error| error.to_string())?;
         let mut found = Vec::new();
         // Reading has a limit of its own: it begins when the target has begun to answer.
         let deadline = deadline.max(Instant::now() + self.request.timeout * READ_BACK_CALLS);
@@ -395,7 +459,7 @@ impl Measurement<'_> {
 
     fn job(&self, folder: &str, task: Task) -> Job {
         Job {
-            target: self.request.target().clone(),
+            target: self.target.clone(),
             folder: folder.to_owned(),
             campaign: self.token,
             campaign_name: self.campaign.clone(),

@@ -201,6 +201,22 @@ impl Launcher {
         Ok(remote)
     }
 
+    /// Makes sure that a host has this program, and returns its path there. It is removed at the
+    /// end of this launcher, unless it was there before.
+    ///
+    /// # Errors
+    /// When the host can't be reached or used; one sentence with ssh's own last line.
+    pub fn program_on(&self, host: &Host) -> Result<String, Gone> {
+        Ok(self.put_program(host)?.path)
+    }
+
+    /// Makes a command that runs a line on a host.
+    pub fn command_on(&self, host: &Host, line: &str) -> Command {
+        let mut command = self.ssh_command(host);
+        command.arg(line);
+        command
+    }
+
     /// Makes sure that a host has a program that runs there, and returns where it is.
     fn put_program(&self, host: &Host) -> Result<Put, Gone> {
         let mut refused = None;

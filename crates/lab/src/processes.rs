@@ -76,7 +76,26 @@ fn is_of_this_host(pid: u32) -> bool {
 /// Where one of them doesn't end.
 pub fn end_marked(runner: &mut Runner, mark: &Path, within_s: u64) -> Result<(), LabError> {
     let patient = Duration::from_secs(within_s);
-    for (signal, limit) in [(Signal::TERM, patient), (Signal::KILL, PATIENCE)] {
+    signal_marked(runner, mark, &[(Signal::TERM, patient), (Signal::KILL, PATIENCE)])
+}
+
+/// Kills the processes that carry a mark, and returns how many there were.
+///
+/// # Errors
+/// Where one of them doesn't end.
+pub fn kill_marked(runner: &mut Runner, mark: &Path) -> Result<usize, LabError> {
+    let count = marked(mark).len();
+    signal_marked(runner, mark, &[(Signal::KILL, PATIENCE)])?;
+    Ok(count)
+}
+
+/// Sends each signal in turn to the processes that carry a mark, until none is left.
+fn signal_marked(
+    runner: &mut Runner,
+    mark: &Path,
+    signals: &[(Signal, Duration)],
+) -> Result<(), LabError> {
+    for (signal, limit) in signals {
         let mut waited = Duration::ZERO;
         let mut signalled = Vec::new();
         loop {
@@ -87,11 +106,11 @@ pub fn end_marked(runner: &mut Runner, mark: &Path, within_s: u64) -> Result<(),
             // One that is started meanwhile is found by a later look.
             for pid in left {
                 if !signalled.contains(&pid) {
-                    send_to_marked(pid, mark, signal);
+                    send_to_marked(pid, mark, *signal);
                     signalled.push(pid);
                 }
             }
-            if waited >= limit {
+            if waited >= *limit {
                 break;
             }
             pause(POLL);

@@ -17,7 +17,7 @@ use crate::commands::{self, LONG, RunAs, Runner, SOON};
 use crate::error::LabError;
 use crate::host::{calendar, filler, grace, path_probe};
 use crate::safety::{self, OverwrittenDevice};
-use crate::{RUN, packages, servers, trust};
+use crate::{RUN, packages, processes, servers, trust};
 
 /// A command, or another change that is as small.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +79,8 @@ pub enum Step {
         /// File of its error messages.
         stderr: PathBuf,
     },
+    /// Kills the processes that carry a mark, at once.
+    KillMarked(PathBuf),
     /// Runs a command again until it succeeds.
     AwaitCommand {
         /// The program and its arguments.
@@ -195,9 +197,12 @@ impl Step {
             Self::Start { link, argv, user } => start(runner, link, argv, *user),
             Self::Await(port) => servers::await_port(*port),
             Self::Launch { argv, stderr } => {
+                // Where the system was killed it has messages of an earlier start.
+                let _ = fs::remove_file(stderr);
                 let file = trust::create_file(stderr)?;
                 runner.start(argv, Stdio::from(file), RunAs::Root)
             }
+            Self::KillMarked(mark) => processes::kill_marked(runner, mark).map(drop),
             Self::AwaitCommand { argv, limit, mark } => {
                 let what = commands::show(argv);
                 servers::await_service(runner, &what, mark, *limit, |runner| {
@@ -245,6 +250,9 @@ impl fmt::Display for Step {
             }
             Self::AwaitQuiet { argv, busy, .. } if !busy.is_empty() => {
                 write!(f, "wait until `{}` prints no `{busy}`", commands::show(argv))
+            }
+            Self::KillMarked(mark) => {
+                write!(f, "kill -9 the processes of {}", mark.display())
             }
             Self::AwaitCommand { argv, .. } | Self::AwaitQuiet { argv, .. } => {
                 write!(f, "wait until `{}` succeeds", commands::show(argv))

@@ -58,7 +58,7 @@ macro_rules! for_each_action {
         $hand_to! {
             LoopFile Raid Crypt Format Mount Export Nfsd Ganesha Unfs3 OwnServer Tunnel
             PacketTunnel NfsMount ReadAhead Sysctl Mtu TryPaths Shape CpuFrequency Cores Ram
-            NfsdStop Cut Fill ClockStep Service AwaitQuiet RemoteMount FuseMount
+            NfsdStop Cut Fill ClockStep Service SystemCrash AwaitQuiet RemoteMount FuseMount
         }
     };
 }
@@ -380,6 +380,18 @@ pub struct Service {
     pub version: Vec<String>,
     /// Promise of its documentation about written data.
     pub durability: String,
+}
+
+/// Kills the servers of a system and starts them again: what is lost then was in their memory.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SystemCrash {
+    /// Name of the recipe.
+    pub system: String,
+    /// Folder of its own files, which marks its processes.
+    pub dir: PathBuf,
+    /// Steps of its first start. Those that run to their end are not repeated: they make the
+    /// system, and it is there.
+    pub steps: Vec<FilledStep>,
 }
 
 /// Waits until nothing goes on in the background of a system; changes nothing.

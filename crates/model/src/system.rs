@@ -68,6 +68,9 @@ pub struct Recipe {
     /// restarts it.
     #[serde(default)]
     pub restarts: bool,
+    /// Whether its servers are threads of the kernel, so that no process of it can be killed.
+    #[serde(default)]
+    pub serves_in_kernel: bool,
     /// Whether files lie below `{storage}`, a file system that the plan makes or names.
     #[serde(default = "yes")]
     pub storage: bool,

@@ -24,17 +24,31 @@ impl Format {
     pub const DURABILITY: [Self; 4] = [Self::Table, Self::Markdown, Self::Csv, Self::Json];
 }
 
-/// Writes the findings of a durability measurement.
-pub fn render_durability(report: &DurabilityReport, format: Format, screen: Screen) -> String {
-    match format {
-        Format::Json => {
-            let text = serde_json::to_string_pretty(report).unwrap_or_default();
-            text + "\n"
-        }
-        Format::Csv => csv(report),
-        Format::Markdown => document(report).render(Form::Markdown),
-        _ => text::render(&document(report), screen.columns()),
+/// Writes the findings of durability measurements, one after the other. JSON is the findings of
+/// one, or a list of those of several.
+pub fn render_durability(reports: &[DurabilityReport], format: Format, screen: Screen) -> String {
+    if format == Format::Json {
+        let text = match reports {
+            [only] => serde_json::to_string_pretty(only),
+            several => serde_json::to_string_pretty(several),
+        };
+        return text.unwrap_or_default() + "\n";
     }
+    let mut text = String::new();
+    if format == Format::Csv {
+        text.push_str(CSV_COLUMNS);
+    }
+    for report in reports {
+        if !text.is_empty() && format != Format::Csv {
+            text.push('\n');
+        }
+        match format {
+            Format::Csv => write_csv(&mut text, report),
+            Format::Markdown => text.push_str(&document(report).render(Form::Markdown)),
+            _ => text.push_str(&text::render(&document(report), screen.columns())),
+        }
+    }
+    text
 }
 
 fn document(report: &DurabilityReport) -> Document {
@@ -235,8 +249,7 @@ fn lost_table(report: &DurabilityReport) -> Table {
     }
 }
 
-fn csv(report: &DurabilityReport) -> String {
-    let mut text = CSV_COLUMNS.to_owned();
+fn write_csv(text: &mut String, report: &DurabilityReport) {
     for event in &report.events {
         for row in &event.rows {
             let mut tier = Tier::Unknown;
@@ -274,7 +287,6 @@ fn csv(report: &DurabilityReport) -> String {
             text.push('\n');
         }
     }
-    text
 }
 
 /// Writes a time as a number of milliseconds, to the microsecond.

@@ -30,6 +30,9 @@ Examples:
       --lose-command 'ipmitool -H node3-bmc chassis power off'
                                               one of several servers does not come back
   dfsbench durability /mnt/data --kill-client --promise none,sync
+  dfsbench durability contenders.toml --kill-server --campaign last
+                                              each system that the plan sets up; their tiers are
+                                              kept with the campaign
 
 Exit codes: 0 all that was promised was kept, 2 usage or plan, 3 a server, host or command can't be
 used, 4 promised data was lost, could not be verified, or the measurement was interrupted.";
@@ -45,8 +48,8 @@ used, 4 promised data was lost, could not be verified, or the measurement was in
 #[command(after_help = EXAMPLES)]
 #[allow(clippy::struct_excessive_bools, reason = "they are flags of the command line")]
 pub struct DurabilityArgs {
-    /// A directory, nfs://host[:port]/export, `embedded`, or a plan with one target [default:
-    /// embedded]
+    /// A directory, nfs://host[:port]/export, `embedded`, or a plan; one that sets up systems is
+    /// measured contender after contender [default: embedded]
     pub target: Option<String>,
     /// Kill the server's process, and start it again
     #[arg(long, help_heading = "Events")]
@@ -118,6 +121,9 @@ pub struct DurabilityArgs {
     /// Planned fault of the in-memory server, as for `dfsbench serve --fault`
     #[arg(long, value_name = "FAULT", help_heading = "Load")]
     pub fault: Vec<String>,
+    /// A device whose content may be destroyed, as the plan names it
+    #[arg(long, value_name = "DEVICE", value_delimiter = ',', help_heading = "Load")]
+    pub allow_destroy: Vec<PathBuf>,
     /// Time limit for the target to be back after an event; later nothing can be verified
     #[arg(long, value_name = "TIME", default_value = "2m", help_heading = "Reading back")]
     pub back_within: String,
@@ -129,11 +135,11 @@ pub struct DurabilityArgs {
         help_heading = "Output")]
     pub format: Format,
     /// Keep the findings with a campaign of the results file: its number, or `last`
-    #[arg(long, value_name = "CAMPAIGN", requires = "contender", help_heading = "Output")]
+    #[arg(long, value_name = "CAMPAIGN", help_heading = "Output")]
     pub campaign: Option<String>,
     /// The contender of that campaign that is measured: a target, with what the plan sets of its
-    /// system, as `dfsbench contenders` names it
-    #[arg(long, value_name = "NAME", requires = "campaign", help_heading = "Output")]
+    /// system, as `dfsbench contenders` names it; of a plan the only one to measure
+    #[arg(long, value_name = "NAME", help_heading = "Output")]
     pub contender: Option<String>,
     /// Path of a results file: what a killed measurement left at its target is on record beside it,
     /// for `dfsbench clean`

@@ -41,6 +41,8 @@ pub enum Way {
     RestartEmbedded,
     /// The in-memory server of this process does not answer for a time.
     StallEmbedded(Duration),
+    /// The servers of a system that the plan has set up are killed and started again.
+    CrashSystem,
     /// The client's process is killed.
     KillClient,
     /// Commands do it, and undo it.
@@ -63,12 +65,31 @@ pub enum Way {
     },
 }
 
+/// The means of a system that is up, beside writing and reading.
+#[derive(Clone, Copy)]
+pub struct SystemMeans<'a> {
+    /// Kills its servers and starts them again.
+    pub crash: &'a dyn Fn() -> Result<(), String>,
+    /// Has its clients mount again.
+    pub mount_again: &'a dyn Fn() -> Result<(), String>,
+}
+
+/// The means by which events are made, beside commands.
+#[derive(Clone, Copy)]
+pub struct Means<'a> {
+    /// The in-memory server, where it is the target.
+    pub embedded: Option<&'a Embedded>,
+    /// Those of a system that was set up.
+    pub system: Option<SystemMeans<'a>>,
+}
+
 impl Arranged {
     /// Describes in a few words how it is made.
     pub fn describe(&self) -> String {
         match &self.way {
             Way::RestartEmbedded => "the in-memory server restarted".to_owned(),
             Way::StallEmbedded(_) => "the in-memory server did not answer for a time".to_owned(),
+            Way::CrashSystem => "SIGKILL of the system's servers, then their start".to_owned(),
             Way::KillClient => "SIGKILL of the writing process".to_owned(),
             Way::Commands { make, .. } => format!("`{make}`"),
             Way::Sysrq { host, .. } => format!("reset of {host} by its kernel (sysrq b)"),
@@ -79,8 +100,13 @@ impl Arranged {
     ///
     /// # Errors
     /// When it could not be made or undone, in a sentence.
-    pub fn make(&self, embedded: Option<&Embedded>, client: &mut Client) -> Result<(), String> {
+    pub fn make(&self, means: Means<'_>, client: &mut Client) -> Result<(), String> {
+        let Means { embedded, system } = means;
         match &self.way {
+            Way::CrashSystem => match system {
+                Some(system) => (system.crash)(),
+                None => Err("no system was set up".to_owned()),
+            },
             Way::RestartEmbedded => inject(embedded, FaultKind::ServerRestart, Duration::ZERO),
             Way::StallEmbedded(lasts) => {
                 inject(embedded, FaultKind::ServerStall, *lasts)?;

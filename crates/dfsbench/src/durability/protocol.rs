@@ -6,7 +6,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use model::{Durability, Target};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
+use crate::agents::HostProgram;
 use crate::exit::Failure;
-use crate::own_program;
 
 /// Name of the hidden command that a client is.
 pub const CLIENT_COMMAND: &str = "durability-client";
@@ -106,18 +106,18 @@ pub struct Client {
 }
 
 impl Client {
-    /// Starts a client with its job.
+    /// Starts a client with its job, by a program on this or another host.
     ///
     /// # Errors
-    /// When this program can't be started again.
-    pub fn start(job: &Job) -> Result<Self, Failure> {
+    /// When the program can't be started.
+    pub fn start(job: &Job, program: &HostProgram<'_>) -> Result<Self, Failure> {
         let failed = |error: &dyn std::fmt::Display| {
             Failure::Lab(format!("can't start a client process: {error}"))
         };
-        let program = own_program::find().map_err(|error| failed(&error))?;
-        let mut command = Command::new(program);
+        let is_remote = program.is_remote();
+        let mut command = program.command(CLIENT_COMMAND).map_err(|error| failed(&error))?;
         // In a group of its own: ctrl-C of a terminal is for the parent, which ends it in order.
-        command.arg(CLIENT_COMMAND).process_group(0);
+        command.process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| failed(&error))?;
         let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
@@ -132,7 +132,14 @@ impl Client {
             for line in BufReader::new(stdout).lines() {
                 let Ok(line) = line else { return };
                 // The last line of a process that was killed may be a part of one.
-                let Ok(message) = serde_json::from_str(&line) else { return };
+                let Ok(mut message) = serde_json::from_str(&line) else { return };
+                // The clock of another host is not this one's: what was acknowledged counts from
+                // when that is known here, where no event can take it back.
+                if let Message::Acked { at_ns, .. } = &mut message
+                    && is_remote
+                {
+                    *at_ns = now_ns();
+                }
                 if sender.send(message).is_err() {
                     return;
                 }

@@ -5,25 +5,37 @@
 
 use std::time::Duration;
 
+use model::contender::{contender_of, contenders};
 use model::durability::Access;
 use model::setting::Setting;
 use model::units::parse_time_ns;
-use model::{Durability, Target};
+use model::{Durability, RunSpec, Target};
 use plan::{Overrides, Plan, RawPlan};
 
 use super::CrashEvent;
 use super::events::{Arranged, Way};
 use crate::args::DurabilityArgs;
+use crate::contenders::unknown_contender;
 use crate::exit::Failure;
 use crate::plan_source;
 
 /// The word for the in-memory server, as a target and as a host.
 const EMBEDDED: &str = "embedded";
 
+/// A target that is measured.
+pub struct Subject {
+    /// The name of the contender; `None` for a target that nothing is set up for.
+    pub contender: Option<String>,
+    /// A run that has the target, and says how its hosts are set up.
+    pub spec: RunSpec,
+}
+
 /// The measurement that the arguments ask for.
 pub struct Request {
-    /// A plan of one target.
+    /// The plan, which may be that of one target alone.
     pub plan: Plan,
+    /// The targets, one after the other.
+    pub subjects: Vec<Subject>,
     /// The promises, each once.
     pub promises: Vec<Durability>,
     /// The events, in the order in which they are made.
@@ -49,7 +61,9 @@ impl Request {
     /// When they can't be used.
     pub fn read(args: &DurabilityArgs) -> Result<Self, Failure> {
         let plan = read_plan(args)?;
-        let target = &plan.runs[0].target;
+        let subjects = subjects_of(&plan, args)?;
+        let first = &subjects[0].spec;
+        let target = &first.target;
         if !is_embedded(target) && !args.fault.is_empty() {
             return Err(usage("--fault", "only the in-memory server has planned faults", EMBEDDED));
         }
@@ -61,13 +75,14 @@ impl Request {
                 promises.push(promise);
             }
         }
-        let events = arrange(args, target)?;
+        let events = arrange(args, first)?;
         let idle = match &args.idle {
             Some(text) => Some(read_time("--idle", text)?),
             None => None,
         };
         Ok(Self {
             plan,
+            subjects,
             promises,
             events,
             rounds: args.rounds,
@@ -79,14 +94,9 @@ impl Request {
         })
     }
 
-    /// Returns the target.
-    pub fn target(&self) -> &Target {
-        &self.plan.runs[0].target
-    }
-
-    /// Says how the target is used.
-    pub fn access(&self) -> Access {
-        if self.target().nfs().is_some() { Access::Nfs } else { Access::FileSystem }
+    /// Says whether the plan sets up its systems.
+    pub fn sets_up(&self) -> bool {
+        self.subjects[0].spec.lab.is_some()
     }
 
     /// Lists the promises.
@@ -98,11 +108,11 @@ impl Request {
         names.join(", ")
     }
 
-    /// Describes how each promise is fulfilled at the target.
-    pub fn describe_promises(&self) -> Vec<String> {
+    /// Describes how each promise is fulfilled at a target.
+    pub fn describe_promises(&self, target: &Target) -> Vec<String> {
         let mut lines = Vec::new();
         for promise in &self.promises {
-            let how = match self.access() {
+            let how = match access_to(target) {
                 Access::Nfs => over_nfs(*promise),
                 Access::FileSystem => in_directory(*promise),
             };
@@ -110,6 +120,11 @@ impl Request {
         }
         lines
     }
+}
+
+/// Says how a target is used.
+pub fn access_to(target: &Target) -> Access {
+    if target.nfs().is_some() { Access::Nfs } else { Access::FileSystem }
 }
 
 const fn over_nfs(promise: Durability) -> &'static str {
@@ -153,24 +168,55 @@ fn read_plan(args: &DurabilityArgs) -> Result<Plan, Failure> {
     }
     plan::fault::check_faults(&raw.server.faults.planned)?;
     let plan = Plan::resolve(&raw, &plan_source::surroundings())?;
-    let Some(first) = plan.runs.first() else {
+    if plan.runs.is_empty() {
         return Err(Failure::Usage("the plan has no target".to_owned()));
-    };
-    if let Some(other) = plan.runs.iter().find(|run| run.target != first.target) {
-        let what =
-            format!("durability is that of one target: {} or {}", first.target, other.target);
-        return Err(Failure::Usage(format!("{what} (hint: a plan with one, or name it here)")));
-    }
-    if first.lab.is_some() {
-        let what = "a plan that sets up its server can't be used here yet";
-        let hint = "start the server, then name its address, --stop-command and --start-command";
-        return Err(Failure::Usage(format!("{what} (hint: {hint})")));
-    }
-    if !matches!(first.target, Target::Nfs(_) | Target::Directory { .. }) {
-        let what = format!("durability is that of files, and {} keeps none", first.target);
-        return Err(Failure::Usage(format!("{what} (hint: a directory, nfs://..., `embedded`)")));
     }
     Ok(plan)
+}
+
+/// Returns what is measured: the one target, or each contender that the plan sets up.
+fn subjects_of(plan: &Plan, args: &DurabilityArgs) -> Result<Vec<Subject>, Failure> {
+    let first = &plan.runs[0];
+    let is_lab = first.lab.is_some();
+    let mut subjects: Vec<Subject> = Vec::new();
+    for run in &plan.runs {
+        if is_lab != run.lab.is_some() {
+            let what = format!("{} is set up by the plan, and another target is not", run.target);
+            return Err(Failure::Usage(format!("{what} (hint: measure them apart)")));
+        }
+        if !is_lab && run.target != first.target {
+            let what =
+                format!("durability is that of one target: {} or {}", first.target, run.target);
+            return Err(Failure::Usage(format!("{what} (hint: a plan with one, or name it here)")));
+        }
+        check_target(&run.target)?;
+        let name = contender_of(run);
+        let contender = if is_lab { Some(name) } else { None };
+        if subjects.iter().any(|known| known.contender == contender) {
+            continue;
+        }
+        subjects.push(Subject { contender, spec: run.clone() });
+    }
+    if is_lab && let Some(wanted) = &args.contender {
+        let known = contenders(&plan.runs);
+        subjects.retain(|subject| subject.contender.as_ref() == Some(wanted));
+        if subjects.is_empty() {
+            return Err(unknown_contender("--contender", wanted, &known));
+        }
+    }
+    if !is_lab && args.campaign.is_some() != args.contender.is_some() {
+        let what = "--campaign and --contender belong together for a target of yours";
+        return Err(Failure::Usage(format!("{what} (hint: `dfsbench contenders` has the names)")));
+    }
+    Ok(subjects)
+}
+
+fn check_target(target: &Target) -> Result<(), Failure> {
+    if matches!(target, Target::Nfs(_) | Target::Directory { .. }) {
+        return Ok(());
+    }
+    let what = format!("durability is that of files, and {target} keeps none");
+    Err(Failure::Usage(format!("{what} (hint: a directory, nfs://..., `embedded`)")))
 }
 
 /// Says whether the target is the in-memory server of this process.
@@ -179,7 +225,11 @@ fn is_embedded(target: &Target) -> bool {
 }
 
 /// Arranges the events that were named.
-fn arrange(args: &DurabilityArgs, target: &Target) -> Result<Vec<Arranged>, Failure> {
+fn arrange(args: &DurabilityArgs, spec: &RunSpec) -> Result<Vec<Arranged>, Failure> {
+    if spec.lab.is_some() {
+        return arrange_set_up(args);
+    }
+    let target = &spec.target;
     let mut events = Vec::new();
     if args.kill_client {
         events.push(Arranged { event: CrashEvent::KillClient, way: Way::KillClient });
@@ -198,12 +248,45 @@ fn arrange(args: &DurabilityArgs, target: &Target) -> Result<Vec<Arranged>, Fail
         events.push(Arranged { event: CrashEvent::LoseServer, way });
     }
     if events.is_empty() {
-        let what = "no event is named, and nothing is killed or cut without its name";
         let hint =
             "--kill-server, --power-cut HOST, --lose-server HOST, --kill-client or --cut-network";
-        return Err(Failure::Usage(format!("{what} (hint: {hint})")));
+        return Err(no_event(hint));
     }
     Ok(events)
+}
+
+/// Arranges the events of systems that the plan sets up: what it does by itself.
+fn arrange_set_up(args: &DurabilityArgs) -> Result<Vec<Arranged>, Failure> {
+    for (flag, is_given) in [
+        ("--cut-network", args.cut_network),
+        ("--power-cut", args.power_cut.is_some() || args.confirm_power_cut.is_some()),
+        ("--lose-server", args.lose_server.is_some() || args.confirm_lose_server.is_some()),
+        ("--stop-command", args.stop_command.is_some()),
+        ("--start-command", args.start_command.is_some()),
+        ("--before-reading", args.before_reading.is_some()),
+    ] {
+        if is_given {
+            let what = "it can't be used with a plan that sets up its systems";
+            let hint = "start a system by itself and name its address or directory";
+            return Err(usage(flag, what, hint));
+        }
+    }
+    let mut events = Vec::new();
+    if args.kill_client {
+        events.push(Arranged { event: CrashEvent::KillClient, way: Way::KillClient });
+    }
+    if args.kill_server {
+        events.push(Arranged { event: CrashEvent::KillServer, way: Way::CrashSystem });
+    }
+    if events.is_empty() {
+        return Err(no_event("--kill-server or --kill-client"));
+    }
+    Ok(events)
+}
+
+fn no_event(hint: &str) -> Failure {
+    let what = "no event is named, and nothing is killed or cut without its name";
+    Failure::Usage(format!("{what} (hint: {hint})"))
 }
 
 fn kill_server(args: &DurabilityArgs, target: &Target) -> Result<Way, Failure> {

@@ -416,6 +416,36 @@ fn nothing_is_killed_or_cut_that_was_not_named() {
 }
 
 #[test]
+fn a_plan_that_sets_up_systems_takes_the_events_that_need_no_commands() {
+    let rig = Rig::new();
+    let plan = "name = \"p\"\n[[host]]\nname = \"s\"\n[[target]]\nname = \"ours\"\nserver = \"s\"\n\
+                system = \"dfsbench\"\nbackend = \"nfs\"\n[target.settings]\nthreads = [1, 2]\n\
+                [[workload]]\nkind = \"stream\"\n";
+    std::fs::write(rig.folder().join("plan.toml"), plan).unwrap();
+    let refused = |flags: &[&str], words: &[&str]| {
+        rig.refused(&[&["durability", "plan.toml"], flags].concat(), 2, words);
+    };
+    refused(&[], &["no event is named", "--kill-server or --kill-client"]);
+    refused(
+        &["--kill-server", "--stop-command", "true", "--start-command", "true"],
+        &["--stop-command: it can't be used with a plan"],
+    );
+    refused(
+        &["--power-cut", "s", "--confirm-power-cut", "s"],
+        &["--power-cut: it can't be used with a plan"],
+    );
+    refused(
+        &["--kill-server", "--contender", "theirs"],
+        &["`theirs`", "ours threads=1", "ours threads=2"],
+    );
+    refused(&["--kill-server", "--allow-destroy", "/dev/x"], &["the plan formats no `/dev/x`"]);
+    refused(&["--kill-server", "--campaign", "last"], &["results"]);
+    let mixed = format!("{plan}[[target]]\nname = \"d\"\npath = \"/tmp\"\n");
+    std::fs::write(rig.folder().join("plan.toml"), mixed).unwrap();
+    refused(&["--kill-server"], &["is set up by the plan, and another target is not"]);
+}
+
+#[test]
 fn a_command_that_fails_is_one_error_with_its_last_words() {
     let rig = Rig::new();
     let target = rig.target().display().to_string();

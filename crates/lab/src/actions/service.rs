@@ -57,28 +57,7 @@ impl LabAction for Service {
         for file in &self.files {
             steps.push(Step::File { path: file.path.clone().into(), text: file.text.clone() });
         }
-        for (index, step) in self.steps.iter().enumerate() {
-            steps.push(match step {
-                FilledStep::Start(words) => Step::Launch {
-                    argv: processes::marked_command(&self.dir, &name_ours(words, ours)),
-                    stderr: self.dir.join(format!("stderr-{}", index + 1)),
-                },
-                FilledStep::Run(words, within_s) => Step::within(
-                    Duration::from_secs(*within_s),
-                    processes::marked_command(&self.dir, &name_ours(words, ours)),
-                ),
-                FilledStep::Ready(words, within_s) => Step::AwaitCommand {
-                    argv: name_ours(words, ours),
-                    limit: Duration::from_secs(*within_s),
-                    mark: self.dir.clone(),
-                },
-                FilledStep::Port(port, within_s) => Step::AwaitService {
-                    port: *port,
-                    limit: Duration::from_secs(*within_s),
-                    mark: self.dir.clone(),
-                },
-            });
-        }
+        steps.extend(start_steps(&self.dir, &self.steps, |_| true, ours));
         steps
     }
 
@@ -130,6 +109,42 @@ impl LabAction for Service {
     fn layer(&self) -> Layer {
         Layer::Server
     }
+}
+
+/// Makes the steps by which a system is started, of those of its recipe that are wanted.
+pub(super) fn start_steps(
+    dir: &Path,
+    of_recipe: &[FilledStep],
+    is_wanted: impl Fn(&FilledStep) -> bool,
+    ours: &Path,
+) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for (index, step) in of_recipe.iter().enumerate() {
+        if !is_wanted(step) {
+            continue;
+        }
+        steps.push(match step {
+            FilledStep::Start(words) => Step::Launch {
+                argv: processes::marked_command(dir, &name_ours(words, ours)),
+                stderr: dir.join(format!("stderr-{}", index + 1)),
+            },
+            FilledStep::Run(words, within_s) => Step::within(
+                Duration::from_secs(*within_s),
+                processes::marked_command(dir, &name_ours(words, ours)),
+            ),
+            FilledStep::Ready(words, within_s) => Step::AwaitCommand {
+                argv: name_ours(words, ours),
+                limit: Duration::from_secs(*within_s),
+                mark: dir.to_owned(),
+            },
+            FilledStep::Port(port, within_s) => Step::AwaitService {
+                port: *port,
+                limit: Duration::from_secs(*within_s),
+                mark: dir.to_owned(),
+            },
+        });
+    }
+    steps
 }
 
 /// Finds this program: where an agent was copied to, or where it is installed.

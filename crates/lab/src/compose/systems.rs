@@ -59,6 +59,29 @@ pub(super) fn serve_system(spec: &LabSpec, system: &System) -> Result<Action, Co
     }))
 }
 
+/// Kills the servers of a system and starts them again.
+///
+/// # Errors
+/// Where there is no system whose servers are processes, or the recipe can't be filled in; in a
+/// sentence.
+pub fn crash_of_system(spec: &LabSpec) -> Result<LabStep, String> {
+    let Some(system) = &spec.system else {
+        return Err("only a system from a recipe can be killed and started again".to_owned());
+    };
+    let recipe = &system.recipe;
+    if recipe.serves_in_kernel {
+        let what = "is served by the kernel, which is no process that could be killed";
+        return Err(format!("{} {what}", recipe.name));
+    }
+    let filled = fill_in(spec, recipe).map_err(|error| error.to_string())?;
+    let action = action::SystemCrash {
+        system: recipe.name.clone(),
+        dir: recipe.dir().into(),
+        steps: filled.steps,
+    };
+    Ok(step(&spec.server, Action::SystemCrash(action)))
+}
+
 fn paths(texts: &[String]) -> Vec<PathBuf> {
     texts.iter().map(PathBuf::from).collect()
 }

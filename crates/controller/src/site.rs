@@ -1,0 +1,61 @@
+//! Hosts that are set up for one run and used by something else than trials.
+//!
+//! A measurement of durability writes by itself, kills the system's servers and reads back: it
+//! needs the hosts as a run has them, between trials that there are none of.
+
+use std::sync::atomic::AtomicBool;
+
+use fleet::request;
+use lab::{compose, redo_from};
+use model::{Invalidation, LabSpec};
+
+use crate::Hosts;
+use crate::host_setup::{bring_to, undo_to};
+
+/// Brings the hosts to what a run wants.
+///
+/// # Errors
+/// When a host can't be reached or set up; in a sentence.
+pub fn set_up(hosts: &mut Hosts<'_>, lab: &LabSpec, stop: &AtomicBool) -> Result<(), String> {
+    let wanted = compose(lab).map_err(|error| error.to_string())?;
+    hosts.reach(lab)?;
+    hosts.with_applied_steps(|applied, hosts| {
+        // What an earlier run has left to a system is no state for the next one.
+        undo_to(applied, hosts, 0)?;
+        bring_to(applied, hosts, &wanted, stop)
+    })
+}
+
+/// Has all clients mount again, so that nothing is read from what they had in memory.
+///
+/// # Errors
+/// When it can't be unmounted or mounted; in a sentence.
+pub fn mount_again(hosts: &mut Hosts<'_>, lab: &LabSpec, stop: &AtomicBool) -> Result<(), String> {
+    let wanted = compose(lab).map_err(|error| error.to_string())?;
+    let kept = redo_from(&wanted, Invalidation::Remount);
+    hosts.with_applied_steps(|applied, hosts| {
+        undo_to(applied, hosts, kept)?;
+        bring_to(applied, hosts, &wanted, stop)
+    })
+}
+
+/// Kills the servers of the system and starts them again.
+///
+/// # Errors
+/// When there is none to kill, or it does not start; in a sentence.
+pub fn crash_system(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<(), String> {
+    let step = lab::crash_of_system(lab)?;
+    hosts.ask(&step.host, request::apply(step.action))?;
+    // It is over, and is no part of what the hosts are brought to.
+    hosts.ask(&step.host, request::undo_last())
+}
+
+/// Undoes everything that was done to the hosts; returns what could not be undone.
+pub fn take_down(hosts: &mut Hosts<'_>) -> Vec<String> {
+    hosts.undo_all()
+}
+
+/// Undoes everything and leaves the hosts; returns what could not be undone.
+pub fn leave(hosts: &mut Hosts<'_>) -> Vec<String> {
+    hosts.leave()
+}
