@@ -61,18 +61,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let [rsize, wsize] = site.transfer_bytes();
     let settings =
         PlanSettings { window: request.window, clients_max: args.clients, target, rsize, wsize };
-    let source = BufReader::with_capacity(BUFFER_BYTES, source);
-    let of_trace =
-        |error: &dyn Display| Failure::Usage(format!("trace `{}` {error}", args.trace.display()));
-    let (mut plan, hosts) = if args.hosts.is_empty() {
-        let plan = ReplayPlan::read(source, &settings).map_err(|error| of_trace(&error))?;
-        (plan, None)
-    } else {
-        let trace = read_all(source).map_err(|error| of_trace(&error))?;
-        let plan = ReplayPlan::read(&trace[..], &settings).map_err(|error| of_trace(&error))?;
-        let hosts = start_hosts(args, &trace, settings, &plan, &stop)?;
-        (plan, Some(hosts))
-    };
+    let Planned { mut plan, hosts } = read_plan(args, source, settings, &stop)?;
     // What a kill leaves is found by its record, which is removed at the end.
     let record = match recorded_target(args, target)? {
         Some(target) if !request.keeps_tree => {
@@ -99,7 +88,53 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     drop(record);
     site.disconnect();
     target_found.end();
-    let stored = Stored {
+    let stored = store(args, target, plan, found, outcomes);
+    print(args, &stored)?;
+    // Loads that break a target were wanted by a search.
+    let is_faithful = match stored.found {
+        Some(_) => is_known,
+        None => stored.outcomes.iter().all(Outcome::is_faithful),
+    };
+    let is_whole = is_faithful && !stop.load(Relaxed);
+    Ok(if is_whole { End::Ok } else { End::Invalid }.into())
+}
+
+/// A plan, with the hosts that share it.
+struct Planned {
+    plan: ReplayPlan,
+    hosts: Option<ShareHosts>,
+}
+
+/// Reads the plan of a trace, on all hosts that share it.
+fn read_plan(
+    args: &ReplayArgs,
+    source: impl Read,
+    settings: PlanSettings,
+    stop: &Arc<AtomicBool>,
+) -> Result<Planned, Failure> {
+    let mut source = BufReader::with_capacity(BUFFER_BYTES, source);
+    let of_trace =
+        |error: &dyn Display| Failure::Usage(format!("trace `{}` {error}", args.trace.display()));
+    if args.hosts.is_empty() {
+        let plan = ReplayPlan::read(source, &settings).map_err(|error| of_trace(&error))?;
+        return Ok(Planned { plan, hosts: None });
+    }
+    let mut trace = Vec::new();
+    source.read_to_end(&mut trace).map_err(|error| of_trace(&error))?;
+    let plan = ReplayPlan::read(&trace[..], &settings).map_err(|error| of_trace(&error))?;
+    let hosts = start_hosts(args, &trace, settings, &plan, stop)?;
+    Ok(Planned { plan, hosts: Some(hosts) })
+}
+
+/// Puts together what is kept of all replays.
+fn store(
+    args: &ReplayArgs,
+    target: TargetKind,
+    plan: ReplayPlan,
+    found: Option<String>,
+    outcomes: Vec<Outcome>,
+) -> Stored {
+    Stored {
         dfsbench_replay: FORMAT,
         made_by: format!("dfsbench {}", env!("CARGO_PKG_VERSION")),
         trace: args.trace.display().to_string(),
@@ -116,15 +151,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
         split: plan.split,
         found,
         outcomes,
-    };
-    print(args, &stored)?;
-    // Loads that break a target were wanted by a search.
-    let is_faithful = match stored.found {
-        Some(_) => is_known,
-        None => stored.outcomes.iter().all(Outcome::is_faithful),
-    };
-    let is_whole = is_faithful && !stop.load(Relaxed);
-    Ok(if is_whole { End::Ok } else { End::Invalid }.into())
+    }
 }
 
 /// Everything that each replay of a run is made with.
@@ -240,12 +267,6 @@ fn start_hosts(
         ));
     }
     Ok(hosts)
-}
-
-fn read_all(mut source: impl Read) -> std::io::Result<Vec<u8>> {
-    let mut content = Vec::new();
-    source.read_to_end(&mut content)?;
-    Ok(content)
 }
 
 /// Shares a replay as one of several hosts, until its controller is gone.
