@@ -85,7 +85,9 @@ pub struct Planner<'a> {
     slots: u32,
     split: u64,
     not_in_version: BTreeMap<OperationKind, u64>,
-    /// CLOSEs of what was opened before the trace or the window.
+    /// OPENs of a handle, which the version of the target lacks.
+    handle_opens: u64,
+    /// CLOSEs of what the replay has not opened.
     closes_only: u64,
 }
 
@@ -107,7 +109,9 @@ pub struct Made {
     pub split: u64,
     /// Operations that the version of the target lacks.
     pub not_in_version: BTreeMap<OperationKind, u64>,
-    /// CLOSEs of opens from before the trace or the window.
+    /// OPENs of a handle, which the version of the target lacks.
+    pub handle_opens: u64,
+    /// CLOSEs of what the replay has not opened.
     pub closes_only: u64,
 }
 
@@ -132,6 +136,7 @@ impl<'a> Planner<'a> {
             slots: 0,
             split: 0,
             not_in_version: BTreeMap::new(),
+            handle_opens: 0,
             closes_only: 0,
         }
     }
@@ -148,6 +153,7 @@ impl<'a> Planner<'a> {
             slots: self.slots,
             split: self.split,
             not_in_version: self.not_in_version,
+            handle_opens: self.handle_opens,
             closes_only: self.closes_only,
         }
     }
@@ -169,6 +175,10 @@ impl<'a> Planner<'a> {
             origin_ns: item.origin_ns.unwrap_or(u64::MAX),
             ..Step::of(self.adapted(fact.action, item.victim))
         };
+        if matches!(step.action, Action::OpenHandle(_)) && !self.settings.target.opens_handles() {
+            self.handle_opens += 1;
+            return;
+        }
         step.slot = self.slot_of(&step, item.is_of_v4);
         if !self.settings.target.has(step.action.kind()) {
             *self.not_in_version.entry(step.action.kind()).or_insert(0) += 1;
@@ -220,6 +230,11 @@ impl<'a> Planner<'a> {
             Action::Access(bits) if !self.settings.target.has(OperationKind::Getxattr) => {
                 Action::Access(bits & ACCESS_BITS_OF_ALL)
             }
+            Action::ReadPlus { offset, count }
+                if !self.settings.target.has(OperationKind::ReadPlus) =>
+            {
+                Action::Read { offset, count }
+            }
             action => action,
         }
     }
@@ -227,7 +242,9 @@ impl<'a> Planner<'a> {
     /// Cuts a transfer that is larger than those of the target.
     fn parts_of(&self, action: Action) -> Vec<Action> {
         let (offset, count, max) = match action {
-            Action::Read { offset, count } => (offset, count, self.settings.rsize),
+            Action::Read { offset, count } | Action::ReadPlus { offset, count } => {
+                (offset, count, self.settings.rsize)
+            }
             Action::Write { offset, count, .. } => (offset, count, self.settings.wsize),
             _ => return vec![action],
         };
@@ -238,6 +255,7 @@ impl<'a> Planner<'a> {
                 (offset.saturating_add(u64::from(from)), (count - from).min(max.max(1)));
             parts.push(match action {
                 Action::Write { stable, .. } => Action::Write { offset, count, stable },
+                Action::ReadPlus { .. } => Action::ReadPlus { offset, count },
                 _ => Action::Read { offset, count },
             });
             from += count.max(1);
@@ -249,8 +267,10 @@ impl<'a> Planner<'a> {
     fn slot_of(&mut self, step: &Step, is_of_v4: bool) -> u32 {
         let usage = Usage { client: step.client, object: step.file };
         match step.action {
-            Action::Open(_) | Action::Create { .. } if is_of_v4 && step.status == 0 => {
-                let usage = Usage { object: step.result, ..usage };
+            action if action.opens_file() && is_of_v4 && step.status == 0 => {
+                let is_handle = matches!(action, Action::OpenHandle(_));
+                let object = if is_handle { step.file } else { step.result };
+                let usage = Usage { object, ..usage };
                 let reused = self.closed.get_mut(&usage).and_then(Vec::pop);
                 let slot = reused.unwrap_or_else(|| self.new_slot());
                 self.opens.entry(usage).or_default().push(slot);
@@ -315,11 +335,8 @@ impl<'a> Planner<'a> {
             need(Thing::File(other), Class::Read);
         }
         let slot_class = match action {
-            Action::Open(_)
-            | Action::Create { .. }
-            | Action::Close
-            | Action::Readdir { .. }
-            | Action::ReaddirPlus { .. } => Class::Exclusive,
+            Action::Close | Action::Readdir { .. } | Action::ReaddirPlus { .. } => Class::Exclusive,
+            _ if action.opens_file() => Class::Exclusive,
             _ => Class::Read,
         };
         if slot != NONE {
