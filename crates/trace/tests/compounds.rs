@@ -211,7 +211,10 @@ fn a_compound_that_is_cut_before_its_minor_version_has_that_of_its_connection() 
     }
     let read = capture(&pcap_cut(&frames, kept_bytes));
     let [_, call] = &read.calls[..] else { panic!("{:?}", read.calls) };
-    assert_eq!((call.version, kinds(&call.ops)), (Version::V4_1, vec!["PUTFH", "WRITE", "GETATTR"]));
+    assert_eq!(
+        (call.version, kinds(&call.ops)),
+        (Version::V4_1, vec!["PUTFH", "WRITE", "GETATTR"])
+    );
     assert_eq!((read.counters.calls, read.counters.messages_cut), (2, 1));
 }
 
