@@ -47,8 +47,9 @@ fn a_capture_becomes_a_trace_that_says_what_is_in_it() {
 /// off but for `kept` bytes, and one again.
 fn write_joined_pcap(path: &std::path::Path, kept: usize) {
     let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
+    // A record mark of 40 bytes, then the call.
     let call =
-        |xid: u32| -> Vec<u8> { words(&[0x8000_0000 | 40, xid, 0, 2, 100_003, 3, 0, 0, 0, 0, 0]) };
+        |xid: u32| -> Vec<u8> { words(&[0x8000_0028, xid, 0, 2, 100_003, 3, 0, 0, 0, 0, 0]) };
     let mut file: Vec<u8> = words(&[0xa1b2_3c4d, 0x0002_0004, 0, 0, 65535, 101]);
     let mut sequence = 1000_u32;
     for payload in [call(1), [call(2), call(3)].concat(), call(4)] {
