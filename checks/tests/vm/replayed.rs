@@ -151,7 +151,7 @@ impl Work<'_> {
     }
 
     /// Replays the trace on the kernel's server, ours, ganesha and in a directory; returns what each
-    /// has moved.
+    /// of them has moved.
     fn replay_everywhere(&self) -> Result<Vec<Moved>> {
         let Self { lab, version, .. } = *self;
         let mut moved = Vec::new();

@@ -219,7 +219,7 @@ fn an_open_of_v4_is_closed_where_it_was_opened_in_the_trace() {
 }
 
 #[test]
-fn an_open_by_handle_is_told_from_one_whose_name_was_not_seen() {
+fn an_open_by_handle_differs_from_one_whose_name_was_not_seen() {
     let (open, close) = (18, 4);
     let mut calls = Vec::new();
     // The first is without access, which no OPEN is.
