@@ -150,8 +150,8 @@ impl Work<'_> {
         Ok(printed)
     }
 
-    /// Replays the trace on the kernel's server, ours, ganesha and in a directory; returns what each
-    /// of them has moved.
+    /// Replays the trace on the kernel's server, ours, ganesha and in a directory; returns what
+    /// each of them has moved.
     fn replay_everywhere(&self) -> Result<Vec<Moved>> {
         let Self { lab, version, .. } = *self;
         let mut moved = Vec::new();
