@@ -160,8 +160,8 @@ fn counts_text(stored: &Stored, outcome: &Outcome) -> String {
     let rounds = if *rounds > 1 { format!(" in {rounds} rounds") } else { String::new() };
     format!(
         "{ops} operations of {clients} client{plural}{rounds} on a tree of {} {objects}: {issued} \
-         issued, {accounted} ended, {skipped} could not be issued, {not_started} not started. Took {}\
-         {planned}; {}.",
+         issued, {accounted} ended, {skipped} could not be issued, {not_started} not started. \
+         Took {}{planned}; {}.",
         stored.tree_objects,
         Nanos(outcome.took_ns),
         calls_text(stored, outcome)
