@@ -31,6 +31,9 @@ use crate::target_kind::TargetKind;
 /// Calls that a client may have in flight: as many as Linux's client over TCP, and four times as
 /// many as in one of its sessions. A call beyond them waits, which counts as the server's fault.
 const CLIENT_SLOTS: usize = 256;
+/// After so long without a call a mount of v4 is made again: the server may have forgotten its
+/// client. Leases are of 10 s and more.
+const IDLE_NS_MAX: u64 = 2_000_000_000;
 /// Directories within directories that are removed at most.
 const LEVELS_MAX: u32 = 4096;
 
@@ -171,9 +174,12 @@ impl<'a> Replayer<'a> {
             files: &mut files,
             recorder: &mut recorder,
         };
+        let begun_ns = self.clock.now_ns();
         let executed = executor.run(work, Pace::Closed);
         plan.names.truncate(names);
         executed?;
+        drop(executor);
+        self.refresh_mount(begun_ns);
         if let (Some(problem), false) = (recorder.problems.first(), self.stop.load(Relaxed)) {
             let mut count = 0;
             for problem in &recorder.problems {
@@ -225,8 +231,11 @@ impl<'a> Replayer<'a> {
             files,
             recorder: &mut recorder,
         };
+        let begun_ns = self.clock.now_ns();
         executor.run(work, pace)?;
         let mut wire = executor.wire();
+        drop(executor);
+        self.refresh_mount(begun_ns);
         wire.calls_sent -= before.calls_sent;
         let planned = Planned {
             pace,
@@ -283,6 +292,18 @@ impl<'a> Replayer<'a> {
     /// [`ReplayError::Mount`], which harms nothing.
     pub fn disconnect(self) -> Result<(), ReplayError> {
         Ok(self.mount.unmount()?)
+    }
+
+    /// Makes a mount again that was idle since then, where its lease may have run out. Where that
+    /// fails, so does what needs it next.
+    fn refresh_mount(&mut self, since_ns: u64) {
+        let idle_ns = self.clock.now_ns().saturating_sub(since_ns);
+        if self.version().is_stateful()
+            && idle_ns > IDLE_NS_MAX
+            && let Ok(mount) = Mount::connect(&self.options)
+        {
+            self.mount = mount;
+        }
     }
 
     fn make_directory(&mut self, name: &str) -> Result<File, ReplayError> {
