@@ -78,9 +78,9 @@ pub struct Planner<'a> {
     /// When the calls of each client end that are in flight.
     in_flight: Vec<Vec<u64>>,
     /// Slots of the opens that a client has of an object, the latest last.
-    opens: HashMap<Usage, Vec<u32>>,
+    opens: HashMap<Usage, Vec<Settled>>,
     /// Slots that are not in use, of the same client and object.
-    closed: HashMap<Usage, Vec<u32>>,
+    closed: HashMap<Usage, Vec<Settled>>,
     listings: HashMap<Usage, u32>,
     slots: u32,
     split: u64,
@@ -96,6 +96,19 @@ pub struct Planner<'a> {
 struct Usage {
     client: u32,
     object: u32,
+}
+
+/// A slot whose OPEN or CLOSE had its reply at this instant of the trace. What started before did not
+/// know of it, and does not wait for it.
+#[derive(Debug, Clone, Copy)]
+struct Settled {
+    slot: u32,
+    at_ns: u64,
+}
+
+/// Returns the place of the latest slot that was settled by an instant.
+fn find_settled(slots: &[Settled], by_ns: u64) -> Option<usize> {
+    slots.iter().rposition(|settled| settled.at_ns <= by_ns)
 }
 
 /// The steps of a trace.
@@ -179,7 +192,7 @@ impl<'a> Planner<'a> {
             self.handle_opens += 1;
             return;
         }
-        step.slot = self.slot_of(&step, item.is_of_v4);
+        step.slot = self.slot_of(&step, item);
         if !self.settings.target.has(step.action.kind()) {
             *self.not_in_version.entry(step.action.kind()).or_insert(0) += 1;
             return;
@@ -264,23 +277,27 @@ impl<'a> Planner<'a> {
     }
 
     /// Returns the open that a step makes or works under, or the listing that it goes on with.
-    fn slot_of(&mut self, step: &Step, is_of_v4: bool) -> u32 {
+    fn slot_of(&mut self, step: &Step, item: &Item) -> u32 {
         let usage = Usage { client: step.client, object: step.file };
+        let Span { start_ns, end_ns: at_ns } = item.span;
         match step.action {
-            action if action.opens_file() && is_of_v4 && step.status == 0 => {
+            action if action.opens_file() && item.is_of_v4 && step.status == 0 => {
                 let is_handle = matches!(action, Action::OpenHandle(_));
                 let object = if is_handle { step.file } else { step.result };
                 let usage = Usage { object, ..usage };
-                let reused = self.closed.get_mut(&usage).and_then(Vec::pop);
-                let slot = reused.unwrap_or_else(|| self.new_slot());
-                self.opens.entry(usage).or_default().push(slot);
+                let closed = self.closed.entry(usage).or_default();
+                let slot = match find_settled(closed, start_ns) {
+                    Some(at) => closed.remove(at).slot,
+                    None => self.new_slot(),
+                };
+                self.opens.entry(usage).or_default().push(Settled { slot, at_ns });
                 slot
             }
             Action::Close => {
-                let slot = self.opens.get_mut(&usage).and_then(Vec::pop).unwrap_or(NONE);
-                if slot != NONE {
-                    self.closed.entry(usage).or_default().push(slot);
-                }
+                let opens = self.opens.entry(usage).or_default();
+                let Some(at) = find_settled(opens, start_ns) else { return NONE };
+                let slot = opens.remove(at).slot;
+                self.closed.entry(usage).or_default().push(Settled { slot, at_ns });
                 slot
             }
             Action::Readdir { .. } | Action::ReaddirPlus { .. } => {
@@ -298,10 +315,10 @@ impl<'a> Planner<'a> {
             | Action::Deallocate { .. }
             | Action::Seek { .. }
             | Action::ReadPlus { .. }
-            | Action::Copy { .. } => match self.opens.get(&usage) {
-                Some(slots) => slots.last().copied().unwrap_or(NONE),
-                None => NONE,
-            },
+            | Action::Copy { .. } => {
+                let Some(opens) = self.opens.get(&usage) else { return NONE };
+                find_settled(opens, start_ns).map_or(NONE, |at| opens[at].slot)
+            }
             _ => NONE,
         }
     }

@@ -219,6 +219,26 @@ fn an_open_of_v4_is_closed_where_it_was_opened_in_the_trace() {
 }
 
 #[test]
+fn a_close_is_of_an_open_that_had_its_reply() {
+    let (open, close) = (18, 4);
+    let mut calls = Vec::new();
+    // The second OPEN is in flight while the first is closed, and that CLOSE while a third begins.
+    for (number, (kind, start_ns, response_ns)) in
+        [(open, 0, 10), (open, 20, 40), (close, 30, 20), (open, 40, 10), (close, 90, 10)]
+            .into_iter()
+            .enumerate()
+    {
+        let op = Op { offset: u64::from(kind == open), ..op(kind, 10) };
+        let made = call(number as u64, 0, start_ns, op);
+        calls.push(Call { version: Version::V4_1, response_ns: Some(response_ns), ..made });
+    }
+    let settings = PlanSettings { target: TargetKind::Nfs(ProtocolVersion::V4_1), ..SETTINGS };
+    let plan = ReplayPlan::read(&trace_of(&calls, &[])[..], &settings).unwrap();
+    let slots: Vec<u32> = plan.batch.steps.iter().map(|step| step.slot).collect();
+    assert_eq!(slots, [0, 1, 0, 2, 2]);
+}
+
+#[test]
 fn an_open_by_handle_differs_from_one_whose_name_was_not_seen() {
     let (open, close) = (18, 4);
     let mut calls = Vec::new();
