@@ -98,8 +98,8 @@ struct Usage {
     object: u32,
 }
 
-/// A slot whose OPEN or CLOSE had its reply at this instant of the trace. What started before did not
-/// know of it, and does not wait for it.
+/// A slot whose OPEN or CLOSE had its reply at this instant of the trace. What started before did
+/// not know of it, and does not wait for it.
 #[derive(Debug, Clone, Copy)]
 struct Settled {
     slot: u32,
