@@ -169,6 +169,16 @@ struct ReplayedKind {
     kind: String,
     ops: u64,
     unexpected_errors: u64,
+    bytes: u64,
+}
+
+/// Bytes that a replay has moved.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// Bytes of READ and READ_PLUS.
+    pub read: u64,
+    /// Bytes of WRITE.
+    pub written: u64,
 }
 
 /// Captures a run over a protocol and replays it in a directory and on another server, over the
@@ -195,22 +205,29 @@ pub fn check_replay(ours: Ours, protocol: Protocol, export: &Export, target: &st
     bail!("{CAPTURES_MAX} captures in a row lost something: the machine is too busy")
 }
 
-/// Replays a trace by a command of our program: each operation ends as it did in the trace.
+/// Replays a trace by a command of our program: each operation ends as it did in the trace. Returns
+/// the bytes that were moved.
 ///
 /// # Errors
 /// Where one doesn't.
-pub fn replay_faithfully(mut command: Command, trace: &Path, target: &str) -> Result<()> {
+pub fn replay_faithfully(mut command: Command, trace: &Path, target: &str) -> Result<Moved> {
     command.arg("replay").arg(trace).arg(target).args(["--closed", "--format", "json"]);
     let json = proc::capture_output(&mut command)?.stdout;
     let replay: Replay = serde_json::from_slice(&json).context("no replay was printed")?;
     let outcome = replay.outcomes.first().context("nothing was replayed")?;
     let Outcome { ops, issued, accounted, .. } = *outcome;
     ensure!(ops > 100 && issued == ops && accounted == ops, "{ops}, {issued}, {accounted}");
+    let mut moved = Moved { read: 0, written: 0 };
     for kind in &outcome.kinds {
-        let ReplayedKind { kind, ops, unexpected_errors } = kind;
+        let ReplayedKind { kind, ops, unexpected_errors, bytes } = kind;
         ensure!(*unexpected_errors == 0, "{unexpected_errors} of {ops} {kind} failed");
+        match kind.as_str() {
+            "READ" | "READ_PLUS" => moved.read += bytes,
+            "WRITE" => moved.written += bytes,
+            _ => {}
+        }
     }
-    Ok(())
+    Ok(moved)
 }
 
 /// Captures loopback in a network of its own, by dumpcap and by dfsbench, while an op mix runs:

@@ -1,18 +1,20 @@
 //! Traffic of a kernel's mount, captured on the way and replayed: on the kernel's server, ganesha,
 //! ours, and in a directory.
 
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use checks::check::Fixture;
 use checks::checks;
 use checks::ganesha::Ganesha;
 use checks::proc::{self, Background};
-use checks::traces::replay_faithfully;
+use checks::traces::{Moved, replay_faithfully};
 use checks::vm::guest::Mount;
 use checks::vm::lab::Lab;
 use checks::vm::peer::{OURS, ours_inside};
+use serde::Deserialize;
 use tempfile::TempDir;
 
 use super::{NEW, SERVERS, run_in};
@@ -33,39 +35,144 @@ const WORK: &str = "cd /mnt/nfs; mkdir src obj; \
     touch -d 2020-01-01 all; ls -lR >/dev/null; cd /; again; cd /mnt/nfs; cat all disk >/dev/null; \
     rm -r src obj; rm all other link disk; cd /";
 
+/// Reads and writes of several sizes at random offsets of three files, with fsync. Each is one
+/// operation on the wire: it passes by the cache and is smaller than the mount's largest.
+const FIO: &str = "fio --directory=/mnt/nfs --name=mix --thread --numjobs=3 --group_reporting \
+    --rw=randrw --rwmixread=60 --bssplit=4k/60:16k/30:60k/10 --size=1m --direct=1 --fsync=8 \
+    --randseed=7 --output-format=json";
+
 static GANESHA: Fixture<Ganesha> = Fixture::new(Ganesha::start);
 
 checks! {
     traffic_of_a_kernel_mount_v3_is_replayed: 300 s, replayed("3");
     traffic_of_a_kernel_mount_v4_2_is_replayed: 300 s, replayed("4.2");
+    a_run_of_fio_on_a_kernel_mount_v3_is_counted_and_replayed: 300 s, fio_replayed("3");
+    a_run_of_fio_on_a_kernel_mount_v4_2_is_counted_and_replayed: 300 s, fio_replayed("4.2");
 }
 
 fn replayed(version: &'static str) -> Result<()> {
     run_in(&SERVERS, |lab| {
         let folder = TempDir::with_prefix("dfsbench-replay-")?;
-        let trace = folder.path().join("kernel.dfst");
-        let mut command = ours_inside(lab);
-        command.args(["capture", "--quiet", "--interface", TAP, "--output"]).arg(&trace);
+        let work = Work { lab, version, folder: folder.path() };
+        work.capture(WORK)?;
+        work.replay_everywhere().map(drop)
+    })
+}
+
+/// Captures a run of fio, whose counts the trace must have, and replays it.
+fn fio_replayed(version: &'static str) -> Result<()> {
+    run_in(&SERVERS, |lab| {
+        let folder = TempDir::with_prefix("dfsbench-replay-")?;
+        let work = Work { lab, version, folder: folder.path() };
+        work.run(&format!("{FIO} --create_only=1 >/dev/null"))?;
+        let printed = work.capture(&format!("{FIO}; rm /mnt/nfs/mix.*"))?;
+        let (_, json) = printed.split_once('{').context("fio printed no JSON")?;
+        let fio: Fio = serde_json::from_str(&format!("{{{json}")).context(printed.clone())?;
+        let [FioJob { read, write }] = &fio.jobs[..] else { bail!("no job in {printed}") };
+        let mut describe = OURS.command();
+        describe.arg("describe").arg(work.trace()).args(["--format", "json"]);
+        let seen: Seen = serde_json::from_slice(&proc::capture_stdout(&mut describe)?)?;
+        for (what, by_fio, in_trace) in
+            [("read", read, &seen.reads), ("written", write, &seen.writes)]
+        {
+            ensure!(by_fio.total_ios > 50, "{what}: {by_fio:?}");
+            let want = InTrace { ops: by_fio.total_ios, bytes: by_fio.io_bytes };
+            ensure!(*in_trace == want, "{what}: fio counts {want:?}, the trace has {in_trace:?}");
+        }
+        let want = Moved { read: read.io_bytes, written: write.io_bytes };
+        for moved in work.replay_everywhere()? {
+            ensure!(moved == want, "a replay has moved {moved:?} instead of {want:?}");
+        }
+        Ok(())
+    })
+}
+
+/// What fio prints, as far as it is compared.
+#[derive(Deserialize)]
+struct Fio {
+    jobs: Vec<FioJob>,
+}
+
+#[derive(Deserialize)]
+struct FioJob {
+    read: ByFio,
+    write: ByFio,
+}
+
+#[derive(Debug, Deserialize)]
+struct ByFio {
+    total_ios: u64,
+    io_bytes: u64,
+}
+
+/// The part of a description that is compared with fio.
+#[derive(Deserialize)]
+struct Seen {
+    reads: InTrace,
+    writes: InTrace,
+}
+
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+struct InTrace {
+    ops: u64,
+    bytes: u64,
+}
+
+/// Something that a client does on a mount of this version, and the folder of its trace.
+struct Work<'a> {
+    lab: &'static Lab,
+    version: &'static str,
+    folder: &'a Path,
+}
+
+impl Work<'_> {
+    fn trace(&self) -> PathBuf {
+        self.folder.join("kernel.dfst")
+    }
+
+    /// Mounts, runs a script and unmounts; returns what was printed.
+    fn run(&self, script: &str) -> Result<String> {
+        let options = format!("vers={},proto=tcp", self.version);
+        let source = "server:/export";
+        let output = Mount { lab: self.lab, client: NEW, source, options: &options }.run(script)?;
+        Ok(output.lines.join("\n"))
+    }
+
+    /// Does as [`Work::run`], and makes a trace of it.
+    fn capture(&self, script: &str) -> Result<String> {
+        let mut command = ours_inside(self.lab);
+        command.args(["capture", "--quiet", "--interface", TAP, "--output"]).arg(self.trace());
         let mut capture = Background::start(command.stderr(Stdio::null()))?;
-        await_capture(lab)?;
-        let options = format!("vers={version},proto=tcp");
-        Mount { lab, client: NEW, source: "server:/export", options: &options }.run(WORK)?;
+        await_capture(self.lab)?;
+        let printed = self.run(script)?;
         let code = capture.interrupt(PATIENCE)?;
         ensure!(code == Some(0), "the capture ended with {code:?}");
+        Ok(printed)
+    }
+
+    /// Replays the trace on the kernel's server, ours, ganesha and in a directory; returns what
+    /// each of them has moved.
+    fn replay_everywhere(&self) -> Result<Vec<Moved>> {
+        let Self { lab, version, .. } = *self;
+        let mut moved = Vec::new();
         let query = format!("?version={version}");
         for target in ["nfs://10.77.0.1/export", "nfs://10.77.0.254/export"] {
-            replay_faithfully(ours_inside(lab), &trace, &format!("{target}{query}"))
-                .with_context(|| format!("on {target}"))?;
+            let replayed =
+                replay_faithfully(ours_inside(lab), &self.trace(), &format!("{target}{query}"));
+            moved.push(replayed.with_context(|| format!("on {target}"))?);
         }
         let export = GANESHA.get()?.export("/vfs");
         // Ganesha 4.3 has no extended attributes, which the kernel asks for in v4.2.
         let spoken = if version == "4.2" { "4.1" } else { version };
         let (port, mount_port) = (export.port, export.mount_port);
         let address = format!("nfs://127.0.0.1:{port}/vfs?version={spoken}&mountport={mount_port}");
-        replay_faithfully(OURS.command(), &trace, &address).context("on ganesha")?;
-        let directory = folder.path().to_str().context("its path is no text")?;
-        replay_faithfully(OURS.command(), &trace, directory).context("in a directory")
-    })
+        let directory = self.folder.to_str().context("its path is no text")?;
+        for (target, what) in [(&*address, "on ganesha"), (directory, "in a directory")] {
+            let replayed = replay_faithfully(OURS.command(), &self.trace(), target);
+            moved.push(replayed.context(what)?);
+        }
+        Ok(moved)
+    }
 }
 
 /// Waits until a packet socket is open in the network of the laboratory.

@@ -26,6 +26,12 @@ const WAIT_MS: u32 = 100;
 /// Packets between two looks at the flag of a request to stop.
 const PACKETS_PER_CHECK: u64 = 1024;
 
+/// Printed where messages began in what a snap length cut off: cards join segments into packets of
+/// up to 64 KiB, so that a packet begins with the head of its first message only.
+const CUT_HINT: &str = "packets were cut to their first bytes, but held several messages; capture \
+    whole packets (tcpdump -s 0, or dfsbench capture --interface), or where packets are not joined \
+    (ethtool -K eth0 gro off tso off)";
+
 /// Makes a trace.
 ///
 /// # Errors
@@ -203,6 +209,9 @@ fn describe(counters: &Counters, bytes: u64) -> Vec<String> {
         if count > 0 {
             lines.push(format!("missing: {count} {what}"));
         }
+    }
+    if counters.bytes_cut > 0 && counters.times_unsynchronized > 0 {
+        lines.push(format!("hint: {CUT_HINT}"));
     }
     lines
 }

@@ -217,14 +217,11 @@ impl ReplayWork<'_, '_> {
             }
             Err(error) => Some(Err(target_failed(self.args, &error))),
         };
-        if !self.request.keeps_tree {
-            // What went wrong before matters more than what is left of the tree.
-            match (self.site.remove(directory), &replayed) {
-                (Err(error), Some(Err(_))) => {
-                    output::message(&format!("warning: {error}; remove it by hand"));
-                }
-                (removed, _) => removed.map_err(|error| target_failed(self.args, &error))?,
-            }
+        if !self.request.keeps_tree
+            && let Err(error) = self.site.remove(directory)
+        {
+            // The result, and what went wrong before, matter more than what is left of the tree.
+            output::message(&format!("warning: {error}; remove it by hand"));
         }
         replayed.transpose()
     }

@@ -80,6 +80,8 @@ pub enum Action {
     Commit { offset: u64, count: u32 },
     /// Opens a file that exists.
     Open(OpenAccess),
+    /// Opens a file by its handle.
+    OpenHandle(OpenAccess),
     /// Closes an open.
     Close,
     /// Reserves some space.
@@ -145,7 +147,7 @@ impl Action {
             Self::Fsinfo => OperationKind::Fsinfo,
             Self::Pathconf => OperationKind::Pathconf,
             Self::Commit { .. } => OperationKind::Commit,
-            Self::Open(_) => OperationKind::Open,
+            Self::Open(_) | Self::OpenHandle(_) => OperationKind::Open,
             Self::Close => OperationKind::Close,
             Self::Allocate { .. } => OperationKind::Allocate,
             Self::Deallocate { .. } => OperationKind::Deallocate,
@@ -157,6 +159,11 @@ impl Action {
             Self::Listxattrs { .. } => OperationKind::Listxattrs,
             Self::Removexattr => OperationKind::Removexattr,
         }
+    }
+
+    /// Tells whether it opens or creates a file that may stay open.
+    pub const fn opens_file(self) -> bool {
+        matches!(self, Self::Create { .. } | Self::Open(_) | Self::OpenHandle(_))
     }
 
     /// Tells whether it makes an object of the name that it works on.
@@ -275,15 +282,7 @@ fn of_v4(call: &Call, at: usize) -> Counterpart {
         OpCode::Create => created_object(call, at),
         OpCode::Link => Action::Link,
         OpCode::Lookup => Action::Lookup,
-        OpCode::Open if op.name == 0 => return Counterpart::None,
-        OpCode::Open if op.flags & op_flag::CREATES != 0 => {
-            Action::Create { how: creation(op), size: size_set(op) }
-        }
-        OpCode::Open => Action::Open(match op.offset & 3 {
-            1 => OpenAccess::Read,
-            2 => OpenAccess::Write,
-            _ => OpenAccess::Both,
-        }),
+        OpCode::Open => return of_open(op),
         OpCode::Read => Action::Read { offset, count },
         // Which attributes were requested is not in a trace; kernels ask for them.
         OpCode::Readdir => Action::ReaddirPlus { bytes: count, is_first: offset == 0 },
@@ -302,6 +301,25 @@ fn of_v4(call: &Call, at: usize) -> Counterpart {
         OpCode::Listxattrs => Action::Listxattrs { bytes: count },
         OpCode::Removexattr => Action::Removexattr,
         _ => return Counterpart::None,
+    })
+}
+
+/// An OPEN without a name opens the file itself: kernels do so since v4.1 where they know it.
+fn of_open(op: &Op) -> Counterpart {
+    let creates = op.flags & op_flag::CREATES != 0;
+    let access = match op.offset & 3 {
+        1 => OpenAccess::Read,
+        2 => OpenAccess::Write,
+        3 => OpenAccess::Both,
+        // No OPEN is without access: its arguments were not seen.
+        _ if op.name == 0 => return Counterpart::None,
+        _ => OpenAccess::Both,
+    };
+    Counterpart::Action(match op.name {
+        0 if creates => return Counterpart::None,
+        0 => Action::OpenHandle(access),
+        _ if creates => Action::Create { how: creation(op), size: size_set(op) },
+        _ => Action::Open(access),
     })
 }
 

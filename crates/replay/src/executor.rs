@@ -13,6 +13,7 @@ use std::time::Duration;
 use engine::Clock;
 use engine::sockets::{Sockets, Watched};
 use nfs_client::proto::client::{Event as Reply, File, Operation, Outcome as Done};
+use nfs_client::proto::nfs4::Segment;
 use nfs_client::proto::{CallError, Status};
 use nfs_client::{Connection, ConnectionError, Scratch};
 use rustix::io::Errno;
@@ -393,10 +394,7 @@ impl Progress<'_> {
             return self.with_extras.push(client);
         }
         self.note_result(client, step, reply);
-        let mut bytes = 0;
-        if let Ok(Done::Read { count, .. } | Done::Written { count, .. }) = reply.result {
-            bytes = count;
-        }
+        let bytes = moved_bytes(step.action, reply);
         let pace = self.course.pace;
         let scheduled_ns = match pace {
             Pace::Open { .. } => pace.instant_ns(self.begin_ns, step.scheduled_ns),
@@ -439,6 +437,26 @@ impl Progress<'_> {
             }
             _ => {}
         }
+    }
+}
+
+/// Returns how many bytes a reply has read or written, those of holes included.
+fn moved_bytes(action: Action, reply: &Reply<'_>) -> u32 {
+    match (action, &reply.result) {
+        (_, Ok(Done::Read { count, .. } | Done::Written { count, .. })) => *count,
+        (Action::ReadPlus { count, .. }, Ok(Done::Segments { .. })) => {
+            let Ok(segments) = reply.segments() else { return 0 };
+            let mut bytes = 0_u64;
+            for segment in segments {
+                bytes = bytes.saturating_add(match segment {
+                    Segment::Data(_, data) => data.len() as u64,
+                    Segment::Hole(_, len) => len,
+                });
+            }
+            // A hole may go on behind what was requested.
+            bytes.min(count.into()) as u32
+        }
+        _ => 0,
     }
 }
 

@@ -168,6 +168,7 @@ pub fn operation_of<'o>(
         Action::Fsinfo => Operation::Fsinfo { root: file },
         Action::Pathconf => Operation::Pathconf { file },
         Action::Commit { offset, count } => Operation::Commit { file, offset, count },
+        Action::OpenHandle(access) => Operation::OpenHandle { file, access },
         Action::Close => Operation::Close { file: slot?.open.as_ref()? },
         Action::Allocate { offset, len } => Operation::Allocate { file: open, offset, len },
         Action::Deallocate { offset, len } => Operation::Deallocate { file: open, offset, len },

@@ -346,8 +346,12 @@ impl Loader {
             let name = format!("{kind} (not in {})", settings.target.name());
             *without_counterpart.entry(name).or_insert(0) += ops;
         }
+        if made.handle_opens > 0 {
+            let name = format!("OPEN by handle (not in {})", settings.target.name());
+            without_counterpart.insert(name, made.handle_opens);
+        }
         if made.closes_only > 0 {
-            let name = "CLOSE (opened before)".to_owned();
+            let name = "CLOSE (not opened here)".to_owned();
             without_counterpart.insert(name, made.closes_only);
         }
         if made.batch.steps.is_empty() {

@@ -65,14 +65,16 @@ pub struct Planner<'a> {
     /// The calls of each client.
     calls: Vec<ClientCalls>,
     /// Slots of the opens that a client has of an object, the latest last.
-    opens: HashMap<Usage, Vec<u32>>,
+    opens: HashMap<Usage, Vec<Settled>>,
     /// Slots that are not in use, of the same client and object.
-    closed: HashMap<Usage, Vec<u32>>,
+    closed: HashMap<Usage, Vec<Settled>>,
     listings: HashMap<Usage, u32>,
     slots: u32,
     split: u64,
     not_in_version: BTreeMap<OperationKind, u64>,
-    /// CLOSEs of what was opened before the trace or the window.
+    /// OPENs of a handle, which the version of the target lacks.
+    handle_opens: u64,
+    /// CLOSEs of what the replay has not opened.
     closes_only: u64,
 }
 
@@ -106,6 +108,19 @@ struct Usage {
     object: u32,
 }
 
+/// A slot whose OPEN or CLOSE had its reply at this instant of the trace. What started before did
+/// not know of it, and does not wait for it.
+#[derive(Debug, Clone, Copy)]
+struct Settled {
+    slot: u32,
+    at_ns: u64,
+}
+
+/// Returns the place of the latest slot that was settled by an instant.
+fn find_settled(slots: &[Settled], by_ns: u64) -> Option<usize> {
+    slots.iter().rposition(|settled| settled.at_ns <= by_ns)
+}
+
 /// The steps of a trace.
 #[derive(Debug)]
 pub struct Made {
@@ -117,7 +132,9 @@ pub struct Made {
     pub split: u64,
     /// Operations that the version of the target lacks.
     pub not_in_version: BTreeMap<OperationKind, u64>,
-    /// CLOSEs of opens from before the trace or the window.
+    /// OPENs of a handle, which the version of the target lacks.
+    pub handle_opens: u64,
+    /// CLOSEs of what the replay has not opened.
     pub closes_only: u64,
 }
 
@@ -142,6 +159,7 @@ impl<'a> Planner<'a> {
             slots: 0,
             split: 0,
             not_in_version: BTreeMap::new(),
+            handle_opens: 0,
             closes_only: 0,
         }
     }
@@ -158,6 +176,7 @@ impl<'a> Planner<'a> {
             slots: self.slots,
             split: self.split,
             not_in_version: self.not_in_version,
+            handle_opens: self.handle_opens,
             closes_only: self.closes_only,
         }
     }
@@ -182,7 +201,11 @@ impl<'a> Planner<'a> {
             origin_ns: item.origin_ns.unwrap_or(u64::MAX),
             ..Step::of(self.adapted(fact.action, item.victim))
         };
-        step.slot = self.slot_of(&step, item.is_of_v4);
+        if matches!(step.action, Action::OpenHandle(_)) && !self.settings.target.opens_handles() {
+            self.handle_opens += 1;
+            return;
+        }
+        step.slot = self.slot_of(&step, item);
         if !self.settings.target.has(step.action.kind()) {
             *self.not_in_version.entry(step.action.kind()).or_insert(0) += 1;
             return;
@@ -226,6 +249,11 @@ impl<'a> Planner<'a> {
             Action::Access(bits) if !self.settings.target.has(OperationKind::Getxattr) => {
                 Action::Access(bits & ACCESS_BITS_OF_ALL)
             }
+            Action::ReadPlus { offset, count }
+                if !self.settings.target.has(OperationKind::ReadPlus) =>
+            {
+                Action::Read { offset, count }
+            }
             action => action,
         }
     }
@@ -233,7 +261,9 @@ impl<'a> Planner<'a> {
     /// Cuts a transfer that is larger than those of the target.
     fn parts_of(&self, action: Action) -> Vec<Action> {
         let (offset, count, max) = match action {
-            Action::Read { offset, count } => (offset, count, self.settings.rsize),
+            Action::Read { offset, count } | Action::ReadPlus { offset, count } => {
+                (offset, count, self.settings.rsize)
+            }
             Action::Write { offset, count, .. } => (offset, count, self.settings.wsize),
             _ => return vec![action],
         };
@@ -244,6 +274,7 @@ impl<'a> Planner<'a> {
                 (offset.saturating_add(u64::from(from)), (count - from).min(max.max(1)));
             parts.push(match action {
                 Action::Write { stable, .. } => Action::Write { offset, count, stable },
+                Action::ReadPlus { .. } => Action::ReadPlus { offset, count },
                 _ => Action::Read { offset, count },
             });
             from += count.max(1);
@@ -252,21 +283,27 @@ impl<'a> Planner<'a> {
     }
 
     /// Returns the open that a step makes or works under, or the listing that it goes on with.
-    fn slot_of(&mut self, step: &Step, is_of_v4: bool) -> u32 {
+    fn slot_of(&mut self, step: &Step, item: &Item) -> u32 {
         let usage = Usage { client: step.client, object: step.file };
+        let Span { start_ns, end_ns: at_ns } = item.span;
         match step.action {
-            Action::Open(_) | Action::Create { .. } if is_of_v4 && step.status == 0 => {
-                let usage = Usage { object: step.result, ..usage };
-                let reused = self.closed.get_mut(&usage).and_then(Vec::pop);
-                let slot = reused.unwrap_or_else(|| self.new_slot());
-                self.opens.entry(usage).or_default().push(slot);
+            action if action.opens_file() && item.is_of_v4 && step.status == 0 => {
+                let is_handle = matches!(action, Action::OpenHandle(_));
+                let object = if is_handle { step.file } else { step.result };
+                let usage = Usage { object, ..usage };
+                let closed = self.closed.entry(usage).or_default();
+                let slot = match find_settled(closed, start_ns) {
+                    Some(at) => closed.remove(at).slot,
+                    None => self.new_slot(),
+                };
+                self.opens.entry(usage).or_default().push(Settled { slot, at_ns });
                 slot
             }
             Action::Close => {
-                let slot = self.opens.get_mut(&usage).and_then(Vec::pop).unwrap_or(NONE);
-                if slot != NONE {
-                    self.closed.entry(usage).or_default().push(slot);
-                }
+                let opens = self.opens.entry(usage).or_default();
+                let Some(at) = find_settled(opens, start_ns) else { return NONE };
+                let slot = opens.remove(at).slot;
+                self.closed.entry(usage).or_default().push(Settled { slot, at_ns });
                 slot
             }
             Action::Readdir { .. } | Action::ReaddirPlus { .. } => {
@@ -284,10 +321,10 @@ impl<'a> Planner<'a> {
             | Action::Deallocate { .. }
             | Action::Seek { .. }
             | Action::ReadPlus { .. }
-            | Action::Copy { .. } => match self.opens.get(&usage) {
-                Some(slots) => slots.last().copied().unwrap_or(NONE),
-                None => NONE,
-            },
+            | Action::Copy { .. } => {
+                let Some(opens) = self.opens.get(&usage) else { return NONE };
+                find_settled(opens, start_ns).map_or(NONE, |at| opens[at].slot)
+            }
             _ => NONE,
         }
     }
@@ -321,11 +358,8 @@ impl<'a> Planner<'a> {
             need(Thing::File(other), Class::Read);
         }
         let slot_class = match action {
-            Action::Open(_)
-            | Action::Create { .. }
-            | Action::Close
-            | Action::Readdir { .. }
-            | Action::ReaddirPlus { .. } => Class::Exclusive,
+            Action::Close | Action::Readdir { .. } | Action::ReaddirPlus { .. } => Class::Exclusive,
+            _ if action.opens_file() => Class::Exclusive,
             _ => Class::Read,
         };
         if slot != NONE {

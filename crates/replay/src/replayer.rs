@@ -31,6 +31,9 @@ use crate::target_kind::TargetKind;
 /// Calls that a client may have in flight: as many as Linux's client over TCP, and four times as
 /// many as in one of its sessions. A call beyond them waits, which counts as the server's fault.
 const CLIENT_SLOTS: usize = 256;
+/// After so long without a call a mount of v4 is made again: the server may have forgotten its
+/// client. Leases are of 10 s and more.
+const IDLE_NS_MAX: u64 = 2_000_000_000;
 /// Directories within directories that are removed at most.
 const LEVELS_MAX: u32 = 4096;
 
@@ -110,6 +113,8 @@ pub struct Replayer<'a> {
     mount: Mount,
     clock: &'a dyn Clock,
     stop: &'a AtomicBool,
+    /// When the mount itself was used last.
+    used_ns: u64,
 }
 
 impl<'a> Replayer<'a> {
@@ -124,7 +129,8 @@ impl<'a> Replayer<'a> {
     ) -> Result<Self, ReplayError> {
         let mut options = options.clone();
         options.session = SessionPlan { connections: CONNECTIONS, slots: DEPTH };
-        Ok(Self { mount: Mount::connect(&options)?, options, clock, stop })
+        let mount = Mount::connect(&options)?;
+        Ok(Self { mount, options, clock, stop, used_ns: clock.now_ns() })
     }
 
     /// Returns the version that is spoken.
@@ -147,6 +153,7 @@ impl<'a> Replayer<'a> {
         settings: &ReplaySettings,
     ) -> Result<Files, ReplayError> {
         let ReplaySettings { directory, fill } = settings;
+        self.refresh_mount();
         let top = self.make_directory(directory)?;
         let names = plan.names.len();
         let batch = prepare::make_batch(plan, *fill, self.mount.wsize());
@@ -174,6 +181,8 @@ impl<'a> Replayer<'a> {
         let executed = executor.run(work, Course::alone(Pace::Closed));
         plan.names.truncate(names);
         executed?;
+        drop(executor);
+        self.refresh_mount();
         if let (Some(problem), false) = (recorder.problems.first(), self.stop.load(Relaxed)) {
             let mut count = 0;
             for problem in &recorder.problems {
@@ -215,6 +224,7 @@ impl<'a> Replayer<'a> {
     /// # Errors
     /// [`ReplayError`].
     pub fn open_clients(&mut self, plan: &ReplayPlan) -> Result<Clients<'a>, ReplayError> {
+        self.refresh_mount();
         let mut options = connection_options(&plan.batch);
         options.slots = CLIENT_SLOTS.min(CALLS_MAX);
         let mut connections = Vec::with_capacity(plan.batch.clients.len());
@@ -236,6 +246,7 @@ impl<'a> Replayer<'a> {
     /// # Errors
     /// [`ReplayError::Call`] with what could not be removed.
     pub fn remove(&mut self, directory: &str) -> Result<(), ReplayError> {
+        self.refresh_mount();
         let root = self.mount.root();
         let call = |reason: CallFailure| ReplayError::Call {
             what: "remove",
@@ -276,6 +287,20 @@ impl<'a> Replayer<'a> {
     /// [`ReplayError::Mount`], which harms nothing.
     pub fn disconnect(self) -> Result<(), ReplayError> {
         Ok(self.mount.unmount()?)
+    }
+
+    /// Makes the mount again where it was idle for so long that its lease may have run out. Where
+    /// that fails, so does what needs it next.
+    fn refresh_mount(&mut self) {
+        let now_ns = self.clock.now_ns();
+        let idle_ns = now_ns.saturating_sub(self.used_ns);
+        self.used_ns = now_ns;
+        if self.version().is_stateful()
+            && idle_ns > IDLE_NS_MAX
+            && let Ok(mount) = Mount::connect(&self.options)
+        {
+            self.mount = mount;
+        }
     }
 
     fn make_directory(&mut self, name: &str) -> Result<File, ReplayError> {

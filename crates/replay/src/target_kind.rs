@@ -28,6 +28,14 @@ impl TargetKind {
         }
     }
 
+    /// Tells whether it opens files by their handles. **Source:** RFC 8881 section 18.16, CLAIM_FH.
+    pub fn opens_handles(self) -> bool {
+        match self {
+            Self::Nfs(version) => version.has_sessions(),
+            Self::Directory => true,
+        }
+    }
+
     /// Tells whether it has an operation.
     pub fn has(self, kind: OperationKind) -> bool {
         match self {

@@ -238,6 +238,7 @@ impl Tree {
             (Action::Readdir { .. } | Action::ReaddirPlus { .. }, true) => {
                 self.describe(file, DIRECTORY, None);
             }
+            (Action::OpenHandle(_), true) => self.describe(file, REGULAR, None),
             (Action::Readlink, true) => self.describe(file, SYMLINK, Some(fact.count)),
             _ => {}
         }

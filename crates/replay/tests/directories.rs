@@ -238,6 +238,11 @@ fn opens_of_v4_are_opens_of_the_directory() {
     assert!(outcome.is_faithful(), "{outcome:#?}");
     // One open, one read, one close, and no other call.
     assert_eq!((outcome.calls_sent, outcome.own_calls), (3, 0));
+    // The same where the client opens a file that it knows by its handle.
+    (made[0].ops[0].name, made[0].ops[0].file, made[0].ops[0].result) = (0, 11, 0);
+    let Replayed { outcome, .. } = replay(&trace_of(&made, &[]), Pace::Closed, Fill::Data);
+    assert!(outcome.is_faithful(), "{outcome:#?}");
+    assert_eq!((outcome.calls_sent, outcome.own_calls), (3, 0));
 }
 
 #[test]

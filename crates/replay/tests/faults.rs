@@ -37,18 +37,24 @@ fn replay(calls: &[Call], faults: FaultPlan) -> Outcome {
 
 fn replay_at(calls: &[Call], faults: FaultPlan, pace: Pace) -> Outcome {
     let server = Server::start(ServerConfig { faults, udp: false, ..ServerConfig::default() });
-    let server = server.unwrap();
+    replay_on(&server.unwrap(), ProtocolVersion::V3, calls, pace)
+}
+
+/// Replays calls on a server, and removes the tree.
+fn replay_on(server: &Server, version: ProtocolVersion, calls: &[Call], pace: Pace) -> Outcome {
     let mut options = MountOptions::new("127.0.0.1", "/export");
     let port = Some(server.address().port());
-    (options.port, options.mount_port) = (port, port);
+    (options.port, options.mount_port, options.version) = (port, port, version);
     let (clock, stop) = (SystemClock::new(), AtomicBool::new(false));
     let mut replayer = Replayer::connect(&options, &clock, &stop).unwrap();
-    let settings = whole_trace(TargetKind::Nfs(ProtocolVersion::V3), [1 << 20; 2]);
+    let settings = whole_trace(TargetKind::Nfs(version), [1 << 20; 2]);
     let mut plan = ReplayPlan::read(&trace_of(calls, &[])[..], &settings).unwrap();
     let directory = "replayed".to_owned();
     let settings = ReplaySettings { directory, fill: Fill::Data };
     let mut files = replayer.prepare(&mut plan, &settings).unwrap();
-    replayer.replay(&plan, &mut files, pace).unwrap().outcome()
+    let outcome = replayer.replay(&plan, &mut files, pace).unwrap().outcome();
+    replayer.remove("replayed").unwrap();
+    outcome
 }
 
 fn calls_of(kind: nfs3::Procedure) -> FaultedCalls {
@@ -116,4 +122,15 @@ fn the_multiple_that_a_capped_server_can_not_carry_is_found() {
         }
     }
     panic!("this host was late in each of five searches");
+}
+
+#[test]
+fn a_replay_of_v4_that_is_longer_than_the_lease_removes_its_tree() {
+    let config = ServerConfig { lease_s: 1, udp: false, ..ServerConfig::default() };
+    let server = Server::start(config).unwrap();
+    let mut calls = reads(2);
+    calls[1].start_ns = 2_200_000_000;
+    let outcome = replay_on(&server, ProtocolVersion::V4_2, &calls, Pace::Open { speed: 1.0 });
+    assert!(outcome.is_faithful(), "{outcome:#?}");
+    assert_eq!(server.list_directory("/export"), Some(Vec::new()));
 }

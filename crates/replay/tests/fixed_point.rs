@@ -8,12 +8,14 @@ mod common;
 
 use std::sync::atomic::AtomicBool;
 
+use common::traces::{call, op, trace_of};
 use common::{Recorded, Row, rows, whole_trace};
 use engine::SystemClock;
 use nfs_client::Mount;
 use nfs_client::proto::client::{OpenAccess, ProtocolVersion};
 use nfs_client::proto::nfs3::{Procedure, StableHow};
 use replay::{Fill, Outcome, Pace, ReplayPlan, ReplaySettings, Replayer, TargetKind};
+use trace::{Call, Op, Version};
 
 /// Works on a tree of two directories, as one client; what `old` holds was there before.
 fn work(mount: &mut Mount, number: u64) {
@@ -187,4 +189,56 @@ fn a_trace_of_v3_is_replayed_on_v4_and_the_other_way_round() {
         replay(&trace, ProtocolVersion::V3, Pace::Closed, Fill::Sparse);
     check_faithful(&outcome);
     assert_eq!(plan.without_counterpart.get("CLOSE (not in NFS v3)"), Some(&12));
+}
+
+/// Makes a trace of what the kernel does with a file that it knows: it opens the handle, reads by
+/// READ_PLUS and closes.
+fn trace_of_known_file() -> Vec<u8> {
+    let (close, open, read_plus) = (4, 18, 68);
+    let ops = [
+        Op { offset: 1, size: Some(70_000), ..op(open, 10) },
+        Op { length: 65_536, count: 65_536, ..op(read_plus, 10) },
+        Op { offset: 65_536, length: 65_536, count: 4464, ..op(read_plus, 10) },
+        op(close, 10),
+    ];
+    let mut calls = Vec::new();
+    for (number, op) in ops.into_iter().enumerate() {
+        let call = call(number as u64, 0, number as u64 * 2_000_000, op);
+        calls.push(Call { version: Version::V4_2, ..call });
+    }
+    trace_of(&calls, &[])
+}
+
+#[test]
+fn a_file_that_the_client_knew_is_opened_by_its_handle_and_read() {
+    let trace = trace_of_known_file();
+    let lacks = |version: &str| {
+        [format!("CLOSE (not in NFS {version})"), format!("OPEN by handle (not in NFS {version})")]
+    };
+    let not_opened = ["CLOSE (not opened here)", "OPEN by handle (not in NFS v4.0)"];
+    for (version, kinds, without) in [
+        (ProtocolVersion::V4_2, &["OPEN", "READ_PLUS", "READ_PLUS", "CLOSE"][..], Vec::new()),
+        (ProtocolVersion::V4_1, &["OPEN", "READ", "READ", "CLOSE"], Vec::new()),
+        (ProtocolVersion::V4_0, &["READ", "READ"], not_opened.map(str::to_owned).to_vec()),
+        (ProtocolVersion::V3, &["READ", "READ"], lacks("v3").to_vec()),
+    ] {
+        let Replayed { target, outcome, plan, .. } =
+            replay(&trace, version, Pace::Closed, Fill::Data);
+        check_faithful(&outcome);
+        let connections = rows(&target.trace());
+        let mut found = Vec::new();
+        for row in connections.last().unwrap() {
+            if ["OPEN", "READ", "READ_PLUS", "CLOSE"].contains(&row.kind) {
+                found.push(row.kind);
+            }
+        }
+        assert_eq!(found, kinds, "{version:?}");
+        let names: Vec<String> = plan.without_counterpart.into_keys().collect();
+        assert_eq!(names, without, "{version:?}");
+        let mut bytes = 0;
+        for kind in &outcome.kinds {
+            bytes += kind.bytes;
+        }
+        assert_eq!(bytes, 70_000, "{version:?}");
+    }
 }

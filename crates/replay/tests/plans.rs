@@ -4,7 +4,7 @@
 mod common;
 
 use common::traces::{call, op, trace_of};
-use nfs_client::proto::client::ProtocolVersion;
+use nfs_client::proto::client::{OpenAccess, ProtocolVersion};
 use replay::{Action, InitialObject, PlanError, PlanSettings, ReplayPlan, TargetKind, Window};
 use trace::{Call, Entry, Op, TraceError, Version, op_flag};
 
@@ -215,7 +215,46 @@ fn an_open_of_v4_is_closed_where_it_was_opened_in_the_trace() {
     let plan = ReplayPlan::read(&trace_of(&calls, &[])[..], &settings).unwrap();
     assert_eq!(plan.batch.steps.len(), 2);
     assert_eq!(plan.batch.steps[0].slot, plan.batch.steps[1].slot);
-    assert_eq!(plan.without_counterpart.get("CLOSE (opened before)"), Some(&1));
+    assert_eq!(plan.without_counterpart.get("CLOSE (not opened here)"), Some(&1));
+}
+
+#[test]
+fn a_close_is_of_an_open_that_had_its_reply() {
+    let (open, close) = (18, 4);
+    let mut calls = Vec::new();
+    // The second OPEN is in flight while the first is closed, and that CLOSE while a third begins.
+    for (number, (kind, start_ns, response_ns)) in
+        [(open, 0, 10), (open, 20, 40), (close, 30, 20), (open, 40, 10), (close, 90, 10)]
+            .into_iter()
+            .enumerate()
+    {
+        let op = Op { offset: u64::from(kind == open), ..op(kind, 10) };
+        let made = call(number as u64, 0, start_ns, op);
+        calls.push(Call { version: Version::V4_1, response_ns: Some(response_ns), ..made });
+    }
+    let settings = PlanSettings { target: TargetKind::Nfs(ProtocolVersion::V4_1), ..SETTINGS };
+    let plan = ReplayPlan::read(&trace_of(&calls, &[])[..], &settings).unwrap();
+    let slots: Vec<u32> = plan.batch.steps.iter().map(|step| step.slot).collect();
+    assert_eq!(slots, [0, 1, 0, 2, 2]);
+}
+
+#[test]
+fn an_open_by_handle_differs_from_one_whose_name_was_not_seen() {
+    let (open, close) = (18, 4);
+    let mut calls = Vec::new();
+    // The first is without access, which no OPEN is.
+    for (number, (kind, access)) in [(open, 0), (open, 3), (close, 0)].into_iter().enumerate() {
+        let op = Op { offset: access, ..op(kind, 10) };
+        let call = call(number as u64, 0, number as u64 * 1_000_000_000, op);
+        calls.push(Call { version: Version::V4_1, ..call });
+    }
+    let settings = PlanSettings { target: TargetKind::Nfs(ProtocolVersion::V4_1), ..SETTINGS };
+    let plan = ReplayPlan::read(&trace_of(&calls, &[])[..], &settings).unwrap();
+    let actions: Vec<Action> = plan.batch.steps.iter().map(|step| step.action).collect();
+    assert_eq!(actions, [Action::OpenHandle(OpenAccess::Both), Action::Close]);
+    assert_eq!(plan.batch.steps[0].slot, plan.batch.steps[1].slot);
+    assert_eq!(plan.without_counterpart.get("v4.1 OPEN"), Some(&1));
+    assert_eq!(tree(&plan), ["0 - 0"]);
 }
 
 #[test]

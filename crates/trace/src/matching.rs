@@ -27,6 +27,8 @@ const ANSWERED_MAX: usize = 64 << 10;
 
 const NFS: u32 = 100_003;
 const MOUNT: u32 = 100_005;
+/// The procedure of v4 that is not NULL. **Source:** RFC 7530 section 16.2.
+const COMPOUND: u32 = 1;
 
 // The words of a message. **Source:** RFC 5531 section 9.
 const CALL: u32 = 0;
@@ -70,6 +72,9 @@ struct Arrival {
 
 type Table = HashMap<u64, Pending, BuildHasherDefault<PassThrough>>;
 
+/// The most connections whose minor version is kept.
+const MINOR_VERSIONS_MAX: usize = 1 << 16;
+
 /// Calls and the replies that they wait for.
 #[derive(Debug, Default)]
 pub struct Matcher {
@@ -77,6 +82,8 @@ pub struct Matcher {
     arrivals: VecDeque<Arrival>,
     answered: HashSet<u64>,
     answered_before: HashSet<u64>,
+    /// The minor version that was last seen on each connection of v4.
+    minor_versions: HashMap<u64, Version, BuildHasherDefault<PassThrough>>,
     next_number: u64,
     begin_ns: Option<u64>,
     /// Vectors of calls that were written, to be used again.
@@ -188,6 +195,9 @@ impl Matcher {
                 call.flags |= call_flag::CALL_INCOMPLETE;
                 count_undecoded(&cursor, counters);
             }
+            if call.version.is_compound() && head.procedure == COMPOUND {
+                self.follow_minor_version(&mut call);
+            }
             counters.calls += 1;
         } else {
             counters.calls_other += 1;
@@ -195,6 +205,20 @@ impl Matcher {
         let (number, time_ns) = (call.number, message.last_ns);
         self.arrivals.push_back(Arrival { key, number, time_ns });
         self.pending.insert(key, Pending { call, program, procedure, is_readable });
+    }
+
+    /// Gives a compound that was cut off before its minor version that of its connection, since
+    /// clients don't change it. Operations show that it was not.
+    fn follow_minor_version(&mut self, call: &mut Call) {
+        let connection = u64::from(call.connection);
+        if call.ops.is_empty() {
+            call.version = *self.minor_versions.get(&connection).unwrap_or(&call.version);
+            return;
+        }
+        if self.minor_versions.len() >= MINOR_VERSIONS_MAX {
+            self.minor_versions.clear();
+        }
+        self.minor_versions.insert(connection, call.version);
     }
 
     fn read_arguments(
@@ -205,7 +229,7 @@ impl Matcher {
     ) -> Decoded {
         let kind = if head.procedure < 250 { head.procedure as u8 } else { Op::ILLEGAL };
         let context = &mut self.context;
-        if call.version.is_compound() && kind == 1 {
+        if call.version.is_compound() && head.procedure == COMPOUND {
             if !head.is_readable || !head.is_whole {
                 return Decoded::Part;
             }

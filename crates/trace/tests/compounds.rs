@@ -195,6 +195,30 @@ fn eof_and_counts_of_reads_are_kept_also_where_the_payload_is_not() {
 }
 
 #[test]
+fn a_compound_that_is_cut_before_its_minor_version_has_that_of_its_connection() {
+    let mut scratch = Vec::new();
+    let [(open, opened), (write, written)] = open_and_write(&mut scratch);
+    let mut tcp = Tcp::default();
+    let mut frames = tcp.connect(0);
+    // Cards join packets: both calls are in one, which is cut behind the head of the second.
+    let joined = [record(&open), record(&write)].concat();
+    let headers_bytes = 14 + 20 + 20;
+    let head_bytes = call_head(2, nfs4::PROGRAM, 4, 1).len();
+    let kept_bytes = headers_bytes + record(&open).len() + 4 + head_bytes;
+    frames.push(tcp.send(From::Client, &joined, 1_000_000));
+    for reply in [opened, written] {
+        frames.push(tcp.send(From::Server, &record(&reply), 2_000_000));
+    }
+    let read = capture(&pcap_cut(&frames, kept_bytes));
+    let [_, call] = &read.calls[..] else { panic!("{:?}", read.calls) };
+    assert_eq!(
+        (call.version, kinds(&call.ops)),
+        (Version::V4_1, vec!["PUTFH", "WRITE", "GETATTR"])
+    );
+    assert_eq!((read.counters.calls, read.counters.messages_cut), (2, 1));
+}
+
+#[test]
 fn null_is_no_compound() {
     let call = call_head(1, nfs4::PROGRAM, 4, 0);
     let frame = |from, message: &[u8]| Frame {

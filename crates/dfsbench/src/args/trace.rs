@@ -14,7 +14,8 @@ Examples:
                                                    without tcpdump, as root
   ssh server tcpdump -w - port 2049 | dfsbench capture - -o nfs.dfst
 
-With -s 256 the heads of requests are enough; of 128 bytes most NFSv4 compounds are cut short.
+With -s 256 the heads of requests are enough; of 128 bytes most NFSv4 compounds are cut short. Where
+the card joins packets (GRO, TSO), capture whole ones: -s 0, or --interface.
 A trace has neither data nor names nor addresses; docs/trace.md says what it reveals.";
 
 /// Makes a trace of NFS traffic from packet captures: NFS v2 to v4.2 and MOUNT, over TCP and UDP.

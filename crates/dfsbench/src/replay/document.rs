@@ -191,11 +191,12 @@ fn counts_text(stored: &Stored, outcome: &Outcome) -> String {
         None => String::new(),
     };
     let plural = if *clients == 1 { "" } else { "s" };
+    let objects = if stored.tree_objects == 1 { "object" } else { "objects" };
     let rounds = if *rounds > 1 { format!(" in {rounds} rounds") } else { String::new() };
     format!(
-        "{ops} operations of {clients} client{plural}{rounds} on a tree of {} objects: {issued} issued, \
-         {accounted} ended, {skipped} could not be issued, {not_started} not started. Took {}\
-         {planned}; {}.",
+        "{ops} operations of {clients} client{plural}{rounds} on a tree of {} {objects}: {issued} \
+         issued, {accounted} ended, {skipped} could not be issued, {not_started} not started. \
+         Took {}{planned}; {}.",
         stored.tree_objects,
         Nanos(outcome.took_ns),
         calls_text(stored, outcome)

@@ -43,6 +43,44 @@ fn a_capture_becomes_a_trace_that_says_what_is_in_it() {
     assert_eq!(quiet.stdout[..8], file[..8]);
 }
 
+/// Writes a pcap file with TCP segments of NULL calls: one call, two of which the second is cut
+/// off but for `kept` bytes, and one again.
+fn write_joined_pcap(path: &std::path::Path, kept: usize) {
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
+    // A record mark of 40 bytes, then the call.
+    let call =
+        |xid: u32| -> Vec<u8> { words(&[0x8000_0028, xid, 0, 2, 100_003, 3, 0, 0, 0, 0, 0]) };
+    let mut file: Vec<u8> = words(&[0xa1b2_3c4d, 0x0002_0004, 0, 0, 65535, 101]);
+    let mut sequence = 1000_u32;
+    for payload in [call(1), [call(2), call(3)].concat(), call(4)] {
+        let len = 40 + payload.len();
+        let mut packet = vec![0x45, 0, 0, len as u8, 0, 0, 0, 0, 64, 6, 0, 0];
+        packet.extend([[10, 0, 0, 1], [10, 0, 0, 2]].concat());
+        packet.extend([700_u16, 2049].map(u16::to_be_bytes).concat());
+        packet.extend([sequence.to_be_bytes(), 0_u32.to_be_bytes()].concat());
+        packet.extend([0x50, 0x18, 0xff, 0xff, 0, 0, 0, 0]);
+        packet.extend(&payload);
+        packet.truncate(40 + 44 + kept);
+        let head: Vec<u8> = words(&[1_700_000_000, sequence, packet.len() as u32, len as u32]);
+        file.extend([head, packet].concat());
+        sequence += payload.len() as u32;
+    }
+    std::fs::write(path, file).unwrap();
+}
+
+#[test]
+fn messages_that_begin_in_what_was_cut_off_are_lost_with_a_hint() {
+    let rig = Rig::new();
+    let pcap = rig.folder().join("joined.pcap");
+    write_joined_pcap(&pcap, 44);
+    let whole = rig.run(&["capture", "joined.pcap", "-o", "whole.dfst"]).stderr;
+    assert!(whole.starts_with("4 calls ") && !whole.contains("hint"), "{whole}");
+    write_joined_pcap(&pcap, 0);
+    let cut = rig.run(&["capture", "joined.pcap", "-o", "cut.dfst"]).stderr;
+    assert!(cut.starts_with("3 calls ") && cut.contains("hint: packets were cut"), "{cut}");
+    assert!(cut.contains("tcpdump -s 0"), "{cut}");
+}
+
 #[test]
 fn several_captures_and_stdin_are_one_trace() {
     let rig = Rig::new();

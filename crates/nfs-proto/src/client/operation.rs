@@ -120,6 +120,8 @@ pub enum Operation<'a> {
     Commit { file: &'a File, offset: u64, count: u32 },
     /// Opens a file that exists; a LOOKUP where files are not opened.
     Open { dir: &'a File, name: &'a [u8], access: OpenAccess },
+    /// Opens a file by its handle, since v4.1.
+    OpenHandle { file: &'a File, access: OpenAccess },
     /// Closes an open.
     Close { file: &'a File },
     /// Reserves space for a file.
@@ -169,7 +171,7 @@ impl Operation<'_> {
             Self::Fsinfo { .. } => OperationKind::Fsinfo,
             Self::Pathconf { .. } => OperationKind::Pathconf,
             Self::Commit { .. } => OperationKind::Commit,
-            Self::Open { .. } => OperationKind::Open,
+            Self::Open { .. } | Self::OpenHandle { .. } => OperationKind::Open,
             Self::Close { .. } => OperationKind::Close,
             Self::Allocate { .. } => OperationKind::Allocate,
             Self::Deallocate { .. } => OperationKind::Deallocate,
@@ -202,6 +204,7 @@ impl Operation<'_> {
             | Self::Rename { .. }
             | Self::Link { .. }
             | Self::Open { .. }
+            | Self::OpenHandle { .. }
             | Self::Close { .. }
             | Self::Copy { .. }
             | Self::Removexattr { .. } => false,

@@ -1,6 +1,6 @@
 //! What the session says for each operation, and how it understands the reply.
 
-use nfs_proto::nfs4::{ChangeInfo, List, Segment, XattrOption};
+use nfs_proto::nfs4::{ChangeInfo, Claim, List, OpenHow, Segment, XattrOption};
 
 use super::*;
 
@@ -60,6 +60,21 @@ fn what_the_minor_version_lacks_is_refused() {
     assert_eq!(seen.ops()[2], Op::Seek { stateid: OPENED, offset: 3, what: 1 });
     answer(&mut session, &seen, &[PUTFH, OpResult::Ok(OpOk::Seek { eof: true, offset: 8 })]);
     assert_eq!(result(&mut session), Ok(Outcome::Found { offset: 8, eof: true }));
+}
+
+#[test]
+fn a_handle_is_opened_in_sessions_only() {
+    let operation = Operation::OpenHandle { file: &file(), access: OpenAccess::Write };
+    let mut session = client(ProtocolVersion::V4_1, 4);
+    let seen = start(&mut session, &operation);
+    let Op::Open { share_access, how, claim, .. } = seen.ops()[2] else { panic!("{seen:?}") };
+    assert_eq!((share_access & 3, how, claim), (2, OpenHow::NoCreate, Claim::Current));
+    assert_eq!(seen.ops()[1], Op::Putfh { file: file().handle });
+    for version in [ProtocolVersion::V4_0, ProtocolVersion::V3, ProtocolVersion::V2] {
+        let mut session = client(version, 4);
+        let unsupported = StartError::Unsupported { kind: OperationKind::Open, version };
+        assert_eq!(session.start(0, 1, &operation), Err(unsupported));
+    }
 }
 
 #[test]

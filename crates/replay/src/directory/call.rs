@@ -167,7 +167,7 @@ impl Caller<'_> {
             // Closed by the thread, as all that a job has to close.
             Action::Close | Action::Null => {}
             Action::Create { how, size } => self.create(job, how, size)?,
-            Action::Open(access) => {
+            Action::Open(access) | Action::OpenHandle(access) => {
                 let flags = match access {
                     OpenAccess::Read => OFlags::RDONLY,
                     OpenAccess::Write => OFlags::WRONLY,

@@ -207,8 +207,7 @@ impl Driver<'_> {
             let written = self.places.write_path(&mut job.other, step.other, None, self.names);
             written.ok_or(Refusal::Impossible)?;
         }
-        let opens_file = matches!(step.action, Action::Create { .. } | Action::Open(_));
-        if opens_file || (uses_data(step.action) && job.open.is_none()) {
+        if step.action.opens_file() || (uses_data(step.action) && job.open.is_none()) {
             job.fresh = self.opens.free.pop();
         }
         let slot = step.slot as usize;
@@ -340,10 +339,11 @@ impl Driver<'_> {
         if fresh.is_none() {
             return self.opens.free.push(fresh);
         }
-        let makes_object = matches!(step.action, Action::Create { .. } | Action::Open(_));
-        let object = if makes_object { step.result } else { step.file };
+        let opens_file = step.action.opens_file();
+        let has_result = opens_file && !matches!(step.action, Action::OpenHandle(_));
+        let object = if has_result { step.result } else { step.file };
         let place = match self.opens.slots.get_mut(step.slot as usize) {
-            Some(place) if makes_object => Some(place),
+            Some(place) if opens_file => Some(place),
             _ => self.opens.objects.get_mut(object as usize),
         };
         match place {

@@ -57,9 +57,15 @@ impl Compound<'_> {
         self.push_description();
     }
 
-    /// Opens a name and returns where the sequence number stands.
-    fn push_open(&mut self, dir: &File, name: &[u8], access: u32, how: OpenHow<'_>) -> usize {
-        self.push_putfh(dir);
+    /// Opens what is claimed of a current file, and returns where the sequence number stands.
+    fn push_open(
+        &mut self,
+        current: &File,
+        claim: Claim<'_>,
+        access: u32,
+        how: OpenHow<'_>,
+    ) -> usize {
+        self.push_putfh(current);
         let seqid_at = self.builder.position() + SEQID_AT;
         // A delegation has to be returned when the server recalls it. Unless one is wanted, v4.1
         // and later can say so; before, the callback address leads nowhere, and no server grants
@@ -75,7 +81,7 @@ impl Compound<'_> {
             share_deny: share::NONE,
             owner: StateOwner { client: self.client, owner: &self.owner },
             how,
-            claim: Claim::Name(name),
+            claim,
         });
         self.push_description();
         seqid_at
@@ -92,7 +98,7 @@ impl Compound<'_> {
                     CreateHow::Unchecked(_) => OpenHow::Unchecked(attributes),
                     _ => OpenHow::Guarded(attributes),
                 };
-                self.push_open(dir, name, share::BOTH, how)
+                self.push_open(dir, Claim::Name(name), share::BOTH, how)
             }
             CreateHow::Exclusive(verifier) => {
                 // EXCLUSIVE4 stores its verifier in the file's times, and a SETATTR has to repair
@@ -103,7 +109,7 @@ impl Compound<'_> {
                 } else {
                     OpenHow::Exclusive(*verifier)
                 };
-                self.push_open(dir, name, share::BOTH, how)
+                self.push_open(dir, Claim::Name(name), share::BOTH, how)
             }
         };
         *self.scratch = scratch;
@@ -117,7 +123,8 @@ pub(super) fn check_supported(
     operation: &Operation<'_>,
 ) -> Result<(), StartError> {
     let kind = operation.kind();
-    if has_operation(version, kind) {
+    let needs_session = matches!(operation, Operation::OpenHandle { .. });
+    if has_operation(version, kind) && (version.has_sessions() || !needs_session) {
         Ok(())
     } else {
         Err(StartError::Unsupported { kind, version })
@@ -149,12 +156,12 @@ pub(super) fn encode_operation(
 ) -> Option<usize> {
     match *operation {
         Operation::Open { dir, name, access } => {
-            let access = match access {
-                OpenAccess::Read => share::READ,
-                OpenAccess::Write => share::WRITE,
-                OpenAccess::Both => share::BOTH,
-            };
-            return Some(compound.push_open(dir, name, access, OpenHow::NoCreate));
+            let (claim, access) = (Claim::Name(name), access_bits(access));
+            return Some(compound.push_open(dir, claim, access, OpenHow::NoCreate));
+        }
+        Operation::OpenHandle { file, access } => {
+            let (claim, access) = (Claim::Current, access_bits(access));
+            return Some(compound.push_open(file, claim, access, OpenHow::NoCreate));
         }
         Operation::Create { dir, name, ref how } => {
             return Some(compound.push_open_create(dir, name, how));
@@ -181,6 +188,14 @@ pub(super) fn encode_operation(
         _ => encode_data_operation(compound, operation),
     }
     None
+}
+
+const fn access_bits(access: OpenAccess) -> u32 {
+    match access {
+        OpenAccess::Read => share::READ,
+        OpenAccess::Write => share::WRITE,
+        OpenAccess::Both => share::BOTH,
+    }
 }
 
 /// Appends an operation on the data of a file, or hands it on.

@@ -204,7 +204,10 @@ impl State {
             return Ok(());
         }
         encode::check_supported(self.version, operation)?;
-        let opens = matches!(operation, Operation::Open { .. } | Operation::Create { .. });
+        let opens = matches!(
+            operation,
+            Operation::Open { .. } | Operation::OpenHandle { .. } | Operation::Create { .. }
+        );
         // An OPEN takes an owner that has no open, so that none waits for another (v4.0 takes an
         // owner's calls one by one) and no CLOSE ends more than its own. A CLOSE goes on with the
         // owner of its open.
