@@ -404,7 +404,9 @@ impl Measurement<'_> {
             // Nothing is to be read from what the client's host had in memory.
             (system.mount_again)()?;
         }
-        let (files, identity) = (load.files(), load.identity.clone());
+        let files = load.files();
+        // A system that was set up here is mounted by the plan, and no other one is there.
+        let identity = if self.system.is_some() { None } else { Some(load.identity.clone()) };
         let count = files.len();
         let task = Task::ReadBack { files, identity, unreadable_is_missing: false };
         let mut job = self.job(folder, task);

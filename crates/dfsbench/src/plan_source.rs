@@ -72,6 +72,15 @@ pub fn named(text: &str) -> Result<RawPlan, Failure> {
     }
 }
 
+/// Reads the files that a plan names: mixes and recipes.
+///
+/// # Errors
+/// When one can't be read or used.
+pub fn read_inputs(raw: &mut RawPlan) -> Result<(), Failure> {
+    raw.read_mixes(input_file::read_mix)?;
+    Ok(raw.read_systems(|path| input_file::read_recipe(Path::new(path)))?)
+}
+
 /// Refuses a word that is no directory here and is spelled nearly as a preset or a target.
 fn check_spelling(text: &str) -> Result<(), Failure> {
     let mut targets = vec!["embedded"];
@@ -108,8 +117,7 @@ pub fn apply(raw: &mut RawPlan, args: &RunArgs) -> Result<(), Failure> {
     if let Some((trials, duration)) = args.default_effort() {
         raw.apply_defaults(effort_overrides(raw, &given, trials, duration))?;
     }
-    raw.read_mixes(input_file::read_mix)?;
-    raw.read_systems(|path| input_file::read_recipe(Path::new(path)))?;
+    read_inputs(raw)?;
     if args.job.launcher.is_some() {
         job::use_targets(raw)?;
     }

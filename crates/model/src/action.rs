@@ -389,8 +389,7 @@ pub struct SystemCrash {
     pub system: String,
     /// Folder of its own files, which marks its processes.
     pub dir: PathBuf,
-    /// Steps of its first start. Those that run to their end are not repeated: they make the
-    /// system, and it is there.
+    /// Steps that start its servers again.
     pub steps: Vec<FilledStep>,
 }
 

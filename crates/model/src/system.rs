@@ -128,6 +128,9 @@ pub struct RecipeStep {
     /// Command that ends by itself, with 0 where all is well.
     #[serde(default)]
     pub run: Vec<String>,
+    /// Whether `run` is repeated where the system's servers are started again after a crash.
+    #[serde(default)]
+    pub again: bool,
     /// Command that is tried again until it ends with 0.
     #[serde(default)]
     pub ready: Vec<String>,

@@ -80,7 +80,10 @@ fn do_job(job: &Job) -> Result<(), String> {
             let found = folder.identity()?;
             let is_there = folder.enter(&job.folder)?;
             // Without the directory all is lost, unless this is not where it was made.
-            if !is_there && found != *identity {
+            if !is_there
+                && let Some(identity) = identity
+                && found != *identity
+            {
                 let what = "the target is another file system than before";
                 return Err(format!("{what}: {found}, not {identity}"));
             }

@@ -55,8 +55,9 @@ pub enum Task {
     ReadBack {
         /// The files, whether they are there or not.
         files: Vec<TestFile>,
-        /// The identity of the target, as the writer reported it.
-        identity: String,
+        /// The identity of the target, as the writer reported it; `None` where it is known to be
+        /// the same, which may have lost even that.
+        identity: Option<String>,
         /// Whether a file that can't be read counts as one that is missing.
         unreadable_is_missing: bool,
     },

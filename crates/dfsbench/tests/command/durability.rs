@@ -440,6 +440,10 @@ fn a_plan_that_sets_up_systems_takes_the_events_that_need_no_commands() {
     );
     refused(&["--kill-server", "--allow-destroy", "/dev/x"], &["the plan formats no `/dev/x`"]);
     refused(&["--kill-server", "--campaign", "last"], &["results"]);
+    // The recipe of a path is read, too.
+    let by_path = plan.replace("system = \"dfsbench\"", "system = \"./none.toml\"");
+    std::fs::write(rig.folder().join("plan.toml"), by_path).unwrap();
+    refused(&["--kill-server"], &["none.toml", "No such file"]);
     let mixed = format!("{plan}[[target]]\nname = \"d\"\npath = \"/tmp\"\n");
     std::fs::write(rig.folder().join("plan.toml"), mixed).unwrap();
     refused(&["--kill-server"], &["is set up by the plan, and another target is not"]);

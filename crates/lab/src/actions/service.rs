@@ -57,7 +57,7 @@ impl LabAction for Service {
         for file in &self.files {
             steps.push(Step::File { path: file.path.clone().into(), text: file.text.clone() });
         }
-        steps.extend(start_steps(&self.dir, &self.steps, |_| true, ours));
+        steps.extend(start_steps(&self.dir, &self.steps, ours));
         steps
     }
 
@@ -111,18 +111,10 @@ impl LabAction for Service {
     }
 }
 
-/// Makes the steps by which a system is started, of those of its recipe that are wanted.
-pub(super) fn start_steps(
-    dir: &Path,
-    of_recipe: &[FilledStep],
-    is_wanted: impl Fn(&FilledStep) -> bool,
-    ours: &Path,
-) -> Vec<Step> {
+/// Makes the steps by which a system is started, of those of its recipe.
+pub(super) fn start_steps(dir: &Path, of_recipe: &[FilledStep], ours: &Path) -> Vec<Step> {
     let mut steps = Vec::new();
     for (index, step) in of_recipe.iter().enumerate() {
-        if !is_wanted(step) {
-            continue;
-        }
         steps.push(match step {
             FilledStep::Start(words) => Step::Launch {
                 argv: processes::marked_command(dir, &name_ours(words, ours)),

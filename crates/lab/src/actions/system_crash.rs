@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use model::EffectiveSettings;
 use model::action::SystemCrash;
-use model::system::FilledStep;
 
 use super::LabAction;
 use super::accept::check_point;
@@ -33,8 +32,7 @@ impl LabAction for SystemCrash {
 
     fn steps(&self, ours: &PathBuf) -> Vec<Step> {
         let mut steps = vec![Step::KillMarked(self.dir.clone())];
-        let is_kept = |step: &FilledStep| !matches!(step, FilledStep::Run(..));
-        steps.extend(start_steps(&self.dir, &self.steps, is_kept, ours));
+        steps.extend(start_steps(&self.dir, &self.steps, ours));
         steps
     }
 

@@ -77,7 +77,7 @@ pub fn crash_of_system(spec: &LabSpec) -> Result<LabStep, String> {
     let action = action::SystemCrash {
         system: recipe.name.clone(),
         dir: recipe.dir().into(),
-        steps: filled.steps,
+        steps: filled.restart_steps,
     };
     Ok(step(&spec.server, Action::SystemCrash(action)))
 }

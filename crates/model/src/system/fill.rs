@@ -32,6 +32,8 @@ pub struct FilledRecipe {
     pub files: Vec<FilledFile>,
     /// Steps of the start.
     pub steps: Vec<FilledStep>,
+    /// Those that start its servers again on what they have kept: without what makes the system.
+    pub restart_steps: Vec<FilledStep>,
     /// Files and folders that the programs make elsewhere.
     pub leaves: Vec<String>,
     /// Command that prints the version.
@@ -83,6 +85,7 @@ impl Recipe {
             folders: Vec::new(),
             files: Vec::new(),
             steps: Vec::new(),
+            restart_steps: Vec::new(),
             leaves: server.texts("leaves", &self.leaves)?,
             version: server.words("version", &self.version)?,
             ..FilledRecipe::default()
@@ -101,7 +104,11 @@ impl Recipe {
         }
         for step in &self.steps {
             for values in copies(&values, "step.count", &step.count)? {
-                filled.steps.push(fill_in_step(step, &Template { values: &values })?);
+                let filled_step = fill_in_step(step, &Template { values: &values })?;
+                if step.run.is_empty() || step.again {
+                    filled.restart_steps.push(filled_step.clone());
+                }
+                filled.steps.push(filled_step);
             }
         }
         if let Some(quiet) = &self.quiet {

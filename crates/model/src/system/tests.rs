@@ -98,6 +98,25 @@ fn variables_follow_from_settings_and_are_repeated() {
 }
 
 #[test]
+fn servers_are_started_again_without_what_makes_the_system() {
+    let mut recipe = recipe();
+    let run = |text: &str, again| RecipeStep {
+        run: words(text),
+        within_s: 9,
+        again,
+        ..RecipeStep::default()
+    };
+    recipe.steps.insert(0, run("make", false));
+    recipe.steps.push(run("activate", true));
+    recipe.validate().unwrap();
+    let filled = recipe.fill_in(&[], &places()).unwrap();
+    let server = FilledStep::Start(words("server h:/s/1 h:/s/2 end"));
+    let activate = FilledStep::Run(words("activate"), 9);
+    assert_eq!(filled.restart_steps, [server.clone(), activate.clone()]);
+    assert_eq!(filled.steps, [FilledStep::Run(words("make"), 9), server, activate]);
+}
+
+#[test]
 fn settings_that_a_recipe_lacks_or_that_are_out_of_range_are_refused() {
     let recipe = recipe();
     let refused =
@@ -126,6 +145,8 @@ fn each_mistake_of_a_recipe_is_named() {
     assert!(point.contains("[access] alone"), "{point}");
     let both = mistake(|recipe| recipe.steps[0].port = "1".to_owned());
     assert!(both.starts_with("step 1: doesn't say what it is"), "{both}");
+    let again = mistake(|recipe| recipe.steps[0].again = true);
+    assert!(again.starts_with("step 1: again: only `run`"), "{again}");
     assert!(mistake(|recipe| recipe.steps.clear()).contains("nothing is started"));
     assert!(mistake(|recipe| recipe.access.fuse = None).contains("no way to it"));
     assert!(mistake(|recipe| recipe.name = "A b".to_owned()).contains("`A b` is no name"));

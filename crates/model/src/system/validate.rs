@@ -206,6 +206,10 @@ fn check_step(step: &RecipeStep) -> Result<(), RecipeError> {
         let hint = "exactly one of `start`, `run`, `ready` and `port`";
         return Err(RecipeError::new("doesn't say what it is", hint));
     }
+    if step.again && step.run.is_empty() {
+        let what = "again: only `run` is left out where servers are started again";
+        return Err(RecipeError::new(what, "leave it out"));
+    }
     if !(1..=3_600).contains(&step.within_s) {
         let what = format!("within_s: must be 1 to 3600, not {}", step.within_s);
         return Err(RecipeError::new(what, "seconds, such as 60"));
