@@ -47,6 +47,8 @@ pub struct RawPlan {
     pub conclusions: Vec<Conclusion>,
     /// The factor of `--scale`, once its sizes, times and counts are scaled.
     pub scale: Option<Scale>,
+    /// Sizes of ops, in bytes, that are larger than the scaled files, and are left out.
+    pub large_ops: Vec<u64>,
 }
 
 /// The factor by which a plan is scaled.
@@ -189,6 +191,7 @@ impl RawPlan {
             conclusions: Vec::new(),
             fair: None,
             scale: None,
+            large_ops: Vec::new(),
         }
     }
 }
