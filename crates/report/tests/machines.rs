@@ -239,6 +239,26 @@ fn workloads_and_versions_that_a_host_does_not_have_are_named_in_the_table_of_ol
 }
 
 #[test]
+fn of_more_targets_than_colours_those_of_the_most_results_have_one() {
+    let mut campaign = campaigns::sweep();
+    let all = std::mem::take(&mut campaign.runs);
+    let targets = [("d1", 2), ("d2", 2), ("d3", 2), ("d4", 2), ("d5", 2), ("d6", 2), ("array", 4)];
+    for (target, runs) in targets {
+        for run in &all[..runs] {
+            let mut run = run.clone();
+            run.index = campaign.runs.len() as u32;
+            run.spec.target_name = target.to_owned();
+            campaign.runs.push(run);
+        }
+    }
+    let page = render(&campaign, Format::Html);
+    let (_, legend) = page.split_once("<p class=\"legend keys\">target:").unwrap();
+    let (legend, _) = legend.split_once("</p>").unwrap();
+    assert!(legend.contains(" array<") && legend.contains("and 1 more level"), "{legend}");
+    assert!(legend.contains(" d1<") && !legend.contains(" d6<"), "{legend}");
+}
+
+#[test]
 fn the_tables_of_old_reports_line_up_with_those_that_users_printed() {
     let text = render(&campaigns::bonnie(), Format::Seed);
     let lines: Vec<&str> = text.lines().collect();
