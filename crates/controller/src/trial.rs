@@ -335,10 +335,8 @@ fn await_lost(walk: &mut Walk<'_>, spec: &RunSpec) {
     }
     hosts.extend(spec.client_hosts());
     for host in hosts {
-        let wait_ns = match walk.hosts.take_lost_at_work(&host.name) {
-            true => wait_ns.max(LOST_WAIT_MIN_NS),
-            false => wait_ns,
-        };
+        let is_new = walk.hosts.take_lost_at_work(&host.name);
+        let wait_ns = if is_new { wait_ns.max(LOST_WAIT_MIN_NS) } else { wait_ns };
         let until_ns = begun_ns.saturating_add(wait_ns);
         while walk.hosts.lost(&host.name).is_some()
             && !walk.stop.load(Relaxed)
