@@ -1,8 +1,9 @@
 //! Agents by the name of their host, started when a run first needs them.
 //!
-//! A host that can't be reached, or whose agent was lost, remains lost until the campaign's end:
-//! each run that wants it fails with the same sentence. What was applied there is undone by the
-//! agent itself, or by `dfsbench clean`.
+//! A host whose agent was lost costs the trial that needed it, and is reached again before the next
+//! one: it may have been slow only. One that can't be reached then remains lost until the campaign's
+//! end: each run that wants it fails with the same sentence. What was applied there is undone by
+//! the agent itself, or by `dfsbench clean`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -32,6 +33,8 @@ pub struct Hosts<'a> {
     agents: BTreeMap<String, Result<Box<dyn Transport>, String>>,
     /// Those that are ready to change their host.
     opened: BTreeSet<String>,
+    /// Those whose agents were lost since they were last tried again.
+    lost_at_work: BTreeSet<String>,
     clocks: BTreeMap<String, Drift>,
     /// The identity of each host's kernel.
     kernels: BTreeMap<String, String>,
@@ -72,6 +75,7 @@ impl<'a> Hosts<'a> {
             opening,
             agents: BTreeMap::new(),
             opened: BTreeSet::new(),
+            lost_at_work: BTreeSet::new(),
             clocks: BTreeMap::new(),
             kernels: BTreeMap::new(),
             wakeup: Wakeup::default(),
@@ -191,6 +195,11 @@ impl<'a> Hosts<'a> {
         if self.lost(host).is_some() {
             self.leave_one(host);
         }
+    }
+
+    /// Says whether a host had an agent that was lost since this was last asked about it.
+    pub(crate) fn take_lost_at_work(&mut self, host: &str) -> bool {
+        self.lost_at_work.remove(host)
     }
 
     /// Works on what is applied.
@@ -457,9 +466,12 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Leaves a host for good and keeps the reason.
+    /// Leaves a host and keeps the reason.
     fn mark_lost(&mut self, host: &str, why: &str) -> String {
-        self.agents.insert(host.to_owned(), Err(why.to_owned()));
+        let before = self.agents.insert(host.to_owned(), Err(why.to_owned()));
+        if matches!(before, Some(Ok(_))) {
+            self.lost_at_work.insert(host.to_owned());
+        }
         why.to_owned()
     }
 }

@@ -18,6 +18,11 @@ use crate::pass::OnePass;
 use crate::trial_error::TrialError;
 use crate::{ControllerError, Event, Walk, one_directory, quiet, setting_up, shared_kernel};
 
+/// How long a host whose agent was lost is tried again before the next trial that needs it, in
+/// nanoseconds: a host that was slow to send a sign of life is there again within seconds, when what
+/// its agent had set up is undone.
+const LOST_WAIT_MIN_NS: u64 = 30_000_000_000;
+
 /// Makes the trial at `position`, whose events are passed on.
 pub(crate) fn run(
     walk: &mut Walk<'_>,
@@ -323,16 +328,20 @@ fn not_made(walk: &Walk<'_>, why: String) -> TrialState {
     if walk.stop.load(Relaxed) { TrialState::Interrupted } else { TrialState::Failed(why) }
 }
 
-/// Waits for hosts that were lost, where the run wants that: each is tried again and again.
+/// Waits for hosts that were lost: each is tried again and again, as long as the run wants that, and
+/// once after each loss for [`LOST_WAIT_MIN_NS`].
 fn await_lost(walk: &mut Walk<'_>, spec: &RunSpec) {
     let wait_ns = spec.placement.lost_wait_ms.unwrap_or(0).saturating_mul(1_000_000);
-    let until_ns = walk.hosts.now_ns().saturating_add(wait_ns);
+    let begun_ns = walk.hosts.now_ns();
     let mut hosts: Vec<&Host> = Vec::new();
     if let Some(lab) = &spec.lab {
         hosts.extend(lab.hosts());
     }
     hosts.extend(spec.client_hosts());
     for host in hosts {
+        let is_new = walk.hosts.take_lost_at_work(&host.name);
+        let wait_ns = if is_new { wait_ns.max(LOST_WAIT_MIN_NS) } else { wait_ns };
+        let until_ns = begun_ns.saturating_add(wait_ns);
         while walk.hosts.lost(&host.name).is_some()
             && !walk.stop.load(Relaxed)
             && walk.hosts.now_ns() < until_ns
@@ -341,6 +350,10 @@ fn await_lost(walk: &mut Walk<'_>, spec: &RunSpec) {
             if walk.hosts.reach_one(host).is_err() {
                 (walk.wait)(walk.hosts.wakeup());
             }
+        }
+        // An agent that greeted in vain is no further loss.
+        if walk.hosts.lost(&host.name).is_some() {
+            walk.hosts.take_lost_at_work(&host.name);
         }
     }
 }

@@ -90,7 +90,11 @@ pub fn warn_of_idle_settings(plan: &Plan) {
     for idle in &plan.without_effect {
         output::message(&format!("warning: {idle}"));
     }
-    let notes = [dry_run::describe_thinned(plan), contenders::note_differences(plan)];
+    let notes = [
+        dry_run::describe_thinned(plan),
+        dry_run::describe_large_ops(plan),
+        contenders::note_differences(plan),
+    ];
     for note in notes.into_iter().flatten() {
         output::message(&format!("note: {note}"));
     }

@@ -95,6 +95,18 @@ pub fn assumed_rates(args: &RunArgs) -> Result<Rates, Failure> {
     Rates::parse(text).map_err(|why| Failure::Usage(format!("--assume-rates: {why}")))
 }
 
+/// Names the sizes of ops that a scaled plan leaves out, if any.
+pub fn describe_large_ops(plan: &Plan) -> Option<String> {
+    if plan.large_ops.is_empty() {
+        return None;
+    }
+    let sizes: Vec<String> = plan.large_ops.iter().map(|bytes| Size(*bytes).to_string()).collect();
+    let sizes = sizes.join(", ");
+    Some(format!(
+        "--scale leaves out io_size {sizes}: the scaled files are smaller (hint: a larger --scale)"
+    ))
+}
+
 /// Describes what a scaled plan leaves out of its matrix, if anything.
 pub fn describe_thinned(plan: &Plan) -> Option<String> {
     if plan.thinned == 0 {

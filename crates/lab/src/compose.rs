@@ -15,8 +15,8 @@ use model::lab::tunnel_client;
 use model::soak::FaultKind;
 use model::system::RecipeError;
 use model::{
-    Action, DataPath, FileSystem, Host, Invalidation, LabSpec, LabStep, Protocol, Raid, ServerKind,
-    TunnelForwards, action,
+    Action, DataPath, FileSystem, Host, Invalidation, LabSpec, LabStep, NfsVersion, Protocol, Raid,
+    ServerKind, TunnelForwards, action,
 };
 use thiserror::Error;
 
@@ -184,10 +184,19 @@ fn nfsd(spec: &LabSpec) -> Action {
     let serving = &spec.serving;
     Action::Nfsd(action::Nfsd {
         threads: serving.threads,
-        versions: serving.versions.clone(),
+        versions: served_versions(spec),
         udp: serving.udp,
         transfer_max_bytes: serving.transfer_max_bytes,
     })
+}
+
+/// Returns the versions that the kernel's server is to offer; empty leaves them. Servers that still
+/// have v2 offer it where they are told to only. **Source:** nfs-utils 1.3, rpc.nfsd(8), `-V`.
+fn served_versions(spec: &LabSpec) -> Vec<NfsVersion> {
+    if spec.serving.versions.is_empty() && spec.mounting.nfs.version == NfsVersion::V2 {
+        return vec![NfsVersion::V2, NfsVersion::V3];
+    }
+    spec.serving.versions.clone()
 }
 
 /// Exports each directory, by the kernel's server, or one by a server of its own.

@@ -6,7 +6,7 @@ mod parsers;
 
 use std::collections::BTreeSet;
 
-use model::{Campaign, CampaignLine, CaveatCode, HostResult, Pass, Workload};
+use model::{Campaign, CampaignLine, CaveatCode, HostResult, Pass, TrialState, Workload};
 use parsers::{check, open_metrics};
 use report::live::{CurrentPass, HostRate, Live, LiveRate, TrialRate, Work};
 use report::{
@@ -216,6 +216,46 @@ fn figures_from_memory_are_marked_in_the_tables_of_old_reports() {
     campaign.runs[0].trials[0].passes[1].caveats.push(short);
     let bonnie = render(&campaign, Format::Bonnie);
     assert!(bonnie.contains(" +++++ ") && !bonnie.contains("26336"), "{bonnie}");
+}
+
+#[test]
+fn workloads_and_versions_that_a_host_does_not_have_are_named_in_the_table_of_old_reports() {
+    let mut campaign = campaigns::bonnie();
+    let names_it = |text: &str| text.lines().any(|line| line.starts_with("bonnie MTU-1500 "));
+    assert!(!names_it(&render(&campaign, Format::Seed)));
+    let mut refused = campaign.runs[0].clone();
+    refused.index = campaign.runs.len() as u32;
+    refused.spec.workload = Workload::Stream;
+    let why = "host c1: `mount -t nfs -o vers=2` ended with 32: mount.nfs: Protocol not supported";
+    for trial in &mut refused.trials {
+        trial.passes.clear();
+        trial.state = TrialState::Failed(why.to_owned());
+    }
+    campaign.runs.push(refused);
+    let seed = render(&campaign, Format::Seed);
+    let line = seed.lines().find(|line| line.starts_with("stream ")).unwrap();
+    assert!(line.ends_with(" not supported not supported"), "{line}");
+    assert!(names_it(&seed) && seed.contains(why), "{seed}");
+}
+
+#[test]
+fn of_more_targets_than_colours_those_of_the_most_results_have_one() {
+    let mut campaign = campaigns::sweep();
+    let all = std::mem::take(&mut campaign.runs);
+    let targets = [("d1", 2), ("d2", 2), ("d3", 2), ("d4", 2), ("d5", 2), ("d6", 2), ("array", 4)];
+    for (target, runs) in targets {
+        for run in &all[..runs] {
+            let mut run = run.clone();
+            run.index = campaign.runs.len() as u32;
+            run.spec.target_name = target.to_owned();
+            campaign.runs.push(run);
+        }
+    }
+    let page = render(&campaign, Format::Html);
+    let (_, legend) = page.split_once("<p class=\"legend keys\">target:").unwrap();
+    let (legend, _) = legend.split_once("</p>").unwrap();
+    assert!(legend.contains(" array<") && legend.contains("and 1 more level"), "{legend}");
+    assert!(legend.contains(" d1<") && !legend.contains(" d6<"), "{legend}");
 }
 
 #[test]

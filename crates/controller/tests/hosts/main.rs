@@ -208,13 +208,31 @@ fn what_a_host_is_stands_with_the_first_trial_after_it_was_reached() {
 #[test]
 fn a_host_that_is_lost_fails_its_runs_and_the_others_are_restored() {
     let rig = Rig::new(Script { dies_at: Some(("s", "s + export")), ..Script::default() });
-    let (campaign, left) = rig.walk(&[network(8), network(16), disk("c")]);
+    let (campaign, left) = rig.walk(&[network(8), network(16), network(32), disk("c")]);
     assert_eq!(left, [""; 0]);
-    for run in &campaign.runs[..2] {
+    for run in &campaign.runs[..3] {
         assert_eq!(run.trials[0].state, TrialState::Failed("host s: it died".to_owned()));
     }
-    assert_eq!(campaign.runs[2].trials[0].state, TrialState::Done);
+    assert_eq!(campaign.runs[3].trials[0].state, TrialState::Done);
+    // Ten times a second for 30 s, and not again before the third run.
+    assert!((290..=301).contains(&rig.tries()), "{}", rig.tries());
     assert_eq!(rig.log(), ["s open", "c open", "s + nfsd", "s + export", "c trial"]);
+}
+
+#[test]
+fn a_host_that_was_silent_for_a_while_costs_one_trial_and_no_other() {
+    let dies_at = Some(("s", "c trial"));
+    let rig = Rig::new(Script { dies_at, returns_after: Some(80), ..Script::default() });
+    let (campaign, left) = rig.walk(&[network(8), network(8), network(16)]);
+    assert_eq!(left, [""; 0]);
+    let states: Vec<&TrialState> = campaign.runs.iter().map(|run| &run.trials[0].state).collect();
+    let why = TrialState::Failed("write: host s: it died".to_owned());
+    assert_eq!(states, [&why, &TrialState::Done, &TrialState::Done]);
+    // All is set up again, since its agent has undone what it had.
+    let log = rig.log();
+    let second = log.iter().position(|line| line == "c left").unwrap() + 1;
+    let begin = ["s open", "c open", "s + nfsd", "s + export", "c + nfs-mount", "c trial"];
+    assert_eq!(log[second..second + 6], begin);
 }
 
 #[test]

@@ -27,6 +27,8 @@ pub struct Script {
     pub differing: Option<(&'static str, &'static str)>,
     /// A host is gone once a line is in the log.
     pub dies_at: Option<(&'static str, &'static str)>,
+    /// It is reached again once it was tried so many times; without it never.
+    pub returns_after: Option<u32>,
     /// A host has no agent.
     pub unreachable: Option<&'static str>,
     /// An action can't be undone.
@@ -56,6 +58,8 @@ struct World {
     script: RefCell<Script>,
     log: RefCell<Vec<String>>,
     now_ns: Cell<u64>,
+    /// How often an agent was wanted of a host that had died.
+    tries: Cell<u32>,
     stop: Arc<AtomicBool>,
 }
 
@@ -74,7 +78,19 @@ impl World {
         ClockReading { mono_ns: now_ns * rate, wall_ns: now_ns }
     }
 
+    /// A try to reach a host that had died fails.
+    fn tries_in_vain(&self, host: &str) -> bool {
+        if !self.is_dead(host) {
+            return false;
+        }
+        self.tries.set(self.tries.get() + 1);
+        self.is_dead(host)
+    }
+
     fn is_dead(&self, host: &str) -> bool {
+        if self.script.borrow().returns_after.is_some_and(|tries| self.tries.get() > tries) {
+            return false;
+        }
         let script = self.script.borrow();
         script.dies_at.is_some_and(|(dead, line)| {
             dead == host && self.log.borrow().iter().any(|noted| noted == line)
@@ -89,6 +105,7 @@ impl Rig {
             script: RefCell::new(script),
             log: RefCell::default(),
             now_ns: Cell::new(1_000_000),
+            tries: Cell::new(0),
             stop: Arc::clone(&stop),
         };
         Self { world: Rc::new(world), stop }
@@ -96,6 +113,11 @@ impl Rig {
 
     pub fn log(&self) -> Vec<String> {
         self.world.log.borrow().clone()
+    }
+
+    /// How often an agent was wanted of a host that had died.
+    pub fn tries(&self) -> u32 {
+        self.world.tries.get()
     }
 
     /// Walks a plan of one trial for each lab; what was stored, and what was left on hosts.
@@ -121,7 +143,7 @@ impl Rig {
             agent: &mut NoAgent,
             hosts: Hosts::new(&mut launch, &read_clocks, Opening::default()),
             stop: &self.stop,
-            wait: &|_| (),
+            wait: &|_| self.world.now_ns.set(self.world.now_ns.get() + 100_000_000),
             observe: &mut observe,
             now_unix_ms: &|| 7,
             token: 1,
@@ -136,6 +158,9 @@ impl Rig {
     fn launch(&self, host: &Host) -> Result<Box<dyn Transport>, Gone> {
         if self.world.script.borrow().unreachable == Some(host.name.as_str()) {
             return Err(Gone(format!("host {}: it can't be reached: No route to host", host.name)));
+        }
+        if self.world.tries_in_vain(&host.name) {
+            return Err(Gone(format!("host {}: it died", host.name)));
         }
         Ok(Box::new(Played {
             world: Rc::clone(&self.world),

@@ -155,6 +155,18 @@ fn a_tunnel_carries_what_the_version_needs() {
 }
 
 #[test]
+fn the_kernels_server_is_told_to_offer_v2_where_it_is_mounted() {
+    let versions = |version| {
+        let mut spec = spec();
+        spec.mounting.nfs.version = version;
+        let Action::Nfsd(nfsd) = nfsd(&spec) else { panic!("no server") };
+        nfsd.versions
+    };
+    assert_eq!(versions(NfsVersion::V2), [NfsVersion::V2, NfsVersion::V3]);
+    assert_eq!(versions(NfsVersion::V3), []);
+}
+
+#[test]
 fn a_server_of_ours_needs_no_storage_and_has_its_own_port() {
     let mut spec = spec();
     spec.serving.kind = ServerKind::Own;

@@ -47,6 +47,8 @@ pub struct Plan {
     pub without_effect: Vec<PlanError>,
     /// Runs of the matrix that a scaled plan leaves out; each pair of levels is in those it has.
     pub thinned: usize,
+    /// Sizes of ops, in bytes, that a scaled plan leaves out: its files are smaller.
+    pub large_ops: Vec<u64>,
     /// Disturbances of hosts meanwhile, where the campaign is a soak.
     pub disturbances: Vec<Disturbance>,
     /// The sentences that the report judges.
@@ -106,6 +108,7 @@ impl Plan {
             runs,
             without_effect,
             thinned,
+            large_ops: raw.large_ops.clone(),
             disturbances: raw.disturbances.iter().map(|one| one.value.clone()).collect(),
             conclusions: raw.conclusions.clone(),
             labels: raw.labels.clone(),

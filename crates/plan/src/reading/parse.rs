@@ -58,6 +58,7 @@ fn read_plan(text: &str, source_name: &str) -> Result<RawPlan, PlanError> {
         factors,
         workloads: read_workloads(&root)?,
         scale: None,
+        large_ops: Vec::new(),
     })
 }
 

@@ -90,30 +90,35 @@ impl RawPlan {
         }
         for workload in &mut self.workloads {
             if let Some(bytes) = file_of(workload) {
-                keep_ops_within(&mut workload.settings, bytes);
+                self.large_ops.extend(keep_ops_within(&mut workload.settings, bytes));
             }
         }
         if let Some(bytes) = file_max {
-            keep_ops_within(&mut self.factors, bytes);
+            self.large_ops.extend(keep_ops_within(&mut self.factors, bytes));
         }
+        self.large_ops.sort_unstable();
+        self.large_ops.dedup();
     }
 }
 
-/// Keeps those levels of `io_size` that fit a file, and the smallest.
-fn keep_ops_within(settings: &mut Settings, file_bytes: u64) {
-    let Some(levels) = settings.get(Setting::IoSize) else { return };
+/// Keeps those levels of `io_size` that fit a file, and the smallest; returns the others.
+fn keep_ops_within(settings: &mut Settings, file_bytes: u64) -> Vec<u64> {
+    let Some(levels) = settings.get(Setting::IoSize) else { return Vec::new() };
     let mut smallest = u64::MAX;
     for level in levels {
         if let Value::Number(bytes) = level.value {
             smallest = smallest.min(bytes);
         }
     }
-    let mut kept = levels.to_vec();
-    kept.retain(|level| match level.value {
-        Value::Number(bytes) => bytes <= file_bytes.max(smallest),
-        _ => true,
-    });
+    let (mut kept, mut large) = (Vec::new(), Vec::new());
+    for level in levels {
+        match level.value {
+            Value::Number(bytes) if bytes > file_bytes.max(smallest) => large.push(bytes),
+            _ => kept.push(level.clone()),
+        }
+    }
     settings.insert(Setting::IoSize, kept);
+    large
 }
 
 /// The largest number that is written for a setting.
@@ -273,6 +278,7 @@ mod tests {
         let raw = scaled(sizes, "kind = \"mixed\"\n", "0.01");
         assert_eq!(numbers(&raw.factors, Setting::IoSize), [4 << 10, 8 << 20]);
         assert_eq!(numbers(&raw.factors, Setting::FileSize), [16 << 20]);
+        assert_eq!(raw.large_ops, [64 << 20]);
         // The smallest is kept, and those of a workload are judged by its own files.
         let own = "kind = \"mixed\"\nfile_size = \"1MiB\"\nio_size = [\"8MiB\", \"64MiB\"]\n";
         let raw = scaled("file_size = \"64GiB\"\n", own, "0.01");

@@ -49,6 +49,8 @@ pub struct RawPlan {
     pub conclusions: Vec<Conclusion>,
     /// The factor of `--scale`, once its sizes, times and counts are scaled.
     pub scale: Option<Scale>,
+    /// Sizes of ops, in bytes, that are larger than the scaled files, and are left out.
+    pub large_ops: Vec<u64>,
 }
 
 /// The factor by which a plan is scaled.
@@ -192,6 +194,7 @@ impl RawPlan {
             fair: None,
             quiet_ms: None,
             scale: None,
+            large_ops: Vec::new(),
         }
     }
 }

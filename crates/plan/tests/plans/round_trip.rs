@@ -17,7 +17,8 @@ pub fn reads_back(first: &Plan) {
         assert_eq!(read, run, "{text}");
     }
     // What no run depends on is not written, and neither are runs that are not made.
-    let written = Plan { without_effect: Vec::new(), thinned: 0, ..first.clone() };
+    let written =
+        Plan { without_effect: Vec::new(), thinned: 0, large_ops: Vec::new(), ..first.clone() };
     assert_eq!(again.as_ref(), Ok(&written), "{text}");
     assert_eq!(again.unwrap().to_toml(), text);
 }

@@ -74,9 +74,14 @@ fn render_sizes(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> String {
     let mut lines: Vec<(u64, String, [String; 2])> = Vec::new();
     let mut name_width = MACHINE_LENGTH;
     let mut widths = [8, 10];
+    let workload = |run: &OneRun<'_>| run.first().run.spec.workload;
+    let is_one_workload = runs.iter().all(|run| workload(run) == workload(&runs[0]));
     for run in runs {
         let rates = [Pass::Write, Pass::Read].map(|pass| rate_cell(run, pass, Unit::Kib, best));
-        let name = name_machine(sheet, run);
+        let mut name = name_machine(sheet, run);
+        if !is_one_workload {
+            name = format!("{} {name}", workload(run).name());
+        }
         name_width = name_width.max(width(&name));
         for (known, rate) in widths.iter_mut().zip(&rates) {
             *known = (*known).max(width(rate));
@@ -131,12 +136,22 @@ fn rate_cell(run: &OneRun<'_>, pass: Pass, unit: Unit, best: &Best) -> String {
         Unit::Mib => run.rate_cell(pass, MIB as f64, 2),
     };
     let of_pass = run.rows.iter().find(|row| row.judged.pass == pass);
-    let is_failed = of_pass.is_some_and(|row| !row.judged.failures.is_empty());
+    let failures = of_pass.map_or(&[][..], |row| &row.judged.failures);
     match cell.as_str() {
-        "-" if is_failed => "failed".to_owned(),
+        "-" if failures.iter().any(|failure| says_not_supported(&failure.reason)) => {
+            NOT_SUPPORTED.to_owned()
+        }
+        "-" if !failures.is_empty() => "failed".to_owned(),
         _ if cell.starts_with('(') => format!("silly {cell}"),
         _ => format!("{}{cell}", best.mark(run, pass, "")),
     }
+}
+
+/// Says whether a trial failed because a host has no such version or transport of NFS; the footer
+/// has its sentence. **Source:** nfs-utils 1.3 and 2.6, mount.nfs and rpc.nfsd; strerror(3).
+fn says_not_supported(reason: &str) -> bool {
+    let sentences = ["is not supported", "Protocol not supported", "Unsupported version"];
+    sentences.iter().any(|sentence| reason.contains(sentence))
 }
 
 /// Names a run by what distinguishes it: `10 clients`, `16 nfsd`, the target, other settings.

@@ -139,9 +139,16 @@ impl<'v> Layout<'v> {
         panels
     }
 
-    fn colours(&self) -> Vec<&str> {
+    /// The levels that have a colour: where there are too many, those of the most rows.
+    fn colours(&self, rows: &[&Row<'_>]) -> Vec<&str> {
         let Some(colour) = self.colour else { return vec![""] };
-        colour.levels.iter().take(SERIES_MAX).map(String::as_str).collect()
+        let rows_of = |level: &str| rows.iter().filter(|row| colour.value(row) == level).count();
+        let mut by_rows: Vec<&str> = colour.levels.iter().map(String::as_str).collect();
+        by_rows.sort_by_key(|level| std::cmp::Reverse(rows_of(level)));
+        by_rows.truncate(SERIES_MAX);
+        let mut colours: Vec<&str> = colour.levels.iter().map(String::as_str).collect();
+        colours.retain(|level| by_rows.contains(level));
+        colours
     }
 }
 
@@ -171,7 +178,7 @@ fn render_pass(number: usize, name: &str, rows: &[&Row<'_>], layout: &Layout<'_>
             data-colour=[layout.colour.map(|colour| colour.name.as_str())]
             data-columns=[facet(0)] data-rows=[facet(1)] {
             h3 { (name) }
-            (legend(layout))
+            (legend(layout, pass.rows))
             div.facets style={ "--columns:" (columns) } {
                 @for (place, (title, rows)) in layout.panels(pass.rows).into_iter().enumerate() {
                     figure {
@@ -184,12 +191,12 @@ fn render_pass(number: usize, name: &str, rows: &[&Row<'_>], layout: &Layout<'_>
     }
 }
 
-fn legend(layout: &Layout<'_>) -> Markup {
+fn legend(layout: &Layout<'_>, rows: &[&Row<'_>]) -> Markup {
     html! {
         @if let Some(colour) = layout.colour {
             p.legend.keys {
                 (colour.name) ":"
-                @for (number, level) in layout.colours().into_iter().enumerate() {
+                @for (number, level) in layout.colours(rows).into_iter().enumerate() {
                     span { (key(number)) " " (level) }
                 }
                 @if colour.levels.len() > SERIES_MAX {
@@ -203,7 +210,7 @@ fn legend(layout: &Layout<'_>) -> Markup {
 impl Multiples<'_, '_> {
     fn panel(&self, id: String, title: &str, rows: &[&Row<'_>], layout: &Layout<'_>) -> Markup {
         let mut series = Vec::new();
-        for level in layout.colours() {
+        for level in layout.colours(self.rows) {
             let mut of_colour = rows.to_vec();
             of_colour.retain(|row| layout.colour.is_none_or(|colour| colour.value(row) == level));
             let dots = self.dots(&of_colour, layout.x);
