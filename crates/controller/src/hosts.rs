@@ -1,9 +1,9 @@
 //! Agents by the name of their host, started when a run first needs them.
 //!
 //! A host whose agent was lost costs the trial that needed it, and is reached again before the next
-//! one: it may have been slow only. One that can't be reached then remains lost until the campaign's
-//! end: each run that wants it fails with the same sentence. What was applied there is undone by
-//! the agent itself, or by `dfsbench clean`.
+//! one: it may have been slow only. One that can't be reached then remains lost until the end of
+//! the campaign: each run that wants it fails with the same sentence. What was applied there is
+//! undone by the agent itself, or by `dfsbench clean`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -197,7 +197,7 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Says whether a host had an agent that was lost since this was last asked about it.
+    /// Says whether a host had an agent that was lost since this was last called for it.
     pub(crate) fn take_lost_at_work(&mut self, host: &str) -> bool {
         self.lost_at_work.remove(host)
     }

@@ -19,8 +19,8 @@ use crate::trial_error::TrialError;
 use crate::{ControllerError, Event, Walk, one_directory, quiet, setting_up, shared_kernel};
 
 /// How long a host whose agent was lost is tried again before the next trial that needs it, in
-/// nanoseconds: a host that was slow to send a sign of life is there again within seconds, when what
-/// its agent had set up is undone.
+/// nanoseconds: a host that was slow to send a sign of life is there again within seconds, when
+/// what its agent had set up is undone.
 const LOST_WAIT_MIN_NS: u64 = 30_000_000_000;
 
 /// Makes the trial at `position`, whose events are passed on.
@@ -328,8 +328,8 @@ fn not_made(walk: &Walk<'_>, why: String) -> TrialState {
     if walk.stop.load(Relaxed) { TrialState::Interrupted } else { TrialState::Failed(why) }
 }
 
-/// Waits for hosts that were lost: each is tried again and again, as long as the run wants that, and
-/// once after each loss for [`LOST_WAIT_MIN_NS`].
+/// Waits for hosts that were lost: each is tried again and again, as long as the run wants that,
+/// and once after each loss for [`LOST_WAIT_MIN_NS`].
 fn await_lost(walk: &mut Walk<'_>, spec: &RunSpec) {
     let wait_ns = spec.placement.lost_wait_ms.unwrap_or(0).saturating_mul(1_000_000);
     let begun_ns = walk.hosts.now_ns();

@@ -191,7 +191,7 @@ fn nfsd(spec: &LabSpec) -> Action {
 }
 
 /// Returns the versions that the kernel's server is to offer; empty leaves them. Servers that still
-/// have v2 offer it where they are told to only. **Source:** nfs-utils 1.3, rpc.nfsd(8), `-V`.
+/// have v2 offer it on request only. **Source:** nfs-utils 1.3, rpc.nfsd(8), `-V`.
 fn served_versions(spec: &LabSpec) -> Vec<NfsVersion> {
     if spec.serving.versions.is_empty() && spec.mounting.nfs.version == NfsVersion::V2 {
         return vec![NfsVersion::V2, NfsVersion::V3];

@@ -155,7 +155,7 @@ fn a_tunnel_carries_what_the_version_needs() {
 }
 
 #[test]
-fn the_kernels_server_is_told_to_offer_v2_where_it_is_mounted() {
+fn the_kernels_server_offers_v2_where_it_is_mounted() {
     let versions = |version| {
         let mut spec = spec();
         spec.mounting.nfs.version = version;
