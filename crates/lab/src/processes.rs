@@ -84,9 +84,18 @@ pub fn end_marked(runner: &mut Runner, mark: &Path, within_s: u64) -> Result<(),
 /// # Errors
 /// Where one of them doesn't end.
 pub fn kill_marked(runner: &mut Runner, mark: &Path) -> Result<usize, LabError> {
-    let count = marked(mark).len();
+    let killed = marked(mark);
     signal_marked(runner, mark, &[(Signal::KILL, PATIENCE)])?;
-    Ok(count)
+    // Until its parent has reaped it a process has a number, by which a system that is started
+    // again would take it for one that still runs.
+    let is_listed = |pid: &u32| Path::new("/proc").join(pid.to_string()).exists();
+    let mut waited = Duration::ZERO;
+    while killed.iter().any(is_listed) && waited < PATIENCE {
+        pause(POLL);
+        waited += POLL;
+        runner.reap();
+    }
+    Ok(killed.len())
 }
 
 /// Sends each signal in turn to the processes that carry a mark, until none is left.
