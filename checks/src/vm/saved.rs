@@ -15,7 +15,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::image;
+use super::image::{self, Image};
 use super::lab::{Ended, Lab, Wanted};
 use crate::proc;
 
@@ -38,7 +38,7 @@ pub fn copy_booted(folder: &Path, wanted: &Wanted, count: usize) -> Result<Lab> 
     lock.lock().context("cannot lock the saved machines")?;
     let saved = cache.join(name);
     let emulator = proc::capture_text(Command::new("qemu-system-x86_64").arg("--version"))?;
-    let lab = match find_saved(&saved, &emulator) {
+    let lab = match find_saved(&saved, &emulator, wanted)? {
         Some(lab) => lab,
         None => boot_and_save(&saved, &emulator, wanted)?,
     };
@@ -46,10 +46,22 @@ pub fn copy_booted(folder: &Path, wanted: &Wanted, count: usize) -> Result<Lab> 
 }
 
 /// Returns the machines that were saved in a folder, if they are as they would be made today.
-fn find_saved(folder: &Path, emulator: &str) -> Option<Lab> {
-    let lab = Lab::open(folder).ok()?;
-    let description = fs::read_to_string(folder.join(DESCRIPTION)).ok()?;
-    (description == describe(&lab, emulator).ok()?).then_some(lab)
+fn find_saved(folder: &Path, emulator: &str, wanted: &Wanted) -> Result<Option<Lab>> {
+    let Ok(lab) = Lab::open(folder) else { return Ok(None) };
+    let description = fs::read_to_string(folder.join(DESCRIPTION)).unwrap_or_default();
+    if describe(&lab, emulator).ok().as_ref() != Some(&description) {
+        return Ok(None);
+    }
+    let mut images = vec![image::find_or_make(wanted.server)?];
+    for suite in &wanted.clients {
+        images.push(image::find_or_make(*suite)?);
+    }
+    Ok(if names_all(&description, &images) { Some(lab) } else { None })
+}
+
+/// Says whether machines have these images: an image of an older recipe may be there, too.
+fn names_all(description: &str, images: &[Image]) -> bool {
+    images.iter().all(|image| description.contains(&format!("{}/", image.folder.display())))
 }
 
 fn boot_and_save(folder: &Path, emulator: &str, wanted: &Wanted) -> Result<Lab> {
@@ -84,6 +96,16 @@ mod tests {
 
     use super::*;
     use crate::vm::machine::{Machine, Plan};
+
+    #[test]
+    fn machines_of_an_older_recipe_are_booted_again() {
+        let image = |name: &str| Image { folder: Path::new("/cache").join(name) };
+        let description = "qemu 9\nqemu -drive /cache/trixie-1/root.img\nimage 7.000000001\n";
+        assert!(names_all(description, &[image("trixie-1")]));
+        // The old image is still there, and its machines as they were.
+        assert!(!names_all(description, &[image("trixie-2")]));
+        assert!(!names_all(description, &[image("trixie-1"), image("bookworm-1")]));
+    }
 
     #[test]
     fn machines_are_booted_again_where_their_image_or_the_emulator_has_changed() {
