@@ -145,6 +145,8 @@ impl Lab {
         command.args(["netns", "exec", &self.bridge, program]).stdin(Stdio::null());
         // The compressed program goes there, and with the lab.
         command.env("XDG_CACHE_HOME", self.folder.path().join("cache"));
+        // What others have left on record is not for these hosts to reach.
+        command.env("XDG_STATE_HOME", self.folder.path().join("state"));
         command
     }
 

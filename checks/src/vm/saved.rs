@@ -38,7 +38,11 @@ pub fn copy_booted(folder: &Path, wanted: &Wanted, count: usize) -> Result<Lab> 
     lock.lock().context("cannot lock the saved machines")?;
     let saved = cache.join(name);
     let emulator = proc::capture_text(Command::new("qemu-system-x86_64").arg("--version"))?;
-    let lab = match find_saved(&saved, &emulator, wanted)? {
+    let mut images = vec![image::find_or_make(wanted.server)?];
+    for suite in &wanted.clients {
+        images.push(image::find_or_make(*suite)?);
+    }
+    let lab = match find_saved(&saved, &emulator, &images) {
         Some(lab) => lab,
         None => boot_and_save(&saved, &emulator, wanted)?,
     };
@@ -46,17 +50,11 @@ pub fn copy_booted(folder: &Path, wanted: &Wanted, count: usize) -> Result<Lab> 
 }
 
 /// Returns the machines that were saved in a folder, if they are as they would be made today.
-fn find_saved(folder: &Path, emulator: &str, wanted: &Wanted) -> Result<Option<Lab>> {
-    let Ok(lab) = Lab::open(folder) else { return Ok(None) };
-    let description = fs::read_to_string(folder.join(DESCRIPTION)).unwrap_or_default();
-    if describe(&lab, emulator).ok().as_ref() != Some(&description) {
-        return Ok(None);
-    }
-    let mut images = vec![image::find_or_make(wanted.server)?];
-    for suite in &wanted.clients {
-        images.push(image::find_or_make(*suite)?);
-    }
-    Ok(if names_all(&description, &images) { Some(lab) } else { None })
+fn find_saved(folder: &Path, emulator: &str, images: &[Image]) -> Option<Lab> {
+    let lab = Lab::open(folder).ok()?;
+    let description = fs::read_to_string(folder.join(DESCRIPTION)).ok()?;
+    let is_current = description == describe(&lab, emulator).ok()?;
+    (is_current && names_all(&description, images)).then_some(lab)
 }
 
 /// Says whether machines have these images: an image of an older recipe may be there, too.
@@ -117,7 +115,7 @@ mod tests {
         let disk = File::create(image.join("root.img")).unwrap();
         let machines = vec![Machine::server(image)];
         Plan { machines, mtu: 1500, has_shared_disk: false }.save(&saved).unwrap();
-        let is_found = |emulator: &str| find_saved(&saved, emulator).is_some();
+        let is_found = |emulator: &str| find_saved(&saved, emulator, &[]).is_some();
         assert!(!is_found("8.2"), "nothing describes them");
         let description = describe(&Lab::open(&saved).unwrap(), "8.2").unwrap();
         fs::write(saved.join(DESCRIPTION), &description).unwrap();
