@@ -255,6 +255,8 @@ impl Histogram {
         }
         if histogram.count == 0 {
             histogram.min = u64::MAX;
+        } else if histogram.min > histogram.max {
+            return None;
         }
         Some(histogram)
     }

@@ -7,6 +7,13 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
+fn bytes_whose_least_value_is_above_their_largest_are_no_histogram() {
+    // Version, least, largest, sum, then a bucket with its count.
+    assert_eq!(Histogram::from_bytes(&[1, 33, 0, 0, 0, 1]), None);
+    assert!(Histogram::from_bytes(&[1, 33, 34, 0, 0, 1]).is_some());
+}
+
+#[test]
 fn buckets_cover_all_values_without_a_gap() {
     assert_eq!(bucket_of::<SUB_BITS>(u64::MAX), BUCKETS - 1);
     for bucket in 1..BUCKETS {
