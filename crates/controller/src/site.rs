@@ -1,7 +1,7 @@
 //! Hosts that are set up for one run and used by something else than trials.
 //!
 //! A measurement of durability writes by itself, kills the system's servers and reads back: it
-//! needs the hosts as a run has them, between trials that there are none of.
+//! needs the hosts set up as a run has them, but makes no trial.
 
 use std::sync::atomic::AtomicBool;
 
