@@ -41,7 +41,7 @@ const fn part(package: &'static str, proof: Proof, what_for: &'static str) -> Pa
     Part { package, proof, what_for }
 }
 
-const PARTS: [Part; 38] = [
+const PARTS: [Part; 39] = [
     part("gcc", Proof::Program("cc"), "compiles xtask/peers/*.c and SQLite"),
     part("g++", Proof::Program("c++"), "compiles libFuzzer"),
     part("libc6-dev", Proof::File("/usr/include/stdio.h"), "headers of the same"),
@@ -76,6 +76,7 @@ const PARTS: [Part; 38] = [
     part("btrfs-progs", Proof::Program("mkfs.btrfs"), "another"),
     part("rpcbind", Proof::Program("rpcbind"), "what servers of NFS v3 register with"),
     part("e2fsprogs", Proof::Program("mke2fs"), "makes the file system of an image"),
+    part("fuse2fs", Proof::Program("fuse2fs"), "a file system by FUSE whose program stands still"),
     part("openssh-client", Proof::Program("ssh"), "access to them"),
     part("munge", Proof::File("/usr/sbin/munged"), "what the parts of Slurm trust each other by"),
     part("slurmctld", Proof::File("/usr/sbin/slurmctld"), "a scheduler that starts agents"),

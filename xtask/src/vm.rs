@@ -50,8 +50,8 @@ enum Action {
 
 #[derive(Args)]
 struct UpOptions {
-    /// How many clients, 1 to 8.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
+    /// How many clients, 1 to 16.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
     clients: u8,
     /// Debian's suite, which decides on the kernel: trixie 6.12, bookworm 6.1, bullseye 5.10.
     #[arg(long, value_enum, default_value = "trixie")]

@@ -43,27 +43,9 @@ fn await_quiet_of(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    use engine::testing::SetClock;
 
     use super::*;
-
-    /// A clock that only sleeping moves.
-    #[derive(Default)]
-    struct SleepClock(AtomicU64);
-
-    impl Clock for SleepClock {
-        fn now_ns(&self) -> u64 {
-            self.0.load(Relaxed)
-        }
-
-        fn calendar_ns(&self) -> u64 {
-            self.now_ns()
-        }
-
-        fn sleep_until(&self, instant_ns: u64) {
-            self.0.fetch_max(instant_ns, Relaxed);
-        }
-    }
 
     /// Waits for a disk that moves so many bytes between two looks.
     fn wait_for(moves: &[u64], within_ms: u64) -> QuietWait {
@@ -74,7 +56,7 @@ mod tests {
             looks += 1;
             activity
         };
-        let (clock, stop) = (SleepClock::default(), Stop::default());
+        let (clock, stop) = (SetClock::default(), Stop::default());
         await_quiet_of(&clock, &stop, within_ms * 1_000_000, &mut read)
     }
 

@@ -36,7 +36,7 @@ pub struct Sample {
     /// How far its wall clock is ahead of this host's.
     ahead_ns: i64,
     /// The error bound of the other fields.
-    pub(crate) error_ns: u64,
+    pub error_ns: u64,
 }
 
 impl Sample {
@@ -62,14 +62,14 @@ impl Sample {
     }
 
     /// An instant of this host's clock by the other one, if both run at the same rate.
-    pub(crate) const fn there_ns(&self, here_ns: u64) -> u64 {
+    pub const fn there_ns(&self, here_ns: u64) -> u64 {
         self.there_ns.wrapping_add(here_ns.wrapping_sub(self.here_ns))
     }
 }
 
 /// The exchanges with one host that make a sample.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Exchanges {
+pub struct Exchanges {
     best: Option<Sample>,
     made: u32,
     /// How wrong the best sample of this host was so far.
@@ -83,7 +83,7 @@ impl Exchanges {
     }
 
     /// Adds one, and says whether there are enough.
-    pub(crate) fn add(&mut self, sample: Sample) -> bool {
+    pub fn add(&mut self, sample: Sample) -> bool {
         self.made += 1;
         if self.best.is_none_or(|best| sample.error_ns < best.error_ns) {
             self.best = Some(sample);
@@ -98,7 +98,7 @@ impl Exchanges {
     }
 
     /// The one that counts.
-    pub(crate) const fn best(&self) -> Option<Sample> {
+    pub const fn best(&self) -> Option<Sample> {
         self.best
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn bring_to(
     stop: &AtomicBool,
 ) -> Result<(), String> {
     applied.steps.retain(|applied| hosts.lost(&applied.step.host).is_none());
-    let (is_kept, is_there) = reusable_steps(&applied.bare(), wanted);
+    let (is_kept, _) = reusable_steps(&applied.bare(), wanted);
     // On each host the kept steps lie below the others, wherever they stand among the steps of
     // other hosts: moving the others to the end leaves the order of every host as it is.
     let (mut kept, mut outdated) = (Vec::new(), Vec::new());
@@ -38,6 +38,30 @@ pub(crate) fn bring_to(
     kept.append(&mut outdated);
     applied.steps = kept;
     undo_to(applied, hosts, kept_count)?;
+    if let Err(why) = apply_missing(applied, hosts, wanted, stop) {
+        let mut reasons = vec![why];
+        for left in undo_all(applied, hosts) {
+            if left != reasons[0] {
+                reasons.push(left);
+            }
+        }
+        return Err(reasons.join("; "));
+    }
+    Ok(())
+}
+
+/// Applies those of the wanted steps that are not applied yet.
+///
+/// # Errors
+/// When a step can't be applied, or `stop` is set; in a sentence. What is applied stays, so that
+/// it may be called again.
+pub(crate) fn apply_missing(
+    applied: &mut AppliedSteps,
+    hosts: &mut Hosts<'_>,
+    wanted: &[LabStep],
+    stop: &AtomicBool,
+) -> Result<(), String> {
+    let (_, is_there) = reusable_steps(&applied.bare(), wanted);
     let mut missing = Vec::new();
     for (index, step) in wanted.iter().enumerate() {
         if !is_there[index] {
@@ -51,15 +75,7 @@ pub(crate) fn bring_to(
         if stop.load(Relaxed) {
             return Err("interrupted".to_owned());
         }
-        if let Err(why) = apply(applied, hosts, batch) {
-            let mut reasons = vec![why];
-            for left in undo_all(applied, hosts) {
-                if left != reasons[0] {
-                    reasons.push(left);
-                }
-            }
-            return Err(reasons.join("; "));
-        }
+        apply(applied, hosts, batch)?;
     }
     sort_as(applied, wanted);
     Ok(())
@@ -163,12 +179,12 @@ fn undo_all(applied: &mut AppliedSteps, hosts: &mut Hosts<'_>) -> Vec<String> {
 
 impl Hosts<'_> {
     /// Undoes everything that is applied; returns what could not be undone.
-    pub(crate) fn undo_all(&mut self) -> Vec<String> {
+    pub fn undo_all(&mut self) -> Vec<String> {
         self.with_applied_steps(undo_all)
     }
 
     /// Undoes everything and leaves all agents; returns what could not be undone.
-    pub(crate) fn leave(&mut self) -> Vec<String> {
+    pub fn leave(&mut self) -> Vec<String> {
         let mut left = self.undo_all();
         for (host, why) in self.leave_agents() {
             if self.may_be_changed(&host) && !left.contains(&why) {

@@ -10,7 +10,7 @@ use lab::{compose, redo_from};
 use model::{Invalidation, LabSpec};
 
 use crate::Hosts;
-use crate::host_setup::{bring_to, undo_to};
+use crate::host_setup::{apply_missing, bring_to, undo_to};
 
 /// Brings the hosts to what a run wants.
 ///
@@ -29,13 +29,15 @@ pub fn set_up(hosts: &mut Hosts<'_>, lab: &LabSpec, stop: &AtomicBool) -> Result
 /// Has all clients mount again, so that nothing is read from what they had in memory.
 ///
 /// # Errors
-/// When it can't be unmounted or mounted; in a sentence.
+/// When it can't be unmounted or mounted; in a sentence. The servers stay as they are, so that it
+/// may be tried again: a server that is not back yet, or a process that waits for it, may be why.
 pub fn mount_again(hosts: &mut Hosts<'_>, lab: &LabSpec, stop: &AtomicBool) -> Result<(), String> {
     let wanted = compose(lab).map_err(|error| error.to_string())?;
     let kept = redo_from(&wanted, Invalidation::Remount);
     hosts.with_applied_steps(|applied, hosts| {
+        // What an earlier try has mounted stands above what is kept, too.
         undo_to(applied, hosts, kept)?;
-        bring_to(applied, hosts, &wanted, stop)
+        apply_missing(applied, hosts, &wanted, stop)
     })
 }
 
@@ -48,14 +50,4 @@ pub fn crash_system(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<(), String> 
     hosts.ask(&step.host, request::apply(step.action))?;
     // It is over, and is no part of what the hosts are brought to.
     hosts.ask(&step.host, request::undo_last())
-}
-
-/// Undoes everything that was done to the hosts; returns what could not be undone.
-pub fn take_down(hosts: &mut Hosts<'_>) -> Vec<String> {
-    hosts.undo_all()
-}
-
-/// Undoes everything and leaves the hosts; returns what could not be undone.
-pub fn leave(hosts: &mut Hosts<'_>) -> Vec<String> {
-    hosts.leave()
 }

@@ -401,8 +401,7 @@ impl Measurement<'_> {
         }
         let deadline = Instant::now() + self.request.back_within;
         if let Some(system) = self.system {
-            // Nothing is to be read from what the client's host had in memory.
-            (system.mount_again)()?;
+            self.mount_again(&system, deadline)?;
         }
         let files = load.files();
         // A system that was set up here is mounted by the plan, and no other one is there.
@@ -429,6 +428,24 @@ impl Measurement<'_> {
                     *unreadable_is_missing = true;
                     continue;
                 }
+                return Err(why);
+            }
+            thread::sleep(TICK);
+        }
+    }
+
+    /// Mounts again, so that nothing is read from what the client's host had in memory: a server
+    /// that is not back yet, or a writer that waits for it, is waited for.
+    ///
+    /// # Errors
+    /// Why it could not be done in time, in a sentence.
+    fn mount_again(&self, system: &SystemMeans<'_>, deadline: Instant) -> Result<(), String> {
+        loop {
+            let Err(why) = (system.mount_again)() else { return Ok(()) };
+            if self.stop.load(Relaxed) {
+                return Err("interrupted".to_owned());
+            }
+            if Instant::now() >= deadline {
                 return Err(why);
             }
             thread::sleep(TICK);

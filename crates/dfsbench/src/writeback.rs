@@ -137,25 +137,9 @@ fn warn(work: &str, report: &mut dyn FnMut(&str)) {
 mod tests {
     use std::cell::Cell;
 
+    use engine::testing::SetClock;
+
     use super::*;
-
-    /// A clock that stands still but for its sleeps.
-    #[derive(Default)]
-    struct Slept(std::sync::atomic::AtomicU64);
-
-    impl Clock for Slept {
-        fn now_ns(&self) -> u64 {
-            self.0.load(Relaxed)
-        }
-
-        fn calendar_ns(&self) -> u64 {
-            0
-        }
-
-        fn sleep_until(&self, instant_ns: u64) {
-            self.0.fetch_max(instant_ns, Relaxed);
-        }
-    }
 
     const fn work(unwritten_mib: u64, stalled_percent: f64, stalled_us: u64) -> StorageWork {
         StorageWork { unwritten_bytes: unwritten_mib << 20, stalled_percent, stalled_us }
@@ -163,7 +147,7 @@ mod tests {
 
     /// The messages of a wait during which storage reads so, and how often it was synced.
     fn wait(wait_s: u64, readings: &[StorageWork]) -> (Vec<String>, u32) {
-        let (clock, stop) = (Slept::default(), AtomicBool::new(false));
+        let (clock, stop) = (SetClock::default(), AtomicBool::new(false));
         let (mut messages, synced) = (Vec::new(), Cell::new(0));
         let mut readings = readings.iter().copied();
         let mut last = None;

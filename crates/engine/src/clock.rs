@@ -70,29 +70,3 @@ fn monotonic_ns() -> u64 {
 const fn in_ns(time: Timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
-
-/// A clock for tests of this crate.
-#[cfg(test)]
-pub(crate) mod testing {
-    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-    use super::Clock;
-
-    /// A clock that only tests and sleeping move.
-    #[derive(Default)]
-    pub(crate) struct SetClock(pub(crate) AtomicU64);
-
-    impl Clock for SetClock {
-        fn now_ns(&self) -> u64 {
-            self.0.load(Relaxed)
-        }
-
-        fn calendar_ns(&self) -> u64 {
-            self.now_ns()
-        }
-
-        fn sleep_until(&self, instant_ns: u64) {
-            self.0.fetch_max(instant_ns, Relaxed);
-        }
-    }
-}

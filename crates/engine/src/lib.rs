@@ -23,6 +23,8 @@ pub mod sockets;
 pub mod stonewall;
 pub mod stop;
 pub mod target;
+#[doc(hidden)]
+pub mod testing;
 pub mod thread_io;
 pub mod thread_wait;
 mod timeline;

@@ -99,7 +99,7 @@ pub fn settle(clock: &dyn Clock, before: u64, read: &mut dyn FnMut() -> Option<u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::testing::SetClock;
+    use crate::testing::SetClock;
 
     #[test]
     fn inodes_that_come_back_are_waited_for() {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use procfs::net::TcpState;
+use procfs::process::{ProcState, Process};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -209,11 +210,36 @@ pub fn with_open_file(path: &Path) -> Vec<String> {
 /// Processes that hold something below a mount point: open files, mapped files, working and root
 /// directories; as `name (pid n)`.
 pub fn below(point: &Path) -> Vec<String> {
-    // Links are read and not followed: the server behind the mount may be gone.
-    holders(|link| match fs::read_link(link) {
-        Ok(target) => target.starts_with(point),
-        Err(_) => false,
-    })
+    holders(|link| leads_below(link, point))
+}
+
+/// Says whether there are processes that hold something below a mount point, and each waits there
+/// in a way that no signal ends (state D).
+pub fn all_below_wait(point: &Path) -> bool {
+    let holding = holding(|link| leads_below(link, point));
+    !holding.is_empty() && holding.into_iter().all(waits_in_kernel)
+}
+
+/// Links are read and not followed: the server behind the mount may be gone.
+fn leads_below(link: &Path, point: &Path) -> bool {
+    fs::read_link(link).is_ok_and(|target| target.starts_with(point))
+}
+
+/// Says whether every thread of a process waits in the kernel, or has ended. **Source:**
+/// proc_pid_stat(5).
+fn waits_in_kernel(pid: u32) -> bool {
+    let Ok(tasks) = Process::new(pid.cast_signed()).and_then(|process| process.tasks()) else {
+        return false;
+    };
+    for task in tasks {
+        // One that can't be read has ended meanwhile.
+        if let Ok(state) = task.and_then(|task| task.stat()?.state())
+            && !matches!(state, ProcState::Waiting | ProcState::Zombie | ProcState::Dead)
+        {
+            return false;
+        }
+    }
+    true
 }
 
 /// A process has this name, as the kernel shortens names.
@@ -228,18 +254,34 @@ pub fn is_running(name: &str) -> bool {
     false
 }
 
-/// Lists the processes of which a link in /proc satisfies `holds`. **Source:** proc_pid_fd(5),
-/// proc_pid_map_files(5): for root, or the process's own user.
+/// Lists the processes of which a link in /proc satisfies `holds`, as `name (pid n)`.
 fn holders(holds: impl Fn(&Path) -> bool) -> Vec<String> {
+    let mut found = Vec::new();
+    for pid in holding(holds) {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        found.push(format!("{} (pid {pid})", name.trim()));
+    }
+    found
+}
+
+/// Numbers of the processes of which a link in /proc satisfies `holds`. **Source:** proc_pid_fd(5),
+/// proc_pid_map_files(5): for root, or the process's own user.
+fn holding(holds: impl Fn(&Path) -> bool) -> Vec<u32> {
     let mut found = Vec::new();
     for pid in numbers() {
         let base = PathBuf::from(format!("/proc/{pid}"));
         let mut links = entries(&base.join("fd"));
+        if links.is_empty() {
+            // The first thread of a process may have ended before the others, which then have its
+            // files.
+            for task in entries(&base.join("task")) {
+                links.extend(entries(&task.join("fd")));
+            }
+        }
         links.extend(entries(&base.join("map_files")));
         links.extend([base.join("cwd"), base.join("root"), base.join("exe")]);
         if links.iter().any(|link| holds(link)) {
-            let name = fs::read_to_string(base.join("comm")).unwrap_or_default();
-            found.push(format!("{} (pid {pid})", name.trim()));
+            found.push(pid);
         }
     }
     found

@@ -3,7 +3,7 @@
 //! A mount from a server that is gone is forced off in the end: it must not keep the host from
 //! being restored.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::commands::Runner;
@@ -39,13 +39,17 @@ pub fn at(runner: &Runner, point: &Path, file_system: &str) -> Result<(), LabErr
             return Ok(());
         }
         // A process keeps what it has open as long as it likes: no use to wait for it for long.
-        if tried >= TRIES && !holders(point).is_empty() {
+        // One that waits for the file system itself goes on as soon as its server answers.
+        if tried >= TRIES && !holders(point).is_empty() && !only_waiting(point) {
             break;
         }
         if is_remote(file_system) { try_nfs(runner, point)? } else { try_local(runner, point)? }
     }
     if !is_mounted(point, file_system) {
         return Ok(());
+    }
+    if is_remote(file_system) && only_waiting(point) {
+        return force(runner, point);
     }
     let mut holders = holders(point);
     if holders.is_empty() {
@@ -99,10 +103,12 @@ fn await_if_busy(tried: Result<String, LabError>) -> Result<(), LabError> {
 
 /// Removes a mount whose server doesn't answer, however much waits for it.
 ///
-/// `umount -f` has the kernel fail what waits for an answer now; they may ask again, so that it
-/// takes several. What is still busy then is detached: no path leads to it any more, and
-/// the kernel drops it with its last user. Nothing here looks at a path on the mount, which would
-/// wait like all others. **Source:** umount(2), `MNT_FORCE` and `MNT_DETACH`.
+/// `umount -f` has the kernel fail what waits for an answer now, and cuts a mount of FUSE from its
+/// program; they may ask again, so that it takes several. What is still busy then is detached: no
+/// path leads to it any more, and the kernel drops it with its last user. Nothing here looks at a
+/// path on the mount, which would wait like all others.
+///
+/// **Source:** umount(2), `MNT_FORCE` and `MNT_DETACH`; fs/fuse/inode.c, `fuse_umount_begin`.
 ///
 /// # Errors
 /// Where it is still there, in a sentence that says what to do.
@@ -134,11 +140,26 @@ pub fn force_off(point: &Path) -> Result<(), LabError> {
 /// Who holds a mount point: processes, and mounts on it.
 fn holders(point: &Path) -> Vec<String> {
     let mut holders = processes::below(point);
+    for inner in mounts_on(point) {
+        holders.push(format!("the mount on {}", inner.display()));
+    }
+    holders
+}
+
+/// Says whether a mount point is held by nothing but processes that wait for the file system, which
+/// no signal ends: those of ours that were killed while its servers were gone.
+fn only_waiting(point: &Path) -> bool {
+    mounts_on(point).is_empty() && processes::all_below_wait(point)
+}
+
+/// Mount points below this one.
+fn mounts_on(point: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
     for mount in mounts::all() {
         let inner = mount.mount_point;
         if inner != point && inner.starts_with(point) {
-            holders.push(format!("the mount on {}", inner.display()));
+            found.push(inner);
         }
     }
-    holders
+    found
 }

@@ -72,7 +72,7 @@ pub fn measure_all(
             found.push(Found { contender, report });
         }
     });
-    for left in site::leave(&mut hosts.borrow_mut()) {
+    for left in hosts.borrow_mut().leave() {
         output::message(&format!("warning: {left}"));
     }
     agents::note_left();
@@ -102,7 +102,7 @@ impl Session<'_, '_> {
             lab::crash_of_system(lab)?;
         }
         let measured = self.measure_system(subject, lab, number);
-        for left in site::take_down(&mut self.hosts.borrow_mut()) {
+        for left in self.hosts.borrow_mut().undo_all() {
             output::message(&format!("warning: {left}"));
         }
         measured

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
+use controller::clock::{Exchanges, Sample};
 use engine::{Clock, SystemClock};
 use fleet::{Gone, MessageSender, Remote};
 use model::Host;
@@ -26,8 +27,6 @@ const WORDS: &str = "agent --stdio --replay";
 const PIECE_BYTES: usize = 4 << 20;
 /// Handles in a message.
 const HANDLES: usize = 1 << 14;
-/// Readings of a clock; the one with the shortest way counts.
-const READINGS: u32 = 8;
 /// The start is so far ahead that the order to start has reached all hosts.
 const AHEAD_NS: u64 = 50_000_000;
 
@@ -47,16 +46,6 @@ pub struct ShareHosts {
 struct ShareHost {
     name: String,
     remote: ShareRemote,
-    clock: ClockOffset,
-}
-
-/// The clock of another host beside this one's.
-#[derive(Debug, Clone, Copy, Default)]
-struct ClockOffset {
-    /// Nanoseconds to add to an instant of this host.
-    add_ns: i64,
-    /// Error bound of that.
-    error_ns: u64,
 }
 
 /// The named hosts of a replay.
@@ -98,11 +87,7 @@ impl ShareHosts {
         let mut hosts = Vec::with_capacity(wanted.len());
         for (host, remote) in wanted.iter().zip(agents.launch_as(&wanted, WORDS)) {
             let remote = remote.map_err(failure)?;
-            hosts.push(ShareHost {
-                name: host.name.clone(),
-                remote,
-                clock: ClockOffset::default(),
-            });
+            hosts.push(ShareHost { name: host.name.clone(), remote });
         }
         let division = Division::of(&shared.plan.batch, hosts.len() as u32);
         let clock = SystemClock::new();
@@ -169,7 +154,7 @@ impl ShareHosts {
     ) -> Result<Record, Failure> {
         let handles = files.handles();
         let clock = self.clock;
-        self.on_all(|_, host| {
+        let samples = self.on_all(|_, host| {
             for some in handles.chunks(HANDLES) {
                 let mut piece: Vec<ObjectHandle> = Vec::with_capacity(some.len());
                 for handle in some {
@@ -183,13 +168,18 @@ impl ShareHosts {
                 other => Err(host.wrong(&other)),
             }
         })?;
-        let shares = self.run(plan, pace)?;
+        let shares = self.run(plan, pace, &samples)?;
         let record = Record::of_shares(plan, pace, target, shares);
         record.ok_or_else(|| Failure::Lab("no host replays".to_owned()))
     }
 
     /// Starts all hosts at one instant, and carries notices until all are done.
-    fn run(&mut self, plan: &ReplayPlan, pace: Pace) -> Result<Vec<HostShare>, Failure> {
+    fn run(
+        &mut self,
+        plan: &ReplayPlan,
+        pace: Pace,
+        samples: &[Sample],
+    ) -> Result<Vec<HostShare>, Failure> {
         let mut relay = Relay { plan, division: self.division.clone(), senders: Vec::new() };
         for host in &self.hosts {
             relay.senders.extend(host.remote.sender());
@@ -197,11 +187,12 @@ impl ShareHosts {
         let here_ns = self.clock.now_ns() + AHEAD_NS;
         let relay = &relay;
         let shares = self.on_all(|number, host| {
-            let begin_ns = here_ns.saturating_add_signed(host.clock.add_ns);
+            let sample = &samples[number as usize];
+            let begin_ns = sample.there_ns(here_ns);
             host.remote.send_message(ShareOrder::Replay(Begin { pace, begin_ns }))?;
             let share = host.replayed(number, relay)?;
             let name = host.name.clone();
-            Ok(HostShare { name, clock_error_ns: host.clock.error_ns, share })
+            Ok(HostShare { name, clock_error_ns: sample.error_ns, share })
         })?;
         Ok(shares)
     }
@@ -265,24 +256,22 @@ impl ShareHost {
     }
 
     /// Finds out how its clock relates to this host's.
-    fn compare_clocks(&mut self, clock: SystemClock) -> Result<(), Gone> {
-        let mut best: Option<ClockOffset> = None;
-        for _ in 0..READINGS {
-            let sent_ns = clock.now_ns();
+    fn compare_clocks(&mut self, clock: SystemClock) -> Result<Sample, Gone> {
+        let mut exchanges = Exchanges::default();
+        loop {
+            let sent = agent::read(&clock);
             self.remote.send_message(ShareOrder::Clock)?;
-            let there_ns = match self.answer()? {
-                ShareReport::Clock(there_ns) => there_ns,
+            let there = match self.answer()? {
+                ShareReport::Clock(there) => there,
                 other => return Err(self.wrong(&other)),
             };
-            // The clock was read somewhere between: the middle is wrong by half at most.
-            let error_ns = (clock.now_ns() - sent_ns) / 2;
-            if best.is_none_or(|best| error_ns < best.error_ns) {
-                let add_ns = there_ns.wrapping_sub(sent_ns + error_ns).cast_signed();
-                best = Some(ClockOffset { add_ns, error_ns });
+            let is_enough = exchanges.add(Sample::of(sent, there, agent::read(&clock)));
+            if let Some(best) = exchanges.best()
+                && is_enough
+            {
+                return Ok(best);
             }
         }
-        self.clock = best.unwrap_or_default();
-        Ok(())
     }
 
     /// Waits for the end of its replay, and passes on its notices.

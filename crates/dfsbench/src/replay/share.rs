@@ -10,9 +10,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use engine::{Clock as _, SystemClock};
-use fleet::MessageSender;
+use engine::SystemClock;
 use fleet::stdio::{self, Flags};
+use fleet::{ClockReading, MessageSender};
 use nfs_proto::ProtocolVersion;
 use nfs_proto::nfs3::FileHandle;
 use replay::{
@@ -51,7 +51,7 @@ pub enum ShareReport {
     /// All clients are connected.
     Connected,
     /// A reading of its clock, in nanoseconds.
-    Clock(u64),
+    Clock(ClockReading),
     /// An operation has ended for which other hosts wait.
     Ended(Notice),
     /// The replay is over.
@@ -200,7 +200,7 @@ impl ShareHost<'_> {
                     None
                 }
                 (ShareOrder::Connect, Some(planned)) => Some(self.connect(planned)),
-                (ShareOrder::Clock, _) => Some(ShareReport::Clock(clock.now_ns())),
+                (ShareOrder::Clock, _) => Some(ShareReport::Clock(agent::read(&clock))),
                 (ShareOrder::Replay(begin), Some(planned)) => Some(self.replay(planned, begin)),
                 (order, _) => Some(ShareReport::Failed(format!("{order:?} comes too early"))),
             };

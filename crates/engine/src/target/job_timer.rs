@@ -138,7 +138,7 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
 
     use super::*;
-    use crate::clock::testing::SetClock;
+    use crate::testing::SetClock;
 
     const SECOND_NS: u64 = 1_000_000_000;
 

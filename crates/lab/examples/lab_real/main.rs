@@ -25,13 +25,20 @@ macro_rules! checks {
 
 mod kernel;
 mod killed;
+mod remote;
 mod safety;
 mod servers;
 mod storage;
 mod tuning;
 
-const HERE: [&[Check]; 5] =
-    [safety::CHECKS, servers::CHECKS, storage::CHECKS, tuning::CHECKS, killed::CHECKS];
+const HERE: [&[Check]; 6] = [
+    safety::CHECKS,
+    servers::CHECKS,
+    storage::CHECKS,
+    remote::CHECKS,
+    tuning::CHECKS,
+    killed::CHECKS,
+];
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
