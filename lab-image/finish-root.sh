@@ -61,6 +61,9 @@ chroot "$root" dropbearkey -t ed25519 -f /etc/dropbear/key >/dev/null 2>&1
     echo '127.0.0.1 localhost'
     echo '10.77.0.254 host'
     echo '10.77.0.1 server'
-    for i in 1 2 3 4 5 6 7 8; do echo "10.77.0.$((10 + i)) client$i"; done
+    for i in $(seq 16); do echo "10.77.0.$((10 + i)) client$i"; done
 } >"$root/etc/hosts"
+# The building machine's name server is not reached from the laboratory: a name that isn't above
+# would be waited for, such as by exportfs for each client.
+: >"$root/etc/resolv.conf"
 rm -rf "$root"/var/lib/apt/lists/* "$root"/var/cache/apt/*.bin "$root"/var/cache/apt/archives/*.deb
