@@ -170,3 +170,65 @@ fn rates_by_options_are_counted_as_in_the_report_of_2007() {
     let four = ["not", "supported", "not", "supported", "4.0", "udp"];
     assert!(lines.iter().any(|cells| cells.starts_with(&four)), "{text}");
 }
+
+/// **Source:** "A Comparison of Various NFS Configurations" (2009): its settings and the titles of
+/// its pictures. It prints no figures; these are planted.
+#[test]
+fn sizes_of_ops_stand_across_under_the_titles_of_the_report_of_2009() {
+    let mut runs = Vec::new();
+    for (random, workers) in [(0, 1), (100, 20)] {
+        for read_percent in [0, 100] {
+            for transfer_kib in [32, 1024] {
+                for io_kib in [64, 4] {
+                    let run = on_file(Workload::Mixed, NfsVersion::V3, Proto::Tcp, 64);
+                    let run = RunBuilder::from(run)
+                        .workers(workers)
+                        .read_percent(read_percent)
+                        .io_size_bytes(io_kib << 10)
+                        .transfer_size_bytes(Some(transfer_kib << 10));
+                    let mut run = run.build();
+                    run.layout.random_percent = random;
+                    runs.push((run, 10, 5));
+                }
+            }
+        }
+    }
+    let mut campaign = made(runs);
+    for run in &mut campaign.runs {
+        let is_large = run.spec.io_size_bytes == 64 << 10;
+        // Transfers of 1 MiB are faster for large ops; for small ones they are not.
+        let target = run.spec.settings();
+        let is_wide = target
+            .iter()
+            .any(|(name, value)| *name == "transfer_size" && value.starts_with("1 MiB"));
+        let mib_per_s = match (is_large, is_wide) {
+            (true, true) => 80,
+            (true, false) => 40,
+            (false, _) => 10,
+        };
+        for trial in &mut run.trials {
+            for pass in &mut trial.passes {
+                pass.window_ns = 10 * SECOND;
+                pass.caveats.clear();
+                let ops = mib_per_s * 10 * MIB / u64::from(run.spec.io_size_bytes);
+                pass.kinds.truncate(1);
+                let kind = &mut pass.kinds[0];
+                (kind.issued, kind.done, kind.bytes) = (ops, ops, mib_per_s * 10 * MIB);
+            }
+        }
+    }
+    let text = render(&campaign, Format::Seed);
+    let begin = text.find("Sequential Single Threaded Tests, MB/s\n").expect(&text);
+    let lines: Vec<Vec<&str>> = text[begin..]
+        .lines()
+        .skip(1)
+        .take(6)
+        .map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect())
+        .collect();
+    assert_eq!(lines[0], ["read %", "settings", "4 KiB", "64 KiB"], "{text}");
+    assert_eq!(lines[2], ["100", "transfer_size 32 KiB", "10.00", "40.00"], "{text}");
+    assert_eq!(lines[3], ["100", "transfer_size 1 MiB", "10.00", "*80.00"], "{text}");
+    assert_eq!(lines[4], ["0", "transfer_size 32 KiB", "10.00", "40.00"], "{text}");
+    assert!(text.contains("Random Multi-Threaded Tests (20 threads), MB/s\n"), "{text}");
+    assert!(!text.contains("Single Threaded Tests (") && text.contains("*: the best"), "{text}");
+}

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use model::{CaveatCode, Pass};
+use model::{CaveatCode, Pass, RunSpec, Workload};
 use stats::Summary;
 use stats::criteria::TRIALS_MIN;
 
@@ -15,11 +15,18 @@ use crate::marks::rank_figures;
 use crate::row::Place;
 
 /// How the mark is to be read.
-pub(super) const READING: &str = "*: the best of its column among files of one size, or level with \
-                                  it by the 95 % intervals.";
+pub(super) const READING: &str = "*: the best of its column among files of one size, and mixes of \
+                                  one kind, or level with it by the 95 % intervals.";
 
-/// Workload and pass of a column, and MiB of the files whose figures are compared in it.
-type Column<'r> = (&'r str, Pass, u64);
+/// The column that a figure stands in, and what it shares with those that it is compared with.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Column<'r> {
+    workload: &'r str,
+    pass: Pass,
+    file_mib: u64,
+    /// The mix of a run of mixed work: order, share of reads, threads and size of an op.
+    mix: Option<[u32; 4]>,
+}
 
 /// The cells that are marked, by the index of the run and the pass.
 pub(super) struct Best(HashSet<(u32, Pass)>);
@@ -35,15 +42,20 @@ impl Best {
                 if !row.counts() || run.has(pass, CaveatCode::Cached) {
                     continue;
                 }
-                let workload = row.run.spec.workload.name();
-                let column = columns.entry((workload, pass, run.mib())).or_default();
-                column.push((row.run.index as usize, rate));
+                let spec = &row.run.spec;
+                let column = Column {
+                    workload: spec.workload.name(),
+                    pass,
+                    file_mib: run.mib(),
+                    mix: mix_of(spec),
+                };
+                columns.entry(column).or_default().push((row.run.index as usize, rate));
             }
         }
         let mut marked = HashSet::new();
-        for ((_, pass, _), figures) in columns {
+        for (column, figures) in columns {
             for run in find_best(&figures) {
-                marked.insert((run as u32, pass));
+                marked.insert((run as u32, column.pass));
             }
         }
         Self(marked)
@@ -58,6 +70,14 @@ impl Best {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+/// The settings that make one mix of another, where the work is one.
+fn mix_of(spec: &RunSpec) -> Option<[u32; 4]> {
+    if spec.workload != Workload::Mixed {
+        return None;
+    }
+    Some([spec.layout.random_percent, spec.read_percent, spec.workers, spec.io_size_bytes])
 }
 
 /// The best of some figures, and those that are level with it.

@@ -1,6 +1,6 @@
 //! The tables that people wrote by hand before there was this program, so that old figures and new
-//! ones stand side by side: output and input by machine and size, rates by options of NFS, and
-//! times of commands.
+//! ones stand side by side: output and input by machine and size, rates by options of NFS, mixes
+//! by the size of an op, and times of commands.
 //!
 //! [`render`] writes all. K/sec are KiB per second, MB is MiB and MB/s are MiB per second, as
 //! those reports counted (4294967296 bytes in 446.05 s were 9.18 MB/s). A machine is named by what
@@ -8,16 +8,18 @@
 //!
 //! **Source:** Chan, "Distributed File System Benchmarking" (2001); Uzilov, "Benchmarks of the
 //! ClusterNFS" (2007); St.Laurent, "Some thoughts on NFS" (2003), for the times; Pawlowski of
-//! NetApp (1996), "the search for the perfect client", for the table by versions and transports.
+//! NetApp (1996), "the search for the perfect client", for the table by versions and transports;
+//! "A Comparison of Various NFS Configurations" (2009), for mixes.
 
 mod matrix;
+mod mixed;
 mod times;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use model::Pass;
+use model::{Pass, Workload};
 
 use super::best::Best;
 use super::{KIB, MIB, NOT_SUPPORTED, OneRun, write_footer};
@@ -52,20 +54,23 @@ const OPTIONS_SHOWN: [&str; 6] =
 pub fn render(sheet: &Sheet<'_>) -> String {
     let mut runs = OneRun::all(sheet, |_| true);
     let times = times::render(sheet, &runs);
+    let best = Best::of(&runs);
+    let mixed = mixed::render(sheet, &runs, &best);
+    let mut noted = OneRun::all(sheet, |workload| workload == Workload::Mixed);
     runs.retain(|run| run.rows.iter().any(|r| matches!(r.judged.pass, Pass::Write | Pass::Read)));
-    if runs.is_empty() && times.is_empty() {
+    if runs.is_empty() && times.is_empty() && mixed.is_empty() {
         return "No run of this campaign writes or reads files: try --format table.\n".to_owned();
     }
     let mut tables = Vec::new();
     if !runs.is_empty() {
-        let best = Best::of(&runs);
         tables.extend([render_sizes(sheet, &runs, &best), render_options(sheet, &runs, &best)]);
         tables.push(matrix::render(sheet, &runs, &best));
     }
-    tables.push(times);
+    tables.extend([mixed, times]);
     tables.retain(|table| !table.is_empty());
     let mut out = tables.join("\n");
-    write_footer(&mut out, sheet, &runs);
+    noted.append(&mut runs);
+    write_footer(&mut out, sheet, &noted);
     out
 }
 
@@ -118,6 +123,8 @@ fn render_sizes(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> String {
 enum Unit {
     Kib,
     Mib,
+    /// MiB per second of ops of so many bytes, whose rate is one of ops.
+    MibOfOps(u32),
 }
 
 /// Returns what a cell shows: a figure, with a mark where it is the best of its column; one read
@@ -134,6 +141,7 @@ fn rate_cell(run: &OneRun<'_>, pass: Pass, unit: Unit, best: &Best) -> String {
     let cell = match unit {
         Unit::Kib => run.rate_cell(pass, KIB, 0),
         Unit::Mib => run.rate_cell(pass, MIB as f64, 2),
+        Unit::MibOfOps(bytes) => run.rate_cell(pass, MIB as f64 / f64::from(bytes), 2),
     };
     let of_pass = run.rows.iter().find(|row| row.judged.pass == pass);
     let failures = of_pass.map_or(&[][..], |row| &row.judged.failures);
