@@ -35,84 +35,118 @@ checks! {
     every_kernel_check_of_the_lab_is_a_test: 300 s, {
         lab_real::compare_names(PROGRAM.get()?, "kernel", NAMES)
     };
-    the_kernels_server_is_set_up_from_its_recipe: 200 s, measured(set_up_by_recipe);
+    smb_is_set_up_from_its_recipe: 200 s, measured(|lab| KSMBD.check(lab));
+    the_kernels_server_is_set_up_from_its_recipe: 200 s, measured(|lab| KNFSD.check(lab));
     // The harness sorts by name: these two follow each other and need one stage.
     what_an_export_acknowledges_in_async_is_lost_without_power: 200 s, measured(power::check_async);
     what_an_export_acknowledges_in_sync_is_kept_without_power: 200 s, measured(power::check_sync);
 }
 
-/// A plan whose server is the kernel's, set up from its recipe on the data disk.
+/// A server within the kernel that a plan sets up from a recipe, on the data disk.
+struct InKernel {
+    /// The keys of its target.
+    target: &'static str,
+    factors: &'static str,
+    /// A command that succeeds while it is used.
+    is_used: &'static str,
+    /// A command that lists what the recipe could leave.
+    left: &'static str,
+}
+
+const KNFSD: InKernel = InKernel {
+    target: r#"system = "knfsd", backend = "nfs", settings = { export = ["sync", "async"] }"#,
+    factors: "nfsvers = 4.1, ",
+    is_used: "grep -qx 8 /proc/fs/nfsd/threads && exportfs -s | grep -q /run/dfsbench/storage",
+    // Threads, exports, mounts, processes and files.
+    left: "cat /proc/fs/nfsd/threads; exportfs -s; grep dfsbench /proc/mounts; \
+           pidof rpc.mountd; find /run/dfsbench /var/lib/nfs | sort; true",
+};
+const KSMBD: InKernel = InKernel {
+    target: r#"system = "ksmbd", settings = { cache = ["strict", "none"] }"#,
+    factors: "",
+    is_used: "ss -Htln 'sport = :445' | grep -q . && grep -q ' cifs ' /proc/mounts",
+    left: "grep -E 'dfsbench|cifs' /proc/mounts; pidof ksmbd.mountd; ss -Htln 'sport = :445'; \
+           find /run/dfsbench /run/ksmbd* | sort; true",
+};
 const PLAN: &str = r#"
 name = "recipe"
 host = [{ name = "server", ssh = "server", ssh_config = "CONFIG", address = "10.77.0.1" }]
-target = [{ name = "knfsd", server = "server", system = "knfsd", backend = "nfs",
-    devices = ["/dev/vdb"], settings = { export = ["sync", "async"] } }]
-workload = [{ kind = "stream", file_size = "1MiB" }]
-factors = { nfsvers = 4.1, file_system = "ext4" }
+target = [{ name = "recipe", server = "server", devices = ["/dev/vdb"], TARGET }]
+workload = [{ WORK }]
+factors = { FACTORSfile_system = "ext4" }
 "#;
 /// Kills the agent, which runs by the path that the program was copied to; the server's shell is no
 /// program of ours.
 const KILL_AGENT: &str = "for process in /proc/[0-9]*; do \
     case $(readlink $process/exe) in *dfsbench*) kill -9 ${process#/proc/};; esac; done";
+const SHORT: &str = "kind = \"stream\", file_size = \"1MiB\"";
 /// The work of a campaign that is ended before its time.
-const LONG: &str = "kind = \"mixed\", duration = \"60s\"";
-/// What the recipe could leave: threads, exports, mounts, processes and files.
-const LEFT: &str = "cat /proc/fs/nfsd/threads; exportfs -s; grep dfsbench /proc/mounts; \
-    pidof rpc.mountd; find /run/dfsbench /var/lib/nfs | sort; true";
+const LONG: &str = "kind = \"mixed\", file_size = \"1MiB\", duration = \"60s\"";
 
-/// Has a plan set the kernel's server up with each of its exports, and looks for what it leaves.
-fn set_up_by_recipe(lab: &Lab) -> Result<()> {
-    // The one that runs since the machine was booted would keep the port.
-    lab.ssh("server", "rpc.nfsd 0 && killall -w rpc.mountd; umount /export; true")?;
-    let before = lab.ssh("server", LEFT)?;
-    let folder = TempDir::new()?;
-    let at = |name: &str| folder.path().join(name).display().to_string();
-    fs::write(at("plan.toml"), PLAN.replace("CONFIG", &lab.ssh_config().display().to_string()))?;
-    let mut run = Ours::new(Profile::Debug).command();
-    run.args(["run", &at("plan.toml"), "--quiet", "--trials", "1", "--format", "csv"]);
-    run.args(["--allow-destroy", "/dev/vdb", "--results", &at("results.db")]);
-    let output = proc::capture_output(&mut run)?;
-    let (text, errors) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    // A pass that writes and one that reads, of each export; caveats make no failure here.
-    let mut lines = text.lines();
-    let head: Vec<&str> = lines.next().context("no head")?.split(',').collect();
-    let used = head.iter().position(|name| *name == "trials_used").context("no trials")?;
-    let figures = lines.filter(|line| line.split(',').nth(used) == Some("1")).count();
-    ensure!(figures == 4, "{figures} figures: {text}{errors}");
-    let after = lab.ssh("server", LEFT)?;
-    ensure!(after == before, "before:\n{before}after:\n{after}");
-    let plan = fs::read_to_string(at("plan.toml"))?.replace("kind = \"stream\"", LONG);
-    fs::write(at("long.toml"), plan)?;
-    kill_and_clean(lab, &folder, &before)
-}
+impl InKernel {
+    /// Has a plan set it up with each of its settings, and looks for what it leaves; then kills
+    /// controller and agent while it is used, and has `clean` restore the host.
+    fn check(&self, lab: &Lab) -> Result<()> {
+        // The server that runs since the machine was booted would keep the port and the disk.
+        lab.ssh("server", "rpc.nfsd 0 && killall -w rpc.mountd; umount /export; true")?;
+        let before = lab.ssh("server", self.left)?;
+        let folder = TempDir::new()?;
+        self.measure(lab, &folder)?;
+        let after = lab.ssh("server", self.left)?;
+        ensure!(after == before, "before:\n{before}after:\n{after}");
+        self.kill_and_clean(lab, &folder, &before)
+    }
 
-/// Kills controller and agent while the kernel's server serves; `clean` stops it.
-fn kill_and_clean(lab: &Lab, folder: &TempDir, before: &str) -> Result<()> {
-    let at = |name: &str| folder.path().join(name).display().to_string();
-    let mut run = Ours::new(Profile::Debug).command();
-    run.args(["run", &at("long.toml"), "--quiet", "--results", &at("long.db")]);
-    run.args(["--allow-destroy", "/dev/vdb"]);
-    run.stdout(fs::File::create(at("stdout"))?).stderr(fs::File::create(at("stderr"))?);
-    let mut campaign = Background::start(&mut run)?;
-    let serves = || {
-        let state = lab.ssh("server", "cat /proc/fs/nfsd/threads; exportfs -s");
-        state.is_ok_and(|text| text.starts_with("8\n") && text.contains("/run/dfsbench/storage"))
-    };
-    let errors = || {
-        fs::read_to_string(at("stderr")).unwrap_or_default()
-            + &fs::read_to_string(at("stdout")).unwrap_or_default()
-    };
-    wait_until(PATIENCE, "the kernel's server", serves).with_context(errors)?;
-    lab.ssh("server", KILL_AGENT)?;
-    campaign.kill();
-    ensure!(serves(), "nothing was left to restore");
-    let mut clean = Ours::new(Profile::Debug).command();
-    let text = proc::capture_text(clean.args(["clean", &at("long.toml")]))?;
-    ensure!(text.contains("server: restored: "), "{text}");
-    let after = lab.ssh("server", LEFT)?;
-    ensure!(after == before, "before:\n{before}after:\n{after}{text}");
-    Ok(())
+    /// Returns the command of a campaign.
+    fn run(&self, lab: &Lab, folder: &TempDir, work: &str) -> Result<Command> {
+        let path = folder.path().join("plan.toml");
+        let plan = PLAN
+            .replace("CONFIG", &lab.ssh_config().display().to_string())
+            .replace("TARGET", self.target)
+            .replace("FACTORS", self.factors)
+            .replace("WORK", work);
+        fs::write(&path, plan)?;
+        let mut run = Ours::new(Profile::Debug).command();
+        run.arg("run").arg(path).args(["--quiet", "--trials", "1", "--format", "csv"]);
+        run.args(["--allow-destroy", "/dev/vdb", "--results"]);
+        run.arg(folder.path().join("results.db"));
+        Ok(run)
+    }
+
+    fn measure(&self, lab: &Lab, folder: &TempDir) -> Result<()> {
+        let output = proc::capture_output(&mut self.run(lab, folder, SHORT)?)?;
+        let (text, errors) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        // A pass that writes and one that reads, with each setting; caveats make no failure here.
+        let mut lines = text.lines();
+        let head: Vec<&str> = lines.next().context("no head")?.split(',').collect();
+        let used = head.iter().position(|name| *name == "trials_used").context("no trials")?;
+        let figures = lines.filter(|line| line.split(',').nth(used) == Some("1")).count();
+        ensure!(figures == 4, "{figures} figures: {text}{errors}");
+        Ok(())
+    }
+
+    fn kill_and_clean(&self, lab: &Lab, folder: &TempDir, before: &str) -> Result<()> {
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        let mut run = self.run(lab, folder, LONG)?;
+        run.stdout(fs::File::create(at("stdout"))?).stderr(fs::File::create(at("stderr"))?);
+        let mut campaign = Background::start(&mut run)?;
+        let is_used = || lab.ssh("server", self.is_used).is_ok();
+        let errors = || {
+            fs::read_to_string(at("stderr")).unwrap_or_default()
+                + &fs::read_to_string(at("stdout")).unwrap_or_default()
+        };
+        wait_until(PATIENCE, "the server in the kernel", is_used).with_context(errors)?;
+        lab.ssh("server", KILL_AGENT)?;
+        campaign.kill();
+        ensure!(is_used(), "nothing was left to restore");
+        let mut clean = Ours::new(Profile::Debug).command();
+        let text = proc::capture_text(clean.args(["clean", &at("plan.toml")]))?;
+        ensure!(text.contains("server: restored: "), "{text}");
+        let after = lab.ssh("server", self.left)?;
+        ensure!(after == before, "before:\n{before}after:\n{after}{text}");
+        Ok(())
+    }
 }
 
 fn measured(check: fn(&Lab) -> Result<()>) -> Result<()> {

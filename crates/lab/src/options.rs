@@ -26,8 +26,11 @@ const DEFAULTS: [&str; 16] = [
     "noiversion",
     "loud",
 ];
-/// Options that mount programs use and the kernel never sees.
-const USED_UP: [&str; 11] = [
+/// Options that mount programs use and the kernel never sees, or never lists.
+const USED_UP: [&str; 14] = [
+    "password",
+    "pass",
+    "credentials",
     "_netdev",
     "nofail",
     "bg",
@@ -189,6 +192,13 @@ mod tests {
         let listed = "rw,vers=4.2,rsize=65536,proto=tcp,hard,acregmin=1,acregmax=1,acdirmin=1,\
                       acdirmax=1,sync,noac,sec=sys";
         assert_eq!(differences(&nfs("nfsvers=4.2,tcp,rsize=64k,actimeo=1,noac,cto"), listed), []);
+    }
+
+    #[test]
+    fn passwords_are_not_listed() {
+        let listed = "rw,vers=3.1.1,cache=strict,username=root,nobrl";
+        let requested = "vers=3.1.1,username=root,password=secret,cache=strict,nobrl";
+        assert_eq!(differences(&local(requested), listed), []);
     }
 
     #[test]

@@ -28,6 +28,12 @@ pub use seed::render as seed;
 const KIB: f64 = 1024.0;
 const MIB: u64 = 1 << 20;
 
+/// Writes bytes as those tables did, in MiB; files below one have decimals.
+fn in_mib(bytes: f64) -> String {
+    let mib = bytes / MIB as f64;
+    if mib < 1.0 { format!("{mib:.2}") } else { format!("{mib:.0}") }
+}
+
 /// Stands in the place of figures that the settings don't allow.
 const NOT_SUPPORTED: &str = "not supported";
 
@@ -93,10 +99,10 @@ impl<'a> OneRun<'a> {
         Some(self.of(pass)?.judged.rate.as_ref()?.median)
     }
 
-    /// MiB of files that each client host works on.
-    fn mib(&self) -> u64 {
+    /// Bytes of the files that each agent works on.
+    fn file_bytes(&self) -> u64 {
         let spec = &self.first().run.spec;
-        spec.set_bytes() / MIB / u64::from(spec.agents())
+        spec.set_bytes() / u64::from(spec.agents())
     }
 
     /// Says whether the settings don't allow the run at all.
@@ -173,7 +179,7 @@ fn compare_machines(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> Opti
     for run in runs {
         let name = seed::name_machine(sheet, run);
         name_width = name_width.max(width(&name));
-        lines.push((run.mib(), name, run));
+        lines.push((run.file_bytes(), name, run));
     }
     let varies = lines.iter().any(|line| line.1 != lines[0].1);
     if !varies || name_width > COMPARED_LENGTH_MAX {
@@ -187,11 +193,11 @@ fn compare_machines(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> Opti
         out.extend([name, &more, figures, "\n"]);
     }
     let mut last = None;
-    for (mib, name, run) in lines {
-        if last.is_some_and(|last| last != mib) {
+    for (bytes, name, run) in lines {
+        if last.is_some_and(|last| last != bytes) {
             out.push('\n');
         }
-        last = Some(mib);
+        last = Some(bytes);
         let pad = " ".repeat(name_width - width(&name));
         out.push_str(&bonnie_line(run, best, &format!("{name}{pad}")));
     }
@@ -200,7 +206,7 @@ fn compare_machines(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> Opti
 
 fn bonnie_line(run: &OneRun<'_>, best: &Best, machine: &str) -> String {
     let spec = &run.first().run.spec;
-    let mut line = format!("{machine} {:4}", spec.set_bytes() / MIB);
+    let mut line = format!("{machine} {:>4}", in_mib(spec.set_bytes() as f64));
     if run.is_impossible() {
         return format!("{line} {NOT_SUPPORTED}\n");
     }

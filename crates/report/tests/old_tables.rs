@@ -232,3 +232,32 @@ fn sizes_of_ops_stand_across_under_the_titles_of_the_report_of_2009() {
     assert!(text.contains("Random Multi-Threaded Tests (20 threads), MB/s\n"), "{text}");
     assert!(!text.contains("Single Threaded Tests (") && text.contains("*: the best"), "{text}");
 }
+
+/// Files below one MiB are of different sizes, and compared with their like.
+#[test]
+fn small_files_have_sizes_of_their_own() {
+    let mut runs = Vec::new();
+    for version in [NfsVersion::V3, NfsVersion::V2, NfsVersion::V3, NfsVersion::V2] {
+        runs.push((on_file(Workload::Stream, version, Proto::Tcp, 1), 10, 5));
+    }
+    let mut campaign = made(runs);
+    for (run, kib) in campaign.runs.iter_mut().zip([256, 256, 24, 24]) {
+        run.spec.file_size_bytes = kib << 10;
+    }
+    plant_times(&mut campaign, &[&[100; 5], &[200; 5], &[200; 5], &[400; 5]]);
+    let text = render(&campaign, Format::Seed);
+    let lines: Vec<Vec<&str>> = text
+        .lines()
+        .filter(|line| line.starts_with("NFSv") && line.split_whitespace().count() == 4)
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let sizes: Vec<(&str, &str, bool)> =
+        lines.iter().map(|line| (line[0], line[1], line[2].starts_with('*'))).collect();
+    let expected = [
+        ("NFSv3", "0.25", true),
+        ("NFSv2", "0.25", false),
+        ("NFSv3", "0.02", true),
+        ("NFSv2", "0.02", false),
+    ];
+    assert_eq!(sizes, expected, "{text}");
+}

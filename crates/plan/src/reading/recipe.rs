@@ -15,12 +15,13 @@ use crate::written::near::unknown_word;
 type BuiltIn = (&'static str, &'static str);
 
 /// Every recipe that is built in.
-pub const RECIPES: [BuiltIn; 8] = [
+pub const RECIPES: [BuiltIn; 9] = [
     ("cephfs", include_str!("../../systems/cephfs.toml")),
     ("dfsbench", include_str!("../../systems/dfsbench.toml")),
     ("ganesha", include_str!("../../systems/ganesha.toml")),
     ("glusterfs", include_str!("../../systems/glusterfs.toml")),
     ("knfsd", include_str!("../../systems/knfsd.toml")),
+    ("ksmbd", include_str!("../../systems/ksmbd.toml")),
     ("moosefs", include_str!("../../systems/moosefs.toml")),
     ("rclone", include_str!("../../systems/rclone.toml")),
     ("unfs3", include_str!("../../systems/unfs3.toml")),

@@ -23,7 +23,7 @@ pub(super) const READING: &str = "*: the best of its column among files of one s
 struct Column<'r> {
     workload: &'r str,
     pass: Pass,
-    file_mib: u64,
+    file_bytes: u64,
     /// The mix of a run of mixed work: order, share of reads, threads and size of an op.
     mix: Option<[u32; 4]>,
 }
@@ -46,7 +46,7 @@ impl Best {
                 let column = Column {
                     workload: spec.workload.name(),
                     pass,
-                    file_mib: run.mib(),
+                    file_bytes: run.file_bytes(),
                     mix: mix_of(spec),
                 };
                 columns.entry(column).or_default().push((row.run.index as usize, rate));

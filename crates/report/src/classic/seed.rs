@@ -22,7 +22,7 @@ use std::fmt::Write as _;
 use model::{Pass, Workload};
 
 use super::best::Best;
-use super::{KIB, MIB, NOT_SUPPORTED, OneRun, write_footer};
+use super::{KIB, MIB, NOT_SUPPORTED, OneRun, in_mib, write_footer};
 use crate::grid::{Align, Grid, clean, width};
 use crate::sheet::{NOT_APPLICABLE, Sheet, effective_value};
 use crate::show;
@@ -91,7 +91,7 @@ fn render_sizes(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> String {
         for (known, rate) in widths.iter_mut().zip(&rates) {
             *known = (*known).max(width(rate));
         }
-        lines.push((run.mib(), name, rates));
+        lines.push((run.file_bytes(), name, rates));
     }
     // The order is stable: machines of one size stay in the order of the matrix.
     lines.sort_by_key(|line| Reverse(line.0));
@@ -107,11 +107,12 @@ fn render_sizes(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> String {
         out.extend([name, &more_name, mib, &more_output, output, &more_input, input, "\n"]);
     }
     let mut last = None;
-    for (mib, name, [output, input]) in lines {
-        if last.is_some_and(|last| last != mib) {
+    for (bytes, name, [output, input]) in lines {
+        if last.is_some_and(|last| last != bytes) {
             out.push('\n');
         }
-        last = Some(mib);
+        last = Some(bytes);
+        let mib = in_mib(bytes as f64);
         let pad = " ".repeat(name_width - width(&name));
         let _ = writeln!(out, "{name}{pad} {mib:>4} {output:>output_width$} {input:>input_width$}");
     }

@@ -8,6 +8,7 @@ use model::Pass;
 use super::{NOT_SUPPORTED, OneRun};
 use crate::classic::KIB;
 use crate::classic::best::Best;
+use crate::classic::in_mib;
 use crate::grid::{Align, Grid};
 use crate::sheet::{NOT_APPLICABLE, Sheet};
 
@@ -37,13 +38,14 @@ pub(super) fn render(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> Str
         // Runs of one size that differ in what has no room across have a table of their own.
         let mut parts: Vec<(u64, String, Vec<&OneRun<'_>>)> = Vec::new();
         for run in of_pass {
-            let (mib, settings) = (run.mib(), name_rest(sheet, run, &across));
-            match parts.iter_mut().find(|part| part.0 == mib && part.1 == settings) {
+            let (bytes, settings) = (run.file_bytes(), name_rest(sheet, run, &across));
+            match parts.iter_mut().find(|part| part.0 == bytes && part.1 == settings) {
                 Some((.., runs)) => runs.push(run),
-                None => parts.push((mib, settings, vec![run])),
+                None => parts.push((bytes, settings, vec![run])),
             }
         }
-        for (mib, settings, runs) in parts {
+        for (bytes, settings, runs) in parts {
+            let mib = in_mib(bytes as f64);
             let comma = if settings.is_empty() { "" } else { ", " };
             let title = format!("{name} Throughput of {mib}MB File in KB/s{comma}{settings}");
             tables.extend(table(sheet, &title, &Cells { pass, runs, across: &across, best }));

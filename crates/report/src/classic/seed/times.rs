@@ -8,7 +8,7 @@
 use model::{Pass, Workload};
 
 use super::{NOT_SUPPORTED, OneRun, name_machine};
-use crate::classic::MIB;
+use crate::classic::{MIB, in_mib};
 use crate::grid::{Align, Grid};
 use crate::sheet::{Row, Sheet};
 
@@ -61,7 +61,7 @@ fn time_cells(sheet: &Sheet<'_>, run: &OneRun<'_>, row: &Row<'_>) -> [String; 10
     };
     let mib = match judged.pass {
         Pass::App => "-".to_owned(),
-        _ => show_mib(work / MIB as f64),
+        _ => in_mib(work),
     };
     let mut cells = ["-"; 10].map(str::to_owned);
     (cells[0], cells[1], cells[2]) = (name_machine(sheet, run), name, mib);
@@ -113,9 +113,4 @@ fn extreme_cells(row: &Row<'_>, work: f64) -> [String; 2] {
 /// Seconds with as many digits as people noted: `27.00`, `0.0535`.
 fn show_seconds(seconds: f64) -> String {
     if seconds < 1.0 { format!("{seconds:.4}") } else { format!("{seconds:.2}") }
-}
-
-/// MiB without digits behind the point, unless there is less than one.
-fn show_mib(mib: f64) -> String {
-    if mib < 1.0 { format!("{mib:.2}") } else { format!("{mib:.0}") }
 }
