@@ -40,6 +40,30 @@ pub struct Run<'a> {
     pub flags: &'a [&'a str],
 }
 
+/// Makes a campaign whose report is CSV, and looks whether `count` rows have a figure, each of one
+/// trial, and no row is without.
+///
+/// # Errors
+/// Where another number has, or the program exits as one that did not measure.
+pub fn measure_rows(campaign: &mut Command, count: usize) -> Result<()> {
+    let output = proc::capture_output(campaign)?;
+    let (text, errors) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    // Caveats of a busy machine make no failure.
+    ensure!(matches!(output.status.code(), Some(0 | exit::INVALID)), "{errors}{text}");
+    let mut lines = text.lines();
+    let head: Vec<&str> = lines.next().context("no head")?.split(',').collect();
+    let used = head.iter().position(|name| *name == "trials_used").context("no trials")?;
+    let mut measured = 0;
+    for line in lines {
+        // No text before that column has a comma in it.
+        ensure!(line.split(',').nth(used) == Some("1"), "{line}\n{errors}");
+        measured += 1;
+    }
+    ensure!(measured == count, "{measured} figures: {text}{errors}");
+    Ok(())
+}
+
 impl Ours {
     /// Takes the build of a profile.
     pub const fn new(profile: Profile) -> Self {

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use crate::check::wait_until;
 use crate::hosts::{LEAVING, Lab, PATIENCE, SERVER_AND_CLIENT};
 use crate::noise::Noise;
-use crate::ours::exit;
+use crate::ours;
 use crate::proc::{self, Background};
 
 /// A system, and how a plan sets it up.
@@ -59,21 +59,7 @@ impl Subject {
     /// Where a row has no figure, a number of rows isn't `rows`, or something is left.
     pub fn measure(&self, lab: &Lab, work: &str, rows: usize) -> Result<()> {
         let before = self.list_left(lab)?;
-        let output = proc::capture_output(&mut self.command(lab, work)?)?;
-        let (text, errors) =
-            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        // Caveats of a busy machine make no failure of a system.
-        ensure!(matches!(output.status.code(), Some(0 | exit::INVALID)), "{errors}{text}");
-        let mut lines = text.lines();
-        let head: Vec<&str> = lines.next().context("no head")?.split(',').collect();
-        let trials = head.iter().position(|name| *name == "trials_used").context("no trials")?;
-        let mut with_figures = 0;
-        for line in lines {
-            // No text before that column has a comma in it.
-            ensure!(line.split(',').nth(trials) == Some("1"), "{line}{errors}");
-            with_figures += 1;
-        }
-        ensure!(with_figures == rows, "{with_figures} rows: {text}{errors}");
+        ours::measure_rows(&mut self.command(lab, work)?, rows)?;
         self.await_as_before(lab, &before)
     }
 

@@ -8,10 +8,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use checks::check::{Fixture, wait_until};
 use checks::hosts::PATIENCE;
-use checks::ours::Ours;
+use checks::ours::{self, Ours};
 use checks::proc::Background;
 use checks::repo::Profile;
 use checks::vm::lab::Lab;
@@ -114,16 +114,8 @@ impl InKernel {
     }
 
     fn measure(&self, lab: &Lab, folder: &TempDir) -> Result<()> {
-        let output = proc::capture_output(&mut self.run(lab, folder, SHORT)?)?;
-        let (text, errors) =
-            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        // A pass that writes and one that reads, with each setting; caveats make no failure here.
-        let mut lines = text.lines();
-        let head: Vec<&str> = lines.next().context("no head")?.split(',').collect();
-        let used = head.iter().position(|name| *name == "trials_used").context("no trials")?;
-        let figures = lines.filter(|line| line.split(',').nth(used) == Some("1")).count();
-        ensure!(figures == 4, "{figures} figures: {text}{errors}");
-        Ok(())
+        // A pass that writes and one that reads, with each of two settings.
+        ours::measure_rows(&mut self.run(lab, folder, SHORT)?, 4)
     }
 
     fn kill_and_clean(&self, lab: &Lab, folder: &TempDir, before: &str) -> Result<()> {

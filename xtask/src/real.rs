@@ -37,9 +37,9 @@ const STAGES: [&[Track]; 2] = [
     &[&["loss", "ladder"]],
 ];
 
-/// Groups that need packages which `cargo xtask setup` doesn't install: each is run where it is
-/// named, and not with all others.
-const ON_REQUEST: Track = &["systems"];
+/// Groups that need packages which `cargo xtask setup` doesn't install, or machines of their own:
+/// each is run where it is named, and not with all others.
+const ON_REQUEST: Track = &["systems", "gfs2"];
 
 /// The tests that are run.
 #[derive(Clone, Copy, Debug, Default)]
