@@ -213,11 +213,10 @@ pub fn below(point: &Path) -> Vec<String> {
     holders(|link| leads_below(link, point))
 }
 
-/// Says whether there are processes that hold something below a mount point, and each waits there
-/// in a way that no signal ends (state D).
+/// Says whether each process that holds something below a mount point waits there in a way that no
+/// signal ends (state D).
 pub fn all_below_wait(point: &Path) -> bool {
-    let holding = holding(|link| leads_below(link, point));
-    !holding.is_empty() && holding.into_iter().all(waits_in_kernel)
+    holding(|link| leads_below(link, point)).into_iter().all(waits_in_kernel)
 }
 
 /// Links are read and not followed: the server behind the mount may be gone.

@@ -146,8 +146,9 @@ fn holders(point: &Path) -> Vec<String> {
     holders
 }
 
-/// Says whether a mount point is held by nothing but processes that wait for the file system, which
-/// no signal ends: those of ours that were killed while its servers were gone.
+/// Says whether nothing holds a mount point but processes that wait for the file system and that no
+/// signal ends: those of ours that were killed while its servers were gone. One that closes its files
+/// as it ends has no files any more that can be seen, so that no holder may be seen at all.
 fn only_waiting(point: &Path) -> bool {
     mounts_on(point).is_empty() && processes::all_below_wait(point)
 }
