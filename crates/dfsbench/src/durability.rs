@@ -407,11 +407,21 @@ impl Measurement<'_> {
         // A system that was set up here is mounted by the plan, and no other one is there.
         let identity = if self.system.is_some() { None } else { Some(load.identity.clone()) };
         let count = files.len();
-        let task = Task::ReadBack { files, identity, unreadable_is_missing: false };
+        let task = Task::ReadBack { files, identity, accepts_unreadable: false };
         let mut job = self.job(folder, task);
+        // Why not all could be read while there was time.
+        let mut unreadable = None;
         loop {
             let why = match self.run_client(&job, deadline) {
-                Ok(found) if found.len() == count => return Ok(found),
+                Ok(found) if found.len() == count => {
+                    // Where nothing could be read it is the target that is not back; but a server
+                    // that is lost for good may have had all.
+                    let is_back = found.iter().any(|file| file.size_bytes.is_some());
+                    return match unreadable {
+                        Some(why) if !is_back && event != CrashEvent::LoseServer => Err(why),
+                        _ => Ok(found),
+                    };
+                }
                 Ok(_) => "the client that reads back ended early".to_owned(),
                 Err(why) => why,
             };
@@ -419,18 +429,17 @@ impl Measurement<'_> {
                 return Err("interrupted".to_owned());
             }
             if Instant::now() >= deadline {
-                // What only a lost server has can't be read for ever: all others get their time to
-                // take over, and what is unreadable then is lost.
-                if let Task::ReadBack { unreadable_is_missing, .. } = &mut job.task
-                    && event == CrashEvent::LoseServer
-                    && !*unreadable_is_missing
-                {
-                    *unreadable_is_missing = true;
-                    continue;
+                if unreadable.is_some() {
+                    return Err(why);
                 }
-                return Err(why);
+                // All had their time to come back or to take over. What is unreadable now is lost.
+                unreadable = Some(why);
+                if let Task::ReadBack { accepts_unreadable, .. } = &mut job.task {
+                    *accepts_unreadable = true;
+                }
+            } else {
+                thread::sleep(TICK);
             }
-            thread::sleep(TICK);
         }
     }
 

@@ -147,8 +147,8 @@ fn holders(point: &Path) -> Vec<String> {
 }
 
 /// Says whether nothing holds a mount point but processes that wait for the file system and that no
-/// signal ends: those of ours that were killed while its servers were gone. One that closes its files
-/// as it ends has no files any more that can be seen, so that no holder may be seen at all.
+/// signal ends: those of ours that were killed while its servers were gone. Of one that closes its
+/// files as it ends none can be seen any more, so that no holder may be seen at all.
 fn only_waiting(point: &Path) -> bool {
     mounts_on(point).is_empty() && processes::all_below_wait(point)
 }

@@ -169,6 +169,15 @@ pub struct FoundFile {
     pub size_bytes: Option<u64>,
     /// Its blocks up to its size; the last one may be shorter.
     pub blocks: Vec<FoundBlock>,
+    /// It could not be read, as long as it was tried, while the target answered.
+    pub is_unreadable: bool,
+}
+
+impl FoundFile {
+    /// A file that is not there.
+    pub const fn missing(file: TestFile) -> Self {
+        Self { file, size_bytes: None, blocks: Vec::new(), is_unreadable: false }
+    }
 }
 
 /// The findings for one event, one promise and one kind of work.
@@ -194,6 +203,9 @@ pub struct DurabilityRow {
     pub window_ns: u64,
     /// Lost ops whose file, or its new name, was missing.
     pub missing: u64,
+    /// Lost ops whose file could not be read.
+    #[serde(default)]
+    pub unreadable: u64,
     /// Lost ops beyond the end of a file that had been longer.
     pub wrong_size: u64,
     /// Lost ops of which a part was there.
@@ -222,6 +234,7 @@ impl DurabilityRow {
             lost_bytes: 0,
             window_ns: 0,
             missing: 0,
+            unreadable: 0,
             wrong_size: 0,
             torn: 0,
             zeros: 0,
@@ -240,6 +253,7 @@ impl DurabilityRow {
         self.lost_bytes += other.lost_bytes;
         self.window_ns = self.window_ns.max(other.window_ns);
         self.missing += other.missing;
+        self.unreadable += other.unreadable;
         self.wrong_size += other.wrong_size;
         self.torn += other.torn;
         self.zeros += other.zeros;

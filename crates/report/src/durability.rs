@@ -16,8 +16,8 @@ use crate::{Format, Screen};
 
 /// Columns of CSV.
 const CSV_COLUMNS: &str = "target,event,how,promise,tier,work,is_promised,outcome,acked_ops,\
-    acked_bytes,lost_ops,lost_bytes,window_ms,missing,wrong_size,torn,zeros,old_data,reordered,\
-    torn_in_flight,back_ms,unverified\n";
+    acked_bytes,lost_ops,lost_bytes,window_ms,missing,unreadable,wrong_size,torn,zeros,\
+    old_data,reordered,torn_in_flight,back_ms,unverified\n";
 
 impl Format {
     /// Forms of the findings of `dfsbench durability`.
@@ -206,6 +206,7 @@ fn found_instead(row: &DurabilityRow) -> String {
     let mut parts = Vec::new();
     for (count, what) in [
         (row.missing, "missing"),
+        (row.unreadable, "unreadable"),
         (row.wrong_size, "wrong size"),
         (row.torn, "torn"),
         (row.zeros, "zeros"),
@@ -274,6 +275,7 @@ fn write_csv(text: &mut String, report: &DurabilityReport) {
                 row.lost_bytes.to_string(),
                 format_ms(row.window_ns),
                 row.missing.to_string(),
+                row.unreadable.to_string(),
                 row.wrong_size.to_string(),
                 row.torn.to_string(),
                 row.zeros.to_string(),

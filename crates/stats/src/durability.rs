@@ -29,6 +29,7 @@ pub struct EventFacts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loss {
     Missing,
+    Unreadable,
     WrongSize,
     Torn,
     Zeros,
@@ -116,6 +117,7 @@ fn judge_file(row: &mut DurabilityRow, ops: &[&AckedOp], found: Option<&FoundFil
         row.window_ns = row.window_ns.max(event_ns.saturating_sub(acked_ns));
         match loss {
             Loss::Missing => row.missing += 1,
+            Loss::Unreadable => row.unreadable += 1,
             Loss::WrongSize => row.wrong_size += 1,
             Loss::Torn => row.torn += 1,
             Loss::Zeros => row.zeros += 1,
@@ -159,8 +161,12 @@ fn find_loss(
     found: Option<&FoundFile>,
     newest: &BTreeMap<u32, Newest>,
 ) -> Option<(Loss, LostShare)> {
-    let Some(FoundFile { size_bytes: Some(_), blocks, .. }) = found else {
-        return Some((Loss::Missing, LostShare::WHOLE));
+    let blocks = match found {
+        Some(FoundFile { size_bytes: Some(_), blocks, .. }) => blocks,
+        Some(FoundFile { is_unreadable: true, .. }) => {
+            return Some((Loss::Unreadable, LostShare::WHOLE));
+        }
+        _ => return Some((Loss::Missing, LostShare::WHOLE)),
     };
     let (mut lost, mut kept, mut beyond, mut zeros, mut other) = (0, 0, 0, 0, 0);
     for block in op.range() {
@@ -306,7 +312,7 @@ mod tests {
 
     fn found(kind: WorkKind, blocks: &[FoundBlock]) -> FoundFile {
         let size_bytes = Some(blocks.len() as u64 * 4096);
-        FoundFile { file: file(kind), size_bytes, blocks: blocks.to_vec() }
+        FoundFile { size_bytes, blocks: blocks.to_vec(), ..FoundFile::missing(file(kind)) }
     }
 
     fn judged(ops: &[AckedOp], found: &FoundFile) -> DurabilityRow {
@@ -373,7 +379,7 @@ mod tests {
     fn a_name_that_is_missing_and_a_rename_that_is_undone_are_missing() {
         let mut create = acked(WorkKind::Create, &[(0, 1)]);
         create[0].op.blocks = 0;
-        let gone = FoundFile { file: file(WorkKind::Create), size_bytes: None, blocks: Vec::new() };
+        let gone = FoundFile::missing(file(WorkKind::Create));
         assert_eq!(judged(&create, &gone).missing, 1);
         let empty = FoundFile { size_bytes: Some(0), ..gone };
         assert_eq!(judged(&create, &empty).lost_ops, 0);

@@ -75,7 +75,7 @@ fn do_job(job: &Job) -> Result<(), String> {
             }
             Ok(())
         }
-        Task::ReadBack { files, identity, unreadable_is_missing } => {
+        Task::ReadBack { files, identity, accepts_unreadable } => {
             let mut folder = TestFolder::open(&job.target, timeout)?;
             let found = folder.identity()?;
             let is_there = folder.enter(&job.folder)?;
@@ -88,13 +88,18 @@ fn do_job(job: &Job) -> Result<(), String> {
                 return Err(format!("{what}: {found}, not {identity}"));
             }
             for file in files {
-                let missing = FoundFile { file: *file, size_bytes: None, blocks: Vec::new() };
                 let read = if is_there {
                     read_back(&mut folder, &pattern, *file)
                 } else {
-                    Ok(missing.clone())
+                    Ok(FoundFile::missing(*file))
                 };
-                let found = if *unreadable_is_missing { read.unwrap_or(missing) } else { read? };
+                let found = match read {
+                    Ok(found) => found,
+                    Err(_) if *accepts_unreadable => {
+                        FoundFile { is_unreadable: true, ..FoundFile::missing(*file) }
+                    }
+                    Err(why) => return Err(why),
+                };
                 send(&Message::Found(found));
             }
             Ok(())
@@ -131,7 +136,7 @@ fn read_back(
     file: TestFile,
 ) -> Result<FoundFile, String> {
     let Some(data) = folder.read(&file.name())? else {
-        return Ok(FoundFile { file, size_bytes: None, blocks: Vec::new() });
+        return Ok(FoundFile::missing(file));
     };
     let mut blocks = Vec::new();
     for (number, block) in data.chunks(BLOCK_BYTES as usize).enumerate() {
@@ -146,5 +151,6 @@ fn read_back(
             _ => FoundBlock::Other,
         });
     }
-    Ok(FoundFile { file, size_bytes: Some(data.len() as u64), blocks })
+    let size_bytes = Some(data.len() as u64);
+    Ok(FoundFile { size_bytes, blocks, ..FoundFile::missing(file) })
 }

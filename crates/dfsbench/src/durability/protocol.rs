@@ -58,8 +58,8 @@ pub enum Task {
         /// The identity of the target, as the writer reported it; `None` where it is known to be
         /// the same, which may have lost even that.
         identity: Option<String>,
-        /// Whether a file that can't be read counts as one that is missing.
-        unreadable_is_missing: bool,
+        /// Whether a file that can't be read is a finding; else it ends the reading.
+        accepts_unreadable: bool,
     },
     /// Removes all working directories of the campaign.
     Remove,

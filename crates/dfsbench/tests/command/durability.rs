@@ -226,6 +226,31 @@ fn a_target_that_is_not_back_in_time_is_not_verified() {
 }
 
 #[test]
+fn a_file_that_stays_unreadable_while_others_are_read_is_lost() {
+    let rig = Rig::new();
+    // Reading a directory as a file fails, for root, too.
+    let flags = damaged(&rig, "rm sync-small-file-000001 && mkdir sync-small-file-000001");
+    let mut flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    flags.extend(["--back-within", "100ms"]);
+    let report = measured(&rig, 4, &flags);
+    assert!(report["events"][0]["unverified"].is_null(), "{report}");
+    let small = row(&report, "sync", "small-file");
+    assert_eq!((number(&small["unreadable"]), number(&small["missing"])), (1, 0), "{small}");
+    assert_eq!(ops(small).1, 1, "{small}");
+    assert_eq!(tier(&report, "sync"), "none");
+    assert_eq!(tier(&report, "osync"), "survives server crash");
+    rig.assert_target_is_empty();
+    // Where no file can be read, the target is not back.
+    let flags = damaged(&rig, "for file in *; do rm $file && mkdir $file; done");
+    let mut all = vec!["durability", "--quiet"];
+    all.extend(flags.iter().map(String::as_str));
+    all.extend(["--back-within", "100ms"]);
+    let end = rig.run(&all);
+    assert_eq!(end.code, 4, "{end:?}");
+    assert!(end.stdout.contains("kill-server COULD NOT BE VERIFIED: can't read"), "{end:?}");
+}
+
+#[test]
 fn a_table_names_tiers_and_csv_has_every_kind() {
     let rig = Rig::new();
     let flags = ["durability", "--kill-server", "--rounds", "2", "--fault", "lose-unstable"];
