@@ -53,7 +53,7 @@ const LAST_WITHIN: Duration = Duration::from_secs(2);
 /// fill its target.
 const ROUNDS_DURING_EVENT: u32 = 20;
 
-/// A reading back may take so many times the limit of one call.
+/// Reading one file back may take so many times the limit of one call.
 const READ_BACK_CALLS: u32 = 10;
 
 /// Measures what the arguments name.
@@ -470,11 +470,15 @@ impl Measurement<'_> {
     fn run_client(&self, job: &Job, deadline: Instant) -> Result<Vec<FoundFile>, String> {
         let client = Client::start(job, self.program).map_err(|error| error.to_string())?;
         let mut found = Vec::new();
-        // Reading has a limit of its own: it begins when the target has begun to answer.
-        let deadline = deadline.max(Instant::now() + self.request.timeout * READ_BACK_CALLS);
+        // Reading a file has a limit of its own: it begins when the target has begun to answer.
+        let file_limit = self.request.timeout * READ_BACK_CALLS;
+        let mut deadline = deadline.max(Instant::now() + file_limit);
         loop {
             match client.receive(TICK) {
-                Ok(Some(Message::Found(file))) => found.push(file),
+                Ok(Some(Message::Found(file))) => {
+                    found.push(file);
+                    deadline = deadline.max(Instant::now() + file_limit);
+                }
                 Ok(Some(Message::Failed(why))) => return Err(why),
                 Ok(Some(Message::Done)) | Err(_) => return Ok(found),
                 Ok(_) if Instant::now() >= deadline => {
