@@ -241,8 +241,8 @@ impl Setting {
             }
             // The kernel mounts with those settings that mount options exist for.
             Family::Nfs => {
-                let is_served = run.lab.as_deref().is_some_and(LabSpec::is_served);
-                run.backend.can(Ability::MakeSystemCalls) && self.is_of_targets() && is_served
+                let mounts_nfs = run.lab.as_deref().is_some_and(LabSpec::mounts_nfs);
+                run.backend.can(Ability::MakeSystemCalls) && self.is_of_targets() && mounts_nfs
             }
         }
     }

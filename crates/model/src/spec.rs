@@ -233,8 +233,7 @@ impl RunSpec {
 
     /// Says whether it is known that NFS is spoken, by whomever.
     pub fn speaks_nfs(&self) -> bool {
-        let is_mounted = self.lab.as_ref().is_some_and(|lab| lab.is_mounted());
-        self.target.nfs().is_some() || is_mounted
+        self.target.nfs().is_some() || self.lab.as_ref().is_some_and(|lab| lab.mounts_nfs())
     }
 
     /// Says whether some workers have no file of their own in a pass, as bonnie's seekers have in

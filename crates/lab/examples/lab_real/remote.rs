@@ -49,9 +49,9 @@ impl Served {
         for made in ["content/file", "content", "image"] {
             let path = self.host.path(made);
             if path.is_dir() {
-                fs::remove_dir(path).unwrap()
+                fs::remove_dir(path).unwrap();
             } else {
-                fs::remove_file(path).unwrap()
+                fs::remove_file(path).unwrap();
             }
         }
         self.host.assert_as_before(&self.before);

@@ -122,6 +122,10 @@ pub(super) fn is_mounted(run: &RunSpec) -> bool {
     is_lab(run, LabSpec::is_mounted)
 }
 
+pub(super) fn mounts_nfs(run: &RunSpec) -> bool {
+    is_lab(run, LabSpec::mounts_nfs)
+}
+
 /// Files lie on a file system of the server, and not in the memory of a server of ours.
 pub(super) fn has_storage(run: &RunSpec) -> bool {
     is_lab(run, LabSpec::has_storage)

@@ -93,7 +93,7 @@ settings! {
     /// Calls in flight per connection of the client's kernel. Not for nfs, nor for data_path disk.
     // Linux, include/linux/sunrpc/xprt.h: RPC_MIN_SLOT_TABLE, RPC_MAX_SLOT_TABLE_LIMIT.
     Slots => count("slots", lab!(tuning.slots)).unit("calls")
-        .range(2, 65_536, "kernels take no more").open("unchanged").when(is_mounted);
+        .range(2, 65_536, "kernels take no more").open("unchanged").when(mounts_nfs);
     /// File system that the server keeps files on; made before the first run that needs it. For
     /// targets with `server`.
     FileSystem => word("file_system", lab!(storage.file_system), FileSystem::NAMES)

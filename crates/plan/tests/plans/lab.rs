@@ -340,6 +340,10 @@ fn settings_of_a_system_are_levels_of_one_factor() {
     // What the recipe says empties its caches, on a file system of ours.
     assert_eq!((lab.invalidation, lab.storage.file_system), (Remount, Tmpfs));
     assert_eq!(plan.runs[0].target, Target::Directory { path: MOUNT_POINT.into() });
+    // A program of its own mounts it, and speaks no NFS.
+    for setting in [Setting::NfsVers, Setting::Proto, Setting::TransferSize, Setting::Slots] {
+        assert!(!setting.applies(&plan.runs[0]), "{setting:?}");
+    }
     reads_back(&plan);
     let by_nfs = "system = \"ganesha\"\nbackend = \"nfs\"\nnfsvers = 4.1";
     let Target::Nfs(nfs) = &on_hosts(by_nfs, "").runs[0].target else { panic!() };
