@@ -1,9 +1,10 @@
 //! File systems that recipes set up on hosts over real sshd: CephFS, GlusterFS, MooseFS, rclone,
-//! unfs3, and our own server.
+//! unfs3, ZeroFS, and our own server.
 //!
 //! Needs what `cargo xtask setup` doesn't install: ceph-mon, ceph-mgr, ceph-mds, ceph-osd and
-//! ceph-fuse; glusterfs-server; moosefs-master, moosefs-chunkserver and moosefs-client; rclone 1.65
-//! and unfs3, which Debian 12 doesn't have. So `cargo xtask real systems` alone runs it.
+//! ceph-fuse; glusterfs-server; moosefs-master, moosefs-chunkserver and moosefs-client; and what
+//! Debian 12 doesn't have: rclone 1.65, unfs3 and zerofs. So `cargo xtask real systems` alone runs
+//! it.
 
 use anyhow::Result;
 use checks::check::Fixture;
@@ -39,6 +40,8 @@ checks! {
     };
     unfs3_is_measured: 600 s, measured(&UNFS3, 1);
     unfs3_is_killed_and_cleaned: 600 s, UNFS3.kill_and_clean(LAB.get()?);
+    zerofs_is_measured: 600 s, measured(&ZEROFS, 1);
+    zerofs_is_killed_and_cleaned: 600 s, ZEROFS.kill_and_clean(LAB.get()?);
     our_server_is_measured_with_its_settings: 600 s, {
         measured(&Subject { settings: "threads = [1, 2]", ..OURS }, 2)
     };
@@ -75,6 +78,14 @@ const MOOSEFS: Subject = Subject {
     settings: "servers = 2",
     port: 9421,
     is_mounted: true,
+};
+
+const ZEROFS: Subject = Subject {
+    system: "zerofs",
+    target: "backend = \"nfs\"\nnfsvers = 3\ntmpfs_size = \"600MiB\"",
+    settings: "",
+    port: 20498,
+    is_mounted: false,
 };
 
 const UNFS3: Subject = Subject {

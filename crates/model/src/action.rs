@@ -368,6 +368,9 @@ pub struct Service {
     pub ports: Vec<u16>,
     /// Folders that are made first.
     pub folders: Vec<PathBuf>,
+    /// Whether those on storage stay when it ends: it finds its files there when it is started
+    /// again.
+    pub keeps_storage: bool,
     /// Files that are written then.
     pub files: Vec<FilledFile>,
     /// Steps of the start, in this order.

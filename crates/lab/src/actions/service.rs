@@ -61,8 +61,8 @@ impl LabAction for Service {
         steps
     }
 
-    /// Ends all processes and removes what they made, on storage of ours, too; refuses where a port
-    /// is taken, a program is missing, or this isn't root.
+    /// Ends all processes and removes what they made, on storage of ours, too, unless it is for
+    /// their next start; refuses where a port is taken, a program is missing, or this isn't root.
     fn undo(&self, _ours: &PathBuf, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         check_root(&self.system)?;
         check_programs(&self.programs, &self.packages)?;
@@ -79,12 +79,7 @@ impl LabAction for Service {
             }
         }
         let mut undo = undo_of_programs(&self.dir, &self.leaves)?;
-        for folder in &self.folders {
-            // The file system may be kept for the next run, which begins with empty folders.
-            if !folder.starts_with(&self.dir) {
-                undo.push(Undo::Tree { path: folder.clone() });
-            }
-        }
+        undo.extend(removal_of_storage(self));
         undo.push(Undo::EndMarked { mark: self.dir.clone(), within_s: self.stop_within_s });
         Ok(undo)
     }
@@ -248,4 +243,49 @@ pub(super) fn undo_of_programs(dir: &Path, leaves: &[PathBuf]) -> Result<Vec<Und
         undo.push(Undo::Additions { path: path.clone(), before: additions::list(path)? });
     }
     Ok(undo)
+}
+
+/// Removes the folders that a system has made on storage. The file system may be kept for the next
+/// run, which begins with empty ones where the system can't go on with what is in them.
+fn removal_of_storage(service: &Service) -> Vec<Undo> {
+    let mut removal = Vec::new();
+    for folder in &service.folders {
+        if !service.keeps_storage && !folder.starts_with(&service.dir) {
+            removal.push(Undo::Tree { path: folder.clone() });
+        }
+    }
+    removal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_system_that_is_started_again_finds_its_folders_on_storage() {
+        let mut service = Service {
+            system: "plain".to_owned(),
+            settings: String::new(),
+            dir: "/run/dfsbench/systems/plain".into(),
+            storage: Some("/run/dfsbench/storage".into()),
+            programs: Vec::new(),
+            packages: Vec::new(),
+            ports: Vec::new(),
+            folders: vec![
+                "/run/dfsbench/systems/plain/log".into(),
+                "/run/dfsbench/storage/data".into(),
+            ],
+            keeps_storage: true,
+            files: Vec::new(),
+            steps: Vec::new(),
+            stop_within_s: 10,
+            leaves: Vec::new(),
+            version: Vec::new(),
+            durability: String::new(),
+        };
+        assert_eq!(removal_of_storage(&service), []);
+        service.keeps_storage = false;
+        let path = "/run/dfsbench/storage/data".into();
+        assert_eq!(removal_of_storage(&service), [Undo::Tree { path }]);
+    }
 }

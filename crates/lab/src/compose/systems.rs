@@ -50,6 +50,7 @@ pub(super) fn serve_system(spec: &LabSpec, system: &System) -> Result<Action, Co
         packages: packages_of(&recipe.packages),
         ports: recipe.ports.clone(),
         folders: paths(&filled.folders),
+        keeps_storage: recipe.restarts,
         files: filled.files.clone(),
         steps: filled.steps.clone(),
         stop_within_s: recipe.stop_within_s,

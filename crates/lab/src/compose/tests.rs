@@ -360,6 +360,7 @@ fn a_system_is_started_on_storage_of_ours_and_mounted_by_its_program() {
     let Action::Service(service) = &steps[2].action else { panic!("{steps:?}") };
     let words = ["served", "10.0.0.1", "/run/dfsbench/storage"].map(str::to_owned).to_vec();
     assert_eq!(service.steps, [model::system::FilledStep::Start(words)]);
+    assert!(!service.keeps_storage, "its recipe does not say that it restarts");
     // It is waited for again before each new mount, and the server goes on.
     let again = redo_from(&steps, Invalidation::Remount);
     assert_eq!(shape(&spec)[again..], ["server AwaitQuiet", "client FuseMount"]);

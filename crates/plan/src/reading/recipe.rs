@@ -15,7 +15,7 @@ use crate::written::near::unknown_word;
 type BuiltIn = (&'static str, &'static str);
 
 /// Every recipe that is built in.
-pub const RECIPES: [BuiltIn; 9] = [
+pub const RECIPES: [BuiltIn; 10] = [
     ("cephfs", include_str!("../../systems/cephfs.toml")),
     ("dfsbench", include_str!("../../systems/dfsbench.toml")),
     ("ganesha", include_str!("../../systems/ganesha.toml")),
@@ -25,6 +25,7 @@ pub const RECIPES: [BuiltIn; 9] = [
     ("moosefs", include_str!("../../systems/moosefs.toml")),
     ("rclone", include_str!("../../systems/rclone.toml")),
     ("unfs3", include_str!("../../systems/unfs3.toml")),
+    ("zerofs", include_str!("../../systems/zerofs.toml")),
 ];
 
 /// Says whether a text names a file with a recipe, and not one that is built in.
