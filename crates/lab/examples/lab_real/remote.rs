@@ -18,6 +18,8 @@ pub(crate) const CHECKS: &[Check] = checks![
 
 const POINT: &str = "/run/dfsbench/mount";
 const DIR: &str = "/run/dfsbench/systems/image/client";
+/// Command line of the program that serves the image.
+const PROGRAM: &str = "^fuse2fs -f";
 
 /// How often a moment is sought at which the program has read a request and not answered it.
 const MOMENTS: u32 = 200;
@@ -58,6 +60,13 @@ impl Served {
     }
 }
 
+impl Drop for Served {
+    /// A program that stands still would stay after a check that failed.
+    fn drop(&mut self) {
+        let _ = Command::new("pkill").args(["-KILL", "--full", PROGRAM]).status();
+    }
+}
+
 /// Has the program stand still while it has the request of a process that is then killed, and
 /// stays.
 fn stand_still() -> Child {
@@ -77,7 +86,7 @@ fn stand_still() -> Child {
 }
 
 fn signal_program(signal: &str) {
-    run(&["pkill", signal, "--full", "^fuse2fs -f"]);
+    run(&["pkill", signal, "--full", PROGRAM]);
 }
 
 /// Kills a reader, and says whether it stays: the program has read its request then. One that it
