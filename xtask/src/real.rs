@@ -27,9 +27,9 @@ const FUZZ: &str = "fuzz";
 /// loses packets and looks for the slowest layer, and has the machine to itself.
 const STAGES: [&[Track]; 2] = [
     &[
-        &["vm", "disk", "strace"],
+        &["vm", "disk", "strace", "vm_v2"],
         &["vm_plans"],
-        &["vm_lab", "vm_v2"],
+        &["vm_lab"],
         &["interop", "ganesha", "server", "hosts"],
         &["lab", "browser", "agent_group", "cluster"],
         &[FUZZ],
