@@ -40,7 +40,7 @@ pub fn at(runner: &Runner, point: &Path, file_system: &str) -> Result<(), LabErr
         }
         // A process keeps what it has open as long as it likes: no use to wait for it for long.
         // One that waits for the file system itself goes on as soon as its server answers.
-        if tried >= TRIES && !holders(point).is_empty() && !only_waiting(point) {
+        if tried >= TRIES && !only_waiting(point) {
             break;
         }
         if is_remote(file_system) { try_nfs(runner, point)? } else { try_local(runner, point)? }

@@ -50,7 +50,7 @@ pub enum ShareReport {
     Planned(u64),
     /// All clients are connected.
     Connected,
-    /// A reading of its clock, in nanoseconds.
+    /// A reading of its clocks.
     Clock(ClockReading),
     /// An operation has ended for which other hosts wait.
     Ended(Notice),

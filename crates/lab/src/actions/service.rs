@@ -249,8 +249,11 @@ pub(super) fn undo_of_programs(dir: &Path, leaves: &[PathBuf]) -> Result<Vec<Und
 /// run, which begins with empty ones where the system can't go on with what is in them.
 fn removal_of_storage(service: &Service) -> Vec<Undo> {
     let mut removal = Vec::new();
+    if service.keeps_storage {
+        return removal;
+    }
     for folder in &service.folders {
-        if !service.keeps_storage && !folder.starts_with(&service.dir) {
+        if !folder.starts_with(&service.dir) {
             removal.push(Undo::Tree { path: folder.clone() });
         }
     }

@@ -5,6 +5,8 @@
 //!
 //! **Source:** "A Comparison of Various NFS Configurations" (2009), for titles and settings.
 
+use std::cmp::Reverse;
+
 use model::{Pass, Workload};
 
 use super::{OneRun, Unit, rate_cell};
@@ -28,7 +30,7 @@ pub(super) fn render(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> Str
         if run.first().run.spec.workload != Workload::Mixed {
             continue;
         }
-        let title = title(sheet, run);
+        let title = title(run);
         match titles.iter_mut().find(|(known, _)| *known == title) {
             Some((_, of_title)) => of_title.push(run),
             None => titles.push((title, vec![run])),
@@ -54,15 +56,15 @@ pub(super) fn render(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> Str
 }
 
 /// Names the table of a run: `Random Multi-Threaded Tests (20 threads)`.
-fn title(sheet: &Sheet<'_>, run: &OneRun<'_>) -> String {
-    let row = run.first();
-    let order = match &*sheet.value(row, "random_percent") {
-        "0" => "Sequential".to_owned(),
-        "100" => "Random".to_owned(),
+fn title(run: &OneRun<'_>) -> String {
+    let spec = &run.first().run.spec;
+    let order = match spec.layout.random_percent {
+        0 => "Sequential".to_owned(),
+        100 => "Random".to_owned(),
         percent => format!("{percent} % Random"),
     };
-    match &*sheet.value(row, "workers") {
-        "1" => format!("{order} Single Threaded Tests"),
+    match spec.workers {
+        1 => format!("{order} Single Threaded Tests"),
         threads => format!("{order} Multi-Threaded Tests ({threads} threads)"),
     }
 }
@@ -77,12 +79,13 @@ fn table(sheet: &Sheet<'_>, runs: &[&OneRun<'_>], sizes: &[(u32, String)], best:
     for (_, name) in sizes {
         columns.push((name, Align::Right));
     }
-    let mut lines: Vec<([String; 2], Vec<String>)> = Vec::new();
+    // By the share of reads and the other settings.
+    let mut lines: Vec<((u32, String), Vec<String>)> = Vec::new();
     for run in runs {
         let row = run.first();
         let size = sheet.value(row, "io_size");
         let Some(at) = sizes.iter().position(|(_, name)| *name == size) else { continue };
-        let key = [sheet.value(row, "read_percent").into_owned(), name_rest(sheet, run)];
+        let key = (row.run.spec.read_percent, name_rest(sheet, run));
         let known = lines.iter().position(|(known, _)| *known == key);
         let line = known.unwrap_or(lines.len());
         if known.is_none() {
@@ -92,10 +95,10 @@ fn table(sheet: &Sheet<'_>, runs: &[&OneRun<'_>], sizes: &[(u32, String)], best:
         lines[line].1[at] = rate_cell(run, Pass::Mix, unit, best);
     }
     // Lines whose figures are compared stand together; the order of the plan stays within them.
-    lines.sort_by(|(a, _), (b, _)| percent(&b[0]).cmp(&percent(&a[0])));
+    lines.sort_by_key(|((read_percent, _), _)| Reverse(*read_percent));
     let mut grid = Grid::new(&columns);
-    for ([reads, settings], line) in lines {
-        let mut cells = vec![reads];
+    for ((read_percent, settings), line) in lines {
+        let mut cells = vec![read_percent.to_string()];
         if has_settings {
             cells.push(settings);
         }
@@ -103,10 +106,6 @@ fn table(sheet: &Sheet<'_>, runs: &[&OneRun<'_>], sizes: &[(u32, String)], best:
         grid.row(&cells);
     }
     grid.render(WIDTH_MAX)
-}
-
-fn percent(value: &str) -> u32 {
-    value.parse().unwrap_or(0)
 }
 
 /// The settings of a run that have no place of their own.
