@@ -157,6 +157,23 @@ impl Lab {
         command
     }
 
+    /// Numbers of the hosts.
+    pub fn numbers(&self) -> Vec<usize> {
+        (0..self.hosts.len()).collect()
+    }
+
+    /// Returns the `[[host]]` tables of a plan, with these names as far as there are hosts.
+    pub fn named_hosts(&self, names: &[&str]) -> String {
+        let config = self.folder.path().join("config").display().to_string();
+        let mut tables = Vec::new();
+        for (name, number) in names.iter().zip(1..=self.hosts.len()) {
+            let place = format!("ssh = \"h{number}\"\naddress = \"10.79.0.{number}\"");
+            tables
+                .push(format!("[[host]]\nname = \"{name}\"\n{place}\nssh_config = \"{config}\"\n"));
+        }
+        tables.concat()
+    }
+
     /// Runs a program on a host and returns what it prints.
     ///
     /// # Errors

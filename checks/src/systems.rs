@@ -1,7 +1,8 @@
-//! Systems that a plan sets up from recipes, on two hosts of a [`Lab`]: measured, or killed in the
+//! Systems that a plan sets up from recipes, on hosts of a [`Lab`]: measured, or killed in the
 //! middle and cleaned.
 //!
-//! Principal type: [`Subject`]. The first host serves, the second one is the client.
+//! Principal type: [`Subject`]. The first host serves, the second one is the client; others are for
+//! roles.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -11,14 +12,17 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use crate::check::wait_until;
-use crate::hosts::{LEAVING, Lab, PATIENCE, SERVER_AND_CLIENT};
+use crate::hosts::{LEAVING, Lab, PATIENCE};
 use crate::noise::Noise;
 use crate::ours;
 use crate::proc::{self, Background};
 
+/// Names of the hosts, as far as a lab has them.
+const HOSTS: [&str; 4] = ["server", "client", "node1", "node2"];
+
 /// A system, and how a plan sets it up.
 pub struct Subject {
-    /// Name of the recipe.
+    /// Name of the recipe, or the path of its file; `FOLDER` is that of the lab.
     pub system: &'static str,
     /// Further keys of its target.
     pub target: &'static str,
@@ -39,9 +43,8 @@ impl Subject {
             settings => format!("[target.settings]\n{settings}"),
         };
         let plan = PLAN
-            .replace("HOSTS", SERVER_AND_CLIENT)
-            .replace("CONFIG", &at("config"))
-            .replace("SYSTEM", self.system)
+            .replace("HOSTS", &lab.named_hosts(&HOSTS))
+            .replace("SYSTEM", &self.system.replace("FOLDER", &at("")))
             .replace("TARGET", self.target)
             .replace("SETTINGS", &settings)
             .replace("WORK", work);
@@ -76,7 +79,7 @@ impl Subject {
             Background::start(command.stdout(out("stdout")?).stderr(out("stderr")?))?;
         let errors = || fs::read_to_string(lab.folder.path().join("stderr")).unwrap_or_default();
         wait_until(PATIENCE, "the system", || self.is_used(lab)).with_context(errors)?;
-        ensure!(lab.kill_agents(&[0, 1])? > 0, "no agent");
+        ensure!(lab.kill_agents(&lab.numbers())? > 0, "no agent");
         campaign.kill();
         ensure!(self.serves(lab)?, "nothing was left to restore");
         let mut clean = lab.ours();
@@ -112,7 +115,7 @@ impl Subject {
                 Background::start(command.stdout(Stdio::null()).stderr(Stdio::null()))?;
             thread::sleep(moment);
             campaign.kill();
-            let agents = lab.kill_agents(&[0, 1])?;
+            let agents = lab.kill_agents(&lab.numbers())?;
             let left = self.list_left(lab)? != before;
             let mut clean = lab.ours();
             clean.args(["clean", &lab.folder.path().join("system.toml").display().to_string()]);
@@ -144,7 +147,7 @@ impl Subject {
     /// Lists what a system could leave: processes with the mark, files, mounts.
     fn list_left(&self, lab: &Lab) -> Result<Vec<String>> {
         let mut left = Vec::new();
-        for host in 0..2 {
+        for host in lab.numbers() {
             left.push(lab.run_on(host, &["sh", "-c", LEFT])?);
         }
         left.push(format!("serves: {}", self.serves(lab)?));
@@ -152,7 +155,7 @@ impl Subject {
     }
 
     fn await_as_before(&self, lab: &Lab, before: &[String]) -> Result<()> {
-        for host in 0..2 {
+        for host in lab.numbers() {
             lab.await_nothing(host, LEAVING)?;
         }
         let is_same = || self.list_left(lab).is_ok_and(|left| left == before);

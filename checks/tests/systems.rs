@@ -12,22 +12,40 @@ use checks::hosts::Lab;
 use checks::systems::{SHORT, Subject};
 use checks::{checks, lost_server};
 
-static LAB: Fixture<Lab> = Fixture::new(|| Lab::start(2));
+static LAB: Fixture<Lab> = Fixture::new(|| Lab::start(4));
 
 checks! {
     cephfs_is_measured_with_both_stores: 600 s, {
         measured(&Subject { settings: "store = [\"bluestore\", \"memstore\"]", ..CEPHFS }, 2)
+    };
+    cephfs_is_measured_on_three_hosts: 600 s, {
+        let target = "devices = [\"/srv/data/disk\"]\nloop_size = \"3GiB\"\n\
+                      roles = { metadata = [\"node1\"], data = [\"node1\", \"node2\"] }";
+        measured(&Subject { target, settings: "copies = 2", ..CEPHFS }, 1)
     };
     cephfs_is_killed_and_cleaned: 600 s, CEPHFS.kill_and_clean(LAB.get()?);
     glusterfs_is_measured_in_three_layouts: 600 s, {
         let layouts = "layout = [\"distribute\", \"replica\", \"disperse\"]";
         measured(&Subject { settings: layouts, ..GLUSTERFS }, 3)
     };
+    glusterfs_is_measured_on_three_hosts: 600 s, {
+        let target = "tmpfs_size = \"600MiB\"\nroles = { data = [\"server\", \"node1\", \"node2\"] }";
+        let settings = "layout = [\"disperse\", \"distribute\"]\nbricks = 3";
+        measured(&Subject { target, settings, ..GLUSTERFS }, 2)
+    };
+    glusterfs_on_three_hosts_is_killed_and_cleaned: 600 s, {
+        let target = "tmpfs_size = \"600MiB\"\nroles = { data = [\"node1\", \"node2\"] }";
+        Subject { target, ..GLUSTERFS }.kill_and_clean(LAB.get()?)
+    };
     glusterfs_is_killed_and_cleaned: 600 s, GLUSTERFS.kill_and_clean(LAB.get()?);
     two_copies_survive_the_loss_of_a_server: 300 s, lost_server::check_replica();
     one_copy_does_not_survive_the_loss_of_a_server: 300 s, lost_server::check_distribute();
     moosefs_is_measured_with_and_without_fsync: 600 s, {
         measured(&Subject { settings: "fsync = [0, 1]", ..MOOSEFS }, 2)
+    };
+    moosefs_is_measured_on_three_hosts: 600 s, {
+        let target = "tmpfs_size = \"2GiB\"\nroles = { data = [\"node1\", \"node2\"] }";
+        measured(&Subject { target, settings: "servers = 2", ..MOOSEFS }, 1)
     };
     moosefs_is_killed_and_cleaned: 600 s, MOOSEFS.kill_and_clean(LAB.get()?);
     rclone_is_measured_with_both_caches: 600 s, {

@@ -10,6 +10,7 @@ mod jobs;
 mod ladder;
 mod load;
 mod network;
+mod roles;
 mod seeds;
 mod shared_replay;
 mod still;
@@ -25,7 +26,7 @@ use checks::ours::exit;
 use checks::systems::Subject;
 use checks::{checks, proc};
 
-static LAB: Fixture<Lab> = Fixture::new(|| Lab::start(2));
+static LAB: Fixture<Lab> = Fixture::new(|| Lab::start(3));
 
 checks! {
     two_hosts_are_measured_and_left_as_they_were: 200 s, measured(LAB.get()?);
@@ -54,6 +55,8 @@ checks! {
     a_system_of_a_recipe_is_measured_with_each_setting: 200 s, {
         Subject { settings: "fsal = [\"mem\", \"vfs\"]", ..GANESHA }.measure(LAB.get()?, STREAM, 4)
     };
+    servers_of_a_system_start_on_the_hosts_of_their_roles: 200 s, roles::measured(LAB.get()?);
+    clean_ends_the_servers_of_a_system_on_all_hosts: 300 s, roles::cleaned(LAB.get()?);
     contenders_are_compared_and_one_that_never_serves_is_a_row: 200 s, {
         contenders::compared(LAB.get()?)
     };

@@ -452,17 +452,17 @@ impl<'s> AgentGroup<'s> {
         self.check_server(walk)
     }
 
-    /// Checks that the server's host is reachable, where the run has one.
+    /// Checks that the hosts that serve are reachable, where the run has any.
     fn check_server(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
         let Some(lab) = self.lab else { return Ok(()) };
-        match walk.hosts.check_alive(&lab.server.name) {
-            Ok(()) => Ok(()),
-            Err(why) => {
+        for host in lab.servers() {
+            if let Err(why) = walk.hosts.check_alive(&host.name) {
                 // A client that waits for a server that is gone would not answer for long.
                 self.leave(walk);
-                Err(TrialError::Failed(why))
+                return Err(TrialError::Failed(why));
             }
         }
+        Ok(())
     }
 
     /// Disconnects for good from the agents that work: they clean up by themselves.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use fleet::request;
 use lab::reusable_steps;
-use model::LabStep;
+use model::{Action, LabStep};
 
 use crate::applied_steps::{Applied, AppliedSteps};
 use crate::hosts::Hosts;
@@ -205,7 +205,7 @@ fn count_on_top(applied: &[Applied]) -> usize {
 }
 
 /// Returns how many of the first steps may be taken at one moment: of one kind, each on another
-/// host.
+/// host. Those of a recipe build on each other wherever they are made.
 fn count_at_once(steps: &[&LabStep]) -> usize {
     let mut hosts: BTreeSet<&str> = BTreeSet::new();
     let mut kind = None;
@@ -216,6 +216,9 @@ fn count_at_once(steps: &[&LabStep]) -> usize {
             break;
         }
         count += 1;
+        if matches!(step.action, Action::SystemSteps(_)) {
+            break;
+        }
     }
     count
 }

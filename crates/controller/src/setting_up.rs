@@ -81,20 +81,23 @@ pub(crate) fn before_pass(
             undo_to(applied_steps, hosts, kept)?;
         }
         let mut facts = Vec::new();
-        let mut clients = Vec::new();
+        let mut asked = Vec::new();
         let mut requests = Vec::new();
-        for host in lab.clients() {
-            if host.name != lab.server.name {
-                clients.push(&host.name);
-                requests.push((host.name.as_str(), request::invalidate(how, None)));
-            }
+        for host in lab.clients().filter(|host| !lab.is_server(&host.name)) {
+            asked.push(&host.name);
+            requests.push((host.name.as_str(), request::invalidate(how, None)));
         }
-        // The server last, since what clients still hold is written to it.
+        // Servers last, since what clients still hold is written to them.
         let mut answers = hosts.ask_each(requests);
-        let served = Some(lab.storage.place().to_owned());
-        answers.push(hosts.ask(&lab.server.name, request::invalidate(how, served)));
-        clients.push(&lab.server.name);
-        for (host, answer) in clients.into_iter().zip(answers) {
+        let storage_hosts = lab.storage_hosts();
+        let mut requests = Vec::new();
+        for host in lab.servers() {
+            let served = storage_hosts.contains(&host).then(|| lab.storage.place().to_owned());
+            asked.push(&host.name);
+            requests.push((host.name.as_str(), request::invalidate(how, served)));
+        }
+        answers.extend(hosts.ask_each(requests));
+        for (host, answer) in asked.into_iter().zip(answers) {
             facts.extend(on_host(host, answer?));
         }
         bring_to(applied_steps, hosts, &wanted, stop)?;

@@ -19,7 +19,7 @@ pub(crate) fn take_kernel(facts: &mut Vec<Fact>) -> Option<String> {
     Some(facts.remove(index).value).filter(|kernel| !kernel.is_empty())
 }
 
-/// Raises a note where clients of a run share a kernel with each other, or with its server.
+/// Raises a note where clients of a run share a kernel with each other, or with a server of it.
 pub(crate) fn check(spec: &RunSpec, kernels: &BTreeMap<String, String>) -> Option<Caveat> {
     let mut parties: Vec<(&Host, bool)> = Vec::new();
     for host in spec.client_hosts() {
@@ -28,7 +28,9 @@ pub(crate) fn check(spec: &RunSpec, kernels: &BTreeMap<String, String>) -> Optio
     if let Some(lab) = &spec.lab
         && lab.leaves_server()
     {
-        parties.push((&lab.server, true));
+        for server in lab.servers() {
+            parties.push((server, true));
+        }
     }
     let mut on_kernel: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (host, is_server) in parties {

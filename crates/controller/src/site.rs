@@ -46,8 +46,10 @@ pub fn mount_again(hosts: &mut Hosts<'_>, lab: &LabSpec, stop: &AtomicBool) -> R
 /// # Errors
 /// When there is none to kill, or it does not start; in a sentence.
 pub fn crash_system(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<(), String> {
-    let step = lab::crash_of_system(lab)?;
-    hosts.ask(&step.host, request::apply(step.action))?;
-    // It is over, and is no part of what the hosts are brought to.
-    hosts.ask(&step.host, request::undo_last())
+    for step in lab::crash_of_system(lab)? {
+        hosts.ask(&step.host, request::apply(step.action))?;
+        // It is over, and is no part of what the hosts are brought to.
+        hosts.ask(&step.host, request::undo_last())?;
+    }
+    Ok(())
 }

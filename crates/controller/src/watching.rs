@@ -12,19 +12,21 @@ use crate::Walk;
 /// Share of what was served that the disk must have read: below it the memory served some.
 pub const DISK_SHARE_MIN: f64 = 0.9;
 
-/// Begins to watch the host that serves, where another one works.
+/// Begins to watch the hosts that serve, where others work.
 ///
 /// # Errors
-/// When the host is lost.
+/// When one is lost.
 pub(crate) fn begin(walk: &mut Walk<'_>, lab: &LabSpec) -> Result<(), String> {
-    let Some(host) = bystander(lab) else { return Ok(()) };
-    walk.hosts.ask(host, request::watch())
+    for host in bystanders(lab) {
+        walk.hosts.ask(host, request::watch())?;
+    }
+    Ok(())
 }
 
 /// Ends it, and adds to a pass what was seen and the caveat that follows from it.
 ///
 /// # Errors
-/// When the host is lost.
+/// When one is lost.
 pub(crate) fn end(
     walk: &mut Walk<'_>,
     lab: &LabSpec,
@@ -35,16 +37,24 @@ pub(crate) fn end(
             own.host.clone_from(&lab.worker().name);
         }
     }
-    let Some(host) = bystander(lab) else { return Ok(()) };
-    let mut seen = walk.hosts.ask(host, request::unwatch())?;
-    host.clone_into(&mut seen.host);
-    result.caveats.extend(about_server(lab, &seen));
-    result.telemetry.push(seen);
+    for host in bystanders(lab) {
+        let mut seen = walk.hosts.ask(host, request::unwatch())?;
+        host.clone_into(&mut seen.host);
+        result.caveats.extend(about_server(lab, &seen));
+        result.telemetry.push(seen);
+    }
     Ok(())
 }
 
-fn bystander(lab: &LabSpec) -> Option<&str> {
-    if lab.leaves_server() { Some(&lab.server.name) } else { None }
+/// The hosts that serve and do none of the work.
+fn bystanders(lab: &LabSpec) -> Vec<&str> {
+    let mut names = Vec::new();
+    for server in lab.servers() {
+        if lab.clients().all(|client| client.name != server.name) {
+            names.push(server.name.as_str());
+        }
+    }
+    names
 }
 
 /// Raises caveats about the source of what the kernel's server sent: its disk or its memory.
@@ -64,7 +74,7 @@ pub fn about_server(lab: &LabSpec, server: &Telemetry) -> Option<Caveat> {
     }
     let evidence = format!(
         "the disks of {} read {} (/proc/diskstats) while it served {} (/proc/net/rpc/nfsd)",
-        lab.server.name,
+        server.host,
         Size(from_disk),
         Size(served)
     );

@@ -58,17 +58,11 @@ fn describe(recipe: &Recipe) -> String {
     // Writing to a String can't fail.
     let _ = writeln!(text, "{}: {}", recipe.name, recipe.title);
     let _ = writeln!(text, "tried: {}", recipe.tried);
-    let mut ways = Vec::new();
-    if recipe.access.nfs.is_some() {
-        ways.push("nfs");
-    }
-    if recipe.access.mount.is_some() {
-        ways.push("mount");
-    }
-    if recipe.access.fuse.is_some() {
-        ways.push("fuse");
-    }
+    let ways: Vec<&str> = recipe.ways().iter().map(|way| way.name()).collect();
     let _ = writeln!(text, "access: {}", ways.join(", "));
+    for (name, role) in &recipe.roles {
+        let _ = writeln!(text, "role {name} (up to {} hosts): {}", role.hosts_max, role.meaning);
+    }
     for (distribution, packages) in &recipe.packages {
         let _ = writeln!(text, "packages of {distribution}: {}", packages.join(" "));
     }

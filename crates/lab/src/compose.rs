@@ -71,10 +71,22 @@ pub enum ComposeError {
 pub fn compose(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> {
     let mut steps = Vec::new();
     tuning::tune(spec, &mut steps)?;
+    let serves = spec.is_served();
+    if serves && let Some(system) = &spec.system {
+        for host in spec.storage_hosts() {
+            let mut actions = Vec::new();
+            let devices = storage::prepare_devices(spec, &mut actions)?;
+            actions.extend(storage::mount_all(spec, devices));
+            steps.extend(actions.into_iter().map(|action| step(host, action)));
+        }
+        systems::serve_system(spec, system, &mut steps)?;
+        tuning::try_paths(spec, &mut steps);
+        systems::connect_system(spec, system, &mut steps)?;
+        return Ok(steps);
+    }
     let mut actions = Vec::new();
     let devices = storage::prepare_devices(spec, &mut actions)?;
     let mounts = storage::mount_all(spec, devices);
-    let serves = spec.is_served();
     let has_nfsd = spec.has_server_kind() && spec.serving.kind == ServerKind::Knfsd;
     let nfsd = if has_nfsd { Some(nfsd(spec)) } else { None };
     // A restart of the server redoes all from its start on. A file system on devices is remounted
@@ -123,14 +135,14 @@ pub fn redo_from(steps: &[LabStep], how: Invalidation) -> usize {
             &[Layer::Client, Layer::Storage, Layer::Export, Layer::Server]
         }
     };
-    for (index, step) in steps.iter().enumerate() {
-        match layer(&step.action) {
-            Layer::Memory if redone.contains(&Layer::Storage) => return index + 1,
-            layer if redone.contains(&layer) => return index,
-            _ => {}
-        }
+    let in_memory = steps.iter().rposition(|step| layer(&step.action) == Layer::Memory);
+    if let Some(index) = in_memory
+        && redone.contains(&Layer::Storage)
+    {
+        return index + 1;
     }
-    steps.len()
+    let is_redone = |step: &LabStep| redone.contains(&layer(&step.action));
+    steps.iter().position(is_redone).unwrap_or(steps.len())
 }
 
 /// Returns the first of the applied steps that is undone so that file systems, exports and mounts
@@ -201,9 +213,6 @@ fn served_versions(spec: &LabSpec) -> Vec<NfsVersion> {
 
 /// Exports each directory, by the kernel's server, or one by a server of its own.
 fn serve(spec: &LabSpec) -> Result<Vec<Action>, ComposeError> {
-    if let Some(system) = &spec.system {
-        return Ok(vec![systems::serve_system(spec, system)?]);
-    }
     if spec.site_mount.is_some() {
         return Ok(Vec::new());
     }
@@ -308,16 +317,14 @@ fn address_of(host: &Host) -> Result<String, ComposeError> {
     }
 }
 
-/// Adds the steps that connect the clients with the server: by NFS, by what a recipe says, or by a
-/// mount of the site.
+/// Adds the steps that connect the clients with the server: by NFS, or by a mount of the site.
 fn connect(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
-    match (&spec.system, &spec.site_mount) {
-        (Some(system), _) => systems::connect_system(spec, system, steps),
-        (None, Some(mount)) => {
+    match &spec.site_mount {
+        Some(mount) => {
             systems::connect_site(spec, mount, steps);
             Ok(())
         }
-        (None, None) => match spec.serving.kind.protocol() {
+        None => match spec.serving.kind.protocol() {
             Protocol::Nfs => connection::connect_nfs(spec, steps),
         },
     }

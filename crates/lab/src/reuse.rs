@@ -2,8 +2,9 @@
 //! host.
 //!
 //! On one host things build on each other, so what is kept is a beginning of what was done there. A
-//! mount builds on the host that serves it, too: where anything changes there, all are mounted
-//! again. Nothing else on a client does, and nothing on a server builds on clients.
+//! mount builds on the hosts that serve it, too: where anything changes there, all are mounted
+//! again. Nothing else on a client does, and nothing on a server builds on clients. Servers of a
+//! system build on each other, wherever they are: a system is kept whole or not at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +18,7 @@ pub fn reusable_steps(applied: &[LabStep], wanted: &[LabStep]) -> (Vec<bool>, Ve
     let mut hosts: BTreeSet<&str> = old.keys().copied().collect();
     hosts.extend(new.keys());
     let mut kept: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut server_changes = false;
+    let (mut server_changes, mut system_changes) = (false, false);
     for host in hosts {
         let (old, new) = (actions_of(&old, host), actions_of(&new, host));
         let mut same = 0;
@@ -25,7 +26,16 @@ pub fn reusable_steps(applied: &[LabStep], wanted: &[LabStep]) -> (Vec<bool>, Ve
             same += 1;
         }
         server_changes |= changes_served(old, same) || changes_served(new, same);
+        system_changes |= old[same..].iter().chain(&new[same..]).any(|action| is_of_system(action));
         kept.insert(host, same);
+    }
+    if system_changes {
+        for (host, same) in &mut kept {
+            let actions = actions_of(&old, host);
+            if let Some(first) = actions.iter().position(|action| is_of_system(action)) {
+                *same = first.min(*same);
+            }
+        }
     }
     if server_changes {
         for (host, same) in &mut kept {
@@ -49,6 +59,11 @@ fn changes_served(actions: &[&Action], same: usize) -> bool {
             matches!(layer(action), Layer::Storage | Layer::Memory | Layer::Server | Layer::Export);
     }
     serves && same < until
+}
+
+/// Says whether an action starts a part of a system.
+const fn is_of_system(action: &Action) -> bool {
+    matches!(action, Action::Service(_) | Action::SystemSteps(_))
 }
 
 /// Finds the first action that builds on the server of another host.

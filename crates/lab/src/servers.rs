@@ -74,17 +74,27 @@ pub fn await_up(
     }
 }
 
-/// Waits until a try succeeds, at most so long, and only while programs with this mark run.
+/// What programs of a system shall do.
+pub struct Awaited<'a> {
+    /// What it is, for messages.
+    pub what: &'a str,
+    /// Mark of the programs; the folder of their messages, too.
+    pub mark: &'a Path,
+    /// Whether one was started on this host, so that nothing comes once all have ended.
+    pub has_program: bool,
+}
+
+/// Waits until a try succeeds, at most so long, and only while the programs run.
 ///
 /// # Errors
 /// Where it never does: why the last try failed, and the last words of the programs.
 pub fn await_service(
     runner: &mut Runner,
-    what: &str,
-    mark: &Path,
+    awaited: &Awaited<'_>,
     limit: Duration,
     attempt: impl Fn(&Runner) -> Result<(), LabError>,
 ) -> Result<(), LabError> {
+    let Awaited { what, mark, has_program } = *awaited;
     let mut waited = Duration::ZERO;
     loop {
         let tried = attempt(runner);
@@ -94,7 +104,7 @@ pub fn await_service(
         }
         runner.reap();
         // A program that puts itself into the background is seen again after a moment.
-        let is_gone = waited >= GONE_AFTER && processes::marked(mark).is_empty();
+        let is_gone = has_program && waited >= GONE_AFTER && processes::marked(mark).is_empty();
         if is_gone || waited >= limit {
             let why = if is_gone {
                 "its program ended".to_owned()

@@ -17,6 +17,7 @@ use crate::commands::{self, LONG, RunAs, Runner, SOON};
 use crate::error::LabError;
 use crate::host::{calendar, filler, grace, path_probe};
 use crate::safety::{self, OverwrittenDevice};
+use crate::servers::Awaited;
 use crate::{RUN, packages, processes, servers, trust};
 
 /// A command, or another change that is as small.
@@ -89,6 +90,8 @@ pub enum Step {
         limit: Duration,
         /// Mark of the programs that shall answer; the folder of their messages, too.
         mark: PathBuf,
+        /// Whether one runs on this host: what answers may be elsewhere.
+        has_program: bool,
     },
     /// Waits until a program of a system answers on a TCP port of the loopback.
     AwaitService {
@@ -98,6 +101,8 @@ pub enum Step {
         limit: Duration,
         /// Mark of the programs, as above.
         mark: PathBuf,
+        /// Whether one runs on this host, as above.
+        has_program: bool,
     },
     /// Waits until a program of a system has mounted it.
     AwaitMount {
@@ -203,19 +208,22 @@ impl Step {
                 runner.start(argv, Stdio::from(file), RunAs::Root)
             }
             Self::KillMarked(mark) => processes::kill_marked(runner, mark).map(drop),
-            Self::AwaitCommand { argv, limit, mark } => {
+            Self::AwaitCommand { argv, limit, mark, has_program } => {
                 let what = commands::show(argv);
-                servers::await_service(runner, &what, mark, *limit, |runner| {
+                let awaited = Awaited { what: &what, mark, has_program: *has_program };
+                servers::await_service(runner, &awaited, *limit, |runner| {
                     runner.run(argv, SOON).map(drop)
                 })
             }
-            Self::AwaitService { port, limit, mark } => {
+            Self::AwaitService { port, limit, mark, has_program } => {
                 let what = format!("port {port} of the loopback");
-                servers::await_service(runner, &what, mark, *limit, |_| servers::reach(*port))
+                let awaited = Awaited { what: &what, mark, has_program: *has_program };
+                servers::await_service(runner, &awaited, *limit, |_| servers::reach(*port))
             }
             Self::AwaitMount { point, limit, mark } => {
                 let what = format!("the mount on {}", point.display());
-                servers::await_service(runner, &what, mark, *limit, |_| servers::mounted(point))
+                let awaited = Awaited { what: &what, mark, has_program: true };
+                servers::await_service(runner, &awaited, *limit, |_| servers::mounted(point))
             }
             Self::AwaitQuiet { argv, busy, limit } => {
                 servers::await_quiet(runner, argv, busy, *limit)

@@ -58,7 +58,7 @@ macro_rules! for_each_action {
         $hand_to! {
             LoopFile Raid Crypt Format Mount Export Nfsd Ganesha Unfs3 OwnServer Tunnel
             PacketTunnel NfsMount ReadAhead Sysctl Mtu TryPaths Shape CpuFrequency Cores Ram
-            NfsdStop Cut Fill ClockStep Service SystemCrash AwaitQuiet RemoteMount FuseMount
+            NfsdStop Cut Fill ClockStep Service SystemSteps SystemCrash AwaitQuiet RemoteMount FuseMount
         }
     };
 }
@@ -349,7 +349,7 @@ pub struct ClockStep {
     pub not_boot: String,
 }
 
-/// Starts a system on a host, as its recipe says.
+/// Prepares a host for a system, as its recipe says; undone, it ends all that was started there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Service {
     /// Name of the recipe.
@@ -373,8 +373,6 @@ pub struct Service {
     pub keeps_storage: bool,
     /// Files that are written then.
     pub files: Vec<FilledFile>,
-    /// Steps of the start, in this order.
-    pub steps: Vec<FilledStep>,
     /// Longest time to end after SIGTERM, in seconds.
     pub stop_within_s: u64,
     /// Files and folders elsewhere that the programs make.
@@ -385,15 +383,28 @@ pub struct Service {
     pub durability: String,
 }
 
-/// Kills the servers of a system and starts them again: what is lost then was in their memory.
+/// Makes steps of the start of a system on a host.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SystemSteps {
+    /// Name of the recipe.
+    pub system: String,
+    /// Folder of its own files, which marks its processes.
+    pub dir: PathBuf,
+    /// Number of the first of them among those of the system: others come before.
+    pub first: usize,
+    /// Whether a program was started on this host before: what is waited for ends with it.
+    pub has_program: bool,
+    /// The steps, in this order.
+    pub steps: Vec<FilledStep>,
+}
+
+/// Kills the servers of a system on a host: what is lost then was in their memory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SystemCrash {
     /// Name of the recipe.
     pub system: String,
     /// Folder of its own files, which marks its processes.
     pub dir: PathBuf,
-    /// Steps that start its servers again.
-    pub steps: Vec<FilledStep>,
 }
 
 /// Waits until nothing goes on in the background of a system; changes nothing.

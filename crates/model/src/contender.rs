@@ -133,7 +133,7 @@ fn properties_of(run: &RunSpec) -> Vec<(&'static str, String)> {
         ("access", access(run)),
         ("client cache", client_cache(run).to_owned()),
         ("copies", copies(run.lab.as_deref())),
-        ("server host", server_host(run)),
+        ("server hosts", server_hosts(run)),
     ];
     for (name, value) in run.settings() {
         if !OF_THE_SYSTEM.contains(&name) {
@@ -160,7 +160,7 @@ fn access(run: &RunSpec) -> String {
         "NFS mounted by the kernel".to_owned()
     } else if let Some(mount) = &lab.site_mount {
         format!("{} mounted by the kernel", mount.kind)
-    } else if lab.system.as_ref().is_some_and(|system| system.recipe.access.fuse.is_some()) {
+    } else if lab.is_by_fuse() {
         "FUSE".to_owned()
     } else {
         "mounted by the kernel".to_owned()
@@ -172,9 +172,7 @@ fn client_cache(run: &RunSpec) -> &'static str {
     if run.target.nfs().is_some() {
         return "none";
     }
-    let has_program = run.lab.as_ref().is_some_and(|lab| {
-        lab.is_mounted() && !lab.mounts_nfs() && lab.site_mount.is_none() && lab.system.is_some()
-    });
+    let has_program = run.lab.as_ref().is_some_and(|lab| lab.is_mounted() && lab.is_by_fuse());
     match (run.direct, has_program) {
         (true, false) => "none (O_DIRECT)",
         (true, true) => "that of its program",
@@ -194,9 +192,12 @@ fn copies(lab: Option<&LabSpec>) -> String {
     "1".to_owned()
 }
 
-fn server_host(run: &RunSpec) -> String {
+fn server_hosts(run: &RunSpec) -> String {
     match (&run.lab, run.target.nfs()) {
-        (Some(lab), _) => lab.server.name.clone(),
+        (Some(lab), _) => {
+            let names: Vec<&str> = lab.servers().iter().map(|host| host.name.as_str()).collect();
+            names.join(" ")
+        }
         (None, Some(nfs)) if nfs.embedded => "this process".to_owned(),
         (None, Some(nfs)) => nfs.host.clone(),
         (None, None) => "this host".to_owned(),
@@ -224,7 +225,7 @@ mod tests {
             Recipe { name: name.into(), copies: copies.into(), access, ..Recipe::default() };
         let mut lab = LabSpec::new(Host::here("s"), Host::here("c"));
         lab.own_client = !by_fuse;
-        lab.system = Some(Box::new(System { source: name.into(), recipe }));
+        lab.system = Some(Box::new(System { source: name.into(), recipe, ..System::default() }));
         let (target, backend) = if by_fuse {
             (Target::Directory { path: "/m".into() }, BackendKind::Posix)
         } else {
@@ -267,7 +268,7 @@ mod tests {
         assert_eq!(values("copies"), "1 | 2");
         assert_eq!(values("durability"), "none | sync");
         assert_eq!(values("backend"), "nfs | posix");
-        assert!(found.iter().all(|(what, _)| what != "server host"));
+        assert!(found.iter().all(|(what, _)| what != "server hosts"));
     }
 
     #[test]

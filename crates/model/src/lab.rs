@@ -6,6 +6,7 @@
 
 mod host;
 mod storage;
+mod system;
 #[cfg(test)]
 mod tests;
 
@@ -16,9 +17,9 @@ use serde::{Deserialize, Serialize};
 
 pub use self::host::{Host, bracketed, label_facts};
 pub use self::storage::{FileSystem, Raid, Storage};
+pub use self::system::{SiteMount, System};
 pub use crate::invalidation::Invalidation;
 use crate::nfs::{NfsSettings, NfsVersion, Proto, XprtSec};
-use crate::system::{NfsAccess, Recipe};
 use crate::words::words;
 
 /// Path at which the server mounts the file system that it serves.
@@ -302,26 +303,6 @@ pub struct LabSpec {
     pub site_mount: Option<SiteMount>,
 }
 
-/// A system that a plan names.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct System {
-    /// Its name or the path of its file, as the plan has it.
-    pub source: String,
-    /// The recipe of it.
-    pub recipe: Recipe,
-}
-
-/// A file system that others have set up, and that clients mount.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct SiteMount {
-    /// Type of the file system, as mount(8) takes it.
-    pub kind: String,
-    /// The source, as mount(8) takes it.
-    pub source: String,
-    /// Options of the mount.
-    pub options: Vec<String>,
-}
-
 impl LabSpec {
     /// A server's directory that exists already, mounted by a client with every default.
     pub fn new(server: Host, client: Host) -> Self {
@@ -352,10 +333,15 @@ impl LabSpec {
         std::iter::once(self.worker()).chain(more)
     }
 
-    /// The hosts that take part, each once, the server first.
+    /// The hosts that take part, each once, those that serve first.
     pub fn hosts(&self) -> impl Iterator<Item = &Host> + Clone {
-        let others = self.clients().filter(|host| host.name != self.server.name);
-        std::iter::once(&self.server).chain(others)
+        let mut hosts = self.servers();
+        for client in self.clients() {
+            if !hosts.iter().any(|host| host.name == client.name) {
+                hosts.push(client);
+            }
+        }
+        hosts.into_iter()
     }
 
     /// The host that the program runs on; the first of them where there are several.
@@ -400,7 +386,7 @@ impl LabSpec {
         }
         match (&self.system, &self.site_mount) {
             (_, Some(_)) => false,
-            (Some(system), None) => system.recipe.storage,
+            (Some(system), None) => system.recipe.has_storage(),
             (None, None) => self.serving.kind != ServerKind::Own,
         }
     }
@@ -408,14 +394,6 @@ impl LabSpec {
     /// Says whether the plan's own kinds of servers serve, and not a recipe or the site.
     pub fn has_server_kind(&self) -> bool {
         self.is_served() && self.system.is_none() && self.site_mount.is_none()
-    }
-
-    /// The export of a recipe that is used by NFS: always by our own client, by a mount where
-    /// there is no other way.
-    pub fn system_nfs(&self) -> Option<&NfsAccess> {
-        let access = &self.system.as_ref()?.recipe.access;
-        let has_other = access.fuse.is_some() || access.mount.is_some();
-        if self.own_client || !has_other { access.nfs.as_ref() } else { None }
     }
 
     /// Returns the path of the export that clients mount; of several the first.
@@ -462,8 +440,8 @@ impl LabSpec {
         // Each layer stands on those before it, so the first difference decides: what is above it
         // is undone and made again, even where it is equal.
         let agree = [
-            (&self.server, &self.tuning) == (&other.server, &other.tuning),
-            self.storage == other.storage,
+            (self.servers(), &self.tuning) == (other.servers(), &other.tuning),
+            (self.storage_hosts(), &self.storage) == (other.storage_hosts(), &other.storage),
             // An export names its clients.
             self.is_served() == other.is_served()
                 && self.serving == other.serving

@@ -12,14 +12,18 @@ use thiserror::Error;
 
 use crate::invalidation::Invalidation;
 
+mod access;
 mod fill;
+mod roles;
 mod settings;
 mod template;
 #[cfg(test)]
 mod tests;
 mod validate;
 
-pub use fill::{FilledFile, FilledRecipe, FilledStep, Places};
+pub use access::{AccessWay, AccessWays, FuseAccess, MountAccess, NfsAccess};
+pub use fill::{FilledFile, FilledHost, FilledRecipe, FilledStep, PlacedStep};
+pub use roles::{Places, Role};
 pub use settings::{RecipeSetting, SettingKind, Variable};
 pub use validate::may_leave;
 
@@ -52,6 +56,9 @@ pub struct Recipe {
     /// How many copies of written data lie on different servers; empty for 1.
     #[serde(default)]
     pub copies: String,
+    /// Servers that may have hosts of their own, by the names of their roles.
+    #[serde(default)]
+    pub roles: BTreeMap<String, Role>,
     /// Programs that the server's host needs.
     #[serde(default)]
     pub programs: Vec<String>,
@@ -71,19 +78,20 @@ pub struct Recipe {
     /// Whether its servers are threads of the kernel, so that no process of it can be killed.
     #[serde(default)]
     pub serves_in_kernel: bool,
-    /// Whether files lie below `{storage}`, a file system that the plan makes or names.
+    /// Whether files of the server lie below `{storage}`, a file system that the plan makes or names.
     #[serde(default = "yes")]
     pub storage: bool,
     /// TCP ports that must be free on the server.
     #[serde(default)]
     pub ports: Vec<u16>,
-    /// Folders that are made first, below `{dir}` or `{storage}`.
+    /// Folders that are made first on every host, below `{dir}` or, where its files lie there,
+    /// `{storage}`.
     #[serde(default)]
     pub folders: Vec<String>,
-    /// Files that are written then, below `{dir}`.
+    /// Files that are written then on every host, below `{dir}`.
     #[serde(default, rename = "file")]
     pub files: Vec<RecipeFile>,
-    /// Steps of the start on the server, in this order.
+    /// Steps of the start, in this order.
     #[serde(rename = "step")]
     pub steps: Vec<RecipeStep>,
     /// Longest time for the programs to end after SIGTERM, in seconds; then they are killed.
@@ -137,6 +145,9 @@ pub struct RecipeStep {
     /// TCP port of the loopback that is waited for.
     #[serde(default)]
     pub port: String,
+    /// The role whose hosts it is made on, or `all`; empty for the server.
+    #[serde(default)]
+    pub on: String,
     /// How often the step is made, as a number or a variable: `{n}` counts.
     #[serde(default)]
     pub count: String,
@@ -172,68 +183,6 @@ pub struct Quiet {
     pub busy: String,
     /// Longest time to wait for it, in seconds.
     pub within_s: u64,
-}
-
-/// The ways by which clients reach a system; at least one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AccessWays {
-    /// By NFS: with dfsbench's own client, or mounted by a kernel.
-    #[serde(default)]
-    pub nfs: Option<NfsAccess>,
-    /// By a mount of the kernel.
-    #[serde(default)]
-    pub mount: Option<MountAccess>,
-    /// By a program that mounts it with FUSE.
-    #[serde(default)]
-    pub fuse: Option<FuseAccess>,
-}
-
-/// Access by NFS.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NfsAccess {
-    /// Port of NFS.
-    pub port: u16,
-    /// Port of MOUNT, for v2 and v3; that of NFS where it is left out.
-    #[serde(default)]
-    pub mount_port: u16,
-    /// Path of the export: an absolute one, or `{storage}`.
-    pub export: String,
-    /// Versions that are served, such as `3` and `4.1`; empty for all.
-    #[serde(default)]
-    pub versions: Vec<String>,
-}
-
-/// Access by a mount of the kernel: what mount(8) is given.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MountAccess {
-    /// Type of the file system.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// The source, such as `{address}:/`.
-    pub source: String,
-    /// Options of the type.
-    #[serde(default)]
-    pub options: Vec<String>,
-}
-
-/// Access by a program that mounts it on `{point}`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FuseAccess {
-    /// The command; `{point}` is the mount point. It may end once it has mounted, or go on.
-    pub run: Vec<String>,
-    /// Longest time until it is mounted, in seconds.
-    #[serde(default = "step_limit")]
-    pub within_s: u64,
-    /// Packages that have the program, by the ID of the distribution.
-    #[serde(default)]
-    pub packages: BTreeMap<String, Vec<String>>,
-    /// Files and folders outside of `{dir}` that the program makes on the client.
-    #[serde(default)]
-    pub leaves: Vec<String>,
 }
 
 const fn yes() -> bool {

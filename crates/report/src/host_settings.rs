@@ -67,7 +67,8 @@ pub fn names(campaign: &Campaign) -> Vec<&str> {
     for run in &campaign.runs {
         let mut hosts = Vec::new();
         if let Some(lab) = &run.spec.lab {
-            hosts.extend([&lab.server, &lab.client]);
+            hosts.extend(lab.servers());
+            hosts.push(&lab.client);
         }
         hosts.extend(&run.spec.placement.hosts);
         for host in hosts {
@@ -81,7 +82,11 @@ pub fn names(campaign: &Campaign) -> Vec<&str> {
 
 /// Formats the location of a target on hosts: `server:/srv (network, client and 9 more)`.
 pub fn place(lab: &LabSpec) -> String {
-    let place = format!("{}:{} ({}", lab.server.name, lab.storage.place().display(), lab.path);
+    let servers = match lab.servers().len() {
+        1 => lab.server.name.clone(),
+        all => format!("{} and {} more", lab.server.name, all - 1),
+    };
+    let place = format!("{servers}:{} ({}", lab.storage.place().display(), lab.path);
     let client = &lab.client.name;
     match lab.more_clients.len() {
         _ if !lab.leaves_server() => place + ")",

@@ -26,7 +26,7 @@ fn campaign() -> Campaign {
         lab.path = DataPath::Network;
         let durability = format!("what {name} says");
         let recipe = Recipe { name: name.into(), durability, ..Recipe::default() };
-        lab.system = Some(Box::new(System { source: name.into(), recipe }));
+        lab.system = Some(Box::new(System { source: name.into(), recipe, ..System::default() }));
         run.lab = Some(Box::new(lab));
         run.durability = Durability::Sync;
         specs.push((run, 10, 5));

@@ -44,7 +44,7 @@ fn bases() -> Vec<RunSpec> {
     // A system has settings of its own.
     let mut run = spec("posix", BackendKind::Posix, Workload::Stream);
     let recipe = model::system::Recipe::default();
-    let system = model::System { source: "s".to_owned(), recipe };
+    let system = model::System { source: "s".to_owned(), recipe, ..model::System::default() };
     run.lab = Some(Box::new(LabSpec { system: Some(Box::new(system)), ..lab.clone() }));
     bases.push(run);
     // An array that is encrypted has chunks and a cipher.

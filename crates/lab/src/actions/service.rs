@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use model::EffectiveSettings;
-use model::action::{AwaitQuiet, Service};
+use model::action::{AwaitQuiet, Service, SystemSteps};
 use model::options::check_path;
 use model::system::{FilledStep, may_leave};
 
@@ -49,7 +49,7 @@ impl LabAction for Service {
         OURS.into()
     }
 
-    fn steps(&self, ours: &PathBuf) -> Vec<Step> {
+    fn steps(&self, _ours: &PathBuf) -> Vec<Step> {
         let mut steps = vec![Step::Folder(self.dir.clone())];
         for folder in &self.folders {
             steps.push(Step::Folder(folder.clone()));
@@ -57,7 +57,6 @@ impl LabAction for Service {
         for file in &self.files {
             steps.push(Step::File { path: file.path.clone().into(), text: file.text.clone() });
         }
-        steps.extend(start_steps(&self.dir, &self.steps, ours));
         steps
     }
 
@@ -106,15 +105,55 @@ impl LabAction for Service {
     }
 }
 
+impl LabAction for SystemSteps {
+    /// Path of this program.
+    type Facts = PathBuf;
+
+    fn accept(&self) -> Result<(), LabError> {
+        check_point(&self.dir)
+    }
+
+    fn look(&self) -> Result<PathBuf, LabError> {
+        find_ours()
+    }
+
+    fn assume(&self) -> PathBuf {
+        OURS.into()
+    }
+
+    fn steps(&self, ours: &PathBuf) -> Vec<Step> {
+        start_steps(self, ours)
+    }
+
+    /// Undoes nothing: what is started has the system's mark, by which [`Service`] ends it.
+    fn undo(&self, _ours: &PathBuf, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        check_root(&self.system)?;
+        Ok(Vec::new())
+    }
+
+    fn check(&self, _ours: &PathBuf) -> Result<EffectiveSettings, LabError> {
+        Ok(Findings::new("server").done())
+    }
+
+    fn layer(&self) -> Layer {
+        Layer::Server
+    }
+}
+
 /// Makes the steps by which a system is started, of those of its recipe.
-pub(super) fn start_steps(dir: &Path, of_recipe: &[FilledStep], ours: &Path) -> Vec<Step> {
+fn start_steps(action: &SystemSteps, ours: &Path) -> Vec<Step> {
+    let dir = action.dir.as_path();
+    let mut has_program = action.has_program;
     let mut steps = Vec::new();
-    for (index, step) in of_recipe.iter().enumerate() {
+    for (index, step) in action.steps.iter().enumerate() {
         steps.push(match step {
-            FilledStep::Start(words) => Step::Launch {
-                argv: processes::marked_command(dir, &name_ours(words, ours)),
-                stderr: dir.join(format!("stderr-{}", index + 1)),
-            },
+            FilledStep::Start(words) => {
+                has_program = true;
+                Step::Launch {
+                    argv: processes::marked_command(dir, &name_ours(words, ours)),
+                    stderr: dir.join(format!("stderr-{}", action.first + index + 1)),
+                }
+            }
             FilledStep::Run(words, within_s) => Step::within(
                 Duration::from_secs(*within_s),
                 processes::marked_command(dir, &name_ours(words, ours)),
@@ -123,11 +162,13 @@ pub(super) fn start_steps(dir: &Path, of_recipe: &[FilledStep], ours: &Path) -> 
                 argv: name_ours(words, ours),
                 limit: Duration::from_secs(*within_s),
                 mark: dir.to_owned(),
+                has_program,
             },
             FilledStep::Port(port, within_s) => Step::AwaitService {
                 port: *port,
                 limit: Duration::from_secs(*within_s),
                 mark: dir.to_owned(),
+                has_program,
             },
         });
     }
@@ -280,7 +321,6 @@ mod tests {
             ],
             keeps_storage: true,
             files: Vec::new(),
-            steps: Vec::new(),
             stop_within_s: 10,
             leaves: Vec::new(),
             version: Vec::new(),

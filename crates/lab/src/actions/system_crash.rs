@@ -1,4 +1,4 @@
-//! A crash of a system's servers: their processes are killed, and started again on what they kept.
+//! A crash of a system's servers on a host: their processes are killed.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use model::action::SystemCrash;
 
 use super::LabAction;
 use super::accept::check_point;
-use super::service::{check_root, find_ours, start_steps};
+use super::service::check_root;
 use crate::error::LabError;
 use crate::findings::Findings;
 use crate::processes;
@@ -15,30 +15,25 @@ use crate::step::Step;
 use crate::undo::Undo;
 
 impl LabAction for SystemCrash {
-    /// Path of this program.
-    type Facts = PathBuf;
+    type Facts = ();
 
     fn accept(&self) -> Result<(), LabError> {
         check_point(&self.dir)
     }
 
-    fn look(&self) -> Result<PathBuf, LabError> {
-        find_ours()
+    fn look(&self) -> Result<(), LabError> {
+        Ok(())
     }
 
-    fn assume(&self) -> PathBuf {
-        "dfsbench".into()
+    fn assume(&self) {}
+
+    fn steps(&self, (): &()) -> Vec<Step> {
+        vec![Step::KillMarked(self.dir.clone())]
     }
 
-    fn steps(&self, ours: &PathBuf) -> Vec<Step> {
-        let mut steps = vec![Step::KillMarked(self.dir.clone())];
-        steps.extend(start_steps(&self.dir, &self.steps, ours));
-        steps
-    }
-
-    /// Undoes nothing: what is started again ends with the system. Refuses where none of its
+    /// Undoes nothing: the system itself ends what is started again. Refuses where none of its
     /// processes runs.
-    fn undo(&self, _ours: &PathBuf, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+    fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         check_root(&self.system)?;
         if processes::marked(&self.dir).is_empty() {
             let what = format!("no process of {} runs that could be killed", self.system);
@@ -47,7 +42,7 @@ impl LabAction for SystemCrash {
         Ok(Vec::new())
     }
 
-    fn check(&self, _ours: &PathBuf) -> Result<EffectiveSettings, LabError> {
+    fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
         Ok(Findings::new("server").done())
     }
 }

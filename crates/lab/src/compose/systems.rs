@@ -1,22 +1,35 @@
 //! From a recipe to the actions that start a system and mount it; and to the mounts of what a site
 //! has set up itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use model::lab::MOUNT_POINT;
-use model::system::{FilledRecipe, Places, Quiet, Recipe};
-use model::{Action, DataPath, LabSpec, LabStep, SiteMount, System, action};
+use model::system::{AccessWay, FilledRecipe, FilledStep, PlacedStep, Places, Quiet, Recipe};
+use model::{Action, DataPath, Host, LabSpec, LabStep, SiteMount, System, action};
 
 use super::connection::connect_nfs;
 use super::{ComposeError, LOOPBACK, address_of, clients, step};
 
 /// Fills in a recipe for a run.
-fn fill_in(spec: &LabSpec, recipe: &Recipe) -> Result<FilledRecipe, ComposeError> {
+fn fill_in(spec: &LabSpec, system: &System) -> Result<FilledRecipe, ComposeError> {
+    let recipe = &system.recipe;
+    let servers = spec.servers();
+    let mut hosts = vec![server_address(spec)?];
+    for host in &servers[1..] {
+        hosts.push(address_of(host)?);
+    }
+    let mut roles = BTreeMap::new();
+    for (role, of_role) in &system.roles {
+        let is_of_role = |host: &Host| of_role.iter().any(|other| other.name == host.name);
+        let numbers = (0..servers.len()).filter(|number| is_of_role(servers[*number]));
+        roles.insert(role.clone(), numbers.collect());
+    }
     let places = Places {
         dir: recipe.dir(),
         storage: spec.storage.place().display().to_string(),
-        address: server_address(spec)?,
+        hosts,
+        roles,
         clients: clients(spec)?,
         point: MOUNT_POINT.to_owned(),
     };
@@ -33,39 +46,69 @@ fn server_address(spec: &LabSpec) -> Result<String, ComposeError> {
     }
 }
 
-/// Starts a system on the server.
+/// Starts a system on its servers.
 ///
 /// # Errors
 /// Where the recipe can't be filled in.
-pub(super) fn serve_system(spec: &LabSpec, system: &System) -> Result<Action, ComposeError> {
+pub(super) fn serve_system(
+    spec: &LabSpec,
+    system: &System,
+    steps: &mut Vec<LabStep>,
+) -> Result<(), ComposeError> {
     let recipe = &system.recipe;
-    let filled = fill_in(spec, recipe)?;
-    let storage = if recipe.storage { Some(spec.storage.place().to_owned()) } else { None };
-    Ok(Action::Service(action::Service {
-        system: recipe.name.clone(),
-        settings: Recipe::show_settings(&spec.system_settings),
-        dir: recipe.dir().into(),
-        storage,
-        programs: recipe.programs.clone(),
-        packages: packages_of(&recipe.packages),
-        ports: recipe.ports.clone(),
-        folders: paths(&filled.folders),
-        keeps_storage: recipe.restarts,
-        files: filled.files.clone(),
-        steps: filled.steps.clone(),
-        stop_within_s: recipe.stop_within_s,
-        leaves: paths(&filled.leaves),
-        version: filled.version.clone(),
-        durability: recipe.durability.clone(),
-    }))
+    let filled = fill_in(spec, system)?;
+    for (number, (host, has)) in spec.servers().into_iter().zip(&filled.hosts).enumerate() {
+        let is_first = number == 0;
+        let service = action::Service {
+            system: recipe.name.clone(),
+            settings: Recipe::show_settings(&spec.system_settings),
+            dir: recipe.dir().into(),
+            storage: has.has_storage.then(|| spec.storage.place().to_owned()),
+            programs: has.programs.clone(),
+            packages: packages_of(&recipe.packages),
+            ports: has.ports.clone(),
+            folders: paths(&has.folders),
+            keeps_storage: recipe.restarts,
+            files: has.files.clone(),
+            stop_within_s: recipe.stop_within_s,
+            leaves: paths(&filled.leaves),
+            version: if is_first { filled.version.clone() } else { Vec::new() },
+            durability: recipe.durability.clone(),
+        };
+        steps.push(step(host, Action::Service(service)));
+    }
+    add_steps(spec, recipe, &filled.steps, steps);
+    Ok(())
 }
 
-/// Kills the servers of a system and starts them again.
+/// Adds steps of a recipe: each when those before it are done, wherever they are made.
+fn add_steps(spec: &LabSpec, recipe: &Recipe, placed: &[PlacedStep], steps: &mut Vec<LabStep>) {
+    let servers = spec.servers();
+    let mut first = 0;
+    let mut with_program = BTreeSet::new();
+    for together in placed.chunk_by(|one, next| one.host == next.host) {
+        let host = together[0].host;
+        let action = action::SystemSteps {
+            system: recipe.name.clone(),
+            dir: recipe.dir().into(),
+            first,
+            has_program: with_program.contains(&host),
+            steps: together.iter().map(|placed| placed.step.clone()).collect(),
+        };
+        if action.steps.iter().any(|step| matches!(step, FilledStep::Start(_))) {
+            with_program.insert(host);
+        }
+        first += together.len();
+        steps.push(step(servers[host], Action::SystemSteps(action)));
+    }
+}
+
+/// Kills the servers of a system on all hosts, and starts them again.
 ///
 /// # Errors
 /// Where there is no system whose servers are processes, or the recipe can't be filled in; in a
 /// sentence.
-pub fn crash_of_system(spec: &LabSpec) -> Result<LabStep, String> {
+pub fn crash_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, String> {
     let Some(system) = &spec.system else {
         return Err("only a system from a recipe can be killed and started again".to_owned());
     };
@@ -74,13 +117,14 @@ pub fn crash_of_system(spec: &LabSpec) -> Result<LabStep, String> {
         let what = "is served by the kernel, which is no process that could be killed";
         return Err(format!("{} {what}", recipe.name));
     }
-    let filled = fill_in(spec, recipe).map_err(|error| error.to_string())?;
-    let action = action::SystemCrash {
-        system: recipe.name.clone(),
-        dir: recipe.dir().into(),
-        steps: filled.restart_steps,
-    };
-    Ok(step(&spec.server, Action::SystemCrash(action)))
+    let filled = fill_in(spec, system).map_err(|error| error.to_string())?;
+    let mut steps = Vec::new();
+    for host in spec.servers() {
+        let (system, dir) = (recipe.name.clone(), recipe.dir().into());
+        steps.push(step(host, Action::SystemCrash(action::SystemCrash { system, dir })));
+    }
+    add_steps(spec, recipe, &filled.restart_steps, &mut steps);
+    Ok(steps)
 }
 
 fn paths(texts: &[String]) -> Vec<PathBuf> {
@@ -106,7 +150,7 @@ pub(super) fn connect_system(
     steps: &mut Vec<LabStep>,
 ) -> Result<(), ComposeError> {
     let recipe = &system.recipe;
-    let filled = fill_in(spec, recipe)?;
+    let filled = fill_in(spec, system)?;
     // First of the clients' steps, so that it is waited for again before each new mount.
     if let Some(quiet) = filled.quiet {
         steps.push(step(&spec.server, Action::AwaitQuiet(quiet_action(recipe, &quiet))));
@@ -116,8 +160,8 @@ pub(super) fn connect_system(
     }
     for client in spec.clients() {
         let point = PathBuf::from(MOUNT_POINT);
-        let action = match (&filled.fuse, &filled.mount) {
-            (Some(fuse), _) => Action::FuseMount(action::FuseMount {
+        let action = match (system.mounted_by(), &filled.fuse, &filled.mount) {
+            (AccessWay::Fuse, Some(fuse), _) => Action::FuseMount(action::FuseMount {
                 system: recipe.name.clone(),
                 run: fuse.run.clone(),
                 dir: recipe.client_dir().into(),
@@ -126,14 +170,14 @@ pub(super) fn connect_system(
                 within_s: fuse.within_s,
                 leaves: paths(&fuse.leaves),
             }),
-            (None, Some(mount)) => Action::RemoteMount(action::RemoteMount {
+            (AccessWay::Mount, _, Some(mount)) => Action::RemoteMount(action::RemoteMount {
                 kind: mount.kind.clone(),
                 source: mount.source.clone(),
                 point,
                 options: mount.options.clone(),
             }),
-            // A recipe without another way is used by NFS, see above.
-            (None, None) => continue,
+            // The plan's checks refuse a way that the recipe lacks; NFS was above.
+            _ => continue,
         };
         steps.push(step(client, action));
     }

@@ -1,6 +1,6 @@
 //! Tests which steps are taken on which host, and in which order.
 
-use model::system::{Quiet, Recipe};
+use model::system::{AccessWay, FilledStep, MountAccess, Quiet, Recipe, Role};
 use model::{NfsVersion, RemotePort, SiteMount, Storage, System, Tuning};
 
 use super::*;
@@ -341,7 +341,7 @@ fn system(text: &str) -> Box<System> {
         access: AccessWays { nfs: Some(nfs), fuse: Some(fuse), mount: None },
         ..Recipe::default()
     };
-    Box::new(System { source: text.to_owned(), recipe })
+    Box::new(System { source: text.to_owned(), recipe, ..System::default() })
 }
 
 #[test]
@@ -352,14 +352,16 @@ fn a_system_is_started_on_storage_of_ours_and_mounted_by_its_program() {
         "server Format",
         "server Mount",
         "server Service",
+        "server SystemSteps",
         "server AwaitQuiet",
         "client FuseMount",
     ];
     assert_eq!(shape(&spec), expected);
     let steps = compose(&spec).unwrap();
     let Action::Service(service) = &steps[2].action else { panic!("{steps:?}") };
+    let Action::SystemSteps(started) = &steps[3].action else { panic!("{steps:?}") };
     let words = ["served", "10.0.0.1", "/run/dfsbench/storage"].map(str::to_owned).to_vec();
-    assert_eq!(service.steps, [model::system::FilledStep::Start(words)]);
+    assert_eq!(started.steps, [FilledStep::Start(words)]);
     assert!(!service.keeps_storage, "its recipe does not say that it restarts");
     // It is waited for again before each new mount, and the server goes on.
     let again = redo_from(&steps, Invalidation::Remount);
@@ -369,16 +371,127 @@ fn a_system_is_started_on_storage_of_ours_and_mounted_by_its_program() {
     // With other settings it is started again, and its clients mount it again.
     let other = LabSpec { system: Some(system("other")), ..spec.clone() };
     let (kept, _) = reusable_steps(&steps, &compose(&other).unwrap());
-    assert_eq!(kept, [true, true, false, false, false]);
+    assert_eq!(kept, [true, true, false, false, false, false]);
     // Our own client speaks NFS with it, and nothing is mounted.
     spec.own_client = true;
-    assert_eq!(shape(&spec)[3..], ["server AwaitQuiet"]);
+    assert_eq!(shape(&spec)[4..], ["server AwaitQuiet"]);
     // A server that is started again would have lost its files.
-    let served = &compose(&spec).unwrap()[..3];
+    let served = &compose(&spec).unwrap()[..4];
     assert_eq!(redo_from(served, Invalidation::Remount), served.len());
     assert_eq!((spec.export(), spec.ports()), (std::path::Path::new("/x"), Some((20_500, 20_500))));
     // What the kernel's server would be stopped by isn't done to a system.
     assert!(disturbance(&spec, FaultKind::NfsdStop).is_err());
+}
+
+/// A system whose data are on two hosts beside the server: a step on each host, one on the server,
+/// and three copies on the data hosts.
+fn spread_system(spec: &LabSpec) -> Box<System> {
+    use model::system::RecipeStep;
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let mut system = system("spread");
+    let recipe = &mut system.recipe;
+    recipe.storage = false;
+    let role = Role { meaning: "data".into(), hosts_max: 9, storage: true, ..Role::default() };
+    recipe.roles.insert("data".into(), role);
+    let on = |on: &str| RecipeStep { on: on.into(), within_s: 5, ..RecipeStep::default() };
+    recipe.steps = vec![
+        RecipeStep { start: words("each {host}"), ..on("all") },
+        RecipeStep { run: words("make"), ..on("") },
+        RecipeStep { start: words("data {n} {host}"), count: "3".into(), ..on("data") },
+    ];
+    let node = |name: &str, address: &str| Host {
+        name: name.into(),
+        address: Some(address.into()),
+        ..spec.server.clone()
+    };
+    system.roles.insert("data".into(), vec![node("n1", "10.0.0.8"), node("n2", "10.0.0.9")]);
+    system
+}
+
+#[test]
+fn servers_of_a_system_start_on_the_hosts_of_their_roles_one_after_the_other() {
+    let mut spec = spec();
+    spec.system = Some(spread_system(&spec));
+    let steps = compose(&spec).unwrap();
+    let expected = [
+        "n1 Format",
+        "n1 Mount",
+        "n2 Format",
+        "n2 Mount",
+        "server Service",
+        "n1 Service",
+        "n2 Service",
+        "server SystemSteps",
+        "n1 SystemSteps",
+        "n2 SystemSteps",
+        "server SystemSteps",
+        "n1 SystemSteps",
+        "n2 SystemSteps",
+        "n1 SystemSteps",
+        "server AwaitQuiet",
+        "client FuseMount",
+    ];
+    assert_eq!(shape(&spec), expected);
+    let mut started = Vec::new();
+    for step in &steps {
+        let Action::SystemSteps(action) = &step.action else { continue };
+        for made in &action.steps {
+            let (FilledStep::Start(words) | FilledStep::Run(words, _)) = made else { panic!() };
+            started.push(format!("{} {}: {}", action.first, step.host, words.join(" ")));
+        }
+    }
+    let expected = [
+        "0 server: each 10.0.0.1",
+        "1 n1: each 10.0.0.8",
+        "2 n2: each 10.0.0.9",
+        "3 server: make",
+        "4 n1: data 1 10.0.0.8",
+        "5 n2: data 2 10.0.0.9",
+        "6 n1: data 3 10.0.0.8",
+    ];
+    assert_eq!(started, expected);
+    // The hosts that hold no files have no storage, and all are killed before any starts again.
+    let Action::Service(server) = &steps[4].action else { panic!("{steps:?}") };
+    let Action::Service(node) = &steps[5].action else { panic!("{steps:?}") };
+    assert_eq!((&server.storage, node.storage.is_some()), (&None, true));
+    let crash = crash_of_system(&spec).unwrap();
+    let hosts: Vec<&str> = crash.iter().map(|step| step.host.as_str()).collect();
+    assert_eq!(hosts, ["server", "n1", "n2", "server", "n1", "n2", "n1", "n2", "n1"]);
+    // Where a part of it changes, no other part is kept.
+    let mut other = spec.clone();
+    let recipe = &mut other.system.as_mut().unwrap().recipe;
+    recipe.steps[2].start.push("more".to_owned());
+    let (kept, _) = reusable_steps(&steps, &compose(&other).unwrap());
+    assert_eq!(kept.iter().filter(|is_kept| **is_kept).count(), 4, "the file systems: {kept:?}");
+}
+
+#[test]
+fn a_system_in_memory_of_several_hosts_keeps_it_while_it_starts_again() {
+    let mut spec = spec();
+    spec.storage.file_system = FileSystem::Tmpfs;
+    spec.system = Some(spread_system(&spec));
+    let from = redo_from(&compose(&spec).unwrap(), Invalidation::ServerRestart);
+    assert_eq!(shape(&spec)[..from], ["n1 Mount", "n2 Mount"]);
+}
+
+#[test]
+fn clients_take_the_way_that_the_plan_names() {
+    let mut spec = spec();
+    let mut system = system("plain");
+    let mount = MountAccess { kind: "x".into(), source: "{address}:/".into(), options: vec![] };
+    system.recipe.access.mount = Some(mount);
+    for (way, last) in [
+        (None, "client FuseMount"),
+        (Some(AccessWay::Fuse), "client FuseMount"),
+        (Some(AccessWay::Mount), "client RemoteMount"),
+        (Some(AccessWay::Nfs), "client ReadAhead"),
+    ] {
+        system.access = way;
+        spec.system = Some(system.clone());
+        assert_eq!(shape(&spec).last().unwrap(), last);
+        assert_eq!(spec.mounts_nfs(), way == Some(AccessWay::Nfs));
+        assert_eq!(spec.is_by_fuse(), last == "client FuseMount");
+    }
 }
 
 #[test]

@@ -1,39 +1,23 @@
 //! Recipes filled in: every variable of a recipe's texts has its value.
 //!
 //! [`Recipe::fill_in`] makes a [`FilledRecipe`] of the values of settings and the names of a run's
-//! [`Places`]. What has a `count` is repeated, with `{n}` from 1.
+//! [`Places`]. What has a `count`, or is `on` several hosts, is repeated, with `{n}` from 1.
 
 use serde::{Deserialize, Serialize};
 
+use super::roles::{Places, SERVER};
 use super::template::{Template, Values};
-use super::{COUNT_MAX, FuseAccess, MountAccess, Quiet, Recipe, RecipeError, RecipeStep};
-
-/// The places of a run that a recipe's texts name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Places {
-    /// Folder of the system's own files on a host: `{dir}`.
-    pub dir: String,
-    /// Directory that the server keeps files in: `{storage}`.
-    pub storage: String,
-    /// Address of the server as its clients reach it: `{address}`.
-    pub address: String,
-    /// Addresses of the clients, with a blank between several: `{clients}`.
-    pub clients: String,
-    /// Mount point on a client: `{point}`.
-    pub point: String,
-}
+use super::{FuseAccess, MountAccess, Quiet, Recipe, RecipeError, RecipeStep};
 
 /// A recipe with every variable filled in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilledRecipe {
-    /// Folders that are made first.
-    pub folders: Vec<String>,
-    /// Files: path and text.
-    pub files: Vec<FilledFile>,
+    /// The hosts that serve, in the order of [`Places::hosts`].
+    pub hosts: Vec<FilledHost>,
     /// Steps of the start.
-    pub steps: Vec<FilledStep>,
+    pub steps: Vec<PlacedStep>,
     /// Those that start its servers again on what they have kept: without what makes the system.
-    pub restart_steps: Vec<FilledStep>,
+    pub restart_steps: Vec<PlacedStep>,
     /// Files and folders that the programs make elsewhere.
     pub leaves: Vec<String>,
     /// Command that prints the version.
@@ -44,6 +28,30 @@ pub struct FilledRecipe {
     pub mount: Option<MountAccess>,
     /// The program that mounts.
     pub fuse: Option<FuseAccess>,
+}
+
+/// What one of the hosts that serve has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FilledHost {
+    /// Whether files lie below `{storage}`.
+    pub has_storage: bool,
+    /// Programs that it needs.
+    pub programs: Vec<String>,
+    /// TCP ports that must be free.
+    pub ports: Vec<u16>,
+    /// Folders that are made first.
+    pub folders: Vec<String>,
+    /// Files: path and text.
+    pub files: Vec<FilledFile>,
+}
+
+/// A step and the host that it is made on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedStep {
+    /// Number of the host.
+    pub host: usize,
+    /// The step.
+    pub step: FilledStep,
 }
 
 /// A file whose text is known.
@@ -74,6 +82,9 @@ impl Recipe {
     ///
     /// # Errors
     /// Where a setting is none of the recipe's or out of its range, or a variable doesn't exist.
+    ///
+    /// # Panics
+    /// Where the places have no host.
     pub fn fill_in(
         &self,
         given: &[(String, String)],
@@ -82,33 +93,21 @@ impl Recipe {
         let values = self.values(given, places)?;
         let server = Template { values: &values };
         let mut filled = FilledRecipe {
-            folders: Vec::new(),
-            files: Vec::new(),
-            steps: Vec::new(),
-            restart_steps: Vec::new(),
             leaves: server.texts("leaves", &self.leaves)?,
             version: server.words("version", &self.version)?,
             ..FilledRecipe::default()
         };
-        for folder in &self.folders {
-            // A folder with `{n}` is one for each copy: as many as its recipe counts.
-            filled.folders.extend(self.fill_in_folder(folder, &values)?);
-        }
-        for file in &self.files {
-            for values in copies(&values, "file.count", &file.count)? {
-                let template = Template { values: &values };
-                let path = template.text("file.path", &file.path)?;
-                let text = template.text("file.text", &file.text)?;
-                filled.files.push(FilledFile { path, text });
-            }
+        for host in 0..places.hosts.len() {
+            filled.hosts.push(self.fill_in_host(host, &values, places)?);
         }
         for step in &self.steps {
-            for values in copies(&values, "step.count", &step.count)? {
-                let filled_step = fill_in_step(step, &Template { values: &values })?;
+            for copy in places.copies(&values, "step.count", &step.on, &step.count)? {
+                let filled_step = fill_in_step(step, &Template { values: &copy.values })?;
+                let placed = PlacedStep { host: copy.host, step: filled_step };
                 if step.run.is_empty() || step.again {
-                    filled.restart_steps.push(filled_step.clone());
+                    filled.restart_steps.push(placed.clone());
                 }
-                filled.steps.push(filled_step);
+                filled.steps.push(placed);
             }
         }
         if let Some(quiet) = &self.quiet {
@@ -127,7 +126,8 @@ impl Recipe {
         if self.copies.is_empty() {
             return Ok("1".to_owned());
         }
-        let values = self.values(given, &Places::default())?;
+        let places = Places { hosts: vec![String::new()], ..Places::default() };
+        let values = self.values(given, &places)?;
         Template { values: &values }.text("copies", &self.copies)
     }
 
@@ -158,8 +158,57 @@ impl Recipe {
         Ok(())
     }
 
+    /// Fills in what a host has before anything is started on it.
+    fn fill_in_host(
+        &self,
+        number: usize,
+        values: &Values,
+        places: &Places,
+    ) -> Result<FilledHost, RecipeError> {
+        let values = places.values_on(number, values);
+        let roles = self.roles_on(number, places);
+        let mut host = FilledHost::default();
+        if number == SERVER {
+            host.has_storage = self.storage;
+            host.programs.clone_from(&self.programs);
+            host.ports.clone_from(&self.ports);
+        }
+        for role in roles {
+            host.has_storage |= role.storage;
+            for program in &role.programs {
+                if !host.programs.contains(program) {
+                    host.programs.push(program.clone());
+                }
+            }
+            host.ports.extend(&role.ports);
+        }
+        host.ports.sort_unstable();
+        host.ports.dedup();
+        for folder in &self.folders {
+            if host.has_storage || !folder.starts_with("{storage}") {
+                // A folder with `{n}` is one for each copy: as many as its recipe counts.
+                host.folders.extend(self.fill_in_folder(folder, &values, places)?);
+            }
+        }
+        for file in &self.files {
+            for copy in places.copies(&values, "file.count", "", &file.count)? {
+                let values = places.values_on(number, &copy.values);
+                let template = Template { values: &values };
+                let path = template.text("file.path", &file.path)?;
+                let text = template.text("file.text", &file.text)?;
+                host.files.push(FilledFile { path, text });
+            }
+        }
+        Ok(host)
+    }
+
     /// Returns a folder, or one for each copy of the largest `count` where it names `{n}`.
-    fn fill_in_folder(&self, folder: &str, values: &Values) -> Result<Vec<String>, RecipeError> {
+    fn fill_in_folder(
+        &self,
+        folder: &str,
+        values: &Values,
+        places: &Places,
+    ) -> Result<Vec<String>, RecipeError> {
         if !folder.contains("{n}") {
             return Ok(vec![Template { values }.text("folders", folder)?]);
         }
@@ -167,14 +216,14 @@ impl Recipe {
         let counts = self.files.iter().map(|file| &file.count);
         let counts = counts.chain(self.steps.iter().map(|step| &step.count));
         for count in counts.chain(self.variables.values().map(|variable| &variable.count)) {
-            let made = copies(values, "count", count)?;
+            let made = places.copies(values, "count", "", count)?;
             if !count.is_empty() && made.len() > most.len() {
                 most = made;
             }
         }
         let mut folders = Vec::new();
-        for values in most {
-            folders.push(Template { values: &values }.text("folders", folder)?);
+        for copy in most {
+            folders.push(Template { values: &copy.values }.text("folders", folder)?);
         }
         Ok(folders)
     }
@@ -182,10 +231,12 @@ impl Recipe {
     /// Computes the values of all variables but `{n}` and `{point}`.
     fn values(&self, given: &[(String, String)], places: &Places) -> Result<Values, RecipeError> {
         let mut values = self.setting_values(given)?;
+        let server = &places.hosts[SERVER];
         let known = [
             ("dir", &places.dir),
             ("storage", &places.storage),
-            ("address", &places.address),
+            ("address", server),
+            ("host", server),
             ("clients", &places.clients),
         ];
         for (name, value) in known {
@@ -211,38 +262,16 @@ impl Recipe {
         for (name, variable) in later {
             let key = format!("variables.{name}");
             let mut joined = String::new();
-            for copy in copies(&values, &key, &variable.count)? {
+            for copy in places.copies(&values, &key, &variable.on, &variable.count)? {
                 if !joined.is_empty() {
                     joined.push_str(&variable.separator);
                 }
-                joined.push_str(&Template { values: &copy }.text(&key, &variable.repeat)?);
+                joined.push_str(&Template { values: &copy.values }.text(&key, &variable.repeat)?);
             }
             values.insert(name.clone(), joined);
         }
         Ok(values)
     }
-}
-
-/// Returns the values of each copy: with `{n}` from 1, or once without it where nothing counts.
-fn copies(values: &Values, key: &str, count: &str) -> Result<Vec<Values>, RecipeError> {
-    if count.is_empty() {
-        return Ok(vec![values.clone()]);
-    }
-    let text = Template { values }.text(key, count)?;
-    let number = match text.parse::<u64>() {
-        Ok(number) if (1..=COUNT_MAX).contains(&number) => number,
-        _ => {
-            let what = format!("{key}: `{text}` is no count");
-            return Err(RecipeError::new(what, format!("a number of 1 to {COUNT_MAX}")));
-        }
-    };
-    let mut copies = Vec::new();
-    for n in 1..=number {
-        let mut copy = values.clone();
-        copy.insert("n".to_owned(), n.to_string());
-        copies.push(copy);
-    }
-    Ok(copies)
 }
 
 fn fill_in_step(step: &RecipeStep, template: &Template<'_>) -> Result<FilledStep, RecipeError> {

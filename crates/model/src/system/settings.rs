@@ -58,9 +58,12 @@ pub struct Variable {
     /// The text that is repeated, with `{n}` from 1.
     #[serde(default)]
     pub repeat: String,
-    /// How often, as a number or a variable.
+    /// How often, as a number or a variable; with `on` alone once for each host.
     #[serde(default)]
     pub count: String,
+    /// The role whose hosts the copies are on in turn, or `all`: `{host}` is the address of each.
+    #[serde(default)]
+    pub on: String,
     /// Text that stands between the copies.
     #[serde(default = "blank")]
     pub separator: String,

@@ -69,7 +69,8 @@ fn places() -> Places {
     Places {
         dir: "/run/dfsbench/systems/plain".to_owned(),
         storage: "/s".to_owned(),
-        address: "h".to_owned(),
+        hosts: vec!["h".to_owned()],
+        roles: BTreeMap::new(),
         clients: "c".to_owned(),
         point: "/p".to_owned(),
     }
@@ -79,22 +80,38 @@ fn given(name: &str, value: &str) -> Vec<(String, String)> {
     vec![(name.to_owned(), value.to_owned())]
 }
 
+/// The steps as text, each after the number of its host.
+fn shown(steps: &[PlacedStep]) -> Vec<String> {
+    let mut shown = Vec::new();
+    for placed in steps {
+        let words = match &placed.step {
+            FilledStep::Start(words) | FilledStep::Run(words, _) | FilledStep::Ready(words, _) => {
+                words.join(" ")
+            }
+            FilledStep::Port(port, _) => port.to_string(),
+        };
+        shown.push(format!("{}: {words}", placed.host));
+    }
+    shown
+}
+
 #[test]
 fn variables_follow_from_settings_and_are_repeated() {
     let recipe = recipe();
     recipe.validate().unwrap();
     let filled = recipe.fill_in(&[], &places()).unwrap();
-    assert_eq!(filled.folders, ["/run/dfsbench/systems/plain/a", "/s/1", "/s/2"]);
-    assert_eq!(filled.files.len(), 2);
-    assert_eq!(filled.files[1].path, "/run/dfsbench/systems/plain/f2");
+    let host = &filled.hosts[0];
+    assert_eq!(host.folders, ["/run/dfsbench/systems/plain/a", "/s/1", "/s/2"]);
+    assert_eq!(host.files.len(), 2);
+    assert_eq!(host.files[1].path, "/run/dfsbench/systems/plain/f2");
     // A brace that no name follows stands for itself.
-    assert_eq!(filled.files[1].text, "A { b = 2; {parts} }");
-    assert_eq!(filled.steps, [FilledStep::Start(words("server h:/s/1 h:/s/2 end"))]);
+    assert_eq!(host.files[1].text, "A { b = 2; {parts} }");
+    assert_eq!(shown(&filled.steps), ["0: server h:/s/1 h:/s/2 end"]);
     assert_eq!(filled.fuse.unwrap().run, words("mounter h /p"));
     let two = recipe.fill_in(&given("layout", "two"), &places()).unwrap();
-    assert_eq!(two.steps, [FilledStep::Start(words("server copies 2 h:/s/1 h:/s/2 end"))]);
+    assert_eq!(shown(&two.steps), ["0: server copies 2 h:/s/1 h:/s/2 end"]);
     let three = recipe.fill_in(&given("parts", "3"), &places()).unwrap();
-    assert_eq!((three.folders.len(), three.files.len()), (4, 3));
+    assert_eq!((three.hosts[0].folders.len(), three.hosts[0].files.len()), (4, 3));
 }
 
 #[test]
@@ -110,10 +127,51 @@ fn servers_are_started_again_without_what_makes_the_system() {
     recipe.steps.push(run("activate", true));
     recipe.validate().unwrap();
     let filled = recipe.fill_in(&[], &places()).unwrap();
-    let server = FilledStep::Start(words("server h:/s/1 h:/s/2 end"));
-    let activate = FilledStep::Run(words("activate"), 9);
-    assert_eq!(filled.restart_steps, [server.clone(), activate.clone()]);
-    assert_eq!(filled.steps, [FilledStep::Run(words("make"), 9), server, activate]);
+    let server = "0: server h:/s/1 h:/s/2 end";
+    assert_eq!(shown(&filled.restart_steps), [server, "0: activate"]);
+    assert_eq!(shown(&filled.steps), ["0: make", server, "0: activate"]);
+}
+
+#[test]
+fn roles_have_the_hosts_that_a_plan_gives_them() {
+    let mut recipe = recipe();
+    recipe.storage = false;
+    let role = Role {
+        meaning: "keeps files".to_owned(),
+        hosts_max: 3,
+        storage: true,
+        programs: vec!["keeper".to_owned()],
+        ports: vec![7],
+    };
+    recipe.roles.insert("data".to_owned(), role);
+    recipe.files[0].text = "of {host}".to_owned();
+    recipe.steps[0].on = "data".to_owned();
+    recipe.steps[0].count = "{parts}".to_owned();
+    let list = recipe.variables.get_mut("list").unwrap();
+    (list.repeat, list.on) = ("{host}:{storage}/{n}".to_owned(), "data".to_owned());
+    recipe.validate().unwrap();
+    // Without hosts of its own a role is on the server.
+    let alone = recipe.fill_in(&[], &places()).unwrap();
+    let copy = |host: usize, list: &str| format!("{host}: server {list} end");
+    assert_eq!(shown(&alone.steps), [copy(0, "h:/s/1 h:/s/2"), copy(0, "h:/s/1 h:/s/2")]);
+    assert_eq!((alone.hosts[0].has_storage, alone.hosts[0].ports.as_slice()), (true, &[7][..]));
+    let apart = Places {
+        hosts: ["h", "a", "b"].map(str::to_owned).to_vec(),
+        roles: [("data".to_owned(), vec![1, 2])].into(),
+        ..places()
+    };
+    let filled = recipe.fill_in(&given("parts", "3"), &apart).unwrap();
+    let list = "a:/s/1 b:/s/2 a:/s/3";
+    assert_eq!(shown(&filled.steps), [copy(1, list), copy(2, list), copy(1, list)]);
+    let [server, first, second] = filled.hosts.as_slice() else { panic!("{filled:?}") };
+    assert_eq!(server.folders, ["/run/dfsbench/systems/plain/a"]);
+    assert_eq!((server.has_storage, server.programs.len()), (false, 0));
+    assert_eq!((first.has_storage, &first.programs[..]), (true, &["keeper".to_owned()][..]));
+    assert_eq!(first.folders.len(), 4);
+    assert_eq!((first.files[0].text.as_str(), second.files[2].text.as_str()), ("of a", "of b"));
+    recipe.check_role("data", 3).unwrap();
+    assert!(recipe.check_role("data", 4).unwrap_err().to_string().contains("at most 3"));
+    assert!(recipe.check_role("other", 1).unwrap_err().to_string().contains("(hint: data)"));
 }
 
 #[test]
@@ -138,7 +196,7 @@ fn each_mistake_of_a_recipe_is_named() {
     }
     let unknown = mistake(|recipe| recipe.steps[0].start.push("{nothing}".to_owned()));
     assert!(unknown.contains("step.start: there is no variable `nothing`"), "{unknown}");
-    assert!(unknown.contains("one of address, clients, dir, layout"), "{unknown}");
+    assert!(unknown.contains("one of address, clients, dir, host, layout"), "{unknown}");
     let uncounted = mistake(|recipe| recipe.steps[0].start.push("{n}".to_owned()));
     assert!(uncounted.contains("give a `count`"), "{uncounted}");
     let point = mistake(|recipe| recipe.steps[0].start.push("{point}".to_owned()));
@@ -151,6 +209,23 @@ fn each_mistake_of_a_recipe_is_named() {
     assert!(mistake(|recipe| recipe.access.fuse = None).contains("no way to it"));
     assert!(mistake(|recipe| recipe.name = "A b".to_owned()).contains("`A b` is no name"));
     assert!(mistake(|recipe| recipe.ports.push(0)).contains("0 is no port"));
+    let role = |name: &str| {
+        let role = Role { meaning: "x".to_owned(), hosts_max: 9, ..Role::default() };
+        (name.to_owned(), role)
+    };
+    let nowhere = mistake(|recipe| recipe.roles.extend([role("data")]));
+    assert!(nowhere.contains("roles.data: nothing is on its hosts"), "{nowhere}");
+    let all = mistake(|recipe| recipe.roles.extend([role("all")]));
+    assert!(all.contains("roles.all: stands for every host"), "{all}");
+    let on = mistake(|recipe| recipe.steps[0].on = "data".to_owned());
+    assert!(on.starts_with("step 1: on: there is no role `data` (hint: all)"), "{on}");
+    let counted = mistake(|recipe| {
+        recipe.steps[0].on = "all".to_owned();
+        recipe.steps[0].count = "2".to_owned();
+    });
+    assert!(counted.starts_with("step 1: count: there is one on each host"), "{counted}");
+    let unkept = mistake(|recipe| recipe.storage = false);
+    assert!(unkept.contains("`{storage}/{n}` may not be made"), "{unkept}");
     let outside = mistake(|recipe| recipe.folders.push("/etc/x".to_owned()));
     assert!(outside.contains("`/etc/x` may not be made"), "{outside}");
     let up = mistake(|recipe| recipe.files[0].path = "{dir}/../x".to_owned());

@@ -1,5 +1,8 @@
 //! Checks a recipe as far as no host is needed for it.
 
+use std::collections::BTreeMap;
+
+use super::roles::EVERY_HOST;
 use super::{
     COUNT_MAX, Places, Recipe, RecipeError, RecipeSetting, RecipeStep, SettingKind, Variable,
 };
@@ -8,7 +11,7 @@ use super::{
 const LEAVING: [&str; 5] = ["/run/", "/var/lib/", "/var/log/", "/var/cache/", "/var/tmp/"];
 
 /// Variables that every recipe has.
-const BUILT_IN: [&str; 6] = ["dir", "storage", "address", "clients", "point", "n"];
+const BUILT_IN: [&str; 7] = ["dir", "storage", "address", "host", "clients", "point", "n"];
 
 impl Recipe {
     /// Checks all that can be checked without a host.
@@ -24,6 +27,7 @@ impl Recipe {
                 return Err(RecipeError::new(format!("{key}: must be one line of text"), "say it"));
             }
         }
+        self.check_roles()?;
         for (name, setting) in &self.settings {
             check_setting(setting).map_err(|error| error.of_key(&format!("settings.{name}")))?;
             check_new_name("settings", name)?;
@@ -42,7 +46,8 @@ impl Recipe {
             return Err(RecipeError::new("step: nothing is started", hint));
         }
         for (index, step) in self.steps.iter().enumerate() {
-            check_step(step).map_err(|error| error.of_key(&format!("step {}", index + 1)))?;
+            let checked = check_step(step).and_then(|()| self.check_on(&step.on, &step.count));
+            checked.map_err(|error| error.of_key(&format!("step {}", index + 1)))?;
         }
         if self.ports.contains(&0) {
             return Err(RecipeError::new("ports: 0 is no port", "1 to 65535"));
@@ -51,14 +56,62 @@ impl Recipe {
         self.check_texts()
     }
 
+    fn check_roles(&self) -> Result<(), RecipeError> {
+        for (name, role) in &self.roles {
+            let key = format!("roles.{name}");
+            check_name("roles", name, "_")?;
+            if name == EVERY_HOST {
+                let what = format!("{key}: stands for every host");
+                return Err(RecipeError::new(what, "give it another name"));
+            }
+            if role.meaning.trim().is_empty() {
+                let what = format!("{key}: `meaning` is empty");
+                return Err(RecipeError::new(what, "say what its servers do"));
+            }
+            if !(1..=COUNT_MAX).contains(&role.hosts_max) {
+                let what = format!("{key}: hosts_max: can't be {}", role.hosts_max);
+                return Err(RecipeError::new(what, format!("1 to {COUNT_MAX}")));
+            }
+            let mut uses = self.steps.iter().map(|step| &step.on);
+            let mut names = self.variables.values().map(|variable| &variable.on);
+            if !uses.any(|on| on == name) && !names.any(|on| on == name) {
+                let what = format!("{key}: nothing is on its hosts");
+                let hint = format!("`on = \"{name}\"` in a [[step]] or a variable");
+                return Err(RecipeError::new(what, hint));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks where something is, and whether it can be counted there.
+    fn check_on(&self, on: &str, count: &str) -> Result<(), RecipeError> {
+        if on.is_empty() {
+            return Ok(());
+        }
+        if on == EVERY_HOST {
+            if count.is_empty() {
+                return Ok(());
+            }
+            let what = "count: there is one on each host";
+            return Err(RecipeError::new(what, "leave it out, or name a role under `on`"));
+        }
+        if self.roles.contains_key(on) {
+            return Ok(());
+        }
+        let mut names: Vec<&str> = self.roles.keys().map(String::as_str).collect();
+        names.push(EVERY_HOST);
+        Err(RecipeError::new(format!("on: there is no role `{on}`"), names.join(", ")))
+    }
+
     fn check_variable(&self, variable: &Variable) -> Result<(), RecipeError> {
         let repeats = !variable.repeat.is_empty();
-        let hint = "either `by` and `values`, or `repeat` and `count`";
-        if repeats != variable.by.is_empty() || repeats == variable.count.is_empty() {
+        let is_counted = !variable.count.is_empty() || !variable.on.is_empty();
+        let hint = "either `by` and `values`, or `repeat` with `count` or `on`";
+        if repeats != variable.by.is_empty() || repeats != is_counted {
             return Err(RecipeError::new("doesn't say what it is", hint));
         }
         if repeats {
-            return Ok(());
+            return self.check_on(&variable.on, &variable.count);
         }
         let Some(setting) = self.settings.get(&variable.by) else {
             let what = format!("by: there is no setting `{}`", variable.by);
@@ -112,13 +165,6 @@ impl Recipe {
     /// Fills in all texts, with the default of each setting and with each choice, and checks where
     /// the paths lead.
     fn check_texts(&self) -> Result<(), RecipeError> {
-        let places = Places {
-            dir: self.dir(),
-            storage: "/run/dfsbench/storage".to_owned(),
-            address: "127.0.0.1".to_owned(),
-            clients: "127.0.0.1".to_owned(),
-            point: "/run/dfsbench/mount".to_owned(),
-        };
         let mut tried = vec![Vec::new()];
         for (name, setting) in &self.settings {
             for choice in &setting.choices {
@@ -128,23 +174,63 @@ impl Recipe {
                 tried.push(vec![(name.clone(), setting.max.to_string())]);
             }
         }
-        for settings in tried {
-            let filled = self.fill_in(&settings, &places)?;
-            self.copies(&settings)?;
-            for folder in &filled.folders {
-                let roots: &[&str] =
-                    if self.storage { &[&places.dir, &places.storage] } else { &[&places.dir] };
-                check_below("folders", folder, roots)?;
-            }
-            for file in &filled.files {
-                check_below("file.path", &file.path, &[&places.dir])?;
-            }
-            check_leaving("leaves", &filled.leaves)?;
-            if let Some(fuse) = &filled.fuse {
-                check_leaving("access.fuse.leaves", &fuse.leaves)?;
+        // Where no host keeps files there, such a folder would be made nowhere.
+        if !self.has_storage() {
+            for folder in &self.folders {
+                check_below("folders", folder, &["{dir}"])?;
             }
         }
+        for settings in tried {
+            // On one host, and with one more for each role.
+            for places in [self.example_places(false), self.example_places(true)] {
+                self.check_filled(&settings, &places)?;
+            }
+            self.copies(&settings)?;
+        }
         Ok(())
+    }
+
+    fn check_filled(
+        &self,
+        settings: &[(String, String)],
+        places: &Places,
+    ) -> Result<(), RecipeError> {
+        let filled = self.fill_in(settings, places)?;
+        for host in &filled.hosts {
+            let roots: &[&str] =
+                if host.has_storage { &[&places.dir, &places.storage] } else { &[&places.dir] };
+            for folder in &host.folders {
+                check_below("folders", folder, roots)?;
+            }
+            for file in &host.files {
+                check_below("file.path", &file.path, &[&places.dir])?;
+            }
+        }
+        check_leaving("leaves", &filled.leaves)?;
+        match &filled.fuse {
+            Some(fuse) => check_leaving("access.fuse.leaves", &fuse.leaves),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes up the places of a run, with one host or with another one for each role.
+    fn example_places(&self, apart: bool) -> Places {
+        let mut hosts = vec!["127.0.0.1".to_owned()];
+        let mut roles = BTreeMap::new();
+        if apart {
+            for name in self.roles.keys() {
+                roles.insert(name.clone(), vec![hosts.len()]);
+                hosts.push(format!("127.0.0.{}", hosts.len() + 1));
+            }
+        }
+        Places {
+            dir: self.dir(),
+            storage: "/run/dfsbench/storage".to_owned(),
+            hosts,
+            roles,
+            clients: "127.0.0.1".to_owned(),
+            point: "/run/dfsbench/mount".to_owned(),
+        }
     }
 }
 

@@ -22,7 +22,8 @@ impl Plan {
         for run in &self.runs {
             let mut used: Vec<&Host> = Vec::new();
             if let Some(lab) = &run.lab {
-                used.extend([&lab.server, &lab.client]);
+                used.extend(lab.servers());
+                used.push(&lab.client);
             }
             // The plan does not know the hosts of a job.
             if !run.placement.of_job {
@@ -47,10 +48,12 @@ impl Plan {
             if run.impossible().is_some() || !lab.has_storage() || lab.storage.loop_bytes > 0 {
                 continue;
             }
-            for device in lab.storage.used() {
-                let device = (lab.server.name.as_str(), device.as_path());
-                if !devices.contains(&device) {
-                    devices.push(device);
+            for host in lab.storage_hosts() {
+                for device in lab.storage.used() {
+                    let device = (host.name.as_str(), device.as_path());
+                    if !devices.contains(&device) {
+                        devices.push(device);
+                    }
                 }
             }
         }
@@ -73,8 +76,11 @@ impl Plan {
         }
         let mut missing = devices;
         missing.retain(|(_, device)| !allowed.iter().any(|path| path == device));
-        let Some((host, path)) = missing.first() else { return Ok(()) };
-        let what = format!("what is on {} of host `{host}` would be lost", path.display());
+        let Some((_, path)) = missing.first() else { return Ok(()) };
+        let of_path = missing.iter().filter(|(_, device)| device == path);
+        let hosts: Vec<String> = of_path.map(|(host, _)| format!("`{host}`")).collect();
+        let (path, hosts) = (path.display(), hosts.join(", "));
+        let what = format!("what is on {path} of host {hosts} would be lost");
         let hint = format!("if that is meant, add {}", flags(&missing));
         Err(Fault::new(what).hint(hint).at(Place::Flag(FLAG)))
     }
@@ -82,7 +88,12 @@ impl Plan {
 
 /// Writes the flags that allow devices to be formatted.
 fn flags(devices: &[(&str, &Path)]) -> String {
-    let flags: Vec<String> =
-        devices.iter().map(|(_, path)| format!("{FLAG} {}", path.display())).collect();
+    let mut flags: Vec<String> = Vec::new();
+    for (_, path) in devices {
+        let flag = format!("{FLAG} {}", path.display());
+        if !flags.contains(&flag) {
+            flags.push(flag);
+        }
+    }
     flags.join(" ")
 }

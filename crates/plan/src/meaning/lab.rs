@@ -23,10 +23,15 @@ impl LabArg {
         spec.path = if self.client.is_some() { DataPath::Network } else { DataPath::Loopback };
         spec.own_client = matches!(backend, BackendKind::Nfs | BackendKind::Tcp);
         spec.invalidation = Invalidation::Caches;
-        if let Some(SystemArg { source, recipe: Some(recipe) }) = &self.system {
+        if let Some(SystemArg { source, recipe: Some(recipe), access, roles }) = &self.system {
             spec.invalidation = spec.invalidation.max(recipe.caches.cold);
-            let (source, recipe) = (source.value.clone(), recipe.clone());
-            spec.system = Some(Box::new(System { source, recipe }));
+            let roles = roles.iter().map(|role| (role.name.value.clone(), role.hosts.clone()));
+            spec.system = Some(Box::new(System {
+                source: source.value.clone(),
+                recipe: recipe.clone(),
+                access: access.as_ref().map(|access| access.value),
+                roles: roles.collect(),
+            }));
         }
         if let Some(mount) = &self.site_mount {
             spec.invalidation = Invalidation::Remount;

@@ -10,6 +10,7 @@ use model::contender::{Fairness, compares_systems, contenders, differences};
 use model::soak::Disturbance;
 use model::{Conclusion, Order, Repetition, RunSpec, Target};
 
+use crate::meaning::checks;
 use crate::meaning::matrix::{self, Matrix};
 use crate::meaning::server::ServerPlan;
 use crate::meaning::surroundings::Surroundings;
@@ -83,6 +84,7 @@ impl Plan {
                 return Err(fault.of_key("system", system.source.place));
             }
         }
+        checks::lab::check_systems(raw)?;
         let seed = value_or(raw.seed, around.seed);
         let server = ServerPlan::resolve(&raw.server, seed);
         let repeated = raw.repetition.resolve()?;

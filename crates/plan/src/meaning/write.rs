@@ -254,6 +254,17 @@ fn write_lab(out: &mut String, lab: &LabSpec, clients: Option<&str>) {
     write_size(out, "tmpfs_size", storage.size_bytes);
     if let Some(system) = &lab.system {
         write_key(out, "system", &quoted(&system.source));
+        if let Some(access) = system.access {
+            write_key(out, "access", &quoted(access.name()));
+        }
+        if !system.roles.is_empty() {
+            let mut roles = Vec::new();
+            for (name, hosts) in &system.roles {
+                let names: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
+                roles.push(format!("{name} = {}", list_of(&names)));
+            }
+            write_key(out, "roles", &format!("{{ {} }}", roles.join(", ")));
+        }
     }
     if let Some(SiteMount { kind, source, options }) = &lab.site_mount {
         let (kind, source) = (quoted(kind), quoted(source));

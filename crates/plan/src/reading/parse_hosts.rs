@@ -22,7 +22,7 @@ use crate::written::limits;
 use crate::written::text::either;
 
 /// The keys of a `[[target]]` that is set up on hosts.
-pub(crate) const LAB_KEYS: [&str; 9] = [
+pub(crate) const LAB_KEYS: [&str; 11] = [
     "client",
     "clients",
     "devices",
@@ -30,6 +30,8 @@ pub(crate) const LAB_KEYS: [&str; 9] = [
     "directory",
     "tmpfs_size",
     "system",
+    "access",
+    "roles",
     "settings",
     "mount",
 ];
@@ -217,7 +219,7 @@ pub(crate) fn read_lab(
         directories: read_directories(table)?,
         is_spread: false,
         tmpfs_bytes: read_size(table, "tmpfs_size", limits::TMPFS_SIZE)?,
-        system: systems::read_system(table)?,
+        system: systems::read_system(table, hosts)?,
         site_mount: systems::read_site_mount(table)?,
         settings: systems::read_settings(table)?,
     };

@@ -198,6 +198,10 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Target, "system", ["text", ""], "a name of `dfsbench systems`, or the path of a recipe", "none",
         "With `server`: the file system that is set up there in the place of an NFS server; \
          docs/systems.md."),
+    key(Target, "access", ["text", ""], "nfs, mount or fuse", "fuse, mount, nfs: the first that it has",
+        "With `system`: the way by which clients mount it, of those that its recipe has."),
+    key(Target, "roles", ["table", ""], "roles of the recipe, each with names of [[host]]s", "all on `server`",
+        "With `system`: the hosts that its servers are on, such as `data = [\"node1\", \"node2\"]`."),
     key(Target, "settings", ["table", ""], "those of the recipe", "the recipe's",
         "With `system`: its settings; lists make a run with each combination, as levels of \
          system_settings."),

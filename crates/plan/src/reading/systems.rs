@@ -1,4 +1,5 @@
-//! The systems of a plan's text: `system`, `settings` and `mount` of a `[[target]]`.
+//! The systems of a plan's text: `system`, `access`, `roles`, `settings` and `mount` of a
+//! `[[target]]`.
 //!
 //! Settings and their values are those of the recipe: the run's checks compare them, since a recipe
 //! may be read from a file later.
@@ -6,11 +7,15 @@
 use model::SiteMount;
 use model::options::{check_remote_options, check_remote_source, check_remote_type};
 use model::setting::{Setting, Value};
+use model::system::AccessWay;
 
 use crate::reading::document::{Field, Table};
+use crate::reading::placement;
 use crate::reading::recipe::{built_in_recipe, is_recipe_path, parse_recipe, unknown_recipe};
 use crate::written::error::{Fault, Located, PlanError};
-use crate::written::lab::SystemArg;
+use crate::written::hosts::PlannedHost;
+use crate::written::lab::{RoleArg, SystemArg};
+use crate::written::near::unknown_word;
 use crate::written::raw::RawPlan;
 use crate::written::settings::Settings;
 use crate::written::target::TargetArg;
@@ -18,19 +23,52 @@ use crate::written::target::TargetArg;
 /// Most combinations of the settings of one system.
 const COMBINATIONS_MAX: usize = 1_000;
 
-/// Reads which system a target is.
-pub(crate) fn read_system(table: &Table<'_>) -> Result<Option<SystemArg>, PlanError> {
-    let Some(field) = table.field("system") else { return Ok(None) };
-    let name = field.text("\"glusterfs\"")?;
-    let source = Located { value: name.value.to_owned(), place: name.place };
-    if is_recipe_path(name.value) {
-        return Ok(Some(SystemArg { source, recipe: None }));
-    }
-    let Ok(text) = built_in_recipe(name.value) else {
-        return Err(field.error(unknown_recipe(name.value)));
+/// Reads which system a target is, by which way it is used, and which hosts its roles are on.
+pub(crate) fn read_system(
+    table: &Table<'_>,
+    hosts: &[PlannedHost],
+) -> Result<Option<SystemArg>, PlanError> {
+    let Some(field) = table.field("system") else {
+        for key in ["access", "roles"] {
+            if let Some(field) = table.field(key) {
+                let fault = Fault::new("is only for a target with `system`");
+                return Err(field.error(fault.hint("name the system, such as \"glusterfs\"")));
+            }
+        }
+        return Ok(None);
     };
-    let recipe = Some(parse_recipe(text, name.value)?);
-    Ok(Some(SystemArg { source, recipe }))
+    let name = field.text("\"glusterfs\"")?;
+    let recipe = match built_in_recipe(name.value) {
+        _ if is_recipe_path(name.value) => None,
+        Ok(text) => Some(parse_recipe(text, name.value)?),
+        Err(_) => return Err(field.error(unknown_recipe(name.value))),
+    };
+    Ok(Some(SystemArg {
+        source: Located { value: name.value.to_owned(), place: name.place },
+        recipe,
+        access: table.read("access", read_access)?,
+        roles: read_roles(table, hosts)?,
+    }))
+}
+
+fn read_access(field: &Field<'_>) -> Result<Located<AccessWay>, PlanError> {
+    field.parse("\"fuse\"", |text| {
+        AccessWay::from_name(text).ok_or_else(|| unknown_word("way", text, AccessWay::NAMES))
+    })
+}
+
+/// Reads the hosts of each role: `roles = { data = ["node1", "node2"] }`.
+fn read_roles(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<Vec<RoleArg>, PlanError> {
+    let mut roles = Vec::new();
+    let Some(field) = table.field("roles") else { return Ok(roles) };
+    for entry in field.entries("such as `roles = { data = [\"node1\", \"node2\"] }`")? {
+        let mut of_role = Vec::new();
+        for planned in placement::read_list(&entry, hosts)? {
+            of_role.push(planned.host);
+        }
+        roles.push(RoleArg { name: entry.located(entry.key().to_owned()), hosts: of_role });
+    }
+    Ok(roles)
 }
 
 /// Reads the settings of a system: every combination of their values is a level of the setting

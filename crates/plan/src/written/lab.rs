@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use model::system::Recipe;
+use model::system::{AccessWay, Recipe};
 use model::{Host, SiteMount};
 
 use crate::written::error::Located;
@@ -43,4 +43,17 @@ pub struct SystemArg {
     pub source: Located<String>,
     /// The recipe; `None` until the file is read: see [`crate::RawPlan::read_systems`].
     pub recipe: Option<Recipe>,
+    /// The way that clients shall take.
+    pub access: Option<Located<AccessWay>>,
+    /// Roles that have hosts of their own.
+    pub roles: Vec<RoleArg>,
+}
+
+/// A role of a system, and the hosts that it is on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoleArg {
+    /// Name of the role.
+    pub name: Located<String>,
+    /// The hosts, each once.
+    pub hosts: Vec<Host>,
 }

@@ -102,7 +102,7 @@ impl Sums {
         }
         let is_client = |host: &str| lab.clients().any(|client| client.name == host);
         for telemetry in &pass.telemetry {
-            let is_server = telemetry.host == lab.server.name;
+            let is_server = lab.is_server(&telemetry.host);
             if !is_server && !is_client(&telemetry.host) {
                 continue;
             }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use model::Fact;
+use model::{Fact, Host, LabSpec};
 use stats::Fall;
 
 use super::{Swept, show_bytes};
@@ -91,14 +91,23 @@ fn list_hosts(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<HostMemory> {
             hosts.push(HostMemory { name, bytes, parts });
         }
     }
-    if let Some(lab) = &spec.lab
-        && let Some(bytes) = memory.get(lab.server.name.as_str())
-        && !clients.contains(&lab.server.name.as_str())
-    {
-        let name = format!("server {}", lab.server.name);
-        hosts.push(HostMemory { name, bytes: *bytes, parts: 1.0 });
+    let servers = spec.lab.as_deref().map(file_hosts).unwrap_or_default();
+    for server in &servers {
+        if let Some(bytes) = memory.get(server.name.as_str())
+            && !clients.contains(&server.name.as_str())
+        {
+            let name = format!("server {}", server.name);
+            let parts = servers.len() as f64;
+            hosts.push(HostMemory { name, bytes: *bytes, parts });
+        }
     }
     hosts
+}
+
+/// Returns the hosts whose memory may hold files: those that keep them, or the one that serves.
+fn file_hosts(lab: &LabSpec) -> Vec<&Host> {
+    let hosts = lab.storage_hosts();
+    if hosts.is_empty() { vec![&lab.server] } else { hosts }
 }
 
 /// The memory of each host by the scope of its facts.

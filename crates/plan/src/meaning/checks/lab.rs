@@ -243,6 +243,30 @@ fn path_problem(lab: &LabSpec) -> Option<Problem> {
     Some(Problem::new(&[Setting::DataPath], what, "write `address` in its [[host]]"))
 }
 
+/// Refuses a way or a role that the system of a target doesn't have.
+pub(crate) fn check_systems(raw: &RawPlan) -> Result<(), PlanError> {
+    for target in &raw.targets {
+        let Some(system) = target.what.lab().and_then(|lab| lab.system.as_ref()) else { continue };
+        let Some(recipe) = &system.recipe else { continue };
+        if let Some(access) = &system.access {
+            let ways = recipe.ways();
+            if !ways.contains(&access.value) {
+                let what = format!("{} can't be reached by `{}`", recipe.name, access.value);
+                let names: Vec<&str> = ways.iter().map(|way| way.name()).collect();
+                let fault = Fault::new(what).hint(names.join(" or "));
+                return Err(fault.of_key("access", access.place));
+            }
+        }
+        for role in &system.roles {
+            if let Err(error) = recipe.check_role(&role.name.value, role.hosts.len()) {
+                let fault = Fault::new(error.what).hint(error.hint);
+                return Err(fault.of_key("roles", role.name.place));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Refuses what a target names and no run uses: it was meant to be used.
 pub(crate) fn check_used(raw: &RawPlan, runs: &[RunSpec]) -> Result<(), PlanError> {
     for target in &raw.targets {

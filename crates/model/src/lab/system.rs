@@ -1,0 +1,100 @@
+//! Systems that serve in the place of an NFS server, and mounts of what a site has set up.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Host, LabSpec};
+use crate::system::{AccessWay, NfsAccess, Recipe};
+
+/// A system that a plan names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct System {
+    /// Its name or the path of its file, as the plan has it.
+    pub source: String,
+    /// The recipe of it.
+    pub recipe: Recipe,
+    /// The way that clients shall take; `None` for the usual one of the recipe.
+    #[serde(default)]
+    pub access: Option<AccessWay>,
+    /// Hosts of its roles; a role that is missing is on the server.
+    #[serde(default)]
+    pub roles: BTreeMap<String, Vec<Host>>,
+}
+
+/// A file system that others have set up, and that clients mount.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SiteMount {
+    /// Type of the file system, as mount(8) takes it.
+    pub kind: String,
+    /// The source, as mount(8) takes it.
+    pub source: String,
+    /// Options of the mount.
+    pub options: Vec<String>,
+}
+
+impl System {
+    /// The way that clients take who mount it.
+    pub fn mounted_by(&self) -> AccessWay {
+        let ways = &self.recipe.access;
+        match self.access {
+            Some(way) => way,
+            None if ways.fuse.is_some() => AccessWay::Fuse,
+            None if ways.mount.is_some() => AccessWay::Mount,
+            None => AccessWay::Nfs,
+        }
+    }
+}
+
+impl LabSpec {
+    /// The hosts that serve, each once, the server first.
+    pub fn servers(&self) -> Vec<&Host> {
+        let mut servers = vec![&self.server];
+        for host in self.system.iter().flat_map(|system| system.roles.values().flatten()) {
+            if !servers.iter().any(|known| known.name == host.name) {
+                servers.push(host);
+            }
+        }
+        servers
+    }
+
+    /// Says whether a host serves.
+    pub fn is_server(&self, name: &str) -> bool {
+        self.servers().iter().any(|host| host.name == name)
+    }
+
+    /// The hosts whose files lie on [`Self::storage`], each once.
+    pub fn storage_hosts(&self) -> Vec<&Host> {
+        let Some(system) = &self.system else {
+            return if self.has_storage() { vec![&self.server] } else { Vec::new() };
+        };
+        let recipe = &system.recipe;
+        let mut keeps_files = BTreeMap::from([(self.server.name.as_str(), recipe.storage)]);
+        for (name, role) in &recipe.roles {
+            let server = std::slice::from_ref(&self.server);
+            for host in system.roles.get(name).map_or(server, Vec::as_slice) {
+                *keeps_files.entry(host.name.as_str()).or_default() |= role.storage;
+            }
+        }
+        let mut hosts = self.servers();
+        hosts.retain(|host| keeps_files.get(host.name.as_str()) == Some(&true));
+        hosts
+    }
+
+    /// Says whether a program of the system mounts it.
+    pub fn is_by_fuse(&self) -> bool {
+        let Some(system) = &self.system else { return false };
+        self.site_mount.is_none() && system.mounted_by() == AccessWay::Fuse
+    }
+
+    /// The export of a system that is used by NFS: always by our own client, by a mount where that
+    /// is the way.
+    pub fn system_nfs(&self) -> Option<&NfsAccess> {
+        let system = self.system.as_ref()?;
+        if self.own_client || system.mounted_by() == AccessWay::Nfs {
+            system.recipe.access.nfs.as_ref()
+        } else {
+            None
+        }
+    }
+}
