@@ -19,7 +19,7 @@ const COMMAND_MAX_S: u32 = 120;
 /// Two nodes of a cluster with a file system that neither has mounted.
 static MACHINES: Fixture<Ended> = Fixture::new(|| {
     vm::prepare()?;
-    let suite = Suite::Trixie;
+    let suite = Suite::TrixieSystems;
     let wanted =
         Wanted { server: suite, clients: vec![suite, suite], mtu: 1500, shared_mib: Some(512) };
     let lab = Ended::new(Lab::up(&vm::lab_folder("test-gfs2"), &wanted)?);

@@ -21,8 +21,6 @@ const EDITION: u8 = 1;
 const BUILD_MAX_S: &str = "600";
 /// Attempts: package archives fail now and then.
 const ATTEMPTS: u32 = 2;
-/// Size of a guest's root disk; the file is sparse.
-const ROOT_DISK_BYTES: u64 = 1 << 30;
 const ARCHIVE: &str = "http://deb.debian.org/debian/";
 /// Not part of the recipe.
 const README: &str = "README.md";
@@ -105,7 +103,7 @@ fn make_once(suite: Suite, folder: &Path) -> Result<()> {
     let tree = folder.join("root");
     proc::capture_stdout(&mut bootstrap_command(suite, folder, &tree)?)?;
     let disk = folder.join("root.img");
-    File::create(&disk)?.set_len(ROOT_DISK_BYTES)?;
+    File::create(&disk)?.set_len(suite.root_disk_bytes())?;
     let mut format = Command::new("mke2fs");
     format.args(["-q", "-t", "ext4", "-O", "^has_journal", "-m", "0", "-d"]);
     proc::capture_stdout(format.arg(&tree).arg(&disk))?;
@@ -174,11 +172,8 @@ fn bootstrap_command(suite: Suite, folder: &Path, tree: &Path) -> Result<Command
     command.arg(format!("--include={}", read_packages(&list, suite).join(",")));
     let finish = recipe.join("finish-root.sh");
     command.arg(format!("--customize-hook={} \"$1\"", finish.display()));
-    command.arg(suite.name()).arg(tree).arg(format!(
-        "deb {} {} main",
-        find_archive(),
-        suite.name()
-    ));
+    let source = format!("deb {} {} main", find_archive(), suite.archive());
+    command.arg(suite.archive()).arg(tree).arg(source);
     command.env("LAB_IMAGE", &recipe).env("OUT", folder);
     Ok(command)
 }
@@ -190,7 +185,8 @@ fn read_packages(list: &str, suite: Suite) -> Vec<&str> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [package, suites @ ..] = words.as_slice() else { continue };
         let is_comment = package.starts_with('#');
-        if !is_comment && (suites.is_empty() || suites.contains(&suite.name())) {
+        let is_named = suites.contains(&suite.name()) || suites.contains(&suite.archive());
+        if !is_comment && (suites.is_empty() || is_named) {
             wanted.push(*package);
         }
     }
@@ -213,8 +209,9 @@ mod tests {
 
     #[test]
     fn packages_may_be_for_some_suites_only() {
-        let list = "# comment\na\nb trixie bookworm\n\nc bullseye\n";
+        let list = "# comment\na\nb trixie bookworm\n\nc bullseye\nd trixie-systems\n";
         assert_eq!(read_packages(list, Suite::Trixie), ["a", "b"]);
+        assert_eq!(read_packages(list, Suite::TrixieSystems), ["a", "b", "d"]);
         assert_eq!(read_packages(list, Suite::Bullseye), ["a", "c"]);
     }
 

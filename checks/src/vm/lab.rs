@@ -52,9 +52,10 @@ impl Lab {
     pub fn up(folder: &Path, wanted: &Wanted) -> Result<Self> {
         let folder = make_folder(folder)?;
         refuse_running(&folder)?;
-        let mut machines = vec![Machine::server(image::find_or_make(wanted.server)?.folder)];
+        let image = image::find_or_make(wanted.server)?;
+        let mut machines = vec![Machine::server(wanted.server, image.folder)];
         for (index, suite) in (1..).zip(&wanted.clients) {
-            machines.push(Machine::client(index, image::find_or_make(*suite)?.folder));
+            machines.push(Machine::client(index, *suite, image::find_or_make(*suite)?.folder));
         }
         let has_shared_disk = wanted.shared_mib.is_some();
         let plan = Plan { machines, mtu: wanted.mtu, has_shared_disk };

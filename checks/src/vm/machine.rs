@@ -11,12 +11,14 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// A suite of Debian.
+/// A suite of Debian, or an image of one with more packages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Suite {
     /// Debian 13, kernel 6.12.
     Trixie,
+    /// The same with servers and clients of other file systems.
+    TrixieSystems,
     /// Debian 12, kernel 6.1.
     Bookworm,
     /// Debian 11, kernel 5.10: the last whose server speaks NFSv2.
@@ -24,15 +26,31 @@ pub enum Suite {
 }
 
 impl Suite {
-    /// All of them, the newest first.
+    /// Those of NFS, the newest first.
     pub const ALL: [Self; 3] = [Self::Trixie, Self::Bookworm, Self::Bullseye];
 
-    /// Returns its name, as the archive spells it.
+    /// Returns the name of its image.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Trixie => "trixie",
+            Self::TrixieSystems => "trixie-systems",
+            other => other.archive(),
+        }
+    }
+
+    /// Returns the name of the suite, as the archive spells it.
+    pub const fn archive(self) -> &'static str {
+        match self {
+            Self::Trixie | Self::TrixieSystems => "trixie",
             Self::Bookworm => "bookworm",
             Self::Bullseye => "bullseye",
+        }
+    }
+
+    /// Returns the size of a guest's root disk; its file is sparse.
+    pub const fn root_disk_bytes(self) -> u64 {
+        match self {
+            Self::TrixieSystems => 3 << 30,
+            _ => 1 << 30,
         }
     }
 }
@@ -57,10 +75,12 @@ impl Role {
     }
 
     /// Returns the memory that such a machine gets, in MiB.
-    pub const fn memory_mib(self) -> u32 {
-        match self {
-            Self::Server => 512,
-            Self::Client => 256,
+    pub const fn memory_mib(self, suite: Suite) -> u32 {
+        match (self, suite) {
+            (Self::Server, Suite::TrixieSystems) => 2_048,
+            (Self::Client, Suite::TrixieSystems) => 768,
+            (Self::Server, _) => 512,
+            (Self::Client, _) => 256,
         }
     }
 }
@@ -74,19 +94,25 @@ pub struct Machine {
     pub role: Role,
     /// Last number of its address, 10.77.0.N.
     pub number: u8,
+    /// Memory in MiB.
+    pub memory_mib: u32,
     /// Folder of the image that it was booted from.
     pub image: PathBuf,
 }
 
 impl Machine {
     /// Returns the server.
-    pub fn server(image: PathBuf) -> Self {
-        Self { name: "server".to_owned(), role: Role::Server, number: 1, image }
+    pub fn server(suite: Suite, image: PathBuf) -> Self {
+        let role = Role::Server;
+        let memory_mib = role.memory_mib(suite);
+        Self { name: "server".to_owned(), role, number: 1, memory_mib, image }
     }
 
     /// Returns a client; they count from 1.
-    pub fn client(index: u8, image: PathBuf) -> Self {
-        Self { name: format!("client{index}"), role: Role::Client, number: 10 + index, image }
+    pub fn client(index: u8, suite: Suite, image: PathBuf) -> Self {
+        let role = Role::Client;
+        let memory_mib = role.memory_mib(suite);
+        Self { name: format!("client{index}"), role, number: 10 + index, memory_mib, image }
     }
 
     /// Returns its IPv4 address.
@@ -164,7 +190,9 @@ mod tests {
     fn a_plan_is_read_as_it_was_written() {
         let folder = tempfile::TempDir::new().unwrap();
         assert!(Plan::load(folder.path()).is_err() && !Plan::is_in(folder.path()));
-        let machines = vec![Machine::server("/a".into()), Machine::client(2, "/b".into())];
+        let suite = Suite::Trixie;
+        let machines =
+            vec![Machine::server(suite, "/a".into()), Machine::client(2, suite, "/b".into())];
         let plan = Plan { machines, mtu: 9000, has_shared_disk: true };
         plan.save(folder.path()).unwrap();
         assert_eq!(Plan::load(folder.path()).unwrap(), plan);

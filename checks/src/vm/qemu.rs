@@ -89,7 +89,7 @@ impl<'a> Emulator<'a> {
     /// Returns the command that starts it.
     pub fn start_command(&self, space: &Space, plan: &Plan, start: &Start<'_>) -> Command {
         let mut command = space.inside("qemu-system-x86_64");
-        command.args(HARDWARE).arg("-m").arg(self.machine.role.memory_mib().to_string());
+        command.args(HARDWARE).arg("-m").arg(self.machine.memory_mib.to_string());
         command.arg("-kernel").arg(self.machine.image.join("vmlinuz"));
         command.arg("-initrd").arg(self.machine.image.join("initrd"));
         let (Start::PowerOn { key } | Start::Snapshot { key }) = start;
@@ -272,13 +272,14 @@ fn shared_disk(folder: &Path) -> PathBuf {
 mod tests {
     use std::process::Stdio;
 
+    use super::super::machine::Suite;
     use super::*;
     use crate::proc::Background;
 
     #[test]
     fn a_process_is_ours_only_where_its_command_line_names_our_pid_file() {
         let folder = tempfile::TempDir::new().unwrap();
-        let machine = Machine::server("/i".into());
+        let machine = Machine::server(Suite::Trixie, "/i".into());
         let emulator = Emulator::new(folder.path(), &machine);
         assert_eq!(emulator.process(), None);
         let path = emulator.file_path("pid");
@@ -300,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_guest_gets_its_name_on_the_command_line() {
-        let machine = Machine::client(1, "/i".into());
+        let machine = Machine::client(1, Suite::Trixie, "/i".into());
         let line = Emulator::new(Path::new("/run"), &machine).kernel_line(9000, "KEY");
         let words = "lab.name=client1 lab.role=client lab.address=10.77.0.11/24 lab.mtu=9000";
         assert!(line.contains(words) && line.contains("notsc clocksource=hpet"), "{line}");

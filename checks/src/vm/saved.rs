@@ -93,7 +93,7 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     use super::*;
-    use crate::vm::machine::{Machine, Plan};
+    use crate::vm::machine::{Machine, Plan, Suite};
 
     #[test]
     fn machines_of_an_older_recipe_are_booted_again() {
@@ -113,7 +113,7 @@ mod tests {
             fs::create_dir(folder).unwrap();
         }
         let disk = File::create(image.join("root.img")).unwrap();
-        let machines = vec![Machine::server(image)];
+        let machines = vec![Machine::server(Suite::Trixie, image)];
         Plan { machines, mtu: 1500, has_shared_disk: false }.save(&saved).unwrap();
         let is_found = |emulator: &str| find_saved(&saved, emulator, &[]).is_some();
         assert!(!is_found("8.2"), "nothing describes them");

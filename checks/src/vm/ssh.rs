@@ -101,12 +101,16 @@ pub fn build_command(folder: &Path, host: &str, line: &str, max_s: u32) -> Comma
 
 #[cfg(test)]
 mod tests {
+    use super::super::machine::Suite;
     use super::*;
 
     #[test]
     fn the_config_names_each_machine_and_enters_the_namespace() {
         let folder = tempfile::TempDir::new().unwrap();
-        let machines = [Machine::server("/i".into()), Machine::client(1, "/i".into())];
+        let machines = [
+            Machine::server(Suite::Trixie, "/i".into()),
+            Machine::client(1, Suite::Trixie, "/i".into()),
+        ];
         let space = Space::of(folder.path());
         write_config(folder.path(), &space, &machines).unwrap();
         let text = fs::read_to_string(folder.path().join(CONFIG)).unwrap();

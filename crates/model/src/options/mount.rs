@@ -238,7 +238,7 @@ pub fn check_remote_type(kind: &str) -> Result<(), OptionError> {
 /// Where it is another text.
 pub fn check_remote_source(source: &str) -> Result<(), OptionError> {
     let is_plain = source.chars().all(|c| !c.is_whitespace() && !c.is_control());
-    if is_plain && begins_with(source, "/[:.#_") && source.len() <= 1_024 {
+    if is_plain && begins_with(source, "/[:.#%_") && source.len() <= 1_024 {
         return Ok(());
     }
     let what = format!("`{}` is no source of a mount", shorten(source));

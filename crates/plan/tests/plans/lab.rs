@@ -351,6 +351,51 @@ fn settings_of_a_system_are_levels_of_one_factor() {
 }
 
 #[test]
+fn roles_and_the_way_of_access_are_those_of_the_recipe() {
+    let text = |target: &str| {
+        let nodes = ["n1", "n2"].map(|name| {
+            format!("[[host]]\nname = \"{name}\"\naddress = \"10.0.0.8\"\nssh = \"{name}\"\n")
+        });
+        text(target, "").replacen("[[target]]", &format!("{}[[target]]", nodes.concat()), 1)
+    };
+    let spread = "system = \"cephfs\"\naccess = \"mount\"\ndevices = [\"/dev/vdb\"]\n\
+                  roles = { data = [\"n1\", \"n2\"] }";
+    let spread = plan(&text(spread)).unwrap();
+    let lab = lab(&spread.runs[0]);
+    let names = |hosts: Vec<&model::Host>| -> Vec<String> {
+        hosts.into_iter().map(|host| host.name.clone()).collect()
+    };
+    assert_eq!(names(lab.servers()), ["s", "n1", "n2"]);
+    assert_eq!(names(lab.storage_hosts()), ["n1", "n2"]);
+    assert_eq!(names(spread.hosts()), ["s", "n1", "n2", "c"]);
+    assert!(!lab.is_by_fuse() && !lab.mounts_nfs());
+    assert_eq!(spread.destroys().len(), 2, "the disk of each host that keeps files");
+    let error = spread.check_destroy(&[]).unwrap_err().to_string();
+    assert!(error.contains("on /dev/vdb of host `n1`, `n2` would be lost"), "{error}");
+    reads_back(&spread);
+    for (target, words) in [
+        (
+            "system = \"cephfs\"\naccess = \"nfs\"",
+            "can't be reached by `nfs` (hint: mount or fuse)",
+        ),
+        ("system = \"cephfs\"\naccess = \"smb\"", "unknown way `smb`"),
+        ("access = \"fuse\"", "access: is only for a target with `system`"),
+        (
+            "system = \"cephfs\"\nroles = { date = [\"n1\"] }",
+            "cephfs has no role `date` (hint: data, metadata)",
+        ),
+        (
+            "system = \"cephfs\"\nroles = { metadata = [\"n1\", \"n2\"] }",
+            "metadata can't be on 2 hosts (hint: at most 1)",
+        ),
+        ("system = \"cephfs\"\nroles = { data = [\"n3\"] }", "unknown host `n3`"),
+    ] {
+        let message = plan(&text(target)).unwrap_err().to_string();
+        assert!(message.contains(words), "{target}: {message}");
+    }
+}
+
+#[test]
 fn what_a_system_can_not_do_is_refused() {
     let system = |settings: &str| format!("system = \"glusterfs\"\n[target.settings]\n{settings}");
     for (target, factors, words) in [
@@ -392,6 +437,7 @@ fn what_a_system_can_not_do_is_refused() {
 fn what_the_site_has_set_up_is_mounted_with_its_type_source_and_options() {
     let mount = "mount = { type = \"ceph\", source = \"10.0.0.9:/\", options = [\"noatime\"] }";
     let plan = on_hosts(mount, "");
+    on_hosts("mount = { type = \"afs\", source = \"%cell:volume.\" }", "");
     let mounted = lab(&plan.runs[0]).site_mount.as_ref().unwrap();
     assert_eq!((mounted.kind.as_str(), mounted.source.as_str()), ("ceph", "10.0.0.9:/"));
     assert_eq!(lab(&plan.runs[0]).invalidation, Remount);

@@ -87,7 +87,7 @@ fn system_problem(run: &RunSpec, lab: &LabSpec) -> Option<Problem> {
         return Some(Problem::new(&[Setting::Invalidation, Setting::Fresh], what, hint));
     }
     let makes_folders = recipe.folders.iter().any(|folder| folder.starts_with("{storage}"));
-    if recipe.storage && makes_folders && lab.storage.file_system == FileSystem::Existing {
+    if recipe.has_storage() && makes_folders && lab.storage.file_system == FileSystem::Existing {
         let what = format!("{} makes folders that only a file system of ours loses", recipe.name);
         let hint = "write `devices` or `loop_size` in the [[target]], or file_system tmpfs";
         return Some(Problem::new(&[Setting::FileSystem], what, hint));
