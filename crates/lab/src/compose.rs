@@ -11,6 +11,8 @@ mod storage;
 mod systems;
 mod tuning;
 
+use std::path::PathBuf;
+
 use model::lab::tunnel_client;
 use model::soak::FaultKind;
 use model::system::RecipeError;
@@ -246,12 +248,16 @@ fn serve(spec: &LabSpec) -> Result<Vec<Action>, ComposeError> {
         ServerKind::Knfsd => {
             let mut actions = Vec::with_capacity(exports.len());
             for directory in exports {
-                let (clients, options) = (clients(spec)?, export_options(spec));
-                actions.push(Action::Export(action::Export { directory, clients, options }));
+                actions.push(export(spec, directory)?);
             }
             actions
         }
     })
+}
+
+fn export(spec: &LabSpec, directory: PathBuf) -> Result<Action, ComposeError> {
+    let (clients, options) = (clients(spec)?, export_options(spec));
+    Ok(Action::Export(action::Export { directory, clients, options }))
 }
 
 /// Who may mount the export: the clients as the server sees them.
@@ -291,8 +297,8 @@ fn export_options(spec: &LabSpec) -> Vec<String> {
         // ssh comes from any port, and so does the program's own client.
         add_default(&mut options, &["secure", "insecure"], "insecure");
     }
-    if spec.storage.file_system == FileSystem::Tmpfs {
-        // Memory has no UUID by which clients could know it. Any number does.
+    if spec.storage.file_system == FileSystem::Tmpfs || spec.is_re_exported() {
+        // Neither memory nor FUSE has a UUID by which clients could know it. Any number does.
         add_default(&mut options, &["fsid"], "fsid=3573");
     }
     options

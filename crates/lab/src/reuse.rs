@@ -50,9 +50,11 @@ pub fn reusable_steps(applied: &[LabStep], wanted: &[LabStep]) -> (Vec<bool>, Ve
 /// Says whether a host serves, and something changes there on which mounts elsewhere build: only
 /// so many of its actions stay the same.
 fn changes_served(actions: &[&Action], same: usize) -> bool {
-    // A server may have steps of a client, such as the wait for a quiet system. They change nothing
-    // elsewhere.
-    let until = first_mount(actions).unwrap_or(actions.len());
+    // A server may have steps of a client, such as the wait for a quiet system: they change nothing
+    // elsewhere, unless they are of something that it exports.
+    let is_served = |action: &&Action| matches!(layer(action), Layer::Server | Layer::Export);
+    let served = actions.iter().rposition(is_served).map_or(0, |last| last + 1);
+    let until = first_mount(actions).unwrap_or(actions.len()).max(served);
     let mut serves = false;
     for action in &actions[..until] {
         serves |=

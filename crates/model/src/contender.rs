@@ -146,7 +146,9 @@ fn properties_of(run: &RunSpec) -> Vec<(&'static str, String)> {
 /// Says by which way files are used.
 fn access(run: &RunSpec) -> String {
     if run.target.nfs().is_some() {
-        return "NFS by dfsbench's own client".to_owned();
+        let is_again = run.lab.as_ref().is_some_and(|lab| lab.is_re_exported());
+        let of = if is_again { ", of the kernel's server, exported again" } else { "" };
+        return format!("NFS by dfsbench's own client{of}");
     }
     let Some(lab) = &run.lab else {
         return match &run.target {
@@ -154,7 +156,9 @@ fn access(run: &RunSpec) -> String {
             other => other.row().usual_name.to_owned(),
         };
     };
-    if !lab.is_served() {
+    if lab.is_re_exported() {
+        "NFS of the kernel's server, exported again".to_owned()
+    } else if !lab.is_served() {
         "the server's own file system".to_owned()
     } else if lab.mounts_nfs() {
         "NFS mounted by the kernel".to_owned()

@@ -28,6 +28,9 @@ pub const STORAGE_POINT: &str = "/run/dfsbench/storage";
 /// Path at which the client mounts the export.
 pub const MOUNT_POINT: &str = "/run/dfsbench/mount";
 
+/// Path at which the server mounts a system that it exports again.
+pub const EXPORTED_POINT: &str = "/run/dfsbench/exported";
+
 /// Port of the client's loopback that a tunnel carries NFS from.
 pub const TUNNEL_PORT: u16 = 20_490;
 
@@ -373,7 +376,7 @@ impl LabSpec {
     pub fn mounts_nfs(&self) -> bool {
         self.is_mounted()
             && match (&self.system, &self.site_mount) {
-                (Some(_), _) => self.system_nfs().is_some(),
+                (Some(_), _) => self.system_nfs().is_some() || self.is_re_exported(),
                 (None, Some(mount)) => matches!(mount.kind.as_str(), "nfs" | "nfs4"),
                 (None, None) => true,
             }
@@ -398,6 +401,9 @@ impl LabSpec {
 
     /// Returns the path of the export that clients mount; of several the first.
     pub fn export(&self) -> &Path {
+        if self.is_re_exported() {
+            return Path::new(EXPORTED_POINT);
+        }
         if let Some(nfs) = self.system_nfs()
             && nfs.export != "{storage}"
         {

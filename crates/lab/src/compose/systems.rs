@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use model::lab::MOUNT_POINT;
+use model::lab::{EXPORTED_POINT, MOUNT_POINT};
 use model::system::{AccessWay, FilledRecipe, FilledStep, PlacedStep, Places, Quiet, Recipe};
 use model::{Action, DataPath, Host, LabSpec, LabStep, SiteMount, System, action};
 
 use super::connection::connect_nfs;
-use super::{ComposeError, LOOPBACK, address_of, clients, step};
+use super::{ComposeError, LOOPBACK, address_of, clients, export, nfsd, step};
 
 /// Fills in a recipe for a run.
 fn fill_in(spec: &LabSpec, system: &System) -> Result<FilledRecipe, ComposeError> {
@@ -31,7 +31,7 @@ fn fill_in(spec: &LabSpec, system: &System) -> Result<FilledRecipe, ComposeError
         hosts,
         roles,
         clients: clients(spec)?,
-        point: MOUNT_POINT.to_owned(),
+        point: if spec.is_re_exported() { EXPORTED_POINT } else { MOUNT_POINT }.to_owned(),
     };
     Ok(recipe.fill_in(&spec.system_settings, &places)?)
 }
@@ -140,7 +140,7 @@ fn packages_of(packages: &BTreeMap<String, Vec<String>>) -> Vec<(String, String)
     listed
 }
 
-/// Mounts a system on the clients, by the kernel or by its own program.
+/// Mounts a system on the clients: by the kernel, by its own program, or by NFS.
 ///
 /// # Errors
 /// Where the recipe can't be filled in.
@@ -152,36 +152,49 @@ pub(super) fn connect_system(
     let recipe = &system.recipe;
     let filled = fill_in(spec, system)?;
     // First of the clients' steps, so that it is waited for again before each new mount.
-    if let Some(quiet) = filled.quiet {
-        steps.push(step(&spec.server, Action::AwaitQuiet(quiet_action(recipe, &quiet))));
+    if let Some(quiet) = &filled.quiet {
+        steps.push(step(&spec.server, Action::AwaitQuiet(quiet_action(recipe, quiet))));
+    }
+    if spec.is_re_exported() {
+        let mount = mount_by(recipe, system.usual_way(), &filled, EXPORTED_POINT);
+        let actions = [mount, Some(nfsd(spec)), Some(export(spec, EXPORTED_POINT.into())?)];
+        for action in actions.into_iter().flatten() {
+            steps.push(step(&spec.server, action));
+        }
+        return connect_nfs(spec, steps);
     }
     if spec.system_nfs().is_some() {
         return connect_nfs(spec, steps);
     }
     for client in spec.clients() {
-        let point = PathBuf::from(MOUNT_POINT);
-        let action = match (system.mounted_by(), &filled.fuse, &filled.mount) {
-            (AccessWay::Fuse, Some(fuse), _) => Action::FuseMount(action::FuseMount {
-                system: recipe.name.clone(),
-                run: fuse.run.clone(),
-                dir: recipe.client_dir().into(),
-                point,
-                packages: packages_of(&fuse.packages),
-                within_s: fuse.within_s,
-                leaves: paths(&fuse.leaves),
-            }),
-            (AccessWay::Mount, _, Some(mount)) => Action::RemoteMount(action::RemoteMount {
-                kind: mount.kind.clone(),
-                source: mount.source.clone(),
-                point,
-                options: mount.options.clone(),
-            }),
-            // The plan's checks refuse a way that the recipe lacks; NFS was above.
-            _ => continue,
-        };
-        steps.push(step(client, action));
+        let mount = mount_by(recipe, system.mounted_by(), &filled, MOUNT_POINT);
+        steps.extend(mount.map(|action| step(client, action)));
     }
     Ok(())
+}
+
+/// Returns the action that mounts a system by its program or by the kernel; `None` for a way that
+/// its recipe lacks, which the checks of a plan refuse.
+fn mount_by(recipe: &Recipe, way: AccessWay, filled: &FilledRecipe, point: &str) -> Option<Action> {
+    let point = PathBuf::from(point);
+    match (way, &filled.fuse, &filled.mount) {
+        (AccessWay::Fuse, Some(fuse), _) => Some(Action::FuseMount(action::FuseMount {
+            system: recipe.name.clone(),
+            run: fuse.run.clone(),
+            dir: recipe.client_dir().into(),
+            point,
+            packages: packages_of(&fuse.packages),
+            within_s: fuse.within_s,
+            leaves: paths(&fuse.leaves),
+        })),
+        (AccessWay::Mount, _, Some(mount)) => Some(Action::RemoteMount(action::RemoteMount {
+            kind: mount.kind.clone(),
+            source: mount.source.clone(),
+            point,
+            options: mount.options.clone(),
+        })),
+        _ => None,
+    }
 }
 
 fn quiet_action(recipe: &Recipe, quiet: &Quiet) -> action::AwaitQuiet {

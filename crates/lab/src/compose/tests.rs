@@ -495,6 +495,41 @@ fn clients_take_the_way_that_the_plan_names() {
 }
 
 #[test]
+fn a_system_is_exported_again_by_the_servers_kernel() {
+    let mut spec = spec();
+    spec.mounting.read_ahead_kib = None;
+    let mut system = system("plain");
+    system.access = Some(AccessWay::ReExport);
+    spec.system = Some(system);
+    let steps = compose(&spec).unwrap();
+    let expected = [
+        "server AwaitQuiet",
+        "server FuseMount",
+        "server Nfsd",
+        "server Export",
+        "client NfsMount",
+    ];
+    assert_eq!(shape(&spec)[4..], expected);
+    let Action::FuseMount(mount) = &steps[5].action else { panic!("{steps:?}") };
+    assert_eq!(mount.run, ["mounter", "10.0.0.1", "/run/dfsbench/exported"]);
+    let Action::Export(export) = &steps[7].action else { panic!("{steps:?}") };
+    assert_eq!(export.directory, mount.point);
+    assert!(export.options.contains(&"fsid=3573".to_owned()), "{export:?}");
+    let Action::NfsMount(mounted) = &steps[8].action else { panic!("{steps:?}") };
+    assert_eq!(mounted.source, "10.0.0.1:/run/dfsbench/exported");
+    // A new mount of the clients empties what the server's mount remembers, too.
+    assert_eq!(redo_from(&steps, Invalidation::Remount), 4);
+    // An export for one client more is another one, and is mounted again.
+    let mut wider = spec.clone();
+    wider.more_clients = vec![Host { address: Some("10.0.0.3".into()), ..Host::here("c2") }];
+    let (kept, _) = reusable_steps(&steps, &compose(&wider).unwrap());
+    assert_eq!(kept.iter().filter(|is_kept| **is_kept).count(), 4, "{kept:?}");
+    spec.own_client = true;
+    assert_eq!(shape(&spec).last().unwrap(), "server Export");
+    assert_eq!(spec.ports(), None);
+}
+
+#[test]
 fn what_the_site_has_set_up_is_only_mounted() {
     let mut spec = spec();
     let mount = |kind: &str| {

@@ -36,12 +36,18 @@ pub struct SiteMount {
 impl System {
     /// The way that clients take who mount it.
     pub fn mounted_by(&self) -> AccessWay {
+        self.access.unwrap_or_else(|| self.usual_way())
+    }
+
+    /// The way that is taken where a plan names none, and by the server that exports it again.
+    pub fn usual_way(&self) -> AccessWay {
         let ways = &self.recipe.access;
-        match self.access {
-            Some(way) => way,
-            None if ways.fuse.is_some() => AccessWay::Fuse,
-            None if ways.mount.is_some() => AccessWay::Mount,
-            None => AccessWay::Nfs,
+        if ways.fuse.is_some() {
+            AccessWay::Fuse
+        } else if ways.mount.is_some() {
+            AccessWay::Mount
+        } else {
+            AccessWay::Nfs
         }
     }
 }
@@ -87,14 +93,21 @@ impl LabSpec {
         self.site_mount.is_none() && system.mounted_by() == AccessWay::Fuse
     }
 
-    /// The export of a system that is used by NFS: always by our own client, by a mount where that
-    /// is the way.
+    /// Says whether the kernel's server exports a mount of the system.
+    pub fn is_re_exported(&self) -> bool {
+        self.system.as_ref().is_some_and(|system| system.access == Some(AccessWay::ReExport))
+    }
+
+    /// The export of a system's own server that is used by NFS: always by our own client, by a mount
+    /// where that is the way.
     pub fn system_nfs(&self) -> Option<&NfsAccess> {
         let system = self.system.as_ref()?;
-        if self.own_client || system.mounted_by() == AccessWay::Nfs {
-            system.recipe.access.nfs.as_ref()
-        } else {
-            None
+        match system.mounted_by() {
+            AccessWay::Nfs => system.recipe.access.nfs.as_ref(),
+            AccessWay::Mount | AccessWay::Fuse if self.own_client => {
+                system.recipe.access.nfs.as_ref()
+            }
+            AccessWay::Mount | AccessWay::Fuse | AccessWay::ReExport => None,
         }
     }
 }

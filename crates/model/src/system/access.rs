@@ -8,7 +8,7 @@ use super::{Recipe, step_limit};
 use crate::words::words;
 
 words! {
-    /// A way by which clients reach a system, named as its table in a recipe is.
+    /// A way by which clients reach a system.
     AccessWay {
         /// By NFS.
         Nfs = "nfs",
@@ -16,6 +16,8 @@ words! {
         Mount = "mount",
         /// By a program that mounts it with FUSE.
         Fuse = "fuse",
+        /// By NFS of the kernel's server, which exports a mount of it on the server's host.
+        ReExport = "re-export",
     }
 }
 
@@ -82,14 +84,16 @@ pub struct FuseAccess {
 }
 
 impl Recipe {
-    /// The ways that it has.
+    /// The ways that it has; what can be mounted can be exported by another server.
     pub fn ways(&self) -> Vec<AccessWay> {
         let access = &self.access;
+        let is_mounted = access.mount.is_some() || access.fuse.is_some();
         let mut ways = Vec::new();
         for (way, is_there) in [
             (AccessWay::Nfs, access.nfs.is_some()),
             (AccessWay::Mount, access.mount.is_some()),
             (AccessWay::Fuse, access.fuse.is_some()),
+            (AccessWay::ReExport, is_mounted),
         ] {
             if is_there {
                 ways.push(way);

@@ -198,8 +198,9 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Target, "system", ["text", ""], "a name of `dfsbench systems`, or the path of a recipe", "none",
         "With `server`: the file system that is set up there in the place of an NFS server; \
          docs/systems.md."),
-    key(Target, "access", ["text", ""], "nfs, mount or fuse", "fuse, mount, nfs: the first that it has",
-        "With `system`: the way by which clients mount it, of those that its recipe has."),
+    key(Target, "access", ["text", ""], "nfs, mount, fuse or re-export", "fuse, mount, nfs: the first that it has",
+        "With `system`: the way by which clients reach it, of those that its recipe has; re-export: the \
+         server's host mounts it, and its kernel exports that by NFS."),
     key(Target, "roles", ["table", ""], "roles of the recipe, each with names of [[host]]s", "all on `server`",
         "With `system`: the hosts that its servers are on, such as `data = [\"node1\", \"node2\"]`."),
     key(Target, "settings", ["table", ""], "those of the recipe", "the recipe's",

@@ -376,7 +376,7 @@ fn roles_and_the_way_of_access_are_those_of_the_recipe() {
     for (target, words) in [
         (
             "system = \"cephfs\"\naccess = \"nfs\"",
-            "can't be reached by `nfs` (hint: mount or fuse)",
+            "can't be reached by `nfs` (hint: mount, fuse or re-export)",
         ),
         ("system = \"cephfs\"\naccess = \"smb\"", "unknown way `smb`"),
         ("access = \"fuse\"", "access: is only for a target with `system`"),

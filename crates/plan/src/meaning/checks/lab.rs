@@ -11,6 +11,7 @@ use model::{
 use super::Written;
 use crate::written::error::{Fault, Place, PlanError};
 use crate::written::raw::{RawPlan, RawTarget};
+use crate::written::text::either;
 
 /// Refuses what can't be set up for a run.
 pub(super) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
@@ -68,9 +69,9 @@ fn system_problem(run: &RunSpec, lab: &LabSpec) -> Option<Problem> {
     if let Err(error) = recipe.check_settings(&lab.system_settings) {
         return Some(Problem::new(&[Setting::SystemSettings], error.what, &error.hint));
     }
-    if lab.own_client && recipe.access.nfs.is_none() {
+    if lab.own_client && lab.system_nfs().is_none() && !lab.is_re_exported() {
         let what = format!("{} speaks no NFS, as backend {} does", recipe.name, run.backend);
-        return Some(Problem::new(&[], what, "backend posix or uring"));
+        return Some(Problem::new(&[], what, "backend posix or uring, or access re-export"));
     }
     if let Some(nfs) = lab.system_nfs() {
         let version = run.nfs().version.name();
@@ -253,7 +254,7 @@ pub(crate) fn check_systems(raw: &RawPlan) -> Result<(), PlanError> {
             if !ways.contains(&access.value) {
                 let what = format!("{} can't be reached by `{}`", recipe.name, access.value);
                 let names: Vec<&str> = ways.iter().map(|way| way.name()).collect();
-                let fault = Fault::new(what).hint(names.join(" or "));
+                let fault = Fault::new(what).hint(either(&names));
                 return Err(fault.of_key("access", access.place));
             }
         }
