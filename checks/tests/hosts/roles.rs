@@ -33,12 +33,15 @@ on = "all"
 run = ["sh", "-ec", "mkdir -p /var/log/apart; echo {host} > /var/log/apart/{n}"]
 [[step]]
 on = "data"
-run = ["sh", "-ec", "grep -qx {host} {dir}/own/address; test {host} != {address}; mountpoint -q {storage}; test -d {storage}/data"]
+run = ["sh", "-ec", """
+grep -qx {host} {dir}/own/address; test {host} != {address}
+mountpoint -q {storage}; test -d {storage}/data"""]
 [[step]]
 on = "data"
 start = ["dfsbench", "serve", "--listen", "{host}", "--port", "20496", "--allow", "{address}"]
 [[step]]
-ready = ["bash", "-c", "test ! -e {storage}/data; for host in {data_hosts}; do exec 3<>/dev/tcp/$host/20496; done"]
+ready = ["bash", "-ec", """
+test ! -e {storage}/data; for host in {data_hosts}; do exec 3<>/dev/tcp/$host/20496; done"""]
 [[step]]
 start = ["dfsbench", "serve", "--listen", "0.0.0.0", "--port", "20499", "--allow", "{*clients}"]
 [[step]]

@@ -19,6 +19,7 @@ pub mod search;
 mod setting_up;
 mod shared_kernel;
 pub mod site;
+mod system_counts;
 mod trial;
 mod trial_error;
 pub mod watching;

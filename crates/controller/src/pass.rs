@@ -11,6 +11,7 @@ use crate::agent_group::AgentGroup;
 use crate::clock::{FRESH_NS, Mapping, Sample};
 use crate::faults::FaultSchedule;
 use crate::merge::{Part, merge};
+use crate::system_counts::{self, Counts};
 use crate::trial_error::TrialError;
 use crate::{Event, Walk, setting_up, watching};
 
@@ -59,7 +60,10 @@ impl OnePass<'_, '_> {
         if let Some(lab) = spec.lab.as_deref() {
             facts.extend(setting_up::before_pass(walk, spec, lab, pass)?);
         }
+        let mut counted = Counts::new();
         if let Some(lab) = &spec.lab {
+            let read = system_counts::read(&mut walk.hosts, lab);
+            counted = read.map_err(|why| self.without_server(walk, why))?;
             watching::begin(walk, lab).map_err(|why| self.without_server(walk, why))?;
         }
         self.fault_schedule.make_ready(walk, &self.group.hosts());
@@ -93,6 +97,9 @@ impl OnePass<'_, '_> {
         if let Some(lab) = &spec.lab {
             let seen = watching::end(walk, lab, &mut end.result);
             seen.map_err(|why| self.without_server(walk, why))?;
+            let read = system_counts::read(&mut walk.hosts, lab);
+            let after = read.map_err(|why| self.without_server(walk, why))?;
+            system_counts::compare(spec, &counted, &after, &mut end.result);
         }
         Ok(end)
     }

@@ -81,10 +81,10 @@ pub(crate) fn before_pass(
             undo_to(applied_steps, hosts, kept)?;
         }
         let mut facts = Vec::new();
-        let mut asked = Vec::new();
+        let mut requested = Vec::new();
         let mut requests = Vec::new();
         for host in lab.clients().filter(|host| !lab.is_server(&host.name)) {
-            asked.push(&host.name);
+            requested.push(&host.name);
             requests.push((host.name.as_str(), request::invalidate(how, None)));
         }
         // Servers last, since what clients still hold is written to them.
@@ -93,11 +93,11 @@ pub(crate) fn before_pass(
         let mut requests = Vec::new();
         for host in lab.servers() {
             let served = storage_hosts.contains(&host).then(|| lab.storage.place().to_owned());
-            asked.push(&host.name);
+            requested.push(&host.name);
             requests.push((host.name.as_str(), request::invalidate(how, served)));
         }
         answers.extend(hosts.ask_each(requests));
-        for (host, answer) in asked.into_iter().zip(answers) {
+        for (host, answer) in requested.into_iter().zip(answers) {
             facts.extend(on_host(host, answer?));
         }
         bring_to(applied_steps, hosts, &wanted, stop)?;

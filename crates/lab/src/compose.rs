@@ -25,7 +25,7 @@ use thiserror::Error;
 use crate::actions::{Layer, layer};
 use connection::tunnel_end;
 
-pub use systems::crash_of_system;
+pub use systems::{counters_of_system, crash_of_system};
 
 /// This very host.
 const LOOPBACK: &str = "127.0.0.1";

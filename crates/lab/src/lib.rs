@@ -41,7 +41,9 @@ mod unmount;
 
 pub use actions::commands;
 pub use clean::{Cleaned, clean};
-pub use compose::{ComposeError, compose, crash_of_system, disturbance, fresh_from, redo_from};
+pub use compose::{
+    ComposeError, compose, counters_of_system, crash_of_system, disturbance, fresh_from, redo_from,
+};
 pub use error::LabError;
 pub use lab::Lab;
 pub use log::boot_id;

@@ -74,9 +74,9 @@ pub fn await_up(
     }
 }
 
-/// What programs of a system shall do.
+/// A sign that programs of a system have started.
 pub struct Awaited<'a> {
-    /// What it is, for messages.
+    /// The sign, for messages.
     pub what: &'a str,
     /// Mark of the programs; the folder of their messages, too.
     pub mark: &'a Path,

@@ -58,7 +58,8 @@ macro_rules! for_each_action {
         $hand_to! {
             LoopFile Raid Crypt Format Mount Export Nfsd Ganesha Unfs3 OwnServer Tunnel
             PacketTunnel NfsMount ReadAhead Sysctl Mtu TryPaths Shape CpuFrequency Cores Ram
-            NfsdStop Cut Fill ClockStep Service SystemSteps SystemCrash AwaitQuiet RemoteMount FuseMount
+            NfsdStop Cut Fill ClockStep Service SystemSteps SystemCrash
+            SystemCounters AwaitQuiet RemoteMount FuseMount
         }
     };
 }
@@ -405,6 +406,15 @@ pub struct SystemCrash {
     pub system: String,
     /// Folder of its own files, which marks its processes.
     pub dir: PathBuf,
+}
+
+/// Reads what the servers of a system on a host have counted, as facts; changes nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SystemCounters {
+    /// Name of the recipe.
+    pub system: String,
+    /// Command that prints them.
+    pub run: Vec<String>,
 }
 
 /// Waits until nothing goes on in the background of a system; changes nothing.

@@ -36,6 +36,9 @@ pub const SYSTEMS_DIR: &str = "/run/dfsbench/systems";
 /// End of the name of a system's folder on a client.
 pub const CLIENT_DIR_END: &str = "-client";
 
+/// Counters that servers may have: bytes that clients read and wrote, and files that they created.
+pub const COUNTER_NAMES: [&str; 3] = ["read_bytes", "written_bytes", "creates"];
+
 /// How long a step may take where a recipe says nothing, in seconds.
 const STEP_LIMIT_S: u64 = 60;
 /// How long programs are given to end by themselves where a recipe says nothing, in seconds.
@@ -78,7 +81,8 @@ pub struct Recipe {
     /// Whether its servers are threads of the kernel, so that no process of it can be killed.
     #[serde(default)]
     pub serves_in_kernel: bool,
-    /// Whether files of the server lie below `{storage}`, a file system that the plan makes or names.
+    /// Whether files of the server lie below `{storage}`, a file system that the plan makes or
+    /// names.
     #[serde(default = "yes")]
     pub storage: bool,
     /// TCP ports that must be free on the server.
@@ -109,6 +113,9 @@ pub struct Recipe {
     /// When nothing goes on in the background any more.
     #[serde(default)]
     pub quiet: Option<Quiet>,
+    /// How much clients have read and written, as its servers count it.
+    #[serde(default)]
+    pub counters: Option<Counters>,
     /// How clients reach it.
     pub access: AccessWays,
 }
@@ -183,6 +190,17 @@ pub struct Quiet {
     pub busy: String,
     /// Longest time to wait for it, in seconds.
     pub within_s: u64,
+}
+
+/// A command that prints what servers have counted since they began.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counters {
+    /// The role whose hosts it is run on, or `all`; empty for the server. Their counts are added.
+    #[serde(default)]
+    pub on: String,
+    /// Command that prints lines of a name of [`COUNTER_NAMES`], a blank and a number.
+    pub run: Vec<String>,
 }
 
 const fn yes() -> bool {

@@ -41,6 +41,7 @@ mod service;
 mod shape;
 mod storage;
 mod sysctl;
+mod system_counters;
 mod system_crash;
 mod try_paths;
 mod tunnel;

@@ -127,6 +127,21 @@ pub fn crash_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, String> {
     Ok(steps)
 }
 
+/// Returns the steps that read the counters of a run's system; none where its recipe has none.
+///
+/// # Errors
+/// Where the recipe can't be filled in.
+pub fn counters_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> {
+    let mut steps = Vec::new();
+    let Some(system) = &spec.system else { return Ok(steps) };
+    let servers = spec.servers();
+    for (host, run) in fill_in(spec, system)?.counters {
+        let action = action::SystemCounters { system: system.recipe.name.clone(), run };
+        steps.push(step(servers[host], Action::SystemCounters(action)));
+    }
+    Ok(steps)
+}
+
 fn paths(texts: &[String]) -> Vec<PathBuf> {
     texts.iter().map(PathBuf::from).collect()
 }

@@ -98,8 +98,8 @@ impl LabSpec {
         self.system.as_ref().is_some_and(|system| system.access == Some(AccessWay::ReExport))
     }
 
-    /// The export of a system's own server that is used by NFS: always by our own client, by a mount
-    /// where that is the way.
+    /// The export of a system's own server that is used by NFS: always by our own client, by a
+    /// mount where that is the way.
     pub fn system_nfs(&self) -> Option<&NfsAccess> {
         let system = self.system.as_ref()?;
         match system.mounted_by() {

@@ -10,7 +10,7 @@ use crate::words::words;
 words! {
     /// A way by which clients reach a system.
     AccessWay {
-        /// By NFS.
+        /// By NFS of its own server.
         Nfs = "nfs",
         /// By a mount of the kernel.
         Mount = "mount",

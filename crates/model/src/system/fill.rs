@@ -24,13 +24,15 @@ pub struct FilledRecipe {
     pub version: Vec<String>,
     /// When it is quiet.
     pub quiet: Option<Quiet>,
+    /// Commands that print counters, each with the number of its host.
+    pub counters: Vec<(usize, Vec<String>)>,
     /// The mount of a kernel.
     pub mount: Option<MountAccess>,
     /// The program that mounts.
     pub fuse: Option<FuseAccess>,
 }
 
-/// What one of the hosts that serve has.
+/// One of the hosts that serve, before anything is started on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilledHost {
     /// Whether files lie below `{storage}`.
@@ -50,7 +52,7 @@ pub struct FilledHost {
 pub struct PlacedStep {
     /// Number of the host.
     pub host: usize,
-    /// The step.
+    /// The step with its words.
     pub step: FilledStep,
 }
 
@@ -108,6 +110,13 @@ impl Recipe {
                     filled.restart_steps.push(placed.clone());
                 }
                 filled.steps.push(placed);
+            }
+        }
+        if let Some(counters) = &self.counters {
+            for copy in places.copies(&values, "counters.on", &counters.on, "")? {
+                let template = Template { values: &copy.values };
+                let words = template.words("counters.run", &counters.run)?;
+                filled.counters.push((copy.host, words));
             }
         }
         if let Some(quiet) = &self.quiet {

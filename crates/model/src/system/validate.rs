@@ -52,6 +52,13 @@ impl Recipe {
         if self.ports.contains(&0) {
             return Err(RecipeError::new("ports: 0 is no port", "1 to 65535"));
         }
+        if let Some(counters) = &self.counters {
+            if counters.run.is_empty() {
+                let what = "counters.run: is empty";
+                return Err(RecipeError::new(what, "a command that prints lines `NAME NUMBER`"));
+            }
+            self.check_on(&counters.on, "").map_err(|error| error.of_key("counters"))?;
+        }
         self.check_access()?;
         self.check_texts()
     }

@@ -1,0 +1,104 @@
+//! What the servers of a system on a host have counted: a command of its recipe prints it.
+
+use std::path::PathBuf;
+
+use model::EffectiveSettings;
+use model::action::SystemCounters;
+use model::system::COUNTER_NAMES;
+
+use super::LabAction;
+use crate::commands::{self, Runner, SOON};
+use crate::error::LabError;
+use crate::findings::Findings;
+use crate::step::Step;
+use crate::undo::Undo;
+
+impl LabAction for SystemCounters {
+    type Facts = ();
+
+    fn accept(&self) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn look(&self) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn assume(&self) {}
+
+    fn steps(&self, (): &()) -> Vec<Step> {
+        Vec::new()
+    }
+
+    fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        Ok(Vec::new())
+    }
+
+    fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
+        let command = commands::show(&self.run);
+        let output = Runner::default().output(&self.run, SOON)?;
+        let refused =
+            |why: String| LabError::Refused(format!("counters of {}: {why}", self.system));
+        if !output.status.success() {
+            let last = output.stderr.lines().last().unwrap_or_default();
+            return Err(refused(format!("`{command}` ended with {}: {last}", output.status)));
+        }
+        let mut findings = Findings::new("server");
+        for (name, number) in parse(&output.stdout).map_err(refused)? {
+            findings.fact(name, number.to_string(), command.as_str());
+        }
+        Ok(findings.done())
+    }
+}
+
+/// Reads lines such as `read_bytes 4096`; counts of one name are added.
+fn parse(text: &str) -> Result<Vec<(&'static str, u64)>, String> {
+    let mut counts: Vec<(&'static str, u64)> = Vec::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [word, number] = words.as_slice() else {
+            return Err(format!("`{line}` is no name and number"));
+        };
+        let Some(name) = COUNTER_NAMES.into_iter().find(|name| name == word) else {
+            return Err(format!("`{word}` is none of {}", COUNTER_NAMES.join(", ")));
+        };
+        let Ok(number) = number.parse::<u64>() else {
+            return Err(format!("`{number}` is no number of {name}"));
+        };
+        match counts.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, sum)) => *sum = sum.saturating_add(number),
+            None => counts.push((name, number)),
+        }
+    }
+    Ok(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(script: &str) -> Result<EffectiveSettings, LabError> {
+        let run = ["sh", "-c", script].map(str::to_owned).to_vec();
+        SystemCounters { system: "plain".to_owned(), run }.check(&())
+    }
+
+    #[test]
+    fn lines_of_a_command_are_counters() {
+        let read = run("echo read_bytes 4; echo creates 1; echo read_bytes 38").unwrap();
+        let facts: Vec<_> = read.facts.iter().map(|fact| (&*fact.name, &*fact.value)).collect();
+        assert_eq!(facts, [("read_bytes", "42"), ("creates", "1")]);
+    }
+
+    #[test]
+    fn what_is_no_counter_is_named() {
+        for (script, words) in [
+            ("echo ops 4", "counters of plain: `ops` is none of read_bytes, "),
+            ("echo read_bytes", "`read_bytes` is no name and number"),
+            ("echo creates -1", "`-1` is no number of creates"),
+            ("echo no such volume >&2; exit 3", "ended with exit status: 3: no such volume"),
+        ] {
+            let error = run(script).unwrap_err().to_string();
+            assert!(error.contains(words), "{script}: {error}");
+        }
+    }
+}
