@@ -10,11 +10,12 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 
 use crate::check::wait_until;
-use crate::hosts::{LEAVING, Lab, PATIENCE};
+use crate::hosts::{LEAVING, Lab, OURS, PATIENCE};
 use crate::noise::Noise;
-use crate::ours;
+use crate::ours::{self, exit};
 use crate::proc::{self, Background};
 
 /// Names of the hosts, as far as a lab has them.
@@ -64,6 +65,18 @@ impl Subject {
         let before = self.list_left(lab)?;
         ours::measure_rows(&mut self.command(lab, work)?, rows)?;
         self.await_as_before(lab, &before)
+    }
+
+    /// Measures it, and returns the report as JSON, with the cross-checks and caveats of each pass.
+    ///
+    /// # Errors
+    /// Where it can't be measured at all.
+    pub fn report(&self, lab: &Lab, work: &str) -> Result<Value> {
+        let output = proc::capture_output(&mut self.command(lab, work)?)?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(matches!(output.status.code(), Some(0 | exit::INVALID)), "{errors}");
+        let text = OURS.report(&lab.folder.path().join("system.db"), "json")?;
+        Ok(serde_json::from_slice(&text)?)
     }
 
     /// Kills controller and agents while it is measured, cleans, and looks whether the hosts are as
@@ -162,6 +175,16 @@ impl Subject {
         let waited = wait_until(LEAVING, "cleaning up", is_same);
         waited.with_context(|| format!("left: {:?}, before: {before:?}", self.list_left(lab)))
     }
+}
+
+/// Returns the codes of the caveats of each pass in a report of one run, in their order.
+pub fn codes(report: &Value) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    for pass in report["runs"][0]["trials"][0]["passes"].as_array().into_iter().flatten() {
+        let caveats = pass["caveats"].as_array().into_iter().flatten();
+        all.push(caveats.map(|one| one["code"].as_str().unwrap_or_default().to_owned()).collect());
+    }
+    all
 }
 
 /// Script that lists marked processes, and files and mounts where systems leave them.

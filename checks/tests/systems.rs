@@ -6,10 +6,10 @@
 //! Debian 12 doesn't have: rclone 1.65, unfs3 and zerofs. So `cargo xtask real systems` alone runs
 //! it.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use checks::check::Fixture;
 use checks::hosts::Lab;
-use checks::systems::{SHORT, Subject};
+use checks::systems::{SHORT, Subject, codes};
 use checks::{checks, lost_server};
 
 static LAB: Fixture<Lab> = Fixture::new(|| Lab::start(4));
@@ -32,6 +32,13 @@ checks! {
         let target = "tmpfs_size = \"600MiB\"\nroles = { data = [\"server\", \"node1\", \"node2\"] }";
         let settings = "layout = [\"disperse\", \"distribute\"]\nbricks = 3";
         measured(&Subject { target, settings, ..GLUSTERFS }, 2)
+    };
+    what_glusterfs_did_not_send_is_from_its_clients_memory: 600 s, {
+        let warm = format!("{SHORT}[factors]\ninvalidation = \"none\"\n");
+        let report = GLUSTERFS.report(LAB.get()?, &warm)?;
+        let read = &codes(&report)[1];
+        ensure!(read.iter().any(|code| code == "cached"), "{report}");
+        Ok(())
     };
     glusterfs_on_three_hosts_is_killed_and_cleaned: 600 s, {
         let target = "tmpfs_size = \"600MiB\"\nroles = { data = [\"node1\", \"node2\"] }";

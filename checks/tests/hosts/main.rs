@@ -56,6 +56,7 @@ checks! {
         Subject { settings: "fsal = [\"mem\", \"vfs\"]", ..GANESHA }.measure(LAB.get()?, STREAM, 4)
     };
     servers_of_a_system_start_on_the_hosts_of_their_roles: 200 s, roles::measured(LAB.get()?);
+    servers_that_count_less_than_was_done_are_named: 200 s, roles::counted(LAB.get()?);
     clean_ends_the_servers_of_a_system_on_all_hosts: 300 s, roles::cleaned(LAB.get()?);
     contenders_are_compared_and_one_that_never_serves_is_a_row: 200 s, {
         contenders::compared(LAB.get()?)

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use checks::hosts::Lab;
-use checks::systems::Subject;
+use checks::systems::{Subject, codes};
 
 use crate::STREAM;
 
@@ -65,6 +65,23 @@ const APART: Subject = Subject {
 pub fn measured(lab: &Lab) -> Result<()> {
     fs::write(lab.folder.path().join("apart.toml"), RECIPE)?;
     APART.measure(lab, STREAM, 2)
+}
+
+/// The counters of a recipe decide: those that rise as far as what was done, and those that don't.
+pub fn counted(lab: &Lab) -> Result<()> {
+    for (script, planted) in [
+        ("echo read_bytes $(date +%s%N); echo written_bytes $(date +%s%N)", false),
+        ("echo read_bytes 0; echo written_bytes 0", true),
+    ] {
+        let counters = format!("[counters]\non = \"all\"\nrun = [\"sh\", \"-c\", \"{script}\"]\n");
+        fs::write(lab.folder.path().join("apart.toml"), format!("{RECIPE}{counters}"))?;
+        let report = APART.report(lab, STREAM)?;
+        let codes = codes(&report);
+        ensure!(codes.len() == 2, "{report}");
+        let has = |pass: usize, code: &str| codes[pass].iter().any(|known| known == code);
+        ensure!(has(0, "accounting") == planted && has(1, "cached") == planted, "{codes:?}");
+    }
+    Ok(())
 }
 
 pub fn cleaned(lab: &Lab) -> Result<()> {

@@ -2,7 +2,7 @@
 //!
 //! The counters are those that the system's recipe reads, before a pass and after it: a command
 //! meanwhile would disturb what is measured. Servers may count more than clients recorded, such as
-//! read-ahead and copies. Where they count less, what was read came from a client's memory, and what
+//! read-ahead and copies. Where they count less, what was read is from a client's memory, and what
 //! was written never arrived.
 
 use std::collections::BTreeMap;
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_servers_did_not_send_came_from_a_clients_memory() {
+    fn what_servers_did_not_send_is_from_a_clients_memory() {
         let read = |sent| compared(Pass::Read, OpKind::Read, "read_bytes", sent);
         assert_eq!(codes(&read(8_900)), [CaveatCode::Cached]);
         // Read-ahead reads more.
