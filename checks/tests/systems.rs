@@ -40,6 +40,11 @@ checks! {
         ensure!(read.iter().any(|code| code == "cached"), "{report}");
         Ok(())
     };
+    glusterfs_is_measured_through_ganesha_on_three_hosts: 600 s, {
+        let target = "backend = \"nfs\"\nnfsvers = 4.1\ntmpfs_size = \"600MiB\"\n\
+                      roles = { data = [\"node1\", \"node2\"] }";
+        measured(&Subject { target, ..GLUSTERFS }, 1)
+    };
     glusterfs_on_three_hosts_is_killed_and_cleaned: 600 s, {
         let target = "tmpfs_size = \"600MiB\"\nroles = { data = [\"node1\", \"node2\"] }";
         Subject { target, ..GLUSTERFS }.kill_and_clean(LAB.get()?)

@@ -155,6 +155,9 @@ pub struct RecipeStep {
     /// The role whose hosts it is made on, or `all`; empty for the server.
     #[serde(default)]
     pub on: String,
+    /// The way of clients for which alone it is made, such as the start of a gateway.
+    #[serde(default)]
+    pub access: Option<AccessWay>,
     /// How often the step is made, as a number or a variable: `{n}` counts.
     #[serde(default)]
     pub count: String,

@@ -30,6 +30,7 @@ fn fill_in(spec: &LabSpec, system: &System) -> Result<FilledRecipe, ComposeError
         storage: spec.storage.place().display().to_string(),
         hosts,
         roles,
+        way: spec.system_way(),
         clients: clients(spec)?,
         point: if spec.is_re_exported() { EXPORTED_POINT } else { MOUNT_POINT }.to_owned(),
     };

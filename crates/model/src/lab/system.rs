@@ -87,10 +87,19 @@ impl LabSpec {
         hosts
     }
 
-    /// Says whether a program of the system mounts it.
+    /// The way by which a system is reached: by clients, or by the server that exports it again.
+    pub fn system_way(&self) -> Option<AccessWay> {
+        let system = self.system.as_ref()?;
+        Some(match system.mounted_by() {
+            AccessWay::ReExport => system.usual_way(),
+            _ if self.own_client => AccessWay::Nfs,
+            way => way,
+        })
+    }
+
+    /// Says whether a program of the system mounts it on clients.
     pub fn is_by_fuse(&self) -> bool {
-        let Some(system) = &self.system else { return false };
-        self.site_mount.is_none() && system.mounted_by() == AccessWay::Fuse
+        !self.is_re_exported() && self.system_way() == Some(AccessWay::Fuse)
     }
 
     /// Says whether the kernel's server exports a mount of the system.
@@ -101,13 +110,9 @@ impl LabSpec {
     /// The export of a system's own server that is used by NFS: always by our own client, by a
     /// mount where that is the way.
     pub fn system_nfs(&self) -> Option<&NfsAccess> {
-        let system = self.system.as_ref()?;
-        match system.mounted_by() {
-            AccessWay::Nfs => system.recipe.access.nfs.as_ref(),
-            AccessWay::Mount | AccessWay::Fuse if self.own_client => {
-                system.recipe.access.nfs.as_ref()
-            }
-            AccessWay::Mount | AccessWay::Fuse | AccessWay::ReExport => None,
+        if self.is_re_exported() || self.system_way() != Some(AccessWay::Nfs) {
+            return None;
         }
+        self.system.as_ref()?.recipe.access.nfs.as_ref()
     }
 }

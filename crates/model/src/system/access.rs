@@ -45,6 +45,9 @@ pub struct NfsAccess {
     /// Port of MOUNT, for v2 and v3; that of NFS where it is left out.
     #[serde(default)]
     pub mount_port: u16,
+    /// Programs that the server's host needs for it, beside the others.
+    #[serde(default)]
+    pub programs: Vec<String>,
     /// Path of the export: an absolute one, or `{storage}`.
     pub export: String,
     /// Versions that are served, such as `3` and `4.1`; empty for all.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::roles::{Places, SERVER};
 use super::template::{Template, Values};
-use super::{FuseAccess, MountAccess, Quiet, Recipe, RecipeError, RecipeStep};
+use super::{AccessWay, FuseAccess, MountAccess, Quiet, Recipe, RecipeError, RecipeStep};
 
 /// A recipe with every variable filled in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,6 +103,9 @@ impl Recipe {
             filled.hosts.push(self.fill_in_host(host, &values, places)?);
         }
         for step in &self.steps {
+            if step.access.is_some() && step.access != places.way {
+                continue;
+            }
             for copy in places.copies(&values, "step.count", &step.on, &step.count)? {
                 let filled_step = fill_in_step(step, &Template { values: &copy.values })?;
                 let placed = PlacedStep { host: copy.host, step: filled_step };
@@ -181,6 +184,12 @@ impl Recipe {
             host.has_storage = self.storage;
             host.programs.clone_from(&self.programs);
             host.ports.clone_from(&self.ports);
+            if let Some(nfs) = &self.access.nfs
+                && places.way == Some(AccessWay::Nfs)
+            {
+                host.programs.extend(nfs.programs.iter().cloned());
+                host.ports.push(nfs.port);
+            }
         }
         for role in roles {
             host.has_storage |= role.storage;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::template::{Template, Values};
-use super::{COUNT_MAX, Recipe, RecipeError};
+use super::{AccessWay, COUNT_MAX, Recipe, RecipeError};
 
 /// Stands in `on` for every host of the system.
 pub(super) const EVERY_HOST: &str = "all";
@@ -51,6 +51,8 @@ pub struct Places {
     pub hosts: Vec<String>,
     /// Hosts of each role, by their numbers; a role that is missing is on the `server`.
     pub roles: BTreeMap<String, Vec<usize>>,
+    /// The way that clients take.
+    pub way: Option<AccessWay>,
     /// Addresses of the clients, with a blank between several: `{clients}`.
     pub clients: String,
     /// Mount point on a client: `{point}`.

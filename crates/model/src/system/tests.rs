@@ -71,6 +71,7 @@ fn places() -> Places {
         storage: "/s".to_owned(),
         hosts: vec!["h".to_owned()],
         roles: BTreeMap::new(),
+        way: None,
         clients: "c".to_owned(),
         point: "/p".to_owned(),
     }
@@ -130,6 +131,34 @@ fn servers_are_started_again_without_what_makes_the_system() {
     let server = "0: server h:/s/1 h:/s/2 end";
     assert_eq!(shown(&filled.restart_steps), [server, "0: activate"]);
     assert_eq!(shown(&filled.steps), ["0: make", server, "0: activate"]);
+}
+
+#[test]
+fn what_a_way_needs_is_started_for_that_way_alone() {
+    let mut recipe = recipe();
+    let gateway = RecipeStep {
+        start: words("gateway"),
+        access: Some(AccessWay::Nfs),
+        ..RecipeStep::default()
+    };
+    recipe.steps.push(RecipeStep { within_s: 1, ..gateway });
+    let no_way = recipe.validate().unwrap_err().to_string();
+    assert!(no_way.starts_with("step 2: access: nfs is no way of it"), "{no_way}");
+    recipe.access.nfs = Some(NfsAccess {
+        port: 9,
+        export: "/x".to_owned(),
+        programs: vec!["gateway".to_owned()],
+        ..NfsAccess::default()
+    });
+    recipe.validate().unwrap();
+    for (way, steps, programs) in [(AccessWay::Fuse, 1, 0), (AccessWay::Nfs, 2, 1)] {
+        let filled = recipe.fill_in(&[], &Places { way: Some(way), ..places() }).unwrap();
+        let host = &filled.hosts[0];
+        assert_eq!(
+            (filled.steps.len(), host.programs.len(), host.ports.len()),
+            (steps, programs, programs)
+        );
+    }
 }
 
 #[test]

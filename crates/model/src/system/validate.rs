@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::roles::EVERY_HOST;
 use super::{
-    COUNT_MAX, Places, Recipe, RecipeError, RecipeSetting, RecipeStep, SettingKind, Variable,
+    AccessWay, COUNT_MAX, Places, Recipe, RecipeError, RecipeSetting, RecipeStep, SettingKind,
+    Variable,
 };
 
 /// Folders below which programs may leave something that is removed.
@@ -47,6 +48,15 @@ impl Recipe {
         }
         for (index, step) in self.steps.iter().enumerate() {
             let checked = check_step(step).and_then(|()| self.check_on(&step.on, &step.count));
+            if let Some(way) = step.access
+                && !self.ways().contains(&way)
+            {
+                let what = format!("step {}: access: {way} is no way of it", index + 1);
+                return Err(RecipeError::new(
+                    what,
+                    "nfs, mount or fuse, with a table [access.WAY]",
+                ));
+            }
             checked.map_err(|error| error.of_key(&format!("step {}", index + 1)))?;
         }
         if self.ports.contains(&0) {
@@ -188,9 +198,11 @@ impl Recipe {
             }
         }
         for settings in tried {
-            // On one host, and with one more for each role.
-            for places in [self.example_places(false), self.example_places(true)] {
-                self.check_filled(&settings, &places)?;
+            // On one host, and with one more for each role; by each way.
+            for way in self.ways() {
+                for places in [self.example_places(false, way), self.example_places(true, way)] {
+                    self.check_filled(&settings, &places)?;
+                }
             }
             self.copies(&settings)?;
         }
@@ -221,7 +233,7 @@ impl Recipe {
     }
 
     /// Makes up the places of a run, with one host or with another one for each role.
-    fn example_places(&self, apart: bool) -> Places {
+    fn example_places(&self, apart: bool, way: AccessWay) -> Places {
         let mut hosts = vec!["127.0.0.1".to_owned()];
         let mut roles = BTreeMap::new();
         if apart {
@@ -235,6 +247,7 @@ impl Recipe {
             storage: "/run/dfsbench/storage".to_owned(),
             hosts,
             roles,
+            way: Some(way),
             clients: "127.0.0.1".to_owned(),
             point: "/run/dfsbench/mount".to_owned(),
         }

@@ -409,7 +409,7 @@ fn what_a_system_can_not_do_is_refused() {
         (&system("layout = \"a=b\""), "", "`a=b` is no value of a setting"),
         ("[target.settings]\nx = 1", "", "settings: is only for a target with `system`"),
         ("system = \"mine.toml\"", "", "`mine.toml` was not read"),
-        ("system = \"glusterfs\"\nbackend = \"nfs\"", "", "speaks no NFS"),
+        ("system = \"moosefs\"\nbackend = \"nfs\"", "", "speaks no NFS"),
         ("system = \"ganesha\"", "nfsvers = 3", "ganesha serves no NFS v3 (hint: nfsvers 4.0, "),
         ("system = \"glusterfs\"", "invalidation = \"server-restart\"", "its files are lost"),
         ("system = \"glusterfs\"", "data_path = \"disk\"", "has no data_path disk"),
