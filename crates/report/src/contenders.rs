@@ -9,6 +9,7 @@ mod along;
 mod cost;
 mod json;
 mod sections;
+mod ways;
 mod work;
 
 use model::contender::{
@@ -21,6 +22,7 @@ use crate::document::{Document, Form, Section, text};
 use crate::sheet::Sheet;
 use crate::{Format, Screen};
 use along::Along;
+use ways::WayUse;
 use work::{Omitted, Work};
 
 /// A name that none of a campaign's contenders has.
@@ -58,6 +60,8 @@ struct Contender {
     version: String,
     /// The promise of its documentation; empty where no recipe has it.
     documented: String,
+    /// How each of [`AccessWay::ALL`] stands to it.
+    ways: Vec<WayUse>,
     /// Reasons why it has no figure in some work, each once.
     failures: Vec<String>,
 }
@@ -183,6 +187,7 @@ impl Contender {
             tier: Tier::Unknown,
             version: String::new(),
             documented: String::new(),
+            ways: Vec::new(),
             failures: Vec::new(),
             name,
         };
@@ -190,6 +195,7 @@ impl Contender {
             if contender_of(&run.spec) != contender.name {
                 continue;
             }
+            contender.ways = ways::ways_of(&run.spec);
             // Work that the setting doesn't apply to, such as metadata, asks for nothing.
             let asks = run.spec.settings().iter().any(|(name, _)| *name == "durability");
             if asks && !contender.promises.contains(&run.spec.durability) {

@@ -7,8 +7,8 @@ use model::durability::{
     CrashEvent, DurabilityReport, DurabilityRow, MeasuredEvent, PromiseTier, StoredDurability,
     TestFile, Tier, WorkKind,
 };
-use model::lab::{DataPath, Host, Invalidation, LabSpec, System};
-use model::system::Recipe;
+use model::lab::{DataPath, Host, Invalidation, LabSpec, SiteMount, System};
+use model::system::{AccessWay, FuseAccess, NfsAccess, Recipe};
 use model::{
     BackendKind, Campaign, Durability, Metric, MetricKind, OpKind, RunSpec, Telemetry, TrialState,
     Workload,
@@ -94,6 +94,35 @@ fn row<'t>(text: &'t str, heading: &str, name: &str) -> &'t str {
     let below = text.split(heading).nth(1).unwrap_or_else(|| panic!("no {heading}: {text}"));
     let mut lines = below.lines();
     lines.find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name}: {text}"))
+}
+
+#[test]
+fn the_ways_of_each_contender_are_listed_with_the_one_that_was_taken() {
+    let mut campaign = campaign();
+    let system = |run: usize, campaign: &mut Campaign, by: Option<AccessWay>| {
+        let lab = campaign.runs[run].spec.lab.as_mut().unwrap();
+        lab.own_client = by.is_none();
+        let system = lab.system.as_mut().unwrap();
+        system.recipe.access.fuse = Some(FuseAccess::default());
+        system.access = by;
+    };
+    system(1, &mut campaign, None);
+    system(2, &mut campaign, Some(AccessWay::ReExport));
+    campaign.runs[1].spec.lab.as_mut().unwrap().system.as_mut().unwrap().recipe.access.nfs =
+        Some(NfsAccess::default());
+    let ways = |name: usize| json(&campaign, None)["contenders"][name]["ways"].clone();
+    let expected = |nfs: &str, fuse: &str, again: &str| serde_json::json!({ "nfs": nfs, "mount": "none", "fuse": fuse, "re-export": again });
+    assert_eq!(ways(1), expected("taken", "there", "there"));
+    assert_eq!(ways(2), expected("none", "there", "taken"));
+    // What the site has set up says nothing of other ways.
+    let lab = campaign.runs[0].spec.lab.as_mut().unwrap();
+    (lab.own_client, lab.system) = (false, None);
+    let (kind, source) = ("lustre".to_owned(), "a:/b".to_owned());
+    lab.site_mount = Some(SiteMount { kind, source, options: Vec::new() });
+    let mounted = json(&campaign, None)["contenders"][0]["ways"].clone();
+    assert_eq!((&mounted["mount"], &mounted["nfs"]), (&"taken".into(), &"–".into()));
+    let text = text(&campaign);
+    assert!(row(&text, "Ways to reach it", "level").ends_with("taken"), "{text}");
 }
 
 #[test]

@@ -1,5 +1,9 @@
 //! The comparison of contenders for programs.
 
+use std::collections::BTreeMap;
+use std::iter::zip;
+
+use model::system::AccessWay;
 use serde::Serialize;
 
 use super::Contest;
@@ -24,6 +28,8 @@ struct ContenderPart<'a> {
     /// Beside the baseline: `weaker promise` and the like; empty where both survive the same.
     promise: &'static str,
     documented: &'a str,
+    /// How each way of access stands to it: taken, there, none, or not known.
+    ways: BTreeMap<&'static str, &'static str>,
     failures: &'a [String],
 }
 
@@ -72,6 +78,9 @@ pub fn render(contest: &Contest<'_>) -> String {
             tier: contender.tier.name(),
             promise: contest.promise_words(number),
             documented: &contender.documented,
+            ways: zip(AccessWay::NAMES, &contender.ways)
+                .map(|(way, state)| (*way, state.name()))
+                .collect(),
             failures: &contender.failures,
         });
     }

@@ -3,13 +3,14 @@
 //! All forms show the same tables. Contenders stand in the order of what their promises survive.
 
 use model::durability::Tier;
+use model::system::AccessWay;
 use model::units::three_digits;
 use stats::Rate;
 
 use super::along::Along;
 use super::cost::Cost;
 use super::work::{Standing, Work};
-use super::{Contender, Contest, latest_durability};
+use super::{Contender, Contest, latest_durability, ways};
 use crate::document::{Block, Cell, Column, Role, Section, Table, TableRow};
 use crate::durability::events_table;
 use crate::row::Row;
@@ -37,7 +38,11 @@ pub fn all(contest: &Contest<'_>) -> Vec<Section> {
         section(
             "contenders",
             "Contenders",
-            vec![Block::Lead(lead(contest)), Block::Table(contenders_table(contest))],
+            vec![
+                Block::Lead(lead(contest)),
+                Block::Table(contenders_table(contest)),
+                Block::Table(ways_table(contest)),
+            ],
         ),
         section("fairness", "What differs besides the system", vec![differences_block(contest)]),
     ];
@@ -146,6 +151,27 @@ fn contenders_table(contest: &Contest<'_>) -> Table {
             .to_owned(),
     ];
     Table { columns, rows, reading, ..Table::default() }
+}
+
+/// By which ways each can be reached; a way that the site has set up says nothing of others.
+fn ways_table(contest: &Contest<'_>) -> Table {
+    let mut columns = vec![Column::new("contender", Role::Factor)];
+    for way in AccessWay::ALL {
+        columns.push(Column::new(ways::heading(*way), Role::Words));
+    }
+    let mut rows = Vec::new();
+    for number in contest.by_tier() {
+        let contender = &contest.contenders[number];
+        let mut cells = vec![Cell::text(&contender.name)];
+        for way in &contender.ways {
+            cells.push(Cell::text(way.name()));
+        }
+        rows.push(TableRow { cells, ..TableRow::default() });
+    }
+    let reading = "taken: the way of these runs; there: another one that its recipe has (`access` in \
+        a target). Exported again: the kernel's NFS server of its host exports a mount of it.";
+    let caption = "Ways to reach it".to_owned();
+    Table { caption, columns, rows, reading: vec![reading.to_owned()], ..Table::default() }
 }
 
 fn promises(contender: &Contender) -> String {
