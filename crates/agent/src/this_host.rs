@@ -79,11 +79,12 @@ impl<'a> ThisHost<'a> {
 
     /// Opens the undo log of a campaign.
     fn open(&mut self, opening: Opening) -> Result<Report, LabError> {
-        let Opening { campaign, allow_destroy, keep } = opening;
+        let Opening { campaign, allow_destroy, keep, after_power_loss } = opening;
         let mut held = self.changes.lock();
         // One process at a time holds the log: ours is closed before it is opened again.
         *held = None;
-        let mut lab = Lab::open(self.state_dir, &campaign, allow_destroy)?.stopped_by(self.stop);
+        let open = if after_power_loss { Lab::open_after_power_loss } else { Lab::open };
+        let mut lab = open(self.state_dir, &campaign, allow_destroy)?.stopped_by(self.stop);
         if keep {
             lab = lab.keeping_files();
         }

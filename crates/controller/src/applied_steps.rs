@@ -46,6 +46,19 @@ impl AppliedSteps {
         self.steps.retain(|applied| applied.step.host != host);
     }
 
+    /// Forgets what is applied to a host but for the first steps.
+    pub(crate) fn keep_of_host(&mut self, host: &str, count: usize) {
+        let mut left = count;
+        self.steps.retain(|applied| {
+            let is_other = applied.step.host != host;
+            if !is_other && left > 0 {
+                left -= 1;
+                return true;
+            }
+            is_other
+        });
+    }
+
     /// Returns the settings that are effective, under the names of the hosts.
     pub(crate) fn facts(&self) -> Vec<Fact> {
         let mut facts = Vec::new();

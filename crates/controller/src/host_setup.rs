@@ -9,8 +9,8 @@ use std::mem::discriminant;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use fleet::request;
-use lab::reusable_steps;
-use model::{Action, LabStep};
+use lab::{redo_from, reusable_steps};
+use model::{Action, Invalidation, LabStep};
 
 use crate::applied_steps::{Applied, AppliedSteps};
 use crate::hosts::Hosts;
@@ -76,6 +76,25 @@ pub(crate) fn apply_missing(
             return Err("interrupted".to_owned());
         }
         apply(applied, hosts, batch)?;
+    }
+    sort_as(applied, wanted);
+    Ok(())
+}
+
+/// Applies to one host those of its wanted steps that no client takes, from this one on.
+///
+/// # Errors
+/// When one can't be applied; in a sentence.
+pub(crate) fn apply_to_server(
+    applied: &mut AppliedSteps,
+    hosts: &mut Hosts<'_>,
+    wanted: &[LabStep],
+    host: &str,
+    from: usize,
+) -> Result<(), String> {
+    let served = &wanted[..redo_from(wanted, Invalidation::Remount)];
+    for step in served.iter().filter(|step| step.host == host).skip(from) {
+        apply(applied, hosts, &[step])?;
     }
     sort_as(applied, wanted);
     Ok(())

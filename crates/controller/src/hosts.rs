@@ -33,6 +33,8 @@ pub struct Hosts<'a> {
     agents: BTreeMap<String, Result<Box<dyn Transport>, String>>,
     /// Those that are ready to change their host.
     opened: BTreeSet<String>,
+    /// Those that have lost their power since they were set up.
+    after_power_loss: BTreeSet<String>,
     /// Those whose agents were lost since they were last tried again.
     lost_at_work: BTreeSet<String>,
     clocks: BTreeMap<String, Drift>,
@@ -75,6 +77,7 @@ impl<'a> Hosts<'a> {
             opening,
             agents: BTreeMap::new(),
             opened: BTreeSet::new(),
+            after_power_loss: BTreeSet::new(),
             lost_at_work: BTreeSet::new(),
             clocks: BTreeMap::new(),
             kernels: BTreeMap::new(),
@@ -98,7 +101,9 @@ impl<'a> Hosts<'a> {
         for host in lab.hosts() {
             if !self.opened.contains(&host.name) {
                 closed.push(host.name.as_str());
-                requests.push((host.name.as_str(), request::open(self.opening.clone())));
+                let after_power_loss = self.after_power_loss.contains(&host.name);
+                let opening = Opening { after_power_loss, ..self.opening.clone() };
+                requests.push((host.name.as_str(), request::open(opening)));
             }
         }
         let answers = self.ask_each(requests);
@@ -415,6 +420,15 @@ impl<'a> Hosts<'a> {
         self.agents.remove(host);
         self.opened.remove(host);
         self.applied_steps.forget_host(host);
+    }
+
+    /// Leaves a host that has lost its power; only so many of the steps that were applied to it are
+    /// still there, and what else it had is not undone.
+    pub(crate) fn note_power_loss(&mut self, host: &str, left: usize) {
+        self.agents.remove(host);
+        self.opened.remove(host);
+        self.applied_steps.keep_of_host(host, left);
+        self.after_power_loss.insert(host.to_owned());
     }
 
     /// Checks whether a host is there.

@@ -6,11 +6,11 @@
 use std::sync::atomic::AtomicBool;
 
 use fleet::request;
-use lab::{compose, redo_from};
+use lab::{compose, outlasts_power_loss, redo_from};
 use model::{Invalidation, LabSpec};
 
 use crate::Hosts;
-use crate::host_setup::{apply_missing, bring_to, undo_to};
+use crate::host_setup::{apply_missing, apply_to_server, bring_to, undo_to};
 
 /// Brings the hosts to what a run wants.
 ///
@@ -38,6 +38,28 @@ pub fn mount_again(hosts: &mut Hosts<'_>, lab: &LabSpec, stop: &AtomicBool) -> R
         // What an earlier try has mounted stands above what is kept, too.
         undo_to(applied, hosts, kept)?;
         apply_missing(applied, hosts, &wanted, stop)
+    })
+}
+
+/// Reaches the server's host again that has lost its power.
+///
+/// # Errors
+/// When it can't be reached, or what is left of its set-up can't be known; in a sentence.
+pub fn reach_after_power_loss(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<(), String> {
+    hosts.note_power_loss(&lab.server.name, outlasts_power_loss(lab)?);
+    hosts.reach_one(&lab.server)
+}
+
+/// Mounts and serves the file systems that a loss of power has left. Clients stay as they are.
+///
+/// # Errors
+/// When it can't be set up; in a sentence.
+pub fn start_after_power_loss(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<(), String> {
+    hosts.reach(lab)?;
+    let left = outlasts_power_loss(lab)?;
+    let wanted = compose(lab).map_err(|error| error.to_string())?;
+    hosts.with_applied_steps(|applied, hosts| {
+        apply_to_server(applied, hosts, &wanted, &lab.server.name, left)
     })
 }
 

@@ -335,8 +335,12 @@ pub fn with_agents<T>(
             leftovers::Record::begin(means.results, &campaign, &plan.runs)?
         };
         let read_clocks = || agent::read(&*clock);
-        let opening =
-            Opening { campaign, allow_destroy: means.allow_destroy.to_vec(), keep: means.keep };
+        let opening = Opening {
+            campaign,
+            allow_destroy: means.allow_destroy.to_vec(),
+            keep: means.keep,
+            after_power_loss: false,
+        };
         let mut walk = Walk {
             plan,
             agent: &mut transport,

@@ -65,27 +65,31 @@ pub fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
     request.plan.check_destroy(&args.allow_destroy)?;
     let mut kept = Kept::find(args, &request)?;
     let stop = signals::stop_flag()?;
+    // Each is kept as soon as it is there: one of the next may hang, and be given up.
+    let mut keep = |found: &Found| match (&mut kept, &found.report) {
+        // What was interrupted before any event says nothing of the contender.
+        (Some(kept), Ok(report)) if !report.events.is_empty() => {
+            kept.store(found.contender.clone(), report)
+        }
+        _ => Ok(()),
+    };
     let found = if request.sets_up() {
-        set_up::measure_all(args, &request, &stop)?
+        set_up::measure_all(args, &request, &stop, &mut keep)?
     } else {
         let contender = args.contender.clone().unwrap_or_default();
         let report = Ok(measure_one(args, &mut request, &stop)?);
-        vec![Found { contender, report }]
+        let found = Found { contender, report };
+        keep(&found)?;
+        vec![found]
     };
     let mut reports = Vec::new();
     let mut is_complete = found.len() == request.subjects.len() && !stop.load(Relaxed);
-    for Found { contender, report } in found {
+    for Found { report, .. } in found {
         let Ok(report) = report else {
             is_complete = false;
             continue;
         };
         is_complete &= report.events.len() == request.events.len() && report.is_clean();
-        // What was interrupted before any event says nothing of the contender.
-        if let Some(kept) = &mut kept
-            && !report.events.is_empty()
-        {
-            kept.store(contender, &report)?;
-        }
         reports.push(report);
     }
     let screen = output::screen(report::Extent::Whole);

@@ -62,6 +62,8 @@ pub struct Opening {
     pub allow_destroy: Vec<PathBuf>,
     /// Its working directories are left behind.
     pub keep: bool,
+    /// The host has lost its power within the campaign: file systems on devices stay.
+    pub after_power_loss: bool,
 }
 
 /// An order of the controller.

@@ -7,6 +7,7 @@
 //! before memory is, which a remount would empty.
 
 mod connection;
+mod power_loss;
 mod storage;
 mod systems;
 mod tuning;
@@ -25,6 +26,7 @@ use thiserror::Error;
 use crate::actions::{Layer, layer};
 use connection::tunnel_end;
 
+pub use power_loss::outlasts_power_loss;
 pub use systems::{counters_of_system, crash_of_system};
 
 /// This very host.

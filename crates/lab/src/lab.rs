@@ -14,7 +14,7 @@ use crate::actions::{self, Prepared};
 use crate::commands::Runner;
 use crate::error::LabError;
 use crate::invalidate;
-use crate::log::UndoLog;
+use crate::log::{Entry, UndoLog, boot_id};
 use crate::restore::{restore_all, restore_entry};
 use crate::undo::Undo;
 
@@ -73,6 +73,41 @@ impl Lab {
             stop: None,
             applied: Vec::new(),
         })
+    }
+
+    /// Takes this host again for a campaign within which it has lost its power: file systems that
+    /// were made on devices stay, with what is in them. Else as [`Lab::open`].
+    ///
+    /// What they were mounted, served and used by went with the power; the rest is undone.
+    ///
+    /// # Errors
+    /// Where the host has not started again since, another campaign left something behind, or
+    /// something can't be undone.
+    pub fn open_after_power_loss(
+        state_dir: &Path,
+        campaign: &str,
+        allow_destroy: Vec<PathBuf>,
+    ) -> Result<Self, LabError> {
+        let mut log = UndoLog::open(state_dir, PATIENCE)?;
+        let mut runner = Runner::with_lock(log.lock()?);
+        let entries = log.open_entries().to_vec();
+        let boot = boot_id();
+        if entries.iter().any(|entry| entry.campaign != campaign || entry.boot == boot) {
+            return Err(LabError::Leftovers(entries.len()));
+        }
+        let mut applied = Vec::new();
+        for Entry { id, mut undo, .. } in entries.into_iter().rev() {
+            if undo.iter().any(|part| matches!(part, Undo::Wipe { .. })) {
+                applied.push(Applied { id, undo });
+                continue;
+            }
+            // What clients left in a directory is what a loss of power is measured by.
+            undo.retain(|part| part.outlives_boot() && !matches!(part, Undo::Works { .. }));
+            restore_entry(&mut runner, &mut log, id, &undo)?;
+        }
+        applied.reverse();
+        let campaign = campaign.to_owned();
+        Ok(Self { campaign, allow_destroy, keeps_files: false, runner, log, stop: None, applied })
     }
 
     /// Gives up a change that is being made when this flag is set.

@@ -42,7 +42,8 @@ mod unmount;
 pub use actions::commands;
 pub use clean::{Cleaned, clean};
 pub use compose::{
-    ComposeError, compose, counters_of_system, crash_of_system, disturbance, fresh_from, redo_from,
+    ComposeError, compose, counters_of_system, crash_of_system, disturbance, fresh_from,
+    outlasts_power_loss, redo_from,
 };
 pub use error::LabError;
 pub use lab::Lab;

@@ -26,6 +26,10 @@ const DEFAULTS: [&str; 16] = [
     "noiversion",
     "loud",
 ];
+/// Options with the value that they have anyway, which the kernel's clients don't list.
+///
+/// **Source:** Linux, nfs_show_mount_options (fs/nfs/super.c), ceph_show_options (fs/ceph/super.c).
+const DEFAULT_VALUES: [(&str, &str); 2] = [("port", "2049"), ("ms_mode", "legacy")];
 /// Options that mount programs use and the kernel never sees, or never lists.
 const USED_UP: [&str; 14] = [
     "password",
@@ -146,7 +150,11 @@ fn contradicts(option: &Requested, listed: &[Requested]) -> Option<String> {
         return Some(against);
     }
     // `x-` and `comment=` are for people and programs.
-    let silent = DEFAULTS.contains(&name) || USED_UP.contains(&name) || name.starts_with("x-");
+    let value = option.value.as_deref().unwrap_or_default();
+    let silent = DEFAULTS.contains(&name)
+        || DEFAULT_VALUES.contains(&(name, value))
+        || USED_UP.contains(&name)
+        || name.starts_with("x-");
     if silent { None } else { Some("not listed".to_owned()) }
 }
 

@@ -4,7 +4,8 @@
 //! On one host things build on each other, so what is kept is a beginning of what was done there. A
 //! mount builds on the hosts that serve it, too: where anything changes there, all are mounted
 //! again. Nothing else on a client does, and nothing on a server builds on clients. Servers of a
-//! system build on each other, wherever they are: a system is kept whole or not at all.
+//! system build on each other, wherever they are: a system is kept whole or not at all, and another
+//! one gets file systems of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +33,7 @@ pub fn reusable_steps(applied: &[LabStep], wanted: &[LabStep]) -> (Vec<bool>, Ve
     if system_changes {
         for (host, same) in &mut kept {
             let actions = actions_of(&old, host);
-            if let Some(first) = actions.iter().position(|action| is_of_system(action)) {
+            if let Some(first) = first_of_system(actions) {
                 *same = first.min(*same);
             }
         }
@@ -66,6 +67,16 @@ fn changes_served(actions: &[&Action], same: usize) -> bool {
 /// Says whether an action starts a part of a system.
 const fn is_of_system(action: &Action) -> bool {
     matches!(action, Action::Service(_) | Action::SystemSteps(_))
+}
+
+/// Finds the first action that belongs to a system on its host: the file system that it keeps files
+/// on is made again with it, since what the one before has left there would be beside it.
+fn first_of_system(actions: &[&Action]) -> Option<usize> {
+    let system = actions.iter().position(|action| is_of_system(action))?;
+    let is_storage = |action: &&Action| {
+        matches!(layer(action), Layer::FileSystem | Layer::Storage | Layer::Memory)
+    };
+    Some(actions[..system].iter().position(is_storage).unwrap_or(system))
 }
 
 /// Finds the first action that builds on the server of another host.

@@ -145,7 +145,7 @@ fn the_changes_of_a_host_are_undone_before_its_agent_is_given_up() {
     let state = tempfile::tempdir().unwrap();
     let stop = Arc::default();
     let mut host = ThisHost::new(state.path(), &stop);
-    let opening = Opening { campaign: "hung-1".to_owned(), allow_destroy: Vec::new(), keep: false };
+    let opening = Opening { campaign: "hung-1".to_owned(), ..Opening::default() };
     assert!(matches!(host.obey(Order::Open(opening)), Report::Opened));
     // It needs no right of root, and is in the undo log as any other change.
     let change = Action::TryPaths(TryPaths { peers: Vec::new(), bytes: 1_500 });

@@ -43,6 +43,9 @@ pub enum Way {
     StallEmbedded(Duration),
     /// The servers of a system that the plan has set up are killed and started again.
     CrashSystem,
+    /// The server of a system that the plan has set up loses its power in this way, and is set up
+    /// again on the file systems that are left.
+    SystemPower(Box<Self>),
     /// The client's process is killed.
     KillClient,
     /// Commands do it, and undo it.
@@ -72,6 +75,8 @@ pub struct SystemMeans<'a> {
     pub crash: &'a dyn Fn() -> Result<(), String>,
     /// Has its clients mount again.
     pub mount_again: &'a dyn Fn() -> Result<(), String>,
+    /// Sets up its server again that has lost its power.
+    pub start_again: &'a dyn Fn() -> Result<(), String>,
 }
 
 /// The means by which events are made, beside commands.
@@ -86,14 +91,7 @@ pub struct Means<'a> {
 impl Arranged {
     /// Describes in a few words how it is made.
     pub fn describe(&self) -> String {
-        match &self.way {
-            Way::RestartEmbedded => "the in-memory server restarted".to_owned(),
-            Way::StallEmbedded(_) => "the in-memory server did not answer for a time".to_owned(),
-            Way::CrashSystem => "SIGKILL of the system's servers, then their start".to_owned(),
-            Way::KillClient => "SIGKILL of the writing process".to_owned(),
-            Way::Commands { make, .. } => format!("`{make}`"),
-            Way::Sysrq { host, .. } => format!("reset of {host} by its kernel (sysrq b)"),
-        }
+        self.way.describe()
     }
 
     /// Makes the event and undoes it; returns once that is done.
@@ -101,23 +99,48 @@ impl Arranged {
     /// # Errors
     /// When it could not be made or undone, in a sentence.
     pub fn make(&self, means: Means<'_>, client: &mut Client) -> Result<(), String> {
+        self.way.make(means, client)
+    }
+}
+
+impl Way {
+    fn describe(&self) -> String {
+        match self {
+            Self::RestartEmbedded => "the in-memory server restarted".to_owned(),
+            Self::StallEmbedded(_) => "the in-memory server did not answer for a time".to_owned(),
+            Self::CrashSystem => "SIGKILL of the system's servers, then their start".to_owned(),
+            Self::SystemPower(way) => format!("{}, then its set-up again", way.describe()),
+            Self::KillClient => "SIGKILL of the writing process".to_owned(),
+            Self::Commands { make, .. } => format!("`{make}`"),
+            Self::Sysrq { host, .. } => format!("reset of {host} by its kernel (sysrq b)"),
+        }
+    }
+
+    fn make(&self, means: Means<'_>, client: &mut Client) -> Result<(), String> {
         let Means { embedded, system } = means;
-        match &self.way {
-            Way::CrashSystem => match system {
+        match self {
+            Self::CrashSystem => match system {
                 Some(system) => (system.crash)(),
                 None => Err("no system was set up".to_owned()),
             },
-            Way::RestartEmbedded => inject(embedded, FaultKind::ServerRestart, Duration::ZERO),
-            Way::StallEmbedded(lasts) => {
+            Self::SystemPower(way) => match system {
+                Some(system) => {
+                    way.make(means, client)?;
+                    (system.start_again)()
+                }
+                None => Err("no system was set up".to_owned()),
+            },
+            Self::RestartEmbedded => inject(embedded, FaultKind::ServerRestart, Duration::ZERO),
+            Self::StallEmbedded(lasts) => {
                 inject(embedded, FaultKind::ServerStall, *lasts)?;
                 thread::sleep(*lasts);
                 Ok(())
             }
-            Way::KillClient => {
+            Self::KillClient => {
                 client.kill();
                 Ok(())
             }
-            Way::Commands { make, undo, lasts } => {
+            Self::Commands { make, undo, lasts } => {
                 let guard = undo.as_deref().map(Guard::start).transpose()?;
                 let made = run_shell(make);
                 if made.is_ok() {
@@ -127,7 +150,7 @@ impl Arranged {
                 let undone = guard.map_or(Ok(()), Guard::run);
                 made.and(undone)
             }
-            Way::Sysrq { host, ssh_config, power_on } => {
+            Self::Sysrq { host, ssh_config, power_on } => {
                 let ssh = Ssh { host, config: ssh_config.as_ref() };
                 ssh.reset()?;
                 power_on.as_deref().map_or(Ok(()), run_shell)

@@ -9,7 +9,7 @@ use model::contender::{contender_of, contenders};
 use model::durability::Access;
 use model::setting::Setting;
 use model::units::parse_time_ns;
-use model::{Durability, RunSpec, Target};
+use model::{Durability, LabSpec, RunSpec, Target};
 use plan::{Overrides, Plan, RawPlan};
 
 use super::CrashEvent;
@@ -75,7 +75,7 @@ impl Request {
                 promises.push(promise);
             }
         }
-        let events = arrange(args, first)?;
+        let events = arrange(args, &subjects)?;
         let idle = match &args.idle {
             Some(text) => Some(read_time("--idle", text)?),
             None => None,
@@ -226,11 +226,24 @@ fn is_embedded(target: &Target) -> bool {
 }
 
 /// Arranges the events that were named.
-fn arrange(args: &DurabilityArgs, spec: &RunSpec) -> Result<Vec<Arranged>, Failure> {
-    if spec.lab.is_some() {
-        return arrange_set_up(args);
+fn arrange(args: &DurabilityArgs, subjects: &[Subject]) -> Result<Vec<Arranged>, Failure> {
+    let first = &subjects[0].spec;
+    if let Some(lab) = &first.lab {
+        let arranged = arrange_set_up(args, lab)?;
+        for Subject { spec, contender } in subjects {
+            let server = spec.lab.as_ref().map(|lab| &lab.server.name);
+            if let Some(host) = &args.power_cut
+                && server != Some(host)
+            {
+                let name = contender.as_deref().unwrap_or_default();
+                let what = format!("it is not the server of {name}");
+                let hint = "--contender NAME measures one of them";
+                return Err(usage(&format!("--power-cut `{host}`"), &what, hint));
+            }
+        }
+        return Ok(arranged);
     }
-    let target = &spec.target;
+    let target = &first.target;
     let mut events = Vec::new();
     if args.kill_client {
         events.push(Arranged { event: CrashEvent::KillClient, way: Way::KillClient });
@@ -257,10 +270,9 @@ fn arrange(args: &DurabilityArgs, spec: &RunSpec) -> Result<Vec<Arranged>, Failu
 }
 
 /// Arranges the events of systems that the plan sets up: what it does by itself.
-fn arrange_set_up(args: &DurabilityArgs) -> Result<Vec<Arranged>, Failure> {
+fn arrange_set_up(args: &DurabilityArgs, lab: &LabSpec) -> Result<Vec<Arranged>, Failure> {
     for (flag, is_given) in [
         ("--cut-network", args.cut_network),
-        ("--power-cut", args.power_cut.is_some() || args.confirm_power_cut.is_some()),
         ("--lose-server", args.lose_server.is_some() || args.confirm_lose_server.is_some()),
         ("--stop-command", args.stop_command.is_some()),
         ("--start-command", args.start_command.is_some()),
@@ -279,8 +291,11 @@ fn arrange_set_up(args: &DurabilityArgs) -> Result<Vec<Arranged>, Failure> {
     if args.kill_server {
         events.push(Arranged { event: CrashEvent::KillServer, way: Way::CrashSystem });
     }
+    if args.power_cut.is_some() || args.confirm_power_cut.is_some() {
+        events.push(Arranged { event: CrashEvent::PowerCut, way: planned_power_cut(args, lab)? });
+    }
     if events.is_empty() {
-        return Err(no_event("--kill-server or --kill-client"));
+        return Err(no_event("--kill-server, --power-cut HOST or --kill-client"));
     }
     Ok(events)
 }
@@ -325,6 +340,29 @@ fn cut_network(args: &DurabilityArgs, target: &Target) -> Result<Way, Failure> {
             "--cut-command and --restore-command, such as an ssh that sets a link down and up",
         )),
     }
+}
+
+/// Arranges a loss of power of the server that the plan names; it has to be named twice.
+fn planned_power_cut(args: &DurabilityArgs, lab: &LabSpec) -> Result<Way, Failure> {
+    let host = named_twice("power-cut", args.power_cut.as_ref(), args.confirm_power_cut.as_ref())?;
+    let server = &lab.server;
+    if host != server.name {
+        let what = "it is not the server's host of the plan";
+        return Err(usage(&format!("--power-cut `{host}`"), what, &format!("`{}`", server.name)));
+    }
+    let undo = args.power_on_command.clone();
+    let way = match (&args.power_cut_command, &server.ssh) {
+        (Some(make), _) => Way::Commands { make: make.clone(), undo, lasts: Duration::ZERO },
+        (None, Some(ssh)) => {
+            let ssh_config = server.ssh_config.clone();
+            Way::Sysrq { host: ssh.clone(), ssh_config, power_on: undo }
+        }
+        (None, None) => {
+            let what = "this host is the server, and can't reset itself";
+            return Err(usage("--power-cut", what, "a [[host]] with `ssh` as server"));
+        }
+    };
+    Ok(Way::SystemPower(Box::new(way)))
 }
 
 /// Arranges a loss of power; its host has to be named twice.

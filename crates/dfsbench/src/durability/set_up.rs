@@ -6,6 +6,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use controller::{Hosts, site};
 use engine::SystemClock;
@@ -24,6 +26,12 @@ use crate::leftovers;
 use crate::output;
 use crate::progress::Visibility;
 
+/// How long a server that has lost its power may take until it can be reached again.
+const STARTED_WITHIN: Duration = Duration::from_secs(300);
+
+/// How soon it is tried again.
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(2);
+
 /// The findings about a contender, or why there are none.
 pub struct Found {
     /// Name of the contender.
@@ -32,14 +40,16 @@ pub struct Found {
     pub report: Result<DurabilityReport, String>,
 }
 
-/// Measures each contender of a plan; those that could not be measured have a reason.
+/// Measures each contender of a plan, and hands each to `keep` when it is there; those that could
+/// not be measured have a reason.
 ///
 /// # Errors
-/// When nothing can be begun.
+/// When nothing can be begun, or one can't be kept.
 pub fn measure_all(
     args: &DurabilityArgs,
     request: &Request,
     stop: &Arc<AtomicBool>,
+    keep: &mut dyn FnMut(&Found) -> Result<(), Failure>,
 ) -> Result<Vec<Found>, Failure> {
     let token = token();
     let campaign = controller::campaign_name(token);
@@ -52,7 +62,7 @@ pub fn measure_all(
     let opening = Opening {
         campaign: campaign.clone(),
         allow_destroy: args.allow_destroy.clone(),
-        keep: false,
+        ..Opening::default()
     };
     let hosts = RefCell::new(Hosts::new(&mut launch, &read_clocks, opening));
     let mut found = Vec::new();
@@ -70,16 +80,20 @@ pub fn measure_all(
                 output::message(&format!("warning: {contender}: {why}"));
             }
             found.push(Found { contender, report });
+            if let Some(last) = found.last() {
+                keep(last)?;
+            }
         }
+        Ok(())
     });
     for left in hosts.borrow_mut().leave() {
         output::message(&format!("warning: {left}"));
     }
     agents::note_left();
-    if let Err(panicked) = measured {
-        panicked::resume(panicked);
+    match measured {
+        Ok(kept) => kept.map(|()| found),
+        Err(panicked) => panicked::resume(panicked),
     }
-    Ok(found)
 }
 
 /// The parts that the measurements of all contenders share.
@@ -101,6 +115,9 @@ impl Session<'_, '_> {
             // Refused before anything is done.
             lab::crash_of_system(lab)?;
         }
+        if self.request.events.iter().any(|arranged| arranged.event == CrashEvent::PowerCut) {
+            lab::outlasts_power_loss(lab)?;
+        }
         let measured = self.measure_system(subject, lab, number);
         for left in self.hosts.borrow_mut().undo_all() {
             output::message(&format!("warning: {left}"));
@@ -119,12 +136,17 @@ impl Session<'_, '_> {
         let program = programs.program_on(lab.worker()).map_err(|gone| gone.0)?;
         let crash = || site::crash_system(&mut self.hosts.borrow_mut(), lab);
         let mount_again = || site::mount_again(&mut self.hosts.borrow_mut(), lab, self.stop);
+        let start_again = || self.start_again(lab);
         let measurement = Measurement {
             request: self.request,
             target: &subject.spec.target,
             program: &program,
             embedded: None,
-            system: Some(SystemMeans { crash: &crash, mount_again: &mount_again }),
+            system: Some(SystemMeans {
+                crash: &crash,
+                mount_again: &mount_again,
+                start_again: &start_again,
+            }),
             stop: self.stop,
             token: self.token,
             campaign: format!("{}-{number}", self.campaign),
@@ -133,6 +155,21 @@ impl Session<'_, '_> {
         let name = subject.contender.as_deref().unwrap_or_default();
         let target = format!("{name}, at {}", subject.spec.target);
         Ok(report_of(self.request, target, &subject.spec.target, events))
+    }
+}
+
+impl Session<'_, '_> {
+    /// Sets up the server again that has lost its power, once it can be reached.
+    fn start_again(&self, lab: &LabSpec) -> Result<(), String> {
+        let mut hosts = self.hosts.borrow_mut();
+        let deadline = Instant::now() + STARTED_WITHIN;
+        while let Err(why) = site::reach_after_power_loss(&mut hosts, lab) {
+            if self.stop.load(Relaxed) || Instant::now() > deadline {
+                return Err(why);
+            }
+            thread::sleep(TRY_AGAIN_AFTER);
+        }
+        site::start_after_power_loss(&mut hosts, lab)
     }
 }
 

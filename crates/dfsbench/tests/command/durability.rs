@@ -450,14 +450,19 @@ fn a_plan_that_sets_up_systems_takes_the_events_that_need_no_commands() {
     let refused = |flags: &[&str], words: &[&str]| {
         rig.refused(&[&["durability", "plan.toml"], flags].concat(), 2, words);
     };
-    refused(&[], &["no event is named", "--kill-server or --kill-client"]);
+    refused(&[], &["no event is named", "--kill-server, --power-cut HOST or --kill-client"]);
     refused(
         &["--kill-server", "--stop-command", "true", "--start-command", "true"],
         &["--stop-command: it can't be used with a plan"],
     );
     refused(
         &["--power-cut", "s", "--confirm-power-cut", "s"],
-        &["--power-cut: it can't be used with a plan"],
+        &["--power-cut: this host is the server, and can't reset itself"],
+    );
+    refused(&["--power-cut", "s"], &["--power-cut `s`", "its name is not repeated"]);
+    refused(
+        &["--power-cut", "t", "--confirm-power-cut", "t"],
+        &["--power-cut `t`: it is not the server's host of the plan (hint: `s`)"],
     );
     refused(
         &["--kill-server", "--contender", "theirs"],

@@ -117,7 +117,8 @@ fn check_source(source: &str) -> Result<(), OptionError> {
     let split = if bracketed { source[1..].split_once("]:") } else { source.split_once(':') };
     let Some((host, path)) = split else { return check_clients("") };
     check_clients(host)?;
-    check_path(Path::new(path))
+    // The root of all exports of v4, which an export with `fsid=0` is.
+    if path == "/" { Ok(()) } else { check_path(Path::new(path)) }
 }
 
 /// The options of the NFS client together with those of the mount point, which its list leaves out.
@@ -210,6 +211,8 @@ device tmpfs mounted on /tmp with fstype tmpfs
     fn options_of_the_mount_point_are_effective_though_the_client_does_not_list_them() {
         assert!(differences("noatime,nosuid,nconnect=2", "rw,nosuid,noatime").is_empty());
         // What is not effective is reported as before.
+        assert!(differences("port=2049", "rw").is_empty(), "the kernel lists no default");
+        assert_eq!(differences("port=2050", "rw"), ["port"]);
         assert_eq!(differences("noatime", "rw,relatime"), ["noatime"]);
         assert_eq!(differences("hard,soft", "rw"), ["soft"]);
         assert_eq!(differences("nconnect=4", "rw"), ["nconnect", "connections"]);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use model::EffectiveSettings;
 use model::action::{AwaitQuiet, Service, SystemSteps};
+use model::lab::NFS_PORT;
 use model::options::check_path;
 use model::system::{FilledStep, may_leave};
 
@@ -69,6 +70,10 @@ impl LabAction for Service {
             if servers::answers(*port) {
                 let holder = match processes::listener(*port) {
                     Some(holder) => format!(" ({holder})"),
+                    // No process listens there.
+                    None if *port == NFS_PORT => {
+                        " (the kernel's NFS server; `rpc.nfsd 0` stops it)".to_owned()
+                    }
                     None => String::new(),
                 };
                 return Err(LabError::Refused(format!(

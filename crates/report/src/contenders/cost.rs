@@ -80,7 +80,11 @@ impl Cost {
             0 => (sums.disk_read, sums.bytes),
             written => (sums.disk_written, written),
         };
-        let server_ns = sums.server_ns;
+        // Of servers in the kernel only the threads of NFS are counted.
+        let is_counted = lab.system.as_ref().is_none_or(|system| {
+            !system.recipe.serves_in_kernel || system.recipe.access.nfs.is_some()
+        });
+        let server_ns = if is_counted { sums.server_ns } else { None };
         Self {
             cpu,
             program_cpu: per_work(sums.program_ns),

@@ -153,7 +153,7 @@ fn contenders_table(contest: &Contest<'_>) -> Table {
     Table { columns, rows, reading, ..Table::default() }
 }
 
-/// By which ways each can be reached; a way that the site has set up says nothing of others.
+/// By which ways each can be reached; a way that the site has set up says nothing of the rest.
 fn ways_table(contest: &Contest<'_>) -> Table {
     let mut columns = vec![Column::new("contender", Role::Factor)];
     for way in AccessWay::ALL {

@@ -1,0 +1,73 @@
+//! What a loss of power leaves of a server that a run has set up.
+
+use model::{Action, LabSpec, LabStep};
+
+use super::compose;
+
+/// Returns how many of the steps on a run's server a loss of its power leaves: those by which file
+/// systems are made on its devices, which all others build on.
+///
+/// # Errors
+/// Where files don't lie on devices alone, or the server's system is made again when it is started;
+/// in a sentence.
+pub fn outlasts_power_loss(spec: &LabSpec) -> Result<usize, String> {
+    if let Some(system) = &spec.system
+        && !system.recipe.restarts
+    {
+        let name = &system.recipe.name;
+        return Err(format!("{name} is made again when it is started, and its files are lost"));
+    }
+    if spec.servers().len() > 1 {
+        return Err("its servers are on several hosts".to_owned());
+    }
+    let steps = compose(spec).map_err(|error| error.to_string())?;
+    let is_on_server = |step: &&LabStep| step.host == spec.server.name;
+    let on_server: Vec<&LabStep> = steps.iter().filter(is_on_server).collect();
+    let is_format = |step: &&LabStep| matches!(step.action, Action::Format(_));
+    let is_lost = |step: &&LabStep| {
+        matches!(step.action, Action::LoopFile(_) | Action::Raid(_) | Action::Crypt(_))
+    };
+    if on_server.iter().any(is_lost) {
+        return Err("its files lie on loop devices, an array or a mapping: only file systems \
+                    right on `devices` are found again"
+            .to_owned());
+    }
+    let formatted = on_server.iter().take_while(|step| is_format(step)).count();
+    if formatted < on_server.iter().filter(|step| is_format(step)).count() {
+        return Err("settings of the server's kernel don't outlast it".to_owned());
+    }
+    Ok(formatted)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::system::Recipe;
+    use model::{FileSystem, Host, Storage, System, Tuning};
+
+    use super::*;
+
+    #[test]
+    fn only_file_systems_on_devices_are_found_again() {
+        let host = |name: &str| Host { address: Some(name.to_owned()), ..Host::here(name) };
+        let mut spec = LabSpec::new(host("s"), host("c"));
+        let devices = vec!["/dev/vdb".into()];
+        spec.storage = Storage { devices, file_system: FileSystem::Ext4, ..Storage::default() };
+        assert_eq!(outlasts_power_loss(&spec), Ok(1));
+        let memory = Storage { file_system: FileSystem::Tmpfs, ..Storage::default() };
+        assert_eq!(outlasts_power_loss(&LabSpec { storage: memory, ..spec.clone() }), Ok(0));
+        let refused = |spec: &LabSpec| outlasts_power_loss(spec).unwrap_err();
+        let mut other = spec.clone();
+        other.storage.loop_bytes = 1 << 30;
+        assert!(refused(&other).contains("loop devices"));
+        other = spec.clone();
+        let server_sysctls = vec![("vm.dirty_ratio".to_owned(), "5".to_owned())];
+        other.tuning = Tuning { server_sysctls, ..Tuning::default() };
+        assert!(refused(&other).contains("settings of the server's kernel"));
+        other = spec;
+        let recipe = Recipe { name: "plain".to_owned(), storage: true, ..Recipe::default() };
+        other.system = Some(Box::new(System { recipe, ..System::default() }));
+        assert!(refused(&other).contains("plain is made again"));
+        other.system.as_mut().unwrap().recipe.restarts = true;
+        assert_eq!(outlasts_power_loss(&other), Ok(1));
+    }
+}
