@@ -94,7 +94,8 @@ pub struct Machine {
     pub role: Role,
     /// Last number of its address, 10.77.0.N.
     pub number: u8,
-    /// Memory in MiB; not known of machines that an earlier release has saved, which are booted again.
+    /// Memory in MiB; not known of machines that an earlier release has saved, which are booted
+    /// again.
     #[serde(default)]
     pub memory_mib: u32,
     /// Folder of the image that it was booted from.
