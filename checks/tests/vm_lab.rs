@@ -54,7 +54,7 @@ struct InKernel {
 }
 
 const KNFSD: InKernel = InKernel {
-    target: r#"system = "knfsd", backend = "nfs", settings = { export = ["sync", "async"] }"#,
+    target: r#"system = "knfsd", settings = { export = ["sync", "async"] }"#,
     factors: "nfsvers = 4.1, ",
     is_used: "grep -qx 8 /proc/fs/nfsd/threads && exportfs -s | grep -q /run/dfsbench/storage",
     // Threads, exports, mounts, processes and files.

@@ -215,3 +215,43 @@ impl Lab {
         invalidate::drop_caches(&mut self.runner, how, directory)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    /// A host with a file system on a device and something on it, made in this boot or another.
+    fn changed(boot: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let wipe = r#"[{"undo":"wipe","device":"/dev/none","uuid":"u"}]"#;
+        let begin = |id: u64, undo: &str| {
+            format!(
+                "{{\"begin\":{{\"id\":{id},\"campaign\":\"c\",\"boot\":\"{boot}\",\
+                 \"what\":\"w\",\"undo\":{undo}}}}}\n"
+            )
+        };
+        let mounted = r#"[{"undo":"unmount","point":"/none","file_system":"ext4"}]"#;
+        let log = folder.path().join("undo.jsonl");
+        fs::write(&log, begin(0, wipe) + &begin(1, mounted)).unwrap();
+        fs::set_permissions(&log, fs::Permissions::from_mode(0o600)).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_loss_of_power_leaves_file_systems_on_devices() {
+        let folder = changed("another");
+        let open = |campaign| Lab::open_after_power_loss(folder.path(), campaign, Vec::new());
+        // What another campaign has left is not taken over.
+        assert!(matches!(open("d"), Err(LabError::Leftovers(2))));
+        let lab = open("c").unwrap();
+        assert_eq!(lab.height(), 1, "the mount went with the power");
+        drop(lab);
+        // Without a loss of power nothing is taken for gone.
+        let folder = changed(&boot_id());
+        let opened = Lab::open_after_power_loss(folder.path(), "c", Vec::new());
+        assert!(matches!(opened, Err(LabError::Leftovers(2))));
+    }
+}

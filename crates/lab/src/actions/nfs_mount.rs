@@ -219,6 +219,16 @@ device tmpfs mounted on /tmp with fstype tmpfs
     }
 
     #[test]
+    fn the_root_of_all_exports_is_a_source_and_no_other_path_with_a_slash_at_its_end() {
+        for source in ["10.0.0.1:/", "10.0.0.1:/export", "[fe80::1]:/"] {
+            check_source(source).unwrap();
+        }
+        for source in ["10.0.0.1:", "10.0.0.1:/a/", "10.0.0.1:a", "10.0.0.1://", "-o:/"] {
+            assert!(check_source(source).is_err(), "{source}");
+        }
+    }
+
+    #[test]
     fn no_text_makes_it_fail() {
         for end in 0..TEXT.len() {
             let _ = MountStats::of(&TEXT[..end], Path::new("/run/dfsbench/mount"));
