@@ -22,6 +22,7 @@ pub mod power;
 pub mod qemu;
 pub mod qmp;
 pub mod saved;
+pub mod site_mount;
 pub mod ssh;
 pub mod stages;
 

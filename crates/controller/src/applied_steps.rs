@@ -43,7 +43,7 @@ impl AppliedSteps {
 
     /// Forgets what is applied to a host, since its agent undoes it.
     pub(crate) fn forget_host(&mut self, host: &str) {
-        self.steps.retain(|applied| applied.step.host != host);
+        self.keep_of_host(host, 0);
     }
 
     /// Forgets what is applied to a host but for the first steps.

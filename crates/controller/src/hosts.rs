@@ -417,17 +417,20 @@ impl<'a> Hosts<'a> {
 
     /// Leaves a host, whose agent then undoes what it holds; it may be reached again.
     pub(crate) fn leave_one(&mut self, host: &str) {
+        self.leave_with(host, 0);
+    }
+
+    /// Leaves a host of which only the first so many steps stay applied.
+    fn leave_with(&mut self, host: &str, left: usize) {
         self.agents.remove(host);
         self.opened.remove(host);
-        self.applied_steps.forget_host(host);
+        self.applied_steps.keep_of_host(host, left);
     }
 
     /// Leaves a host that has lost its power; only so many of the steps that were applied to it are
     /// still there, and what else it had is not undone.
     pub(crate) fn note_power_loss(&mut self, host: &str, left: usize) {
-        self.agents.remove(host);
-        self.opened.remove(host);
-        self.applied_steps.keep_of_host(host, left);
+        self.leave_with(host, left);
         self.after_power_loss.insert(host.to_owned());
     }
 

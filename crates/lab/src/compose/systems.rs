@@ -21,9 +21,8 @@ fn fill_in(spec: &LabSpec, system: &System) -> Result<FilledRecipe, ComposeError
     }
     let mut roles = BTreeMap::new();
     for (role, of_role) in &system.roles {
-        let is_of_role = |host: &Host| of_role.iter().any(|other| other.name == host.name);
-        let numbers = (0..servers.len()).filter(|number| is_of_role(servers[*number]));
-        roles.insert(role.clone(), numbers.collect());
+        let number_of = |host: &Host| servers.iter().position(|other| other.name == host.name);
+        roles.insert(role.clone(), of_role.iter().filter_map(number_of).collect());
     }
     let places = Places {
         dir: recipe.dir(),
