@@ -11,6 +11,27 @@ use nfs_client::{Mount, MountOptions};
 
 use crate::rig::{End, Rig, Served};
 
+/// Waits until a campaign is in a trial, as the names in its target tell; what it printed where it
+/// ends before that.
+fn in_a_trial(mut campaign: Child, names: impl Fn() -> Vec<String>) -> Child {
+    let begun = Instant::now();
+    // The first directory is that of the preflight, which is gone in a moment.
+    while !names().iter().any(|name| !name.contains("check")) {
+        if campaign.try_wait().unwrap().is_some() || begun.elapsed() > Duration::from_secs(60) {
+            let _ = campaign.kill();
+            panic!("no trial began: {:?}", End::of(campaign.wait_with_output().unwrap()));
+        }
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+    campaign
+}
+
+/// Names in a directory.
+fn entries(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap().flatten();
+    entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
+}
+
 /// Starts a campaign, signals it a while after its working directory appeared, and waits.
 fn interrupted(args: &[&str], after: Duration, signal: Signal) -> (Rig, End) {
     let rig = Rig::new();
@@ -20,16 +41,7 @@ fn interrupted(args: &[&str], after: Duration, signal: Signal) -> (Rig, End) {
     command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_dfsbench")]);
     command.args(args).current_dir(rig.folder()).stdin(Stdio::null());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let begun = Instant::now();
-    // The first directory is that of the preflight, which is gone in a moment.
-    let in_trial = || {
-        let mut names = std::fs::read_dir(rig.target()).unwrap().flatten();
-        names.any(|entry| !entry.file_name().to_string_lossy().contains("check"))
-    };
-    while !in_trial() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "no trial began");
-        std::thread::park_timeout(Duration::from_millis(2));
-    }
+    let child = in_a_trial(child, || entries(&rig.target()));
     std::thread::park_timeout(after);
     let pid = Pid::from_raw(child.id().cast_signed()).unwrap();
     kill_process(pid, signal).unwrap();
@@ -51,7 +63,8 @@ fn saved_and_cleaned(args: &[&str], after_ms: u64) {
 
 #[test]
 fn while_files_are_prepared() {
-    saved_and_cleaned(&["--workload", "mixed", "--file-size", "2GiB"], 50);
+    let args = ["--workload", "mixed", "--file-size", "512MiB", "--duration", "60s"];
+    saved_and_cleaned(&args, 50);
 }
 
 #[test]
@@ -64,12 +77,14 @@ fn while_a_mix_runs() {
 
 #[test]
 fn while_files_are_written() {
-    saved_and_cleaned(&["--workload", "stream", "--file-size", "3GiB"], 200);
+    let args = ["--workload", "stream", "--file-size", "512MiB", "--bandwidth", "32MiB"];
+    saved_and_cleaned(&args, 200);
 }
 
 #[test]
 fn while_names_are_made() {
-    saved_and_cleaned(&["--workload", "metadata", "--small-files", "1000000"], 300);
+    let args = ["--workload", "metadata", "--small-files", "50000", "--think-time", "1ms"];
+    saved_and_cleaned(&args, 300);
 }
 
 #[test]
@@ -85,9 +100,8 @@ fn by_the_signals_of_timers_and_batch_systems() {
 
 /// Lock files of campaigns beside the results.
 fn locks(rig: &Rig) -> Vec<String> {
-    let names = std::fs::read_dir(rig.folder()).unwrap();
-    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut locks: Vec<String> = names.filter(|name| name.contains("-campaign-")).collect();
+    let mut locks = entries(rig.folder());
+    locks.retain(|name| name.contains("-campaign-"));
     locks.sort();
     locks
 }
@@ -166,10 +180,7 @@ fn on_an_nfs_server_in_every_phase() {
         let args = [&["run", &served.url, "--quiet"], &args[..]].concat();
         let mut command = rig.command(&args);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let begun = Instant::now();
-        while !names(&served).iter().any(|name| !name.contains("check")) {
-            assert!(begun.elapsed() < Duration::from_secs(20), "no trial began");
-        }
+        let child = in_a_trial(child, || names(&served));
         std::thread::park_timeout(Duration::from_millis(after_ms));
         kill_process(Pid::from_raw(child.id().cast_signed()).unwrap(), Signal::INT).unwrap();
         let end = End::of(child.wait_with_output().unwrap());
@@ -218,14 +229,8 @@ fn a_file_system_that_never_answers_does_not_keep_a_signal_from_ending_it() {
     let target = rig.target();
     let args = ["run", "target", "--quiet", "--workload", "mixed", "--file-size", "1MiB"];
     let mut command = rig.command(&[&args[..], &["--duration", "600s"]].concat());
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let in_trial = || {
-        let mut names = std::fs::read_dir(&target).unwrap().flatten();
-        names.any(|entry| !entry.file_name().to_string_lossy().contains("check"))
-    };
-    while !in_trial() {
-        std::thread::park_timeout(Duration::from_millis(2));
-    }
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = in_a_trial(child, || entries(&target));
     std::thread::park_timeout(Duration::from_millis(300));
     // What is open remains so; but the directory can't be removed any more, nor even be looked for.
     let Some(mount) = DeadMount::over(&target) else {
