@@ -49,7 +49,7 @@ rm "$OUT/order"
 rm -rf "$tree"
 
 install -m 755 "$LAB_IMAGE/lab-init" "$root/sbin/lab-init"
-for script in lab-nfsd lab-export lab-tls lab-krb5 lab-gfs2 lab-afs; do
+for script in lab-nfsd lab-export lab-tls lab-krb5; do
     install -m 755 "$LAB_IMAGE/$script" "$root/usr/local/sbin/$script"
 done
 mkdir -p "$root/root/.ssh" "$root/etc/dropbear" "$root/mnt/nfs" "$root/export"

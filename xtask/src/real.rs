@@ -39,7 +39,7 @@ const STAGES: [&[Track]; 2] = [
 
 /// Groups that need packages which `cargo xtask setup` doesn't install, or machines of their own:
 /// each is run where it is named, and not with all others.
-const ON_REQUEST: Track = &["systems", "gfs2", "afs"];
+const ON_REQUEST: Track = &["systems", "kernel_clients"];
 
 /// The tests that are run.
 #[derive(Clone, Copy, Debug, Default)]

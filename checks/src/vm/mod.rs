@@ -22,7 +22,6 @@ pub mod power;
 pub mod qemu;
 pub mod qmp;
 pub mod saved;
-pub mod site_mount;
 pub mod ssh;
 pub mod stages;
 

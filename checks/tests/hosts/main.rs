@@ -13,6 +13,7 @@ mod network;
 mod roles;
 mod seeds;
 mod shared_replay;
+mod site_mount;
 mod still;
 mod tunnel;
 
@@ -55,6 +56,7 @@ checks! {
     a_system_of_a_recipe_is_measured_with_each_setting: 200 s, {
         Subject { settings: "fsal = [\"mem\", \"vfs\"]", ..GANESHA }.measure(LAB.get()?, STREAM, 4)
     };
+    what_a_site_has_set_up_is_mounted: 200 s, site_mount::measured(LAB.get()?);
     servers_of_a_system_start_on_the_hosts_of_their_roles: 200 s, roles::measured(LAB.get()?);
     servers_that_count_less_than_was_done_are_named: 200 s, roles::counted(LAB.get()?);
     clean_ends_the_servers_of_a_system_on_all_hosts: 300 s, roles::cleaned(LAB.get()?);

@@ -23,7 +23,7 @@ mod validate;
 
 pub use access::{AccessWay, AccessWays, FuseAccess, MountAccess, NfsAccess};
 pub use fill::{FilledFile, FilledHost, FilledRecipe, FilledStep, PlacedStep};
-pub use roles::{Places, Role};
+pub use roles::{CLIENT_ROLE, Places, Role};
 pub use settings::{RecipeSetting, SettingKind, Variable};
 pub use validate::may_leave;
 
@@ -152,7 +152,7 @@ pub struct RecipeStep {
     /// TCP port of the loopback that is waited for.
     #[serde(default)]
     pub port: String,
-    /// The role whose hosts it is made on, or `all`; empty for the server.
+    /// The role whose hosts it is made on, or `all` that serve; empty for the server.
     #[serde(default)]
     pub on: String,
     /// The way of clients for which alone it is made, such as the start of a gateway.
@@ -199,7 +199,8 @@ pub struct Quiet {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counters {
-    /// The role whose hosts it is run on, or `all`; empty for the server. Their counts are added.
+    /// The role whose hosts it is run on, or `all` that serve; empty for the server. Their counts
+    /// are added.
     #[serde(default)]
     pub on: String,
     /// Command that prints lines of a name of [`COUNTER_NAMES`], a blank and a number.

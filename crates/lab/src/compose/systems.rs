@@ -5,32 +5,37 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use model::lab::{EXPORTED_POINT, MOUNT_POINT};
-use model::system::{AccessWay, FilledRecipe, FilledStep, PlacedStep, Places, Quiet, Recipe};
+use model::system::{
+    AccessWay, CLIENT_ROLE, FilledRecipe, FilledStep, PlacedStep, Places, Quiet, Recipe,
+};
 use model::{Action, DataPath, Host, LabSpec, LabStep, SiteMount, System, action};
 
 use super::connection::connect_nfs;
-use super::{ComposeError, LOOPBACK, address_of, clients, export, nfsd, step};
+use super::{ComposeError, LOOPBACK, address_of, export, nfsd, step};
 
 /// Fills in a recipe for a run.
 fn fill_in(spec: &LabSpec, system: &System) -> Result<FilledRecipe, ComposeError> {
     let recipe = &system.recipe;
-    let servers = spec.servers();
+    let system_hosts = spec.system_hosts();
     let mut hosts = vec![server_address(spec)?];
-    for host in &servers[1..] {
+    for host in &system_hosts[1..] {
         hosts.push(address_of(host)?);
     }
+    let number_of = |host: &Host| system_hosts.iter().position(|other| other.name == host.name);
     let mut roles = BTreeMap::new();
     for (role, of_role) in &system.roles {
-        let number_of = |host: &Host| servers.iter().position(|other| other.name == host.name);
         roles.insert(role.clone(), of_role.iter().filter_map(number_of).collect());
     }
+    let clients = spec.hosts_of_client_role().into_iter().filter_map(number_of).collect();
+    roles.insert(CLIENT_ROLE.to_owned(), clients);
     let places = Places {
         dir: recipe.dir(),
         storage: spec.storage.place().display().to_string(),
         hosts,
+        servers: spec.servers().len(),
         roles,
         way: spec.system_way(),
-        clients: clients(spec)?,
+        clients: super::clients(spec)?,
         point: if spec.is_re_exported() { EXPORTED_POINT } else { MOUNT_POINT }.to_owned(),
     };
     Ok(recipe.fill_in(&spec.system_settings, &places)?)
@@ -46,7 +51,7 @@ fn server_address(spec: &LabSpec) -> Result<String, ComposeError> {
     }
 }
 
-/// Starts a system on its servers.
+/// Starts a system on its servers, and what clients need before they can mount it.
 ///
 /// # Errors
 /// Where the recipe can't be filled in.
@@ -57,7 +62,7 @@ pub(super) fn serve_system(
 ) -> Result<(), ComposeError> {
     let recipe = &system.recipe;
     let filled = fill_in(spec, system)?;
-    for (number, (host, has)) in spec.servers().into_iter().zip(&filled.hosts).enumerate() {
+    for (number, (host, has)) in spec.system_hosts().into_iter().zip(&filled.hosts).enumerate() {
         let is_first = number == 0;
         let service = action::Service {
             system: recipe.name.clone(),
@@ -83,7 +88,7 @@ pub(super) fn serve_system(
 
 /// Adds steps of a recipe: each when those before it are done, wherever they are made.
 fn add_steps(spec: &LabSpec, recipe: &Recipe, placed: &[PlacedStep], steps: &mut Vec<LabStep>) {
-    let servers = spec.servers();
+    let hosts = spec.system_hosts();
     let mut first = 0;
     let mut with_program = BTreeSet::new();
     for together in placed.chunk_by(|one, next| one.host == next.host) {
@@ -99,7 +104,7 @@ fn add_steps(spec: &LabSpec, recipe: &Recipe, placed: &[PlacedStep], steps: &mut
             with_program.insert(host);
         }
         first += together.len();
-        steps.push(step(servers[host], Action::SystemSteps(action)));
+        steps.push(step(hosts[host], Action::SystemSteps(action)));
     }
 }
 
@@ -119,11 +124,15 @@ pub fn crash_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, String> {
     }
     let filled = fill_in(spec, system).map_err(|error| error.to_string())?;
     let mut steps = Vec::new();
-    for host in spec.servers() {
+    let servers = spec.servers();
+    for host in &servers {
         let (system, dir) = (recipe.name.clone(), recipe.dir().into());
         steps.push(step(host, Action::SystemCrash(action::SystemCrash { system, dir })));
     }
-    add_steps(spec, recipe, &filled.restart_steps, &mut steps);
+    // What runs on clients alone was not killed.
+    let mut of_servers = filled.restart_steps;
+    of_servers.retain(|placed| placed.host < servers.len());
+    add_steps(spec, recipe, &of_servers, &mut steps);
     Ok(steps)
 }
 
@@ -134,10 +143,10 @@ pub fn crash_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, String> {
 pub fn counters_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> {
     let mut steps = Vec::new();
     let Some(system) = &spec.system else { return Ok(steps) };
-    let servers = spec.servers();
+    let hosts = spec.system_hosts();
     for (host, run) in fill_in(spec, system)?.counters {
         let action = action::SystemCounters { system: system.recipe.name.clone(), run };
-        steps.push(step(servers[host], Action::SystemCounters(action)));
+        steps.push(step(hosts[host], Action::SystemCounters(action)));
     }
     Ok(steps)
 }

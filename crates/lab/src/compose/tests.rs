@@ -466,6 +466,40 @@ fn servers_of_a_system_start_on_the_hosts_of_their_roles_one_after_the_other() {
 }
 
 #[test]
+fn clients_have_their_part_of_a_system_before_they_mount_it() {
+    use model::system::{CLIENT_ROLE, RecipeStep};
+    let mut spec = spec();
+    spec.more_clients = vec![Host { name: "c2".into(), ..spec.client.clone() }];
+    let mut system = system("plain");
+    let role = Role { meaning: "mounts it".into(), hosts_max: 9, ..Role::default() };
+    system.recipe.roles.insert(CLIENT_ROLE.into(), role);
+    let (start, on) = (vec!["join".to_owned()], CLIENT_ROLE.to_owned());
+    system.recipe.steps.push(RecipeStep { start, on, within_s: 5, ..RecipeStep::default() });
+    spec.system = Some(system);
+    let parts = |spec: &LabSpec| {
+        let mut shape = shape(spec);
+        shape.retain(|step| step.ends_with("Service") || step.ends_with("SystemSteps"));
+        shape
+    };
+    let on_server = ["server Service", "server SystemSteps"];
+    let [service, steps] = on_server;
+    let each =
+        [service, "client Service", "c2 Service", steps, "client SystemSteps", "c2 SystemSteps"];
+    assert_eq!(parts(&spec), each);
+    assert_eq!(shape(&spec).last().unwrap(), "c2 FuseMount");
+    // They don't serve: where servers are killed, nothing happens to clients.
+    let crash = crash_of_system(&spec).unwrap();
+    assert!(crash.iter().all(|step| step.host == "server"), "{crash:?}");
+    // The server has that part where it mounts the system, and exports it again.
+    spec.system.as_mut().unwrap().access = Some(AccessWay::ReExport);
+    assert_eq!(parts(&spec), on_server);
+    // A client of ours mounts nothing.
+    spec.system.as_mut().unwrap().access = None;
+    spec.own_client = true;
+    assert_eq!(parts(&spec), on_server);
+}
+
+#[test]
 fn a_system_in_memory_of_several_hosts_keeps_it_while_it_starts_again() {
     let mut spec = spec();
     spec.storage.file_system = FileSystem::Tmpfs;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Host, LabSpec};
-use crate::system::{AccessWay, NfsAccess, Recipe};
+use crate::system::{AccessWay, CLIENT_ROLE, NfsAccess, Recipe};
 
 /// A system that a plan names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -62,6 +62,29 @@ impl LabSpec {
             }
         }
         servers
+    }
+
+    /// The hosts that mount the system, where its recipe has a part for them.
+    pub fn hosts_of_client_role(&self) -> Vec<&Host> {
+        let Some(system) = &self.system else { return Vec::new() };
+        if !system.recipe.roles.contains_key(CLIENT_ROLE) {
+            return Vec::new();
+        }
+        if self.is_re_exported() {
+            return vec![&self.server];
+        }
+        if self.own_client { Vec::new() } else { self.clients().collect() }
+    }
+
+    /// The hosts that have a part of the system, each once: those that serve, then clients.
+    pub fn system_hosts(&self) -> Vec<&Host> {
+        let mut hosts = self.servers();
+        for client in self.hosts_of_client_role() {
+            if !hosts.iter().any(|host| host.name == client.name) {
+                hosts.push(client);
+            }
+        }
+        hosts
     }
 
     /// Says whether a host serves.

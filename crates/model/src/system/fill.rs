@@ -12,7 +12,7 @@ use super::{AccessWay, FuseAccess, MountAccess, Quiet, Recipe, RecipeError, Reci
 /// A recipe with every variable filled in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilledRecipe {
-    /// The hosts that serve, in the order of [`Places::hosts`].
+    /// The hosts with what each of them has, in the order of [`Places::hosts`].
     pub hosts: Vec<FilledHost>,
     /// Steps of the start.
     pub steps: Vec<PlacedStep>,
@@ -32,7 +32,7 @@ pub struct FilledRecipe {
     pub fuse: Option<FuseAccess>,
 }
 
-/// One of the hosts that serve, before anything is started on it.
+/// A host with a part of the system, before anything is started on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilledHost {
     /// Whether files lie below `{storage}`.
@@ -138,7 +138,7 @@ impl Recipe {
         if self.copies.is_empty() {
             return Ok("1".to_owned());
         }
-        let places = Places { hosts: vec![String::new()], ..Places::default() };
+        let places = Places { hosts: vec![String::new()], servers: 1, ..Places::default() };
         let values = self.values(given, &places)?;
         Template { values: &values }.text("copies", &self.copies)
     }

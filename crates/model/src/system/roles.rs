@@ -1,7 +1,8 @@
 //! Roles of a recipe: servers of a system that may have hosts of their own.
 //!
 //! A plan gives hosts to roles; a role without any is on the target's `server`, and so is whatever
-//! names no role. [`Places`] has the hosts of one run by their numbers: 0 is the `server`.
+//! names no role. The role [`CLIENT_ROLE`] is on the hosts that mount the system, which a plan
+//! names anyway. [`Places`] has the hosts of one run by their numbers: 0 is the `server`.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,9 @@ use super::{AccessWay, COUNT_MAX, Recipe, RecipeError};
 
 /// Stands in `on` for every host of the system.
 pub(super) const EVERY_HOST: &str = "all";
+
+/// Name of the role whose hosts are those that mount the system.
+pub const CLIENT_ROLE: &str = "client";
 
 /// Number of the target's `server` among the hosts of a run.
 pub(super) const SERVER: usize = 0;
@@ -47,9 +51,13 @@ pub struct Places {
     pub dir: String,
     /// Directory that servers keep files in: `{storage}`.
     pub storage: String,
-    /// Addresses of the hosts that serve, the first that of the `server`: `{address}`.
+    /// Addresses of the hosts that have a part of the system: first that of the `server`, which is
+    /// `{address}`, then others that serve, then clients.
     pub hosts: Vec<String>,
-    /// Hosts of each role, by their numbers; a role that is missing is on the `server`.
+    /// How many of them serve.
+    pub servers: usize,
+    /// Hosts of each role, by their numbers; a role that is missing is on the `server`, but that of
+    /// clients, which is on no host then.
     pub roles: BTreeMap<String, Vec<usize>>,
     /// The way that clients take.
     pub way: Option<AccessWay>,
@@ -69,8 +77,9 @@ impl Places {
     /// Returns the hosts of what a recipe says it is `on`.
     pub(super) fn hosts_of(&self, on: &str) -> Vec<usize> {
         match self.roles.get(on) {
-            _ if on == EVERY_HOST => (0..self.hosts.len()).collect(),
+            _ if on == EVERY_HOST => (0..self.servers).collect(),
             Some(hosts) if !hosts.is_empty() => hosts.clone(),
+            _ if on == CLIENT_ROLE => Vec::new(),
             _ => vec![SERVER],
         }
     }
@@ -95,7 +104,11 @@ impl Places {
         if count.is_empty() && on.is_empty() {
             return Ok(vec![Copy { host: SERVER, values: self.values_on(SERVER, values) }]);
         }
-        let number = if count.is_empty() { hosts.len() } else { parse_count(values, key, count)? };
+        let number = match count {
+            _ if hosts.is_empty() => 0,
+            "" => hosts.len(),
+            count => parse_count(values, key, count)?,
+        };
         let mut copies = Vec::with_capacity(number);
         for index in 0..number {
             let host = hosts[index % hosts.len()];
@@ -140,8 +153,13 @@ impl Recipe {
     /// # Errors
     /// Where the recipe has no such role, or it can't have as many.
     pub fn check_role(&self, name: &str, hosts: usize) -> Result<(), RecipeError> {
+        if name == CLIENT_ROLE {
+            let what = format!("{}: the hosts of `{name}` are those that mount it", self.name);
+            return Err(RecipeError::new(what, "name them by `client` or `clients` of the target"));
+        }
         let Some(role) = self.roles.get(name) else {
-            let names: Vec<&str> = self.roles.keys().map(String::as_str).collect();
+            let names = self.roles.keys().map(String::as_str);
+            let names: Vec<&str> = names.filter(|name| *name != CLIENT_ROLE).collect();
             let hint = match names.as_slice() {
                 [] => "all its servers are on `server`".to_owned(),
                 names => names.join(", "),

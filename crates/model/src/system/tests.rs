@@ -70,6 +70,7 @@ fn places() -> Places {
         dir: "/run/dfsbench/systems/plain".to_owned(),
         storage: "/s".to_owned(),
         hosts: vec!["h".to_owned()],
+        servers: 1,
         roles: BTreeMap::new(),
         way: None,
         clients: "c".to_owned(),
@@ -186,6 +187,7 @@ fn roles_have_the_hosts_that_a_plan_gives_them() {
     assert_eq!((alone.hosts[0].has_storage, alone.hosts[0].ports.as_slice()), (true, &[7][..]));
     let apart = Places {
         hosts: ["h", "a", "b"].map(str::to_owned).to_vec(),
+        servers: 3,
         roles: [("data".to_owned(), vec![1, 2])].into(),
         ..places()
     };
@@ -201,6 +203,47 @@ fn roles_have_the_hosts_that_a_plan_gives_them() {
     recipe.check_role("data", 3).unwrap();
     assert!(recipe.check_role("data", 4).unwrap_err().to_string().contains("at most 3"));
     assert!(recipe.check_role("other", 1).unwrap_err().to_string().contains("(hint: data)"));
+}
+
+#[test]
+fn clients_have_a_part_where_they_mount_it() {
+    let mut recipe = recipe();
+    let role = Role {
+        meaning: "mounts".to_owned(),
+        hosts_max: 9,
+        programs: vec!["helper".to_owned()],
+        ..Role::default()
+    };
+    recipe.roles.insert(CLIENT_ROLE.to_owned(), role);
+    let start = vec!["helper".to_owned(), "{host}".to_owned(), "{n}".to_owned()];
+    let on = CLIENT_ROLE.to_owned();
+    recipe.steps.insert(0, RecipeStep { start, on, within_s: 1, ..RecipeStep::default() });
+    let (run, on) = (vec!["look".to_owned()], "all".to_owned());
+    recipe.steps.insert(1, RecipeStep { run, on, within_s: 1, ..RecipeStep::default() });
+    recipe.validate().unwrap();
+    let shown_on = |clients: Vec<usize>| {
+        let places = Places {
+            hosts: ["h", "a", "b"].map(str::to_owned).to_vec(),
+            roles: [(CLIENT_ROLE.to_owned(), clients)].into(),
+            ..places()
+        };
+        let filled = recipe.fill_in(&[], &places).unwrap();
+        let programs: Vec<usize> = filled.hosts.iter().map(|host| host.programs.len()).collect();
+        (shown(&filled.steps), programs)
+    };
+    let (steps, programs) = shown_on(vec![1, 2]);
+    // Clients aren't among `all` hosts, which are those that serve.
+    assert_eq!(steps[..4], ["1: helper a 1", "2: helper b 2", "0: look", &steps[3]]);
+    assert!(steps[3].starts_with("0: server"), "{steps:?}");
+    assert_eq!(programs, [0, 1, 1]);
+    assert_eq!(shown_on(vec![0]).0[..2], ["0: helper h 1", "0: look"]);
+    // Our own client mounts nothing, so that no host has that part.
+    assert_eq!(shown_on(Vec::new()).0[0], "0: look");
+    let placed = recipe.check_role(CLIENT_ROLE, 1).unwrap_err().to_string();
+    assert!(placed.contains("those that mount it (hint: name them by `client`"), "{placed}");
+    recipe.roles.get_mut(CLIENT_ROLE).unwrap().storage = true;
+    let keeps = recipe.validate().unwrap_err().to_string();
+    assert!(keeps.starts_with("roles.client: clients keep no files of it"), "{keeps}");
 }
 
 #[test]

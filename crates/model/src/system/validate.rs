@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::roles::EVERY_HOST;
+use super::roles::{CLIENT_ROLE, EVERY_HOST, SERVER};
 use super::{
     AccessWay, COUNT_MAX, Places, Recipe, RecipeError, RecipeSetting, RecipeStep, SettingKind,
     Variable,
@@ -88,6 +88,10 @@ impl Recipe {
             if !(1..=COUNT_MAX).contains(&role.hosts_max) {
                 let what = format!("{key}: hosts_max: can't be {}", role.hosts_max);
                 return Err(RecipeError::new(what, format!("1 to {COUNT_MAX}")));
+            }
+            if name == CLIENT_ROLE && (role.storage || !role.ports.is_empty()) {
+                let what = format!("{key}: clients keep no files of it, and nothing listens there");
+                return Err(RecipeError::new(what, "`meaning` and `programs` alone"));
             }
             let mut uses = self.steps.iter().map(|step| &step.on);
             let mut names = self.variables.values().map(|variable| &variable.on);
@@ -236,16 +240,23 @@ impl Recipe {
     fn example_places(&self, apart: bool, way: AccessWay) -> Places {
         let mut hosts = vec!["127.0.0.1".to_owned()];
         let mut roles = BTreeMap::new();
+        let mut servers = 1;
         if apart {
-            for name in self.roles.keys() {
+            let (clients, others): (Vec<_>, Vec<_>) =
+                self.roles.keys().partition(|name| *name == CLIENT_ROLE);
+            servers += others.len();
+            for name in others.into_iter().chain(clients) {
                 roles.insert(name.clone(), vec![hosts.len()]);
                 hosts.push(format!("127.0.0.{}", hosts.len() + 1));
             }
+        } else {
+            roles.insert(CLIENT_ROLE.to_owned(), vec![SERVER]);
         }
         Places {
             dir: self.dir(),
             storage: "/run/dfsbench/storage".to_owned(),
             hosts,
+            servers,
             roles,
             way: Some(way),
             clients: "127.0.0.1".to_owned(),

@@ -15,10 +15,12 @@ use crate::written::near::unknown_word;
 type BuiltIn = (&'static str, &'static str);
 
 /// Every recipe that is built in.
-pub const RECIPES: [BuiltIn; 10] = [
+pub const RECIPES: [BuiltIn; 12] = [
+    ("afs", include_str!("../../systems/afs.toml")),
     ("cephfs", include_str!("../../systems/cephfs.toml")),
     ("dfsbench", include_str!("../../systems/dfsbench.toml")),
     ("ganesha", include_str!("../../systems/ganesha.toml")),
+    ("gfs2", include_str!("../../systems/gfs2.toml")),
     ("glusterfs", include_str!("../../systems/glusterfs.toml")),
     ("knfsd", include_str!("../../systems/knfsd.toml")),
     ("ksmbd", include_str!("../../systems/ksmbd.toml")),

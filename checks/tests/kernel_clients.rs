@@ -1,0 +1,203 @@
+//! File systems that recipes set up on virtual machines, since they need clients within the kernel,
+//! or the kernel's server: AFS, GFS2, CephFS by its kernel's client, and CephFS exported again.
+//!
+//! Needs the image `trixie-systems`, which is large: `cargo xtask real kernel_clients` alone runs
+//! it.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+use checks::check::{Fixture, wait_until};
+use checks::hosts::PATIENCE;
+use checks::ours::{self, Ours};
+use checks::proc::{self, Background};
+use checks::repo::Profile;
+use checks::vm::lab::{Ended, Lab, Wanted};
+use checks::vm::machine::Suite;
+use checks::{checks, vm};
+use tempfile::TempDir;
+
+const HOSTS: [&str; 3] = ["server", "client1", "client2"];
+const SHARED_MIB: u32 = 512;
+
+/// A server and two clients, which have a disk in common.
+static MACHINES: Fixture<Ended> = Fixture::new(|| {
+    vm::prepare()?;
+    let suite = Suite::TrixieSystems;
+    let wanted =
+        Wanted { server: suite, clients: vec![suite; 2], mtu: 1500, shared_mib: Some(SHARED_MIB) };
+    Ok(Ended::new(Lab::up(&vm::lab_folder("test-kernel-clients"), &wanted)?))
+});
+
+checks! {
+    afs_is_measured_by_one_client_and_by_two: 600 s, AFS.measure(MACHINES.get()?);
+    afs_is_killed_and_cleaned: 600 s, AFS.kill_and_clean(MACHINES.get()?);
+    gfs2_is_measured_by_one_node_and_by_two: 600 s, GFS2.measure(MACHINES.get()?);
+    gfs2_is_killed_and_cleaned: 600 s, GFS2.kill_and_clean(MACHINES.get()?);
+    gfs2_formats_no_disk_that_is_named_once: 300 s, {
+        let once = System { settings: "device = \"/dev/disk-shared\"", ..GFS2 };
+        once.is_refused(MACHINES.get()?, "must both name the disk")
+    };
+    cephfs_is_mounted_by_the_kernel: 900 s, CEPHFS.measure(MACHINES.get()?);
+    cephfs_is_exported_again_by_the_kernels_server: 900 s, {
+        let target = "access = \"re-export\"\ntmpfs_size = \"1GiB\"";
+        System { target, ..CEPHFS }.measure(MACHINES.get()?)
+    };
+}
+
+/// A system, and how a plan sets it up.
+struct System {
+    name: &'static str,
+    /// Keys of its target.
+    target: &'static str,
+    settings: &'static str,
+    /// Type of its mount on a client.
+    mounted: &'static str,
+}
+
+const AFS: System = System {
+    name: "afs",
+    target: "devices = [\"/dev/vdb\"]",
+    settings: "sync = \"onclose\"",
+    mounted: "afs",
+};
+const GFS2: System = System {
+    name: "gfs2",
+    target: "",
+    settings: "device = \"/dev/disk-shared\"\nallow_destroy = \"/dev/disk-shared\"",
+    mounted: "gfs2",
+};
+const CEPHFS: System = System {
+    name: "cephfs",
+    target: "access = \"mount\"\ntmpfs_size = \"1GiB\"",
+    settings: "store = \"memstore\"\nosds = 1\nosd_gib = 1",
+    mounted: "ceph",
+};
+
+const PLAN: &str = r#"
+name = "system"
+host = [
+    { name = "server", ssh = "server", ssh_config = "CONFIG", address = "10.77.0.1" },
+    { name = "client1", ssh = "client1", ssh_config = "CONFIG", address = "10.77.0.11" },
+    { name = "client2", ssh = "client2", ssh_config = "CONFIG", address = "10.77.0.12" },
+]
+[[target]]
+name = "NAME"
+server = "server"
+clients = ["client1", "client2"]
+system = "NAME"
+TARGET
+[target.settings]
+SETTINGS
+[factors]
+client_hosts = CLIENTS
+"#;
+
+/// Files that are written and read back, and names: by one client, and by two.
+const SHORT: &str = r#"
+[[workload]]
+kind = "stream"
+file_size = "1MiB"
+verify = true
+[[workload]]
+kind = "metadata"
+small_files = 50
+"#;
+/// A write and a read, a create, a stat and a remove, each by one host and by two.
+const ROWS: usize = 10;
+
+/// A mix that is ended before its time.
+const LONG: &str = r#"
+[[workload]]
+kind = "mixed"
+file_size = "1MiB"
+duration = "120s"
+"#;
+
+/// Lists what a system could leave: mounts, marked processes and files.
+const LEFT: &str = r"
+grep -E ' (afs|gfs2|ceph) |dfsbench|/etc/kafs' /proc/mounts
+grep -la DFSBENCH_SERVICE=/run/dfsbench /proc/[0-9]*/environ 2>/dev/null
+find /run/dfsbench /run/ceph /run/dlm_controld /var/lib/ceph /var/log/ceph /var/lib/corosync \
+    /var/log/dlm_controld /var/lib/openafs /var/log/openafs 2>/dev/null | sort
+blkid -p /dev/disk-shared
+true
+";
+
+/// Ends the agents, which run by the path that the program was copied to.
+const KILL_AGENTS: &str = "for process in /proc/[0-9]*; do \
+    case $(readlink $process/exe) in */dfsbench*) kill -KILL ${process#/proc/};; esac; done; true";
+
+impl System {
+    fn command(&self, lab: &Lab, folder: &TempDir, work: &str, clients: &str) -> Result<Command> {
+        let plan = folder.path().join("plan.toml");
+        let text = PLAN
+            .replace("CONFIG", &lab.ssh_config().display().to_string())
+            .replace("NAME", self.name)
+            .replace("TARGET", self.target)
+            .replace("SETTINGS", self.settings)
+            .replace("CLIENTS", clients);
+        fs::write(&plan, text + work)?;
+        let mut command = Ours::new(Profile::Debug).command();
+        command.arg("run").arg(plan).args(["--quiet", "--trials", "1", "--format", "csv"]);
+        command.args(["--allow-destroy", "/dev/vdb", "--results"]);
+        command.arg(folder.path().join("results.db"));
+        Ok(command)
+    }
+
+    /// Measures it by one client and by both, and looks whether the machines are as they were.
+    fn measure(&self, lab: &Lab) -> Result<()> {
+        let before = list_left(lab)?;
+        let folder = TempDir::new()?;
+        ours::measure_rows(&mut self.command(lab, &folder, SHORT, "[1, 2]")?, ROWS)?;
+        compare_left(lab, &before)
+    }
+
+    /// Kills controller and agents while it is measured, cleans, and looks whether the machines are
+    /// as they were.
+    fn kill_and_clean(&self, lab: &Lab) -> Result<()> {
+        let before = list_left(lab)?;
+        let folder = TempDir::new()?;
+        let out = |name: &str| fs::File::create(folder.path().join(name));
+        let mut command = self.command(lab, &folder, LONG, "2")?;
+        let mut campaign =
+            Background::start(command.stdout(out("stdout")?).stderr(out("stderr")?))?;
+        let is_used = format!("grep -q ' {} ' /proc/mounts", self.mounted);
+        wait_until(PATIENCE, "the mounts", || {
+            HOSTS[1..].iter().all(|client| lab.ssh(client, &is_used).is_ok())
+        })?;
+        campaign.kill();
+        for host in HOSTS {
+            lab.ssh(host, KILL_AGENTS)?;
+        }
+        ensure!(list_left(lab)? != before, "nothing was left to restore");
+        let mut clean = Ours::new(Profile::Debug).command();
+        clean.arg("clean").arg(folder.path().join("plan.toml"));
+        clean.arg("--results").arg(folder.path().join("results.db"));
+        proc::capture_text(&mut clean)?;
+        compare_left(lab, &before)
+    }
+
+    /// Checks that no row has a figure, for a reason that says `why`, and that nothing is left.
+    fn is_refused(&self, lab: &Lab, why: &str) -> Result<()> {
+        let before = list_left(lab)?;
+        let folder = TempDir::new()?;
+        let output = proc::capture_output(&mut self.command(lab, &folder, SHORT, "1")?)?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(!output.status.success(), "{text}{errors}");
+        ensure!(text.contains(why) || errors.contains(why), "{text}{errors}");
+        compare_left(lab, &before)
+    }
+}
+
+fn list_left(lab: &Lab) -> Result<Vec<String>> {
+    HOSTS.iter().map(|host| lab.ssh(host, LEFT)).collect()
+}
+
+fn compare_left(lab: &Lab, before: &[String]) -> Result<()> {
+    let after = list_left(lab)?;
+    ensure!(after == before, "left: {after:?}, before: {before:?}");
+    Ok(())
+}
