@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use controller::Event;
+use model::contender::contender_of;
 use model::units::Nanos;
 use model::{
     CaveatCode, ClientResult, IntervalSample, Pass, PassResult, RunSpec, Telemetry, Trial,
@@ -349,12 +350,13 @@ fn trial_rate(spec: &RunSpec, pass: &PassResult) -> TrialRate {
     TrialRate { work: work_of(spec), pass: pass.pass, rate, service_time_p99_ns }
 }
 
-/// A run in a few words: its target, how it is worked on, and its workload.
+/// A run in a few words: its contender, how it is worked on, and its workload.
 pub fn label(spec: &RunSpec) -> String {
-    if spec.target_name == spec.backend.name() {
-        return format!("{} {}", spec.target_name, spec.workload.name());
+    let (contender, workload) = (contender_of(spec), spec.workload.name());
+    if contender == spec.backend.name() {
+        return format!("{contender} {workload}");
     }
-    format!("{} {} {}", spec.target_name, spec.backend.name(), spec.workload.name())
+    format!("{contender} {} {workload}", spec.backend.name())
 }
 
 /// Describes the result of a trial: its figures, or why there are none.
@@ -431,6 +433,20 @@ mod tests {
         assert_eq!(seen.hosts[0].now, Some(LiveRate { ops_per_s: 20.0, bytes_per_s: 20e6 }));
         seen.hear(&Event::PassBegun(Pass::Write));
         assert!(seen.rates.is_empty() && seen.hosts.is_empty() && seen.rate().is_none());
+    }
+
+    #[test]
+    fn runs_of_one_system_are_told_apart_by_its_settings() {
+        let mut spec = spec();
+        assert_eq!(label(&spec), "null stream");
+        "gluster".clone_into(&mut spec.target_name);
+        assert_eq!(label(&spec), "gluster null stream");
+        let host = |name: &str| model::Host::here(name);
+        let mut lab = model::LabSpec::new(host("server"), host("client"));
+        lab.system = Some(Box::default());
+        lab.system_settings = vec![("layout".to_owned(), "replica".to_owned())];
+        spec.lab = Some(Box::new(lab));
+        assert_eq!(label(&spec), "gluster layout=replica null stream");
     }
 
     #[test]
