@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_one_system_are_told_apart_by_its_settings() {
+    fn labels_of_one_system_differ_by_its_settings() {
         let mut spec = spec();
         assert_eq!(label(&spec), "null stream");
         "gluster".clone_into(&mut spec.target_name);
