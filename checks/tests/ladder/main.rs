@@ -1,8 +1,9 @@
 //! Limits that need root to be planted, and `dfsbench ladder`, which must name each.
 //!
 //! A link of 100 Mbit/s between two network namespaces, a client with a tenth of a processor, and a
-//! slow disk under nfs-ganesha. What needs no root is planted by the tests of the command. Each is
-//! made `DFSBENCH_LADDERS` times, once by default. Everything ends with its value.
+//! slow disk under nfs-ganesha; and small transfers, whose limit is the client's processor where
+//! other tests run. What else needs no root is planted by the tests of the command. Each is made
+//! `DFSBENCH_LADDERS` times, once by default. Everything ends with its value.
 //!
 //! **Source:** tc-tbf(8); Linux, Documentation/admin-guide/cgroup-v1 (blkio, cpu).
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
@@ -38,6 +39,7 @@ checks! {
     a_link_of_100_mbit_per_s_is_named: 240 s, repeat(slow_link);
     a_client_with_a_tenth_of_a_processor_is_named: 240 s, repeat(few_processors);
     a_slow_disk_under_a_server_is_named: 240 s, repeat(slow_disk);
+    small_transfers_are_named: 120 s, repeat(small_transfers);
     a_server_breaks_where_its_descriptors_end: 180 s, ramp::few_descriptors();
 }
 
@@ -249,5 +251,17 @@ fn slow_disk() -> Result<()> {
     // What was written lies in the server's memory, and is read from there.
     let first = found.first().context("no pass")?;
     ensure!(first.layer == "disk" && first.is == "the server's disk", "{found:?}");
+    Ok(())
+}
+
+/// So small that they take nearly all of the time.
+fn small_transfers() -> Result<()> {
+    let folder = TempDir::with_prefix("dfsbench-ladder-")?;
+    let mut program = OURS.command();
+    program.args(["ladder", "embedded", "--transfer-size", "1KiB"]);
+    let found = ladder(program, folder.path(), &["--file-size", "8MiB"])?;
+    ensure!(found.len() == 2, "{found:?}");
+    let is_named = |it: &Limit| it.layer == "own" && it.is == "the transfer size of 1 KiB";
+    ensure!(found.iter().all(is_named), "{found:?}");
     Ok(())
 }

@@ -99,15 +99,6 @@ fn a_server_that_is_not_there_is_refused_before_anything_is_measured() {
 }
 
 #[test]
-fn small_transfers_are_named() {
-    let rig = Rig::new();
-    // So small that they take nearly all of the time: tests that run at the same time make workers
-    // wait for a processor, which is a limit, too, and must not be the larger one.
-    let (_, json) = ladder(&rig, "embedded", &["--transfer-size", "1KiB"]);
-    assert_named(&json, "own", "the transfer size of 1 KiB");
-}
-
-#[test]
 fn our_own_server_on_the_other_host_takes_the_place_of_this_one() {
     let rig = Rig::new();
     let ours = Served::start(&rig, &[]);
