@@ -285,8 +285,8 @@ impl TestFolder {
     }
 }
 
-/// Makes the names of a directory safe. Some file systems can't: with kAFS each name is on the server
-/// before the call that makes it returns.
+/// Makes the names of a directory safe. Some file systems can't: with kAFS each name is on the
+/// server before the call that makes it returns.
 fn sync_names(directory: &Path) -> io::Result<()> {
     match File::open(directory)?.sync_all() {
         // fsync(2): what can't be synced.
