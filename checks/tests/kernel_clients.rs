@@ -20,6 +20,8 @@ use tempfile::TempDir;
 
 const HOSTS: [&str; 3] = ["server", "client1", "client2"];
 const SHARED_MIB: u32 = 512;
+/// The data disk of the server.
+const DISK: &str = "/dev/vdb";
 
 /// A server and two clients, which have a disk in common.
 static MACHINES: Fixture<Ended> = Fixture::new(|| {
@@ -141,8 +143,10 @@ impl System {
         fs::write(&plan, text + work)?;
         let mut command = Ours::new(Profile::Debug).command();
         command.arg("run").arg(plan).args(["--quiet", "--trials", "1", "--format", "csv"]);
-        command.args(["--allow-destroy", "/dev/vdb", "--results"]);
-        command.arg(folder.path().join("results.db"));
+        if self.target.contains(DISK) {
+            command.args(["--allow-destroy", DISK]);
+        }
+        command.arg("--results").arg(folder.path().join("results.db"));
         Ok(command)
     }
 
