@@ -37,6 +37,15 @@ checks! {
     afs_is_killed_and_cleaned: 600 s, AFS.kill_and_clean(MACHINES.get()?);
     gfs2_is_measured_by_one_node_and_by_two: 600 s, GFS2.measure(MACHINES.get()?);
     gfs2_is_killed_and_cleaned: 600 s, GFS2.kill_and_clean(MACHINES.get()?);
+    gfs2_formats_no_disk_that_something_is_on: 300 s, {
+        let lab = MACHINES.get()?;
+        for make in [FILE_SYSTEM, PARTITIONS] {
+            lab.ssh(HOSTS[1], make)?;
+            GFS2.is_refused(lab, "wipe it first")?;
+            lab.ssh(HOSTS[1], "wipefs -a /dev/disk-shared")?;
+        }
+        Ok(())
+    };
     gfs2_formats_no_disk_that_is_named_once: 300 s, {
         let once = System { settings: "device = \"/dev/disk-shared\"", ..GFS2 };
         once.is_refused(MACHINES.get()?, "must both name the disk")
@@ -76,6 +85,12 @@ const CEPHFS: System = System {
     settings: "store = \"memstore\"\nosds = 1\nosd_gib = 1",
     mounted: "ceph",
 };
+
+/// What others may have on the disk that is shared.
+const FILE_SYSTEM: &str = "mkfs.ext4 -q -F /dev/disk-shared";
+/// The mark of a master boot record is a table without partitions.
+const PARTITIONS: &str =
+    "printf '\\125\\252' | dd of=/dev/disk-shared bs=1 seek=510 conv=notrunc status=none && sync";
 
 const PLAN: &str = r#"
 name = "system"
@@ -117,8 +132,9 @@ file_size = "1MiB"
 duration = "120s"
 "#;
 
-/// Lists what a system could leave: mounts, marked processes and files.
+/// Lists what a system could leave: mounts, exports, marked processes and files.
 const LEFT: &str = r"
+exportfs -s
 grep -E ' (afs|gfs2|ceph) |dfsbench|/etc/kafs' /proc/mounts
 grep -la DFSBENCH_SERVICE=/run/dfsbench /proc/[0-9]*/environ 2>/dev/null
 find /run/dfsbench /run/ceph /run/dlm_controld /var/lib/ceph /var/log/ceph /var/lib/corosync \
@@ -126,10 +142,6 @@ find /run/dfsbench /run/ceph /run/dlm_controld /var/lib/ceph /var/log/ceph /var/
 blkid -p /dev/disk-shared
 true
 ";
-
-/// Ends the agents, which run by the path that the program was copied to.
-const KILL_AGENTS: &str = "for process in /proc/[0-9]*; do \
-    case $(readlink $process/exe) in */dfsbench*) kill -KILL ${process#/proc/};; esac; done; true";
 
 impl System {
     fn command(&self, lab: &Lab, folder: &TempDir, work: &str, clients: &str) -> Result<Command> {
@@ -173,7 +185,7 @@ impl System {
         })?;
         campaign.kill();
         for host in HOSTS {
-            lab.ssh(host, KILL_AGENTS)?;
+            lab.kill_agents(host)?;
         }
         ensure!(list_left(lab)? != before, "nothing was left to restore");
         let mut clean = Ours::new(Profile::Debug).command();

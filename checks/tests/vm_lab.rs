@@ -75,10 +75,6 @@ target = [{ name = "recipe", server = "server", devices = ["/dev/vdb"], TARGET }
 workload = [{ WORK }]
 factors = { FACTORSfile_system = "ext4" }
 "#;
-/// Kills the agent, which runs by the path that the program was copied to; the server's shell is no
-/// program of ours.
-const KILL_AGENT: &str = "for process in /proc/[0-9]*; do \
-    case $(readlink $process/exe) in *dfsbench*) kill -9 ${process#/proc/};; esac; done";
 const SHORT: &str = "kind = \"stream\", file_size = \"1MiB\"";
 /// The work of a campaign that is ended before its time.
 const LONG: &str = "kind = \"mixed\", file_size = \"1MiB\", duration = \"60s\"";
@@ -129,7 +125,7 @@ impl InKernel {
                 + &fs::read_to_string(at("stdout")).unwrap_or_default()
         };
         wait_until(PATIENCE, "the server in the kernel", is_used).with_context(errors)?;
-        lab.ssh("server", KILL_AGENT)?;
+        lab.kill_agents("server")?;
         campaign.kill();
         ensure!(is_used(), "nothing was left to restore");
         let mut clean = Ours::new(Profile::Debug).command();

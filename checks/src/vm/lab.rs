@@ -24,6 +24,9 @@ const BOOT_MAX: Duration = Duration::from_secs(300);
 /// How long setting a resumed guest's clock may take, in seconds, and how often it is tried.
 const CLOCK_MAX_S: u32 = 20;
 const CLOCK_TRIES: u32 = 5;
+/// Kills what runs by a path with our program's name; the guest's shell is none of that.
+const KILL_AGENTS: &str = "for process in /proc/[0-9]*; do \
+    case $(readlink $process/exe) in */dfsbench*) kill -9 ${process#/proc/};; esac; done; true";
 
 /// Machines that a new laboratory shall have.
 pub struct Wanted {
@@ -272,6 +275,14 @@ impl Lab {
     /// As [`Lab::unplug`].
     pub fn plug_in(&self, host: &str) -> Result<()> {
         self.space.plug_in(self.machine(host)?)
+    }
+
+    /// Kills our agents on a guest; they run by the path that the program was copied to.
+    ///
+    /// # Errors
+    /// Where the guest can't be reached.
+    pub fn kill_agents(&self, host: &str) -> Result<()> {
+        self.ssh(host, KILL_AGENTS).map(drop)
     }
 
     /// Lets a guest be reset by its kernel: it starts again from its disks, without what was in its

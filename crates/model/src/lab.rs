@@ -338,13 +338,7 @@ impl LabSpec {
 
     /// The hosts that take part, each once, those that serve first.
     pub fn hosts(&self) -> impl Iterator<Item = &Host> + Clone {
-        let mut hosts = self.servers();
-        for client in self.clients() {
-            if !hosts.iter().any(|host| host.name == client.name) {
-                hosts.push(client);
-            }
-        }
-        hosts.into_iter()
+        system::each_once(self.servers(), self.clients()).into_iter()
     }
 
     /// The host that the program runs on; the first of them where there are several.

@@ -52,16 +52,24 @@ impl System {
     }
 }
 
+/// Adds those of more hosts that aren't among the first.
+pub(super) fn each_once<'h>(
+    mut hosts: Vec<&'h Host>,
+    more: impl IntoIterator<Item = &'h Host>,
+) -> Vec<&'h Host> {
+    for host in more {
+        if !hosts.iter().any(|known| known.name == host.name) {
+            hosts.push(host);
+        }
+    }
+    hosts
+}
+
 impl LabSpec {
     /// The hosts that serve, each once, the server first.
     pub fn servers(&self) -> Vec<&Host> {
-        let mut servers = vec![&self.server];
-        for host in self.system.iter().flat_map(|system| system.roles.values().flatten()) {
-            if !servers.iter().any(|known| known.name == host.name) {
-                servers.push(host);
-            }
-        }
-        servers
+        let of_roles = self.system.iter().flat_map(|system| system.roles.values().flatten());
+        each_once(vec![&self.server], of_roles)
     }
 
     /// The hosts that mount the system, where its recipe has a part for them.
@@ -78,13 +86,7 @@ impl LabSpec {
 
     /// The hosts that have a part of the system, each once: those that serve, then clients.
     pub fn system_hosts(&self) -> Vec<&Host> {
-        let mut hosts = self.servers();
-        for client in self.hosts_of_client_role() {
-            if !hosts.iter().any(|host| host.name == client.name) {
-                hosts.push(client);
-            }
-        }
-        hosts
+        each_once(self.servers(), self.hosts_of_client_role())
     }
 
     /// Says whether a host serves.
