@@ -5,6 +5,9 @@
 //! by the targets themselves. A target starts from the corpus in the repository and from what
 //! earlier runs on this machine found, which is kept below the build directory.
 //!
+//! With all other checks, each target runs a number of inputs that `fuzz/Cargo.toml` has, however
+//! long the machine takes: it yields to all other checks, and time says nothing of it.
+//!
 //! **Source:** cargo-fuzz 0.13, `src/project.rs`; LLVM, "libFuzzer", "Options".
 
 use std::cmp::Reverse;
@@ -21,7 +24,7 @@ use tempfile::TempDir;
 
 use crate::proc::{self, Background};
 use crate::repo;
-use crate::steps::Count;
+use crate::steps::{Count, Failure};
 
 /// Compiler flags by which libFuzzer sees where an input leads.
 const FLAGS: [&str; 8] = [
@@ -37,18 +40,31 @@ const FLAGS: [&str; 8] = [
 /// Lines of backtraces, which a release build lacks.
 const DEBUG: &str = "profile.release.debug=\"line-tables-only\"";
 /// The most that a target may take, in MiB, and that one input may take, in seconds.
-const LIMITS: [&str; 2] = ["-rss_limit_mb=512", "-timeout=10"];
+///
+/// Inputs take milliseconds; their time goes on while the machine has no processor for the target.
+const LIMITS: [&str; 2] = ["-rss_limit_mb=512", "-timeout=120"];
 /// The most that a build of the targets may take.
 const BUILD_MAX: Duration = Duration::from_secs(30 * 60);
 /// How long a run may take beyond its time: reading the corpus, and writing statistics.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// The most that a number of inputs may take, of which a machine of its own needs ten seconds.
+const INPUTS_MAX: Duration = Duration::from_secs(20 * 60);
 /// How many inputs of a target are kept in the repository.
 const KEPT_MAX: usize = 100;
 /// Inputs that once failed carry this in their names, and are kept when a corpus is replaced.
 const REGRESSION: &str = "regression-";
 /// Seed of `run_everything`, so that a failure is a change's doing rather than the day's.
-/// Targets without a hash table repeat themselves exactly, as far as their minute goes.
+/// Targets without a hash table repeat themselves exactly.
 const SEED: NonZeroU32 = NonZeroU32::MIN;
+
+/// When a target ends.
+#[derive(Clone, Copy)]
+enum Bound {
+    /// After this many seconds.
+    Seconds(u64),
+    /// After the number of inputs that the manifest has for it.
+    Inputs,
+}
 
 /// Options of `cargo xtask fuzz`.
 #[derive(clap::Args)]
@@ -80,16 +96,18 @@ pub fn run(options: &Options) -> Result<bool> {
         }
         return Ok(true);
     }
-    Ok(fuzzer.run_all(&targets, options.seconds, options.seed).failed == 0)
+    let count = fuzzer.run_all(&targets, Bound::Seconds(options.seconds), options.seed);
+    Ok(count.failures.is_empty())
 }
 
-/// Runs every target for a minute, as many at once as there are processors, from one seed.
+/// Runs a number of inputs of every target, as many targets at once as there are processors, from
+/// one seed.
 ///
 /// # Errors
 /// Where the targets can't be built.
 pub fn run_everything() -> Result<Count> {
     let fuzzer = Fuzzer::build()?;
-    Ok(fuzzer.run_all(&fuzzer.targets(None)?, 60, Some(SEED)))
+    Ok(fuzzer.run_all(&fuzzer.targets(None)?, Bound::Inputs, Some(SEED)))
 }
 
 /// The built targets.
@@ -114,8 +132,7 @@ impl Fuzzer {
 
     /// Returns the names of the targets, as the manifest has them.
     fn targets(&self, filter: Option<&str>) -> Result<Vec<String>> {
-        let manifest = fs::read_to_string(self.source.join("Cargo.toml"))?;
-        let manifest: toml::Table = manifest.parse().context("fuzz/Cargo.toml")?;
+        let manifest = self.manifest()?;
         let mut targets = Vec::new();
         for bin in manifest.get("bin").and_then(toml::Value::as_array).into_iter().flatten() {
             let name = bin.get("name").and_then(toml::Value::as_str).unwrap_or_default();
@@ -127,7 +144,19 @@ impl Fuzzer {
         Ok(targets)
     }
 
-    fn run_all(&self, targets: &[String], seconds: u64, seed: Option<NonZeroU32>) -> Count {
+    fn manifest(&self) -> Result<toml::Table> {
+        fs::read_to_string(self.source.join("Cargo.toml"))?.parse().context("fuzz/Cargo.toml")
+    }
+
+    /// Returns how many inputs of a target run with all other checks.
+    fn inputs(&self, target: &str) -> Result<u64> {
+        let manifest = self.manifest()?;
+        let inputs = manifest["package"]["metadata"].get("inputs").and_then(|it| it.get(target));
+        let inputs = inputs.and_then(toml::Value::as_integer).and_then(|it| it.try_into().ok());
+        inputs.with_context(|| format!("fuzz/Cargo.toml has no number of inputs of {target}"))
+    }
+
+    fn run_all(&self, targets: &[String], bound: Bound, seed: Option<NonZeroU32>) -> Count {
         let waiting = Mutex::new(targets.iter());
         let count = Mutex::new(Count::default());
         thread::scope(|scope| {
@@ -137,7 +166,7 @@ impl Fuzzer {
                         // The lock is released before the target runs.
                         let next = waiting.lock().expect("no panic").next();
                         let Some(target) = next else { return };
-                        let result = self.run_and_print(target, seconds, seed);
+                        let result = self.run_and_print(target, bound, seed);
                         count.lock().expect("no panic").add(result);
                     }
                 });
@@ -146,33 +175,40 @@ impl Fuzzer {
         count.into_inner().expect("no panic")
     }
 
-    fn run_and_print(&self, target: &str, seconds: u64, seed: Option<NonZeroU32>) -> Count {
-        match self.run_target(target, seconds, seed) {
+    fn run_and_print(&self, target: &str, bound: Bound, seed: Option<NonZeroU32>) -> Count {
+        match self.run_target(target, bound, seed) {
             Ok(summary) => {
                 println!("fuzz: {target} ... ok ({summary})");
                 Count::PASSED
             }
             Err(error) => {
                 println!("fuzz: {target} ... FAILED\n{error:#}");
-                Count::FAILED
+                let name = format!("fuzz target {target}");
+                Count::failed(Failure { name, output: format!("{error:#}") })
             }
         }
     }
 
     /// Runs one target and returns its statistics, in short.
-    fn run_target(&self, target: &str, seconds: u64, seed: Option<NonZeroU32>) -> Result<String> {
+    fn run_target(&self, target: &str, bound: Bound, seed: Option<NonZeroU32>) -> Result<String> {
         let (corpus, artifacts) = (self.found(target), self.build.join("artifacts").join(target));
         fs::create_dir_all(&corpus)?;
         fs::create_dir_all(&artifacts)?;
         let log = artifacts.join("log");
         let mut command = self.command(target);
-        command.args([&format!("-max_total_time={seconds}"), "-print_final_stats=1"]);
+        let (end, patience) = match bound {
+            Bound::Seconds(seconds) => {
+                let patience = Duration::from_secs(seconds) + PATIENCE;
+                (format!("-max_total_time={seconds}"), patience)
+            }
+            Bound::Inputs => (format!("-runs={}", self.inputs(target)?), INPUTS_MAX),
+        };
+        command.args([&end, "-print_final_stats=1"]);
         // libFuzzer takes 0 for "draw one".
         command.arg(format!("-seed={}", seed.map_or(0, NonZeroU32::get)));
         command.args(LIMITS).arg(format!("-artifact_prefix={}/", artifacts.display()));
         command.arg(&corpus).arg(self.kept(target));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
-        let patience = Duration::from_secs(seconds) + PATIENCE;
         let ended = Background::start(&mut command)?.await_end(patience);
         let text = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
         let code = ended.with_context(|| last_lines(&text))?;

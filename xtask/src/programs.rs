@@ -22,7 +22,7 @@ use tempfile::TempDir;
 
 use crate::proc::{self, Background};
 use crate::repo;
-use crate::steps::Count;
+use crate::steps::{Count, Failure};
 
 /// The variable that limits how many tests of a program run at once.
 const THREADS: &str = "RUST_TEST_THREADS";
@@ -73,9 +73,12 @@ pub struct Program {
 /// The outcome of one run of a test program.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
-    count: Count,
-    /// Names of the tests that failed.
-    failed: Vec<String>,
+    /// How many tests passed.
+    passed: usize,
+    /// The tests that failed; the program itself where it died.
+    failures: Vec<Failure>,
+    /// Whether all that failed are tests, which can be repeated by name.
+    is_repeatable: bool,
 }
 
 /// Builds the tests, and all binaries and examples that they run.
@@ -215,11 +218,11 @@ pub fn run_documentation() -> Result<Count> {
     let ended = Background::start(&mut cargo)?.await_end(PROGRAM_MAX);
     let output = read_lossy(&stdout)?;
     print!("{output}");
-    let outcome = judge_output(&output, &ended);
+    let outcome = judge_output("tests in documentation", &output, "", &ended);
     if let Err(error) = ended {
         println!("{error:#}");
     }
-    Ok(outcome.count)
+    Ok(outcome.count())
 }
 
 impl Program {
@@ -251,16 +254,15 @@ impl Program {
         }
         command.args(arguments).stdout(File::create(&stdout)?).stderr(File::create(&stderr)?);
         let ended = Background::start(&mut command)?.await_end(PROGRAM_MAX);
-        let output = read_lossy(&stdout)?;
-        let outcome = judge_output(&output, &ended);
+        let (output, errors) = (read_lossy(&stdout)?, read_lossy(&stderr)?);
+        let outcome = judge_output(self.name(), &output, &errors, &ended);
         let package = self.built.package.file_name().unwrap_or_default().to_string_lossy();
         let seconds = begin.elapsed().as_secs_f64();
         // In one piece, because other programs print at the same time.
         println!(
-            "--> tests of {package}, {}, {seconds:.1} s\n{}{}{}",
+            "--> tests of {package}, {}, {seconds:.1} s\n{}{errors}{}",
             self.name(),
             output.trim_start(),
-            read_lossy(&stderr)?,
             ended.map_or_else(|error| format!("{error:#}\n"), |_| String::new())
         );
         Ok(outcome)
@@ -268,19 +270,18 @@ impl Program {
 
     /// Runs those tests again that failed.
     fn repeat_failed(&self, first: Outcome) -> Result<Count> {
-        if first.count.failed == 0 || first.failed.len() != first.count.failed {
-            // Where not all that failed has a name, it can't be repeated by name.
-            return Ok(first.count);
+        if first.failures.is_empty() || !first.is_repeatable {
+            return Ok(first.count());
         }
-        if first.count.failed > REPEATED_MAX {
-            println!("==> not repeated: {} tests failed, look for one cause", first.count.failed);
-            return Ok(first.count);
+        if first.failures.len() > REPEATED_MAX {
+            println!("==> not repeated: {} tests failed, look for one cause", first.failures.len());
+            return Ok(first.count());
         }
-        println!("==> repeated: {}", first.failed.join(", "));
-        let mut arguments = vec!["--exact"];
-        arguments.extend(first.failed.iter().map(String::as_str));
+        let names: Vec<&str> = first.failures.iter().map(|test| test.name.as_str()).collect();
+        println!("==> repeated: {}", names.join(", "));
+        let arguments = [vec!["--exact"], names].concat();
         let mut second = self.run(&arguments)?;
-        if second.count.failed > 0 {
+        if !second.failures.is_empty() {
             // What disturbed the machine may last for a while.
             thread::sleep(PAUSE);
             second = self.run(&arguments)?;
@@ -294,24 +295,35 @@ fn read_lossy(path: &std::path::Path) -> Result<String> {
 }
 
 impl Outcome {
-    /// Counts the results in a line of a test program.
-    fn read_line(&mut self, line: &str) {
-        self.count.add(read_result_line(line));
-        self.failed.extend(read_failed_name(line));
+    fn count(self) -> Count {
+        Count { passed: self.passed, failures: self.failures, flaky: Vec::new() }
     }
 }
 
-/// Counts the results in the output of a test program that ended with an exit code, by a signal, or
-/// not within its limit.
-fn judge_output(output: &str, ended: &Result<Option<i32>>) -> Outcome {
-    let mut outcome = Outcome::default();
+/// Judges the output of a test program that ended with an exit code, by a signal, or not within its
+/// limit.
+fn judge_output(program: &str, output: &str, errors: &str, ended: &Result<Option<i32>>) -> Outcome {
+    let mut outcome = Outcome { is_repeatable: true, ..Outcome::default() };
+    let mut failed = 0;
     for line in output.lines() {
-        outcome.read_line(line);
+        if let Some(counts) = read_result_line(line) {
+            outcome.passed += counts.0;
+            failed += counts.1;
+        }
+        if let Some(name) = read_failed_name(line) {
+            let output = read_output_of(&name, output).to_owned();
+            outcome.failures.push(Failure { name, output });
+        }
     }
     let has_passed = matches!(ended, Ok(Some(0)));
-    if !has_passed && outcome.count.failed == 0 {
-        // It was killed, or died without a result line.
-        outcome.count = Count::FAILED;
+    let has_died = !has_passed && failed == 0;
+    if has_died || failed != outcome.failures.len() {
+        let output = match ended {
+            Err(error) => format!("{output}{errors}{error:#}"),
+            Ok(code) => format!("{output}{errors}it ended with {code:?}"),
+        };
+        outcome.failures = vec![Failure { name: program.to_owned(), output }];
+        outcome.is_repeatable = false;
     }
     outcome
 }
@@ -320,29 +332,33 @@ fn judge_output(output: &str, ended: &Result<Option<i32>>) -> Outcome {
 ///
 /// A repetition that ran fewer tests than were to be repeated proves nothing.
 fn merge_outcomes(first: Outcome, second: &Outcome) -> Count {
-    let repeated = second.count.passed + second.count.failed;
-    if repeated < first.failed.len() || second.failed.len() != second.count.failed {
-        return first.count;
+    let repeated = second.passed + second.failures.len();
+    if repeated < first.failures.len() || !second.is_repeatable {
+        return first.count();
     }
-    let mut count = Count { passed: first.count.passed, ..Count::default() };
-    for name in first.failed {
-        if second.failed.contains(&name) {
-            count.add(Count::FAILED);
-        } else {
-            count.add(Count::flaky(name));
+    let mut count = Count { passed: first.passed, ..Count::default() };
+    for failure in first.failures {
+        match second.failures.iter().find(|again| again.name == failure.name) {
+            Some(again) => count.add(Count::failed(again.clone())),
+            None => count.add(Count::flaky(failure.name)),
         }
     }
     count
 }
 
-/// Reads `test result: ok. 12 passed; 0 failed; ...`; anything else counts nothing.
-fn read_result_line(line: &str) -> Count {
-    let Some(rest) = line.strip_prefix("test result: ") else { return Count::default() };
-    Count {
-        passed: read_number_before(rest, " passed"),
-        failed: read_number_before(rest, " failed"),
-        flaky: Vec::new(),
-    }
+/// Reads `test result: ok. 12 passed; 0 failed; ...`: how many passed and failed.
+fn read_result_line(line: &str) -> Option<(usize, usize)> {
+    let rest = line.strip_prefix("test result: ")?;
+    Some((read_number_before(rest, " passed"), read_number_before(rest, " failed")))
+}
+
+/// Returns what a failed test printed: `---- NAME stdout ----` and all lines up to the next such
+/// heading, or to the list of those that failed.
+fn read_output_of<'a>(name: &str, output: &'a str) -> &'a str {
+    let heading = format!("---- {name} stdout ----\n");
+    let Some((_, rest)) = output.split_once(&heading) else { return "" };
+    let ends = ["\n---- ", "\nfailures:\n"].iter().filter_map(|next| rest.find(next));
+    &rest[..ends.min().unwrap_or(rest.len())]
 }
 
 /// Returns the number in front of a word; 0 without one.
@@ -365,25 +381,42 @@ fn read_failed_name(line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{
-        Count, Outcome, REPEATED_MAX, merge_outcomes, read_artifact, read_failed_name,
-        read_result_line,
+        Count, Failure, Outcome, REPEATED_MAX, judge_output, merge_outcomes, read_artifact,
+        read_failed_name, read_result_line,
     };
 
-    fn count(passed: usize, failed: usize, flaky: &[&str]) -> Count {
-        Count { passed, failed, flaky: flaky.iter().map(|&name| name.to_owned()).collect() }
+    /// What a test program printed of two tests that failed.
+    const FAILED: &str = "running 3 tests\ntest a::b ... (1.0 s) FAILED\ntest c ... ok\n\
+        test d ... FAILED\n\nfailures:\n\n---- a::b stdout ----\nleft: 1\nright: 2\n\n\
+        ---- d stdout ----\nno server\n\n\nfailures:\n    a::b\n    d\n\n\
+        test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out\n";
+
+    fn failures(names: &[&str]) -> Vec<Failure> {
+        let mut failures = Vec::new();
+        for name in names {
+            failures.push(Failure { name: (*name).to_owned(), output: String::new() });
+        }
+        failures
+    }
+
+    fn count(passed: usize, failed: &[&str], flaky: &[&str]) -> Count {
+        let flaky = flaky.iter().map(|&name| name.to_owned()).collect();
+        Count { passed, failures: failures(failed), flaky }
     }
 
     fn outcome(passed: usize, failed: &[&str]) -> Outcome {
-        let failed: Vec<String> = failed.iter().map(|&name| name.to_owned()).collect();
-        Outcome { count: count(passed, failed.len(), &[]), failed }
+        Outcome { passed, failures: failures(failed), is_repeatable: true }
     }
 
     #[test]
     fn a_test_that_passes_when_repeated_is_flaky_and_one_that_fails_again_has_failed() {
         let first = || outcome(10, &["a::b", "c::d"]);
-        assert_eq!(merge_outcomes(first(), &outcome(2, &[])), count(12, 0, &["a::b", "c::d"]));
-        assert_eq!(merge_outcomes(first(), &outcome(1, &["c::d"])), count(11, 1, &["a::b"]));
-        assert_eq!(merge_outcomes(first(), &outcome(0, &[])), count(10, 2, &[]));
+        assert_eq!(merge_outcomes(first(), &outcome(2, &[])), count(12, &[], &["a::b", "c::d"]));
+        assert_eq!(
+            merge_outcomes(first(), &outcome(1, &["c::d"])),
+            count(11, &["c::d"], &["a::b"])
+        );
+        assert_eq!(merge_outcomes(first(), &outcome(0, &[])), count(10, &["a::b", "c::d"], &[]));
     }
 
     #[test]
@@ -395,18 +428,38 @@ mod tests {
         let names: Vec<String> = (0..=REPEATED_MAX).map(|n| format!("t{n}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let many = program.repeat_failed(outcome(3, &names)).unwrap();
-        assert_eq!(many, count(3, REPEATED_MAX + 1, &[]));
+        assert_eq!(many, count(3, &names, &[]));
         // These would be, and their program can't be started.
         assert!(program.repeat_failed(outcome(3, &names[1..])).is_err());
+    }
+
+    #[test]
+    fn tests_that_failed_are_read_with_what_each_printed() {
+        let judged = judge_output("t", FAILED, "", &Ok(Some(101)));
+        assert_eq!((judged.passed, judged.is_repeatable), (1, true));
+        let [first, second] = judged.failures.as_slice() else { panic!("{judged:?}") };
+        assert_eq!((&*first.name, first.output.trim()), ("a::b", "left: 1\nright: 2"));
+        assert_eq!((&*second.name, second.output.trim()), ("d", "no server"));
+    }
+
+    #[test]
+    fn a_program_that_died_or_named_too_few_failures_is_one_failure() {
+        let died = judge_output("t", "running 3 tests\n", "killed\n", &Ok(None));
+        assert_eq!((died.failures.len(), died.is_repeatable), (1, false));
+        assert_eq!(died.failures[0].name, "t");
+        assert_eq!(died.failures[0].output, "running 3 tests\nkilled\nit ended with None");
+        let unnamed = FAILED.replace("test d ... FAILED\n", "");
+        let unnamed = judge_output("t", &unnamed, "", &Ok(Some(101)));
+        assert_eq!((unnamed.failures.len(), unnamed.is_repeatable), (1, false));
     }
 
     #[test]
     fn lines_of_a_test_program_are_read() {
         let result =
             "test result: FAILED. 12 passed; 3 failed; 0 ignored; 0 measured; 1 filtered out";
-        assert_eq!(read_result_line(result), count(12, 3, &[]));
-        assert_eq!(read_result_line("test result: ok"), Count::default());
-        assert_eq!(read_result_line("running 12 tests"), Count::default());
+        assert_eq!(read_result_line(result), Some((12, 3)));
+        assert_eq!(read_result_line("test result: ok"), Some((0, 0)));
+        assert_eq!(read_result_line("running 12 tests"), None);
         let failed = "test plan::reads - should panic ... FAILED";
         assert_eq!(read_failed_name(failed).as_deref(), Some("plan::reads"));
         assert_eq!(read_failed_name("test plan::reads ... ok"), None);

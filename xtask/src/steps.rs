@@ -2,40 +2,58 @@
 //!
 //! Principal type: [`Steps`]. A step counts as one check, unless it counts its own (tests do).
 //! After the first failure nothing more is run; the closing line is printed all the same.
-//! A check that failed and then passed when it was repeated counts as passed, and is named at the
-//! end: it is a fault of the check or of the product that shows by chance, and is to be fixed.
+//! Checks that failed are named at the end with what they printed, since a log of CI is often shown
+//! from its end. One that failed and then passed when it was repeated counts as passed, and is named,
+//! too: it is a fault of the check or of the product that shows by chance, and is to be fixed.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-/// How many checks passed and failed.
+/// The most of the last lines of a failed check that are printed again at the end.
+const LAST_LINES: usize = 20;
+/// The most of one of these lines that is printed again, in characters.
+const LINE_MAX: usize = 2000;
+
+/// A check that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Its name.
+    pub name: String,
+    /// What it printed.
+    pub output: String,
+}
+
+/// How many checks passed, and those that failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// Checks that passed.
     pub passed: usize,
     /// Checks that failed.
-    pub failed: usize,
+    pub failures: Vec<Failure>,
     /// Names of those that passed, but only when they were repeated.
     pub flaky: Vec<String>,
 }
 
 impl Count {
     /// One check that passed.
-    pub const PASSED: Self = Self { passed: 1, failed: 0, flaky: Vec::new() };
-    /// One check that failed.
-    pub const FAILED: Self = Self { passed: 0, failed: 1, flaky: Vec::new() };
+    pub const PASSED: Self = Self { passed: 1, failures: Vec::new(), flaky: Vec::new() };
+
+    /// Counts one check that failed.
+    pub fn failed(failure: Failure) -> Self {
+        Self { failures: vec![failure], ..Self::default() }
+    }
 
     /// Counts one check that failed and then passed.
     pub fn flaky(name: String) -> Self {
-        Self { passed: 1, failed: 0, flaky: vec![name] }
+        Self { flaky: vec![name], ..Self::PASSED }
     }
 
     /// Adds another count to this one.
     pub fn add(&mut self, other: Self) {
         self.passed += other.passed;
-        self.failed += other.failed;
+        self.failures.extend(other.failures);
         self.flaky.extend(other.flaky);
     }
 }
@@ -77,25 +95,41 @@ impl Steps {
             Ok(count) => count,
             Err(error) => {
                 println!("{error:#}");
-                Count::FAILED
+                Count::failed(Failure { name: name.to_owned(), output: format!("{error:#}") })
             }
         };
-        let outcome = if count.failed == 0 { "ok" } else { "FAILED" };
+        let outcome = if count.failures.is_empty() { "ok" } else { "FAILED" };
         println!("==> {name}: {outcome}, {:.1} s", begin.elapsed().as_secs_f64());
-        self.stopped |= count.failed > 0;
+        self.stopped |= !count.failures.is_empty();
         self.total.add(count);
     }
 
     /// Prints the closing line, alone on its line; `true` where nothing failed and something ran.
     pub fn finish(self) -> bool {
-        let Count { passed, failed, flaky } = self.total;
+        let Count { passed, failures, flaky } = self.total;
         println!("==> total: {:.1} s", self.started.elapsed().as_secs_f64());
+        for failure in &failures {
+            println!("FAILED: {}", failure.name);
+            for line in last_lines(&failure.output) {
+                println!("    {}", shorten(line));
+            }
+        }
         for name in flaky {
             println!("FLAKY: {name} failed, and passed when it was repeated");
         }
-        println!("{passed} passed, {failed} failed");
-        failed == 0 && passed > 0
+        println!("{passed} passed, {} failed", failures.len());
+        failures.is_empty() && passed > 0
     }
+}
+
+fn last_lines(output: &str) -> Vec<&str> {
+    let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(LAST_LINES)..].to_vec()
+}
+
+/// Returns the beginning of a line.
+fn shorten(line: &str) -> &str {
+    line.char_indices().nth(LINE_MAX).map_or(line, |(end, _)| &line[..end])
 }
 
 /// Turns a panic of a step into an error, so that the closing line is printed in any case.
@@ -111,13 +145,14 @@ fn catch_panic(step: impl FnOnce() -> Result<Count>) -> Result<Count> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Count, Steps};
+    use super::{Count, LAST_LINES, LINE_MAX, Steps, last_lines, shorten};
 
     #[test]
     fn a_step_that_panics_counts_as_failed() {
         let mut steps = Steps::new();
         steps.many("panicking", || panic!("planted"));
-        assert_eq!(steps.total, Count::FAILED);
+        assert_eq!(steps.total.failures.len(), 1);
+        assert_eq!(steps.total.failures[0].name, "panicking");
         assert!(!steps.finish());
     }
 
@@ -127,7 +162,8 @@ mod tests {
         steps.many("three", || Ok(Count { passed: 3, ..Count::default() }));
         steps.one("broken", || anyhow::bail!("planted"));
         steps.one("never run", || panic!("must not run"));
-        assert_eq!(steps.total, Count { passed: 3, failed: 1, flaky: Vec::new() });
+        assert_eq!((steps.total.passed, steps.total.failures.len()), (3, 1));
+        assert_eq!(steps.total.failures[0].output, "planted");
         assert!(!steps.finish());
     }
 
@@ -141,6 +177,17 @@ mod tests {
             Ok(())
         });
         assert!(ran);
-        assert_eq!(steps.total, Count { passed: 1, failed: 1, flaky: Vec::new() });
+        assert_eq!((steps.total.passed, steps.total.failures.len()), (1, 1));
+    }
+
+    #[test]
+    fn the_end_of_what_a_check_printed_is_repeated() {
+        let long: Vec<String> = (0..2 * LAST_LINES).map(|n| format!("line {n}\n\n")).collect();
+        let lines = long.concat();
+        let last = last_lines(&lines);
+        assert_eq!((last.len(), last.last()), (LAST_LINES, Some(&"line 39")));
+        assert_eq!(last_lines("one"), ["one"]);
+        assert_eq!(shorten(&"\u{e9}".repeat(LINE_MAX + 1)), "\u{e9}".repeat(LINE_MAX));
+        assert_eq!(shorten("short"), "short");
     }
 }
