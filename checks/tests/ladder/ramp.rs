@@ -55,11 +55,12 @@ pub fn few_descriptors() -> Result<()> {
     let way = search["way"].as_str().with_context(context)?;
     ensure!(["hangs", "errors"].contains(&way), "{search}");
     let kind = search["recovery"]["kind"].as_str().with_context(context)?;
-    ensure!(["recovered", "never"].contains(&kind), "{search}");
+    // Whether it then serves as much as before is a matter of what else this machine does.
+    ensure!(["recovered", "impaired", "never"].contains(&kind), "{search}");
     let code = output.status.code();
     ensure!(code == Some(if kind == "never" { 4 } else { 0 }), "{code:?}: {search}");
     let answers = answers(&export)?;
-    ensure!(answers == (kind == "recovered"), "libnfs is answered: {answers}; {search}");
+    ensure!(answers == (kind != "never"), "libnfs is answered: {answers}; {search}");
     Ok(())
 }
 

@@ -9,8 +9,8 @@ use std::mem::discriminant;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use fleet::request;
-use lab::{redo_from, reusable_steps};
-use model::{Action, Invalidation, LabStep};
+use lab::{after_power_loss, redo_from, reusable_steps};
+use model::{Action, Invalidation, LabSpec, LabStep};
 
 use crate::applied_steps::{Applied, AppliedSteps};
 use crate::hosts::Hosts;
@@ -81,20 +81,24 @@ pub(crate) fn apply_missing(
     Ok(())
 }
 
-/// Applies to one host those of its wanted steps that no client takes, from this one on.
+/// Applies to the host that keeps the files and has lost its power those of its wanted steps that
+/// no client takes, from this one on.
 ///
 /// # Errors
 /// When one can't be applied; in a sentence.
-pub(crate) fn apply_to_server(
+pub(crate) fn apply_after_power_loss(
     applied: &mut AppliedSteps,
     hosts: &mut Hosts<'_>,
+    lab: &LabSpec,
     wanted: &[LabStep],
-    host: &str,
     from: usize,
 ) -> Result<(), String> {
+    let host = &lab.keeper().name;
     let served = &wanted[..redo_from(wanted, Invalidation::Remount)];
-    for step in served.iter().filter(|step| step.host == host).skip(from) {
-        apply(applied, hosts, &[step])?;
+    for step in served.iter().filter(|step| step.host == *host).skip(from) {
+        let action = after_power_loss(lab, &step.action);
+        let effective = hosts.ask(host, request::apply(action))?;
+        applied.steps.push(Applied { step: step.clone(), effective });
     }
     sort_as(applied, wanted);
     Ok(())

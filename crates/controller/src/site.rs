@@ -10,7 +10,7 @@ use lab::{compose, outlasts_power_loss, redo_from};
 use model::{Invalidation, LabSpec};
 
 use crate::Hosts;
-use crate::host_setup::{apply_missing, apply_to_server, bring_to, undo_to};
+use crate::host_setup::{apply_after_power_loss, apply_missing, bring_to, undo_to};
 
 /// Brings the hosts to what a run wants.
 ///
@@ -41,16 +41,18 @@ pub fn mount_again(hosts: &mut Hosts<'_>, lab: &LabSpec, stop: &AtomicBool) -> R
     })
 }
 
-/// Reaches the server's host again that has lost its power.
+/// Reaches the host again that keeps the files and has lost its power.
 ///
 /// # Errors
 /// When it can't be reached, or what is left of its set-up can't be known; in a sentence.
 pub fn reach_after_power_loss(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<(), String> {
-    hosts.note_power_loss(&lab.server.name, outlasts_power_loss(lab)?);
-    hosts.reach_one(&lab.server)
+    let keeper = lab.keeper();
+    hosts.note_power_loss(&keeper.name, outlasts_power_loss(lab)?);
+    hosts.reach_one(keeper)
 }
 
-/// Mounts and serves the file systems that a loss of power has left. Clients stay as they are.
+/// Mounts and serves the file systems that a loss of power has left. Mounts of clients stay as they
+/// are.
 ///
 /// # Errors
 /// When it can't be set up; in a sentence.
@@ -59,7 +61,7 @@ pub fn start_after_power_loss(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<()
     let left = outlasts_power_loss(lab)?;
     let wanted = compose(lab).map_err(|error| error.to_string())?;
     hosts.with_applied_steps(|applied, hosts| {
-        apply_to_server(applied, hosts, &wanted, &lab.server.name, left)
+        apply_after_power_loss(applied, hosts, lab, &wanted, left)
     })
 }
 

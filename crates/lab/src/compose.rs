@@ -26,7 +26,7 @@ use thiserror::Error;
 use crate::actions::{Layer, layer};
 use connection::tunnel_end;
 
-pub use power_loss::outlasts_power_loss;
+pub use power_loss::{after_power_loss, outlasts_power_loss};
 pub use systems::{counters_of_system, crash_of_system};
 
 /// This very host.

@@ -399,6 +399,18 @@ pub struct SystemSteps {
     pub steps: Vec<FilledStep>,
 }
 
+impl SystemSteps {
+    /// Returns those that start its programs again on what they have kept: without what makes the
+    /// system.
+    #[must_use]
+    pub fn that_start_again(&self) -> Self {
+        let makes_it = |step: &FilledStep| matches!(step, FilledStep::Run { again: false, .. });
+        let mut again = self.clone();
+        again.steps.retain(|step| !makes_it(step));
+        again
+    }
+}
+
 /// Kills the servers of a system on a host: what is lost then was in their memory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SystemCrash {

@@ -346,6 +346,15 @@ impl LabSpec {
         if self.leaves_server() { &self.client } else { &self.server }
     }
 
+    /// The host whose power files have to outlast: the server's; the first client's where clients
+    /// keep the files themselves, on a disk that they share.
+    pub fn keeper(&self) -> &Host {
+        match &self.system {
+            Some(system) if system.recipe.is_kept_by_clients() => &self.client,
+            _ => &self.server,
+        }
+    }
+
     /// Says whether data goes from one host to another.
     pub const fn leaves_server(&self) -> bool {
         matches!(self.path, DataPath::Network | DataPath::Tunnel)

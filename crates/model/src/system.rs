@@ -74,10 +74,9 @@ pub struct Recipe {
     /// Texts that follow from settings, or are repeated.
     #[serde(default)]
     pub variables: BTreeMap<String, Variable>,
-    /// Whether files are still there when it is ended and started again; otherwise no invalidation
-    /// restarts it.
+    /// How its servers start again on the files that they have kept.
     #[serde(default)]
-    pub restarts: bool,
+    pub restart: Restart,
     /// Whether its servers are threads of the kernel, so that no process of it can be killed.
     #[serde(default)]
     pub serves_in_kernel: bool,
@@ -120,6 +119,21 @@ pub struct Recipe {
     pub access: AccessWays,
 }
 
+/// How servers start again on the files that they have kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Restart {
+    /// Not at all after their host has lost its power, or an invalidation has ended them: what they
+    /// need for it is gone, and their steps make a new system.
+    #[default]
+    Never,
+    /// By all steps.
+    AllSteps,
+    /// After a loss of power, by the steps that don't make the system: all that they need for it
+    /// lies below `{storage}` and `{state}`. No invalidation ends them.
+    OnState,
+}
+
 /// A file of configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -143,7 +157,8 @@ pub struct RecipeStep {
     /// Command that ends by itself, with 0 where all is well.
     #[serde(default)]
     pub run: Vec<String>,
-    /// Whether `run` is repeated where the system's servers are started again after a crash.
+    /// Whether `run` is repeated where the system's servers are started again after a crash, or a
+    /// loss of power.
     #[serde(default)]
     pub again: bool,
     /// Command that is tried again until it ends with 0.

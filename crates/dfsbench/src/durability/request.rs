@@ -231,12 +231,12 @@ fn arrange(args: &DurabilityArgs, subjects: &[Subject]) -> Result<Vec<Arranged>,
     if let Some(lab) = &first.lab {
         let arranged = arrange_set_up(args, lab)?;
         for Subject { spec, contender } in subjects {
-            let server = spec.lab.as_ref().map(|lab| &lab.server.name);
+            let keeper = spec.lab.as_ref().map(|lab| &lab.keeper().name);
             if let Some(host) = &args.power_cut
-                && server != Some(host)
+                && keeper != Some(host)
             {
                 let name = contender.as_deref().unwrap_or_default();
-                let what = format!("it is not the server of {name}");
+                let what = format!("it is not the host that keeps the files of {name}");
                 let hint = "--contender NAME measures one of them";
                 return Err(usage(&format!("--power-cut `{host}`"), &what, hint));
             }
@@ -342,24 +342,24 @@ fn cut_network(args: &DurabilityArgs, target: &Target) -> Result<Way, Failure> {
     }
 }
 
-/// Arranges a loss of power of the server that the plan names; it has to be named twice.
+/// Arranges a loss of power of the plan's host that keeps the files; it has to be named twice.
 fn planned_power_cut(args: &DurabilityArgs, lab: &LabSpec) -> Result<Way, Failure> {
     let host = named_twice("power-cut", args.power_cut.as_ref(), args.confirm_power_cut.as_ref())?;
-    let server = &lab.server;
-    if host != server.name {
-        let what = "it is not the server's host of the plan";
-        return Err(usage(&format!("--power-cut `{host}`"), what, &format!("`{}`", server.name)));
+    let keeper = lab.keeper();
+    if host != keeper.name {
+        let what = "it is not the plan's host that keeps the files";
+        return Err(usage(&format!("--power-cut `{host}`"), what, &format!("`{}`", keeper.name)));
     }
     let undo = args.power_on_command.clone();
-    let way = match (&args.power_cut_command, &server.ssh) {
+    let way = match (&args.power_cut_command, &keeper.ssh) {
         (Some(make), _) => Way::Commands { make: make.clone(), undo, lasts: Duration::ZERO },
         (None, Some(ssh)) => {
-            let ssh_config = server.ssh_config.clone();
+            let ssh_config = keeper.ssh_config.clone();
             Way::Sysrq { host: ssh.clone(), ssh_config, power_on: undo }
         }
         (None, None) => {
-            let what = "this host is the server, and can't reset itself";
-            return Err(usage("--power-cut", what, "a [[host]] with `ssh` as server"));
+            let what = "this host keeps the files, and can't reset itself";
+            return Err(usage("--power-cut", what, "a [[host]] with `ssh` in its place"));
         }
     };
     Ok(Way::SystemPower(Box::new(way)))

@@ -159,7 +159,7 @@ fn start_steps(action: &SystemSteps, ours: &Path) -> Vec<Step> {
                     stderr: dir.join(format!("stderr-{}", action.first + index + 1)),
                 }
             }
-            FilledStep::Run(words, within_s) => Step::within(
+            FilledStep::Run { words, within_s, again: _ } => Step::within(
                 Duration::from_secs(*within_s),
                 processes::marked_command(dir, &name_ours(words, ours)),
             ),

@@ -1,42 +1,61 @@
-//! What a loss of power leaves of a server that a run has set up.
+//! What a loss of power leaves of the host that keeps a run's files, and how it is started again.
 
-use model::{Action, LabSpec, LabStep};
+use model::system::Restart;
+use model::{Action, FileSystem, LabSpec, LabStep};
 
 use super::compose;
 
-/// Returns how many of the steps on a run's server a loss of its power leaves: those by which file
-/// systems are made on its devices, which all others build on.
+/// Returns how many of the steps on the host that keeps a run's files a loss of its power leaves:
+/// those by which file systems are made on its devices, which all others build on.
 ///
 /// # Errors
 /// Where files don't lie on devices alone, or the server's system is made again when it is started;
 /// in a sentence.
 pub fn outlasts_power_loss(spec: &LabSpec) -> Result<usize, String> {
-    if let Some(system) = &spec.system
-        && !system.recipe.restarts
-    {
-        let name = &system.recipe.name;
-        return Err(format!("{name} is made again when it is started, and its files are lost"));
+    if let Some(system) = &spec.system {
+        let recipe = &system.recipe;
+        let name = &recipe.name;
+        if recipe.restart == Restart::Never {
+            return Err(format!("{name} is made again when it is started, and its files are lost"));
+        }
+        let is_found =
+            !matches!(spec.storage.file_system, FileSystem::Tmpfs | FileSystem::Existing);
+        if recipe.restart == Restart::OnState && recipe.has_storage() && !is_found {
+            let what = "what it needs to start again has to lie on a file system of `devices`";
+            return Err(format!("{name}: {what}"));
+        }
     }
     if spec.servers().len() > 1 {
         return Err("its servers are on several hosts".to_owned());
     }
     let steps = compose(spec).map_err(|error| error.to_string())?;
-    let is_on_server = |step: &&LabStep| step.host == spec.server.name;
-    let on_server: Vec<&LabStep> = steps.iter().filter(is_on_server).collect();
+    let is_on_keeper = |step: &&LabStep| step.host == spec.keeper().name;
+    let on_keeper: Vec<&LabStep> = steps.iter().filter(is_on_keeper).collect();
     let is_format = |step: &&LabStep| matches!(step.action, Action::Format(_));
     let is_lost = |step: &&LabStep| {
         matches!(step.action, Action::LoopFile(_) | Action::Raid(_) | Action::Crypt(_))
     };
-    if on_server.iter().any(is_lost) {
+    if on_keeper.iter().any(is_lost) {
         return Err("its files lie on loop devices, an array or a mapping: only file systems \
                     right on `devices` are found again"
             .to_owned());
     }
-    let formatted = on_server.iter().take_while(|step| is_format(step)).count();
-    if formatted < on_server.iter().filter(|step| is_format(step)).count() {
+    let formatted = on_keeper.iter().take_while(|step| is_format(step)).count();
+    if formatted < on_keeper.iter().filter(|step| is_format(step)).count() {
         return Err("settings of the server's kernel don't outlast it".to_owned());
     }
     Ok(formatted)
+}
+
+/// Returns what is applied to a host that has lost its power in the place of a step that a run
+/// wants: a system that finds what it was is not made again.
+pub fn after_power_loss(spec: &LabSpec, action: &Action) -> Action {
+    match (action, &spec.system) {
+        (Action::SystemSteps(steps), Some(system)) if system.recipe.restart == Restart::OnState => {
+            Action::SystemSteps(steps.that_start_again())
+        }
+        _ => action.clone(),
+    }
 }
 
 #[cfg(test)]
@@ -67,7 +86,11 @@ mod tests {
         let recipe = Recipe { name: "plain".to_owned(), storage: true, ..Recipe::default() };
         other.system = Some(Box::new(System { recipe, ..System::default() }));
         assert!(refused(&other).contains("plain is made again"));
-        other.system.as_mut().unwrap().recipe.restarts = true;
+        other.system.as_mut().unwrap().recipe.restart = Restart::AllSteps;
         assert_eq!(outlasts_power_loss(&other), Ok(1));
+        other.system.as_mut().unwrap().recipe.restart = Restart::OnState;
+        assert_eq!(outlasts_power_loss(&other), Ok(1));
+        other.storage.file_system = FileSystem::Tmpfs;
+        assert!(refused(&other).contains("plain: what it needs to start again"));
     }
 }

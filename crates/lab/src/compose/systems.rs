@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use model::lab::{EXPORTED_POINT, MOUNT_POINT};
 use model::system::{
-    AccessWay, CLIENT_ROLE, FilledRecipe, FilledStep, PlacedStep, Places, Quiet, Recipe,
+    AccessWay, CLIENT_ROLE, FilledRecipe, FilledStep, PlacedStep, Places, Quiet, Recipe, Restart,
 };
 use model::{Action, DataPath, Host, LabSpec, LabStep, SiteMount, System, action};
 
@@ -73,7 +73,7 @@ pub(super) fn serve_system(
             packages: packages_of(&recipe.packages),
             ports: has.ports.clone(),
             folders: paths(&has.folders),
-            keeps_storage: recipe.restarts,
+            keeps_storage: recipe.restart == Restart::AllSteps,
             files: has.files.clone(),
             stop_within_s: recipe.stop_within_s,
             leaves: paths(&filled.leaves),
@@ -130,9 +130,19 @@ pub fn crash_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, String> {
         steps.push(step(host, Action::SystemCrash(action::SystemCrash { system, dir })));
     }
     // What runs on clients alone was not killed.
-    let mut of_servers = filled.restart_steps;
+    let mut of_servers = filled.steps;
     of_servers.retain(|placed| placed.host < servers.len());
-    add_steps(spec, recipe, &of_servers, &mut steps);
+    let mut made = Vec::new();
+    add_steps(spec, recipe, &of_servers, &mut made);
+    for mut step in made {
+        if let Action::SystemSteps(of_system) = &mut step.action {
+            *of_system = of_system.that_start_again();
+            if of_system.steps.is_empty() {
+                continue;
+            }
+        }
+        steps.push(step);
+    }
     Ok(steps)
 }
 

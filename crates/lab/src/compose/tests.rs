@@ -436,7 +436,7 @@ fn servers_of_a_system_start_on_the_hosts_of_their_roles_one_after_the_other() {
     for step in &steps {
         let Action::SystemSteps(action) = &step.action else { continue };
         for made in &action.steps {
-            let (FilledStep::Start(words) | FilledStep::Run(words, _)) = made else { panic!() };
+            let (FilledStep::Start(words) | FilledStep::Run { words, .. }) = made else { panic!() };
             started.push(format!("{} {}: {}", action.first, step.host, words.join(" ")));
         }
     }

@@ -16,8 +16,6 @@ pub struct FilledRecipe {
     pub hosts: Vec<FilledHost>,
     /// Steps of the start.
     pub steps: Vec<PlacedStep>,
-    /// Those that start its servers again on what they have kept: without what makes the system.
-    pub restart_steps: Vec<PlacedStep>,
     /// Files and folders that the programs make elsewhere.
     pub leaves: Vec<String>,
     /// Command that prints the version.
@@ -71,8 +69,16 @@ pub struct FilledFile {
 pub enum FilledStep {
     /// Starts a program that goes on running.
     Start(Vec<String>),
-    /// Runs a program to its end within so many seconds.
-    Run(Vec<String>, u64),
+    /// Runs a program to its end.
+    Run {
+        /// The command.
+        words: Vec<String>,
+        /// Longest time, in seconds.
+        within_s: u64,
+        /// Whether it is also run where the system's servers are started again on what they have
+        /// kept; otherwise it makes the system.
+        again: bool,
+    },
     /// Runs a program again until it ends with 0, for so many seconds.
     Ready(Vec<String>, u64),
     /// Waits for a TCP port of the loopback, for so many seconds.
@@ -108,11 +114,7 @@ impl Recipe {
             }
             for copy in places.copies(&values, "step.count", &step.on, &step.count)? {
                 let filled_step = fill_in_step(step, &Template { values: &copy.values })?;
-                let placed = PlacedStep { host: copy.host, step: filled_step };
-                if step.run.is_empty() || step.again {
-                    filled.restart_steps.push(placed.clone());
-                }
-                filled.steps.push(placed);
+                filled.steps.push(PlacedStep { host: copy.host, step: filled_step });
             }
         }
         if let Some(counters) = &self.counters {
@@ -202,10 +204,18 @@ impl Recipe {
         }
         host.ports.sort_unstable();
         host.ports.dedup();
+        let state = values["state"].clone();
         for folder in &self.folders {
-            if host.has_storage || !folder.starts_with("{storage}") {
-                // A folder with `{n}` is one for each copy: as many as its recipe counts.
-                host.folders.extend(self.fill_in_folder(folder, &values, places)?);
+            // A folder with `{n}` is one for each copy: as many as its recipe counts.
+            for folder in self.fill_in_folder(folder, &values, places)? {
+                if !host.has_storage && folder.starts_with(&places.storage) {
+                    continue;
+                }
+                // The folder around it is made, and removed, with it.
+                if folder.starts_with(&state) && !host.folders.contains(&state) {
+                    host.folders.push(state.clone());
+                }
+                host.folders.push(folder);
             }
         }
         for file in &self.files {
@@ -250,9 +260,13 @@ impl Recipe {
     fn values(&self, given: &[(String, String)], places: &Places) -> Result<Values, RecipeError> {
         let mut values = self.setting_values(given)?;
         let server = &places.hosts[SERVER];
+        let roles = self.roles_on(SERVER, places);
+        let has_storage = self.storage || roles.iter().any(|role| role.storage);
+        let state = format!("{}/state", if has_storage { &places.storage } else { &places.dir });
         let known = [
             ("dir", &places.dir),
             ("storage", &places.storage),
+            ("state", &state),
             ("address", server),
             ("host", server),
             ("clients", &places.clients),
@@ -298,7 +312,8 @@ fn fill_in_step(step: &RecipeStep, template: &Template<'_>) -> Result<FilledStep
         return Ok(FilledStep::Start(template.words("step.start", &step.start)?));
     }
     if !step.run.is_empty() {
-        return Ok(FilledStep::Run(template.words("step.run", &step.run)?, within_s));
+        let words = template.words("step.run", &step.run)?;
+        return Ok(FilledStep::Run { words, within_s, again: step.again });
     }
     if !step.ready.is_empty() {
         return Ok(FilledStep::Ready(template.words("step.ready", &step.ready)?, within_s));

@@ -137,6 +137,11 @@ impl Recipe {
         self.storage || self.roles.values().any(|role| role.storage)
     }
 
+    /// Says whether the hosts that mount it keep the files themselves, on a disk that they share.
+    pub fn is_kept_by_clients(&self) -> bool {
+        self.serves_in_kernel && self.roles.contains_key(CLIENT_ROLE) && !self.has_storage()
+    }
+
     /// Returns the roles that are on a host.
     pub(super) fn roles_on(&self, host: usize, places: &Places) -> Vec<&Role> {
         let mut roles = Vec::new();

@@ -1,6 +1,7 @@
 //! Tests of recipes.
 
 use super::*;
+use crate::action::SystemSteps;
 
 fn recipe() -> Recipe {
     let choice = RecipeSetting {
@@ -87,9 +88,9 @@ fn shown(steps: &[PlacedStep]) -> Vec<String> {
     let mut shown = Vec::new();
     for placed in steps {
         let words = match &placed.step {
-            FilledStep::Start(words) | FilledStep::Run(words, _) | FilledStep::Ready(words, _) => {
-                words.join(" ")
-            }
+            FilledStep::Start(words)
+            | FilledStep::Run { words, .. }
+            | FilledStep::Ready(words, _) => words.join(" "),
             FilledStep::Port(port, _) => port.to_string(),
         };
         shown.push(format!("{}: {words}", placed.host));
@@ -130,8 +131,15 @@ fn servers_are_started_again_without_what_makes_the_system() {
     recipe.validate().unwrap();
     let filled = recipe.fill_in(&[], &places()).unwrap();
     let server = "0: server h:/s/1 h:/s/2 end";
-    assert_eq!(shown(&filled.restart_steps), [server, "0: activate"]);
     assert_eq!(shown(&filled.steps), ["0: make", server, "0: activate"]);
+    let steps = filled.steps.iter().map(|placed| placed.step.clone()).collect();
+    let (system, dir) = (recipe.name.clone(), "/run/plain".into());
+    let all = SystemSteps { system, dir, first: 0, has_program: false, steps };
+    let mut again = Vec::new();
+    for step in all.that_start_again().steps {
+        again.push(PlacedStep { host: 0, step });
+    }
+    assert_eq!(shown(&again), [server, "0: activate"]);
 }
 
 #[test]

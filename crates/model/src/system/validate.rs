@@ -12,7 +12,7 @@ use super::{
 const LEAVING: [&str; 5] = ["/run/", "/var/lib/", "/var/log/", "/var/cache/", "/var/tmp/"];
 
 /// Variables that every recipe has.
-const BUILT_IN: [&str; 7] = ["dir", "storage", "address", "host", "clients", "point", "n"];
+const BUILT_IN: [&str; 8] = ["dir", "storage", "state", "address", "host", "clients", "point", "n"];
 
 impl Recipe {
     /// Checks all that can be checked without a host.
@@ -198,7 +198,7 @@ impl Recipe {
         // Where no host keeps files there, such a folder would be made nowhere.
         if !self.has_storage() {
             for folder in &self.folders {
-                check_below("folders", folder, &["{dir}"])?;
+                check_below("folders", folder, &["{dir}", "{state}"])?;
             }
         }
         for settings in tried {
@@ -344,7 +344,7 @@ fn check_below(key: &str, path: &str, roots: &[&str]) -> Result<(), RecipeError>
         }
     }
     let what = format!("{key}: `{path}` may not be made");
-    Err(RecipeError::new(what, "paths below `{dir}`; folders below `{storage}`, too"))
+    Err(RecipeError::new(what, "paths below `{dir}`; folders below `{storage}` and `{state}`, too"))
 }
 
 fn check_leaving(key: &str, paths: &[String]) -> Result<(), RecipeError> {

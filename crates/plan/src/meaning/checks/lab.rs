@@ -4,6 +4,7 @@
 
 use model::options::{check_mount_options, check_quotable_path, parse_mkfs_options};
 use model::setting::Setting;
+use model::system::Restart;
 use model::{
     BackendKind, DataPath, FileSystem, Fresh, Invalidation, LabSpec, Raid, RunSpec, ServerKind,
 };
@@ -82,12 +83,15 @@ fn system_problem(run: &RunSpec, lab: &LabSpec) -> Option<Problem> {
         }
     }
     let stops = lab.invalidation >= Invalidation::ServerRemount || lab.fresh == Fresh::Pass;
-    if stops && !recipe.restarts {
+    if stops && recipe.restart != Restart::AllSteps {
         let what = format!("{} is made again by a restart, and its files are lost", recipe.name);
         let hint = "invalidation remount or less, fresh trial or less";
         return Some(Problem::new(&[Setting::Invalidation, Setting::Fresh], what, hint));
     }
-    let makes_folders = recipe.folders.iter().any(|folder| folder.starts_with("{storage}"));
+    let makes_folders = recipe
+        .folders
+        .iter()
+        .any(|folder| folder.starts_with("{storage}") || folder.starts_with("{state}"));
     if recipe.has_storage() && makes_folders && lab.storage.file_system == FileSystem::Existing {
         let what = format!("{} makes folders that only a file system of ours loses", recipe.name);
         let hint = "write `devices` or `loop_size` in the [[target]], or file_system tmpfs";
