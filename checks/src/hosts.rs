@@ -10,6 +10,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -33,6 +34,9 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 /// How long an agent whose controller is gone may take to leave: 5 s of silence, and the work.
 pub const LEAVING: Duration = Duration::from_secs(40);
 
+/// How many a program of checks has started: it may have several at once.
+static STARTED: AtomicU32 = AtomicU32::new(0);
+
 /// Some hosts and a bridge.
 pub struct Lab {
     /// Keys, configuration files for ssh, plans and results.
@@ -41,6 +45,8 @@ pub struct Lab {
     pub shared: TempDir,
     /// Name of the namespace that has the bridge; its other end is the controller's.
     pub bridge: String,
+    /// Part of the names of its namespaces, which tells it from others.
+    id: String,
     hosts: Vec<Host>,
     _tickets: Vec<Ticket>,
 }
@@ -59,7 +65,8 @@ impl Lab {
     /// Where one can't be started, or we aren't root.
     pub fn start(hosts: u32) -> Result<Self> {
         let folder = TempDir::with_prefix("dfsbench-hosts-")?;
-        let bridge = format!("dfsbench-br-{}", std::process::id());
+        let id = format!("{}-{}", std::process::id(), STARTED.fetch_add(1, Relaxed));
+        let bridge = format!("dfsbench-br-{id}");
         for key in ["id", "other", "hostkey"] {
             let mut keygen = Command::new("ssh-keygen");
             keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(folder.path().join(key));
@@ -83,7 +90,7 @@ impl Lab {
             guard::remove_folder(shared.path()),
             guard::register_script(&format!("ip netns del {bridge} 2>/dev/null")),
         ];
-        let mut lab = Self { folder, shared, bridge, hosts: Vec::new(), _tickets: tickets };
+        let mut lab = Self { folder, shared, id, bridge, hosts: Vec::new(), _tickets: tickets };
         let bridge = lab.bridge.clone();
         ip(&["-n", &bridge, "link", "add", "br0", "type", "bridge"])?;
         ip(&["-n", &bridge, "addr", "add", "10.79.0.254/24", "dev", "br0"])?;
@@ -99,7 +106,7 @@ impl Lab {
     }
 
     fn start_host(&self, number: u32) -> Result<Host> {
-        let namespace = format!("dfsbench-h{number}-{}", std::process::id());
+        let namespace = format!("dfsbench-h{number}-{}", self.id);
         let (bridge, veth) = (self.bridge.as_str(), format!("v{number}"));
         ip(&["netns", "add", &namespace])?;
         let mut pair = vec!["-n", bridge, "link", "add", &veth, "type", "veth", "peer", "name"];

@@ -95,6 +95,21 @@ const RELEASE_PARTS: [Part; 4] = [
     part("runc", Proof::Program("runc"), "starts the image"),
 ];
 
+/// Parts of the file systems that only `cargo xtask real systems` sets up.
+const SYSTEM_PARTS: [Part; 11] = [
+    part("ceph-common", Proof::Program("ceph"), "commands of CephFS"),
+    part("ceph-fuse", Proof::Program("ceph-fuse"), "its client"),
+    part("ceph-mds", Proof::Program("ceph-mds"), "its metadata server"),
+    part("ceph-mgr", Proof::Program("ceph-mgr"), "its manager"),
+    part("ceph-mon", Proof::Program("ceph-mon"), "its monitor"),
+    part("ceph-osd", Proof::Program("ceph-osd"), "its object servers"),
+    part("glusterfs-server", Proof::Program("glusterd"), "GlusterFS and its client"),
+    part("nfs-ganesha-gluster", Proof::Library("ganesha/libfsalgluster.so"), "NFS of it"),
+    part("moosefs-chunkserver", Proof::Program("mfschunkserver"), "servers of MooseFS"),
+    part("moosefs-client", Proof::Program("mfsmount"), "its client"),
+    part("moosefs-master", Proof::Program("mfsmaster"), "its master"),
+];
+
 /// The packages without which there are no virtual machines.
 pub const FOR_MACHINES: [&str; 8] = [
     "debian-archive-keyring",
@@ -175,6 +190,14 @@ fn report_missing() -> Vec<&'static Part> {
     missing
 }
 
+/// Installs what is missing of the file systems that recipes set up.
+///
+/// # Errors
+/// Where a part is missing and can't be installed.
+pub fn install_systems() -> Result<()> {
+    install_packages(&SYSTEM_PARTS.each_ref().map(|part| part.package))
+}
+
 /// Installs those of these packages that are missing; prints nothing where none is.
 ///
 /// # Errors
@@ -187,7 +210,7 @@ pub fn install_packages(names: &[&str]) -> Result<()> {
 /// Returns the parts of these packages that are missing.
 fn find_missing(packages: &[&str]) -> Vec<&'static Part> {
     let mut missing = Vec::new();
-    for part in PARTS.iter().chain(&RELEASE_PARTS) {
+    for part in PARTS.iter().chain(&RELEASE_PARTS).chain(&SYSTEM_PARTS) {
         if packages.contains(&part.package) && !part.is_there() {
             missing.push(part);
         }
@@ -307,15 +330,16 @@ impl Drop for NoDaemons {
 
 #[cfg(test)]
 mod tests {
-    use super::{FOR_MACHINES, PARTS, RELEASE_PARTS};
+    use super::{FOR_MACHINES, PARTS, RELEASE_PARTS, SYSTEM_PARTS};
 
     #[test]
     fn every_part_is_named_once() {
-        let mut names: Vec<&str> = PARTS.iter().map(|part| part.package).collect();
-        names.extend(RELEASE_PARTS.iter().map(|part| part.package));
+        let parts = PARTS.iter().chain(&RELEASE_PARTS).chain(&SYSTEM_PARTS);
+        let mut names: Vec<&str> = parts.map(|part| part.package).collect();
+        let count = names.len();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), PARTS.len() + RELEASE_PARTS.len());
+        assert_eq!(names.len(), count);
         assert!(FOR_MACHINES.iter().all(|name| names.contains(name)));
     }
 }

@@ -57,6 +57,14 @@ impl Subject {
         Ok(command)
     }
 
+    /// Measures it with each of so many settings by [`SHORT`].
+    ///
+    /// # Errors
+    /// As [`Subject::measure`].
+    pub fn measure_short(&self, lab: &Lab, settings: usize) -> Result<()> {
+        self.measure(lab, SHORT, settings * SHORT_PASSES)
+    }
+
     /// Measures it with each of its settings, and looks whether the hosts are as they were.
     ///
     /// # Errors
@@ -223,6 +231,9 @@ kind = "metadata"
 small_files = 40
 small_file_size = "4KiB"
 "#;
+
+/// Its passes: two of the stream, three of metadata.
+const SHORT_PASSES: usize = 5;
 
 /// A mix that is ended before its time.
 const LONG: &str = r#"

@@ -5,16 +5,19 @@
 //! it.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Result, ensure};
 use checks::check::{Fixture, wait_until};
+use checks::durability::check_kept;
 use checks::hosts::PATIENCE;
 use checks::ours::{self, Ours};
 use checks::proc::{self, Background};
 use checks::repo::Profile;
 use checks::vm::lab::{Ended, Lab, Wanted};
 use checks::vm::machine::Suite;
+use checks::vm::power;
 use checks::{checks, vm};
 use tempfile::TempDir;
 
@@ -35,6 +38,12 @@ static MACHINES: Fixture<Ended> = Fixture::new(|| {
 checks! {
     afs_is_measured_by_one_client_and_by_two: 600 s, AFS.measure(MACHINES.get()?);
     afs_is_killed_and_cleaned: 600 s, AFS.kill_and_clean(MACHINES.get()?);
+    afs_keeps_what_was_synced_when_its_server_loses_power: 600 s, {
+        AFS.lose_power(MACHINES.get()?, HOSTS[0])
+    };
+    gfs2_keeps_what_was_synced_when_its_node_loses_power: 600 s, {
+        GFS2.lose_power(MACHINES.get()?, HOSTS[1])
+    };
     gfs2_is_measured_by_one_node_and_by_two: 600 s, GFS2.measure(MACHINES.get()?);
     gfs2_is_killed_and_cleaned: 600 s, GFS2.kill_and_clean(MACHINES.get()?);
     gfs2_formats_no_disk_that_something_is_on: 300 s, {
@@ -144,7 +153,13 @@ true
 ";
 
 impl System {
-    fn command(&self, lab: &Lab, folder: &TempDir, work: &str, clients: &str) -> Result<Command> {
+    fn write_plan(
+        &self,
+        lab: &Lab,
+        folder: &TempDir,
+        work: &str,
+        clients: &str,
+    ) -> Result<PathBuf> {
         let plan = folder.path().join("plan.toml");
         let text = PLAN
             .replace("CONFIG", &lab.ssh_config().display().to_string())
@@ -153,6 +168,11 @@ impl System {
             .replace("SETTINGS", self.settings)
             .replace("CLIENTS", clients);
         fs::write(&plan, text + work)?;
+        Ok(plan)
+    }
+
+    fn command(&self, lab: &Lab, folder: &TempDir, work: &str, clients: &str) -> Result<Command> {
+        let plan = self.write_plan(lab, folder, work, clients)?;
         let mut command = Ours::new(Profile::Debug).command();
         command.arg("run").arg(plan).args(["--quiet", "--trials", "1", "--format", "csv"]);
         if self.target.contains(DISK) {
@@ -192,6 +212,18 @@ impl System {
         clean.arg("clean").arg(folder.path().join("plan.toml"));
         clean.arg("--results").arg(folder.path().join("results.db"));
         proc::capture_text(&mut clean)?;
+        compare_left(lab, &before)
+    }
+
+    /// Resets a host while one client writes, and checks that all is there that was synced, and
+    /// that the machines are as they were.
+    fn lose_power(&self, lab: &Lab, host: &str) -> Result<()> {
+        let before = list_left(lab)?;
+        let folder = TempDir::new()?;
+        let plan = self.write_plan(lab, &folder, SHORT, "1")?;
+        let (reports, code) = power::measure(lab, host, &plan)?;
+        check_kept(&reports[0], &["sync", "osync"], "survives power loss")?;
+        ensure!(code == Some(0), "exit code {code:?}: {reports}");
         compare_left(lab, &before)
     }
 

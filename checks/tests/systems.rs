@@ -1,9 +1,7 @@
-//! File systems that recipes set up on hosts over real sshd: CephFS, GlusterFS, MooseFS, rclone,
-//! unfs3, ZeroFS, and our own server.
+//! File systems that recipes set up on hosts over real sshd: CephFS, GlusterFS, MooseFS, and our
+//! own server.
 //!
-//! Needs what `cargo xtask setup` doesn't install: ceph-mon, ceph-mgr, ceph-mds, ceph-osd and
-//! ceph-fuse; glusterfs-server; moosefs-master, moosefs-chunkserver and moosefs-client; and what
-//! Debian 12 doesn't have: rclone 1.65, unfs3 and zerofs. So `cargo xtask real systems` alone runs
+//! Their packages are installed where this group is named: `cargo xtask real systems` alone runs
 //! it.
 
 use anyhow::{Result, ensure};
@@ -60,18 +58,10 @@ checks! {
         measured(&Subject { target, settings: "servers = 2", ..MOOSEFS }, 1)
     };
     moosefs_is_killed_and_cleaned: 600 s, MOOSEFS.kill_and_clean(LAB.get()?);
-    rclone_is_measured_with_both_caches: 600 s, {
-        measured(&Subject { settings: "cache_mode = [\"full\", \"writes\"]", ..RCLONE }, 2)
-    };
-    rclone_is_killed_and_cleaned: 600 s, RCLONE.kill_and_clean(LAB.get()?);
     glusterfs_is_killed_at_random_moments_and_cleaned: 1800 s, {
         let on_disk = "devices = [\"/srv/data/disk\"]\nloop_size = \"300MiB\"";
         Subject { target: on_disk, ..GLUSTERFS }.kill_at_moments(LAB.get()?, 10)
     };
-    unfs3_is_measured: 600 s, measured(&UNFS3, 1);
-    unfs3_is_killed_and_cleaned: 600 s, UNFS3.kill_and_clean(LAB.get()?);
-    zerofs_is_measured: 600 s, measured(&ZEROFS, 1);
-    zerofs_is_killed_and_cleaned: 600 s, ZEROFS.kill_and_clean(LAB.get()?);
     our_server_is_measured_with_its_settings: 600 s, {
         measured(&Subject { settings: "threads = [1, 2]", ..OURS }, 2)
     };
@@ -84,14 +74,6 @@ const CEPHFS: Subject = Subject {
     settings: "",
     port: 6789,
     is_mounted: true,
-};
-
-const RCLONE: Subject = Subject {
-    system: "rclone",
-    target: "backend = \"nfs\"\nnfsvers = 3\ntmpfs_size = \"600MiB\"",
-    settings: "",
-    port: 20497,
-    is_mounted: false,
 };
 
 const GLUSTERFS: Subject = Subject {
@@ -110,22 +92,6 @@ const MOOSEFS: Subject = Subject {
     is_mounted: true,
 };
 
-const ZEROFS: Subject = Subject {
-    system: "zerofs",
-    target: "backend = \"nfs\"\nnfsvers = 3\ntmpfs_size = \"600MiB\"",
-    settings: "",
-    port: 20498,
-    is_mounted: false,
-};
-
-const UNFS3: Subject = Subject {
-    system: "unfs3",
-    target: "backend = \"nfs\"\nnfsvers = 3\ntmpfs_size = \"600MiB\"",
-    settings: "",
-    port: 20495,
-    is_mounted: false,
-};
-
 const OURS: Subject = Subject {
     system: "dfsbench",
     target: "backend = \"nfs\"\nnfsvers = 4.1",
@@ -134,9 +100,6 @@ const OURS: Subject = Subject {
     is_mounted: false,
 };
 
-/// Measures a system; a stream has two passes, metadata three.
 fn measured(subject: &Subject, settings: usize) -> Result<()> {
-    subject.measure(LAB.get()?, SHORT, settings * PASSES)
+    subject.measure_short(LAB.get()?, settings)
 }
-
-const PASSES: usize = 5;

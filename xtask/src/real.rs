@@ -8,9 +8,9 @@ use std::thread;
 
 use anyhow::{Result, bail, ensure};
 
-use crate::fuzz;
 use crate::programs::Program;
 use crate::steps::Count;
+use crate::{fuzz, setup};
 
 /// Groups that run one after the other.
 type Track = &'static [&'static str];
@@ -37,9 +37,12 @@ const STAGES: [&[Track]; 2] = [
     &[&["loss", "ladder"]],
 ];
 
-/// Groups that need packages which `cargo xtask setup` doesn't install, or machines of their own:
-/// each is run where it is named, and not with all others.
-const ON_REQUEST: Track = &["systems", "kernel_clients"];
+/// The group that sets up file systems of packages which no other group needs.
+const SYSTEMS: &str = "systems";
+
+/// Groups that take long, and need packages which no other group needs, or what Debian has no
+/// package of: each is run where it is named, as every night, and not with all others.
+const ON_REQUEST: Track = &[SYSTEMS, "unpackaged", "kernel_clients"];
 
 /// The tests that are run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -92,6 +95,9 @@ pub fn run(programs: &[Program], selection: Selection<'_>) -> Result<Count> {
         })?;
     }
     if selection.group.is_some() {
+        if selection.has_group(SYSTEMS) {
+            setup::install_systems()?;
+        }
         run_track(ON_REQUEST, programs, selection, &count)?;
     }
     Ok(count.into_inner().expect("no panic"))

@@ -3,8 +3,9 @@
 //! Principal type: [`Steps`]. A step counts as one check, unless it counts its own (tests do).
 //! After the first failure nothing more is run; the closing line is printed all the same.
 //! Checks that failed are named at the end with what they printed, since a log of CI is often shown
-//! from its end. One that failed and then passed when it was repeated counts as passed, and is named,
-//! too: it is a fault of the check or of the product that shows by chance, and is to be fixed.
+//! from its end. One that failed and then passed when it was repeated counts as passed, and is
+//! named, too: it is a fault of the check or of the product that shows by chance, and is to be
+//! fixed.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::time::Instant;
@@ -19,9 +20,9 @@ const LINE_MAX: usize = 2000;
 /// A check that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Its name.
+    /// Name of the check.
     pub name: String,
-    /// What it printed.
+    /// Output of the check.
     pub output: String,
 }
 

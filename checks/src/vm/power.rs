@@ -1,9 +1,13 @@
 //! Loss of power of the kernel's server: what `dfsbench durability` finds that it has kept.
 //!
+//! One export is set up by the recipe `knfsd`, which does all its steps again; the other by one
+//! that is made of it, with a step that makes something once and fails the second time.
+//!
 //! The guest is reset by its kernel, as dfsbench does to a real host. The emulator goes on running:
 //! all that the guest has written to its disks is there, and nothing that was in its memory.
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -37,14 +41,29 @@ host = [
 workload = [{ kind = "stream" }]
 factors = { nfsvers = 4.1, file_system = "ext4" }
 [[target]]
-name = "knfsd"
+name = "sync"
+server = "server"
+client = "here"
+system = "./kept.toml"
+backend = "nfs"
+devices = ["/dev/vdb"]
+settings = { export = "sync" }
+[[target]]
+name = "async"
 server = "server"
 client = "here"
 system = "knfsd"
 backend = "nfs"
 devices = ["/dev/vdb"]
-settings = { export = ["sync", "async"] }
+settings = { export = "async" }
 "#;
+
+/// Parts of the recipe `knfsd`, and what stands there in the one that keeps what it has made.
+const CHANGES: [[&str; 2]; 3] = [
+    ["name = \"knfsd\"", "name = \"kept\""],
+    ["restart = \"all-steps\"", "restart = \"on-state\"\nfolders = [\"{state}/made\"]"],
+    ["[[step]]\nstart", "[[step]]\nrun = [\"mkdir\", \"{state}/made/once\"]\n\n[[step]]\nstart"],
+];
 
 /// Resets the host of each export while it is written to, and checks that the one with `sync` has
 /// kept all that was promised, the one with `async` has lost what it had acknowledged as safe, and
@@ -53,34 +72,49 @@ settings = { export = ["sync", "async"] }
 /// # Errors
 /// Where it is otherwise, the guest doesn't start again, or something is left on it.
 pub fn check(lab: &Lab) -> Result<()> {
-    lab.allow_reset(HOST)?;
-    lab.ssh(HOST, POWER_ON)?;
-    // A connection that is shared would hang with the host.
-    lab.close_connection(HOST);
-    let config = lab.ssh_config();
     let folder = TempDir::new()?;
     let plan = folder.path().join("plan.toml");
-    fs::write(&plan, PLAN.replace("CONFIG", &config.display().to_string()))?;
-    let power_on = format!("ssh -F '{}' -o ControlPath=none {HOST} '{POWER_ON}'", config.display());
-    let mut command = wrap_inside(lab, &OURS.command());
-    command.arg("durability").arg(&plan).args(["--rounds", "2", "--format", "json", "--quiet"]);
-    command.args(["--power-cut", HOST, "--confirm-power-cut", HOST]);
-    command.args(["--power-on-command", &power_on, "--allow-destroy", "/dev/vdb"]);
-    command.arg("--results").arg(folder.path().join("results.db"));
-    let output = proc::capture_output(&mut command)?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let reports: Value = serde_json::from_str(&text)
-        .with_context(|| format!("{}: {text}{errors}", output.status))?;
+    fs::write(&plan, PLAN.replace("CONFIG", &lab.ssh_config().display().to_string()))?;
+    let mut recipe = proc::capture_text(OURS.command().args(["systems", "show", "knfsd"]))?;
+    for [part, changed] in CHANGES {
+        ensure!(recipe.contains(part), "the recipe knfsd has no `{part}`");
+        recipe = recipe.replacen(part, changed, 1);
+    }
+    fs::write(folder.path().join("kept.toml"), recipe)?;
+    let (reports, code) = measure(lab, HOST, &plan)?;
     let [sync, unsafe_async] = [&reports[0], &reports[1]];
     check_kept(sync, &["sync", "osync"], "survives power loss")?;
     check_lost(unsafe_async, &["sync", "osync"], "none")?;
-    let code = output.status.code();
-    ensure!(code == Some(exit::INVALID), "exit code {code:?}: {text}{errors}");
+    ensure!(code == Some(exit::INVALID), "exit code {code:?}: {reports}");
     let left =
         lab.ssh(HOST, "grep dfsbench /proc/mounts; exportfs -s; find /run/dfsbench; true")?;
     ensure!(left.is_empty(), "left: {left}");
     let marks = lab.ssh(HOST, "blkid --probe /dev/vdb; true")?;
     ensure!(marks.is_empty(), "the file system is still there: {marks}");
     Ok(())
+}
+
+/// Measures what a plan's systems keep of what is written while a host is reset; returns the report
+/// of each, and the exit code.
+///
+/// # Errors
+/// Where it can't be measured, or the guest doesn't start again.
+pub fn measure(lab: &Lab, host: &str, plan: &Path) -> Result<(Value, Option<i32>)> {
+    lab.allow_reset(host)?;
+    lab.ssh(host, POWER_ON)?;
+    // A connection that is shared would hang with the host.
+    lab.close_connection(host);
+    let config = lab.ssh_config();
+    let power_on = format!("ssh -F '{}' -o ControlPath=none {host} '{POWER_ON}'", config.display());
+    let mut command = wrap_inside(lab, &OURS.command());
+    command.arg("durability").arg(plan).args(["--rounds", "2", "--format", "json", "--quiet"]);
+    command.args(["--power-cut", host, "--confirm-power-cut", host]);
+    command.args(["--power-on-command", &power_on, "--allow-destroy", "/dev/vdb"]);
+    command.arg("--results").arg(plan.with_file_name("results.db"));
+    let output = proc::capture_output(&mut command)?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let reports = serde_json::from_str(&text)
+        .with_context(|| format!("{}: {text}{errors}", output.status))?;
+    Ok((reports, output.status.code()))
 }

@@ -41,6 +41,15 @@ pub fn mount_again(hosts: &mut Hosts<'_>, lab: &LabSpec, stop: &AtomicBool) -> R
     })
 }
 
+/// Has the host that keeps the files write to its disks what the set-up has left in memory: a loss
+/// of power is to take what is written afterwards, and not the system.
+///
+/// # Errors
+/// When it can't be done; in a sentence.
+pub fn settle(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<(), String> {
+    hosts.ask(&lab.keeper().name, request::invalidate(Invalidation::Caches, None)).map(drop)
+}
+
 /// Reaches the host again that keeps the files and has lost its power.
 ///
 /// # Errors

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::lab::LabSpec;
+use crate::setting::Setting;
 use crate::spec::RunSpec;
 use crate::system::Recipe;
 use crate::target::Target;
@@ -135,8 +136,15 @@ fn properties_of(run: &RunSpec) -> Vec<(&'static str, String)> {
         ("copies", copies(run.lab.as_deref())),
         ("server hosts", server_hosts(run)),
     ];
+    let mut left_out: Vec<&str> = OF_THE_SYSTEM.to_vec();
+    for setting in Setting::ALL {
+        // What is not given doesn't differ from what a system lacks.
+        if setting.applies(run) && setting.has_no_words(run) {
+            left_out.push(setting.key());
+        }
+    }
     for (name, value) in run.settings() {
-        if !OF_THE_SYSTEM.contains(&name) {
+        if !left_out.contains(&name) {
             properties.push((name, value));
         }
     }

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use model::{Campaign, Fact, LabSpec};
+use model::{Campaign, Fact, LabSpec, System};
 
 /// So many values of a setting are shown; counters that never repeat have as many as trials.
 const VALUES_MAX: usize = 4;
@@ -82,11 +82,21 @@ pub fn names(campaign: &Campaign) -> Vec<&str> {
 
 /// Formats the location of a target on hosts: `server:/srv (network, client and 9 more)`.
 pub fn place(lab: &LabSpec) -> String {
+    let is_kept_by_clients = |system: &System| system.recipe.is_kept_by_clients();
+    if lab.system.as_deref().is_some_and(is_kept_by_clients) {
+        let clients: Vec<&str> = lab.clients().map(|client| client.name.as_str()).collect();
+        return format!("a disk of {}", clients.join(", "));
+    }
     let servers = match lab.servers().len() {
         1 => lab.server.name.clone(),
         all => format!("{} and {} more", lab.server.name, all - 1),
     };
-    let place = format!("{servers}:{} ({}", lab.storage.place().display(), lab.path);
+    let has_storage = |system: &System| system.recipe.has_storage();
+    let place = if lab.system.as_deref().is_none_or(has_storage) {
+        format!("{servers}:{} ({}", lab.storage.place().display(), lab.path)
+    } else {
+        format!("{servers} ({}", lab.path)
+    };
     let client = &lab.client.name;
     match lab.more_clients.len() {
         _ if !lab.leaves_server() => place + ")",
@@ -117,5 +127,30 @@ impl<'a> HostFacts<'a> {
             settings.push(format!("{} {}", setting.name, setting.shown()));
         }
         settings.join("; ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::system::{CLIENT_ROLE, Recipe, Role};
+    use model::{Host, System};
+
+    use super::*;
+
+    #[test]
+    fn a_target_is_where_its_files_are() {
+        let mut lab = LabSpec::new(Host::here("s"), Host::here("c"));
+        lab.storage.directory = "/srv".into();
+        assert_eq!(place(&lab), "s:/srv (network, c)");
+        let system = |recipe| Some(Box::new(System { recipe, ..System::default() }));
+        let keeps_none = Recipe::default();
+        lab.system = system(Recipe { storage: true, ..keeps_none.clone() });
+        assert_eq!(place(&lab), "s:/srv (network, c)");
+        lab.system = system(keeps_none.clone());
+        assert_eq!(place(&lab), "s (network, c)");
+        let roles = [(CLIENT_ROLE.to_owned(), Role::default())].into();
+        lab.system = system(Recipe { serves_in_kernel: true, roles, ..keeps_none });
+        lab.more_clients.push(Host::here("d"));
+        assert_eq!(place(&lab), "a disk of c, d");
     }
 }

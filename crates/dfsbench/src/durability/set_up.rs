@@ -111,11 +111,11 @@ impl Session<'_, '_> {
         let Some(lab) = spec.lab.as_deref() else {
             return Err("the plan does not set it up".to_owned());
         };
-        if self.request.events.iter().any(|arranged| arranged.event == CrashEvent::KillServer) {
+        if self.has_event(CrashEvent::KillServer) {
             // Refused before anything is done.
             lab::crash_of_system(lab)?;
         }
-        if self.request.events.iter().any(|arranged| arranged.event == CrashEvent::PowerCut) {
+        if self.has_event(CrashEvent::PowerCut) {
             lab::outlasts_power_loss(lab)?;
         }
         let measured = self.measure_system(subject, lab, number);
@@ -125,6 +125,10 @@ impl Session<'_, '_> {
         measured
     }
 
+    fn has_event(&self, event: CrashEvent) -> bool {
+        self.request.events.iter().any(|arranged| arranged.event == event)
+    }
+
     fn measure_system(
         &self,
         subject: &Subject,
@@ -132,6 +136,9 @@ impl Session<'_, '_> {
         number: usize,
     ) -> Result<DurabilityReport, String> {
         site::set_up(&mut self.hosts.borrow_mut(), lab, self.stop)?;
+        if self.has_event(CrashEvent::PowerCut) {
+            site::settle(&mut self.hosts.borrow_mut(), lab)?;
+        }
         let mut programs = Agents::new(Arc::clone(self.stop), Visibility::Hidden);
         let program = programs.program_on(lab.worker()).map_err(|gone| gone.0)?;
         let crash = || site::crash_system(&mut self.hosts.borrow_mut(), lab);

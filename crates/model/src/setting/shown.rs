@@ -12,10 +12,18 @@ use crate::spec::RunSpec;
 use crate::units::{Nanos, Size};
 use crate::workload::Workload;
 
+/// How a list without words is shown, such as options of a mount of which none was given.
+const NO_WORDS: &str = "none";
+
 impl Setting {
     /// Shows its level in a run for people: `64 KiB`, `1.5 s`, `write+read`.
     pub fn show(self, run: &RunSpec) -> String {
         self.show_level(self.get(run))
+    }
+
+    /// Says whether it is a list that has no words in a run.
+    pub fn has_no_words(self, run: &RunSpec) -> bool {
+        matches!(self.get(run), Value::Words(words) if words.is_empty())
     }
 
     /// Shows a level for people.
@@ -32,6 +40,7 @@ impl Setting {
                 _ => number.to_string(),
             },
             Value::Open => self.open().unwrap_or_default().to_owned(),
+            Value::Words(words) if words.is_empty() => NO_WORDS.to_owned(),
             other => self.show_words(other),
         }
     }

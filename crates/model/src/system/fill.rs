@@ -71,7 +71,7 @@ pub enum FilledStep {
     Start(Vec<String>),
     /// Runs a program to its end.
     Run {
-        /// The command.
+        /// The words of its command.
         words: Vec<String>,
         /// Longest time, in seconds.
         within_s: u64,

@@ -1,0 +1,53 @@
+//! Servers of files that recipes set up on hosts over real sshd and that Debian 12 has no package
+//! of: rclone, unfs3 and ZeroFS.
+//!
+//! They have to be on PATH: rclone from 1.65 on (`go install github.com/rclone/rclone@v1.76.0`),
+//! unfs3 built from its sources, and ZeroFS (`cargo install zerofs`). So `cargo xtask real
+//! unpackaged` alone runs it.
+
+use anyhow::Result;
+use checks::check::Fixture;
+use checks::checks;
+use checks::hosts::Lab;
+use checks::systems::Subject;
+
+static LAB: Fixture<Lab> = Fixture::new(|| Lab::start(4));
+
+checks! {
+    rclone_is_measured_with_both_caches: 600 s, {
+        measured(&Subject { settings: "cache_mode = [\"full\", \"writes\"]", ..RCLONE }, 2)
+    };
+    rclone_is_killed_and_cleaned: 600 s, RCLONE.kill_and_clean(LAB.get()?);
+    unfs3_is_measured: 600 s, measured(&UNFS3, 1);
+    unfs3_is_killed_and_cleaned: 600 s, UNFS3.kill_and_clean(LAB.get()?);
+    zerofs_is_measured: 600 s, measured(&ZEROFS, 1);
+    zerofs_is_killed_and_cleaned: 600 s, ZEROFS.kill_and_clean(LAB.get()?);
+}
+
+const RCLONE: Subject = Subject {
+    system: "rclone",
+    target: "backend = \"nfs\"\nnfsvers = 3\ntmpfs_size = \"600MiB\"",
+    settings: "",
+    port: 20497,
+    is_mounted: false,
+};
+
+const ZEROFS: Subject = Subject {
+    system: "zerofs",
+    target: "backend = \"nfs\"\nnfsvers = 3\ntmpfs_size = \"600MiB\"",
+    settings: "",
+    port: 20498,
+    is_mounted: false,
+};
+
+const UNFS3: Subject = Subject {
+    system: "unfs3",
+    target: "backend = \"nfs\"\nnfsvers = 3\ntmpfs_size = \"600MiB\"",
+    settings: "",
+    port: 20495,
+    is_mounted: false,
+};
+
+fn measured(subject: &Subject, settings: usize) -> Result<()> {
+    subject.measure_short(LAB.get()?, settings)
+}
