@@ -81,7 +81,7 @@ pub fn check(lab: &Lab) -> Result<()> {
         recipe = recipe.replacen(part, changed, 1);
     }
     fs::write(folder.path().join("kept.toml"), recipe)?;
-    let (reports, code) = measure(lab, HOST, &plan)?;
+    let (reports, code) = measure(lab, HOST, &plan, &[])?;
     let [sync, unsafe_async] = [&reports[0], &reports[1]];
     check_kept(sync, &["sync", "osync"], "survives power loss")?;
     check_lost(unsafe_async, &["sync", "osync"], "none")?;
@@ -94,12 +94,17 @@ pub fn check(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// Measures what a plan's systems keep of what is written while a host is reset; returns the report
-/// of each, and the exit code.
+/// Measures what a plan's systems keep of what is written while a host is reset, or before that,
+/// with such options; returns the report of each, and the exit code.
 ///
 /// # Errors
 /// Where it can't be measured, or the guest doesn't start again.
-pub fn measure(lab: &Lab, host: &str, plan: &Path) -> Result<(Value, Option<i32>)> {
+pub fn measure(
+    lab: &Lab,
+    host: &str,
+    plan: &Path,
+    options: &[&str],
+) -> Result<(Value, Option<i32>)> {
     lab.allow_reset(host)?;
     lab.ssh(host, POWER_ON)?;
     // A connection that is shared would hang with the host.
@@ -108,7 +113,7 @@ pub fn measure(lab: &Lab, host: &str, plan: &Path) -> Result<(Value, Option<i32>
     let power_on = format!("ssh -F '{}' -o ControlPath=none {host} '{POWER_ON}'", config.display());
     let mut command = wrap_inside(lab, &OURS.command());
     command.arg("durability").arg(plan).args(["--rounds", "2", "--format", "json", "--quiet"]);
-    command.args(["--power-cut", host, "--confirm-power-cut", host]);
+    command.args(options).args(["--power-cut", host, "--confirm-power-cut", host]);
     command.args(["--power-on-command", &power_on, "--allow-destroy", "/dev/vdb"]);
     command.arg("--results").arg(plan.with_file_name("results.db"));
     let output = proc::capture_output(&mut command)?;

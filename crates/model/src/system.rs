@@ -14,6 +14,7 @@ use crate::invalidation::Invalidation;
 
 mod access;
 mod fill;
+mod restart;
 mod roles;
 mod settings;
 mod template;
@@ -23,6 +24,7 @@ mod validate;
 
 pub use access::{AccessWay, AccessWays, FuseAccess, MountAccess, NfsAccess};
 pub use fill::{FilledFile, FilledHost, FilledRecipe, FilledStep, PlacedStep};
+pub use restart::Restart;
 pub use roles::{CLIENT_ROLE, Places, Role};
 pub use settings::{RecipeSetting, SettingKind, Variable};
 pub use validate::may_leave;
@@ -75,7 +77,7 @@ pub struct Recipe {
     #[serde(default)]
     pub variables: BTreeMap<String, Variable>,
     /// How its servers start again on the files that they have kept.
-    #[serde(default)]
+    #[serde(default, alias = "restarts")]
     pub restart: Restart,
     /// Whether its servers are threads of the kernel, so that no process of it can be killed.
     #[serde(default)]
@@ -117,21 +119,6 @@ pub struct Recipe {
     pub counters: Option<Counters>,
     /// How clients reach it.
     pub access: AccessWays,
-}
-
-/// How servers start again on the files that they have kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Restart {
-    /// Not at all after their host has lost its power, or an invalidation has ended them: what they
-    /// need for it is gone, and their steps make a new system.
-    #[default]
-    Never,
-    /// By all steps.
-    AllSteps,
-    /// After a loss of power, by the steps that don't make the system: all that they need for it
-    /// lies below `{storage}` and `{state}`. No invalidation ends them.
-    OnState,
 }
 
 /// A file of configuration.

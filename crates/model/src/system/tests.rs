@@ -143,6 +143,21 @@ fn servers_are_started_again_without_what_makes_the_system() {
 }
 
 #[test]
+fn what_servers_remember_is_on_storage_where_the_server_has_one() {
+    let mut recipe = recipe();
+    recipe.folders = vec!["{state}/names".to_owned(), "{state}/maps".to_owned()];
+    recipe.validate().unwrap();
+    let on_storage = recipe.fill_in(&[], &places()).unwrap();
+    assert_eq!(on_storage.hosts[0].folders, ["/s/state", "/s/state/names", "/s/state/maps"]);
+    recipe.storage = false;
+    recipe.validate().unwrap();
+    let state = "/run/dfsbench/systems/plain/state";
+    let elsewhere = recipe.fill_in(&[], &places()).unwrap();
+    let expected = [state.to_owned(), format!("{state}/names"), format!("{state}/maps")];
+    assert_eq!(elsewhere.hosts[0].folders, expected);
+}
+
+#[test]
 fn what_a_way_needs_is_started_for_that_way_alone() {
     let mut recipe = recipe();
     let gateway = RecipeStep {
