@@ -40,7 +40,7 @@ checks! {
     afs_is_killed_and_cleaned: 600 s, AFS.kill_and_clean(MACHINES.get()?);
     afs_is_there_again_when_its_server_has_lost_power: 600 s, {
         // It syncs nothing by itself: the kernel does, after half a minute.
-        AFS.lose_power(MACHINES.get()?, HOSTS[0], &["--idle", "60s"])
+        AFS.lose_power(MACHINES.get()?, HOSTS[0], &["--allow-destroy", DISK, "--idle", "60s"])
     };
     gfs2_keeps_what_was_synced_when_its_node_loses_power: 600 s, {
         GFS2.lose_power(MACHINES.get()?, HOSTS[1], &[])
@@ -224,7 +224,7 @@ impl System {
         let plan = self.write_plan(lab, &folder, SHORT, "1")?;
         let (reports, code) = power::measure(lab, host, &plan, options)?;
         check_kept(&reports[0], &["sync", "osync"], "survives power loss")?;
-        ensure!(code == Some(0), "exit code {code:?}: {reports}");
+        ensure!(code == Some(0), "exit code {code:?}: {reports:?}");
         compare_left(lab, &before)
     }
 

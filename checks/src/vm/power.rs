@@ -9,7 +9,7 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -81,11 +81,11 @@ pub fn check(lab: &Lab) -> Result<()> {
         recipe = recipe.replacen(part, changed, 1);
     }
     fs::write(folder.path().join("kept.toml"), recipe)?;
-    let (reports, code) = measure(lab, HOST, &plan, &[])?;
-    let [sync, unsafe_async] = [&reports[0], &reports[1]];
+    let (reports, code) = measure(lab, HOST, &plan, &["--allow-destroy", "/dev/vdb"])?;
+    let [sync, unsafe_async] = reports.as_slice() else { bail!("{reports:?}") };
     check_kept(sync, &["sync", "osync"], "survives power loss")?;
     check_lost(unsafe_async, &["sync", "osync"], "none")?;
-    ensure!(code == Some(exit::INVALID), "exit code {code:?}: {reports}");
+    ensure!(code == Some(exit::INVALID), "exit code {code:?}: {reports:?}");
     let left =
         lab.ssh(HOST, "grep dfsbench /proc/mounts; exportfs -s; find /run/dfsbench; true")?;
     ensure!(left.is_empty(), "left: {left}");
@@ -104,7 +104,7 @@ pub fn measure(
     host: &str,
     plan: &Path,
     options: &[&str],
-) -> Result<(Value, Option<i32>)> {
+) -> Result<(Vec<Value>, Option<i32>)> {
     lab.allow_reset(host)?;
     lab.ssh(host, POWER_ON)?;
     // A connection that is shared would hang with the host.
@@ -114,12 +114,16 @@ pub fn measure(
     let mut command = wrap_inside(lab, &OURS.command());
     command.arg("durability").arg(plan).args(["--rounds", "2", "--format", "json", "--quiet"]);
     command.args(options).args(["--power-cut", host, "--confirm-power-cut", host]);
-    command.args(["--power-on-command", &power_on, "--allow-destroy", "/dev/vdb"]);
+    command.args(["--power-on-command", &power_on]);
     command.arg("--results").arg(plan.with_file_name("results.db"));
     let output = proc::capture_output(&mut command)?;
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
-    let reports = serde_json::from_str(&text)
-        .with_context(|| format!("{}: {text}{errors}", output.status))?;
+    let read = serde_json::from_str(&text);
+    // One report stands alone.
+    let reports = match read.with_context(|| format!("{}: {text}{errors}", output.status))? {
+        Value::Array(reports) => reports,
+        report => vec![report],
+    };
     Ok((reports, output.status.code()))
 }
