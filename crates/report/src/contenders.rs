@@ -15,7 +15,7 @@ mod work;
 use model::contender::{
     ContenderDifference, compares_systems, contender_of, contenders, differences,
 };
-use model::durability::{StoredDurability, Tier};
+use model::durability::{DurabilityReport, StoredDurability, Tier};
 use model::{Campaign, Durability, RunSpec};
 
 use crate::document::{Document, Form, Section, text};
@@ -224,12 +224,12 @@ impl Contender {
         contender
     }
 
-    /// Returns the least tier of the promises that its runs ask for, by the latest measurement.
+    /// Returns the least tier of the promises that its runs ask for.
     fn measured_tier(&self, campaign: &Campaign) -> Tier {
-        let Some(latest) = latest_durability(campaign, &self.name) else { return Tier::Unknown };
+        let Some(found) = durability_of(campaign, &self.name) else { return Tier::Unknown };
         let mut least: Option<Tier> = None;
         for promise in &self.promises {
-            let tier = latest.tier_of(*promise);
+            let tier = found.tier_of(*promise);
             if least.is_none_or(|known| tier.strength() < known.strength()) {
                 least = Some(tier);
             }
@@ -238,7 +238,36 @@ impl Contender {
     }
 }
 
-/// Finds what a contender was found to keep, by the latest measurement.
-fn latest_durability<'a>(campaign: &'a Campaign, contender: &str) -> Option<&'a StoredDurability> {
-    campaign.durability.iter().rev().find(|stored| stored.contender == contender)
+/// Puts together what a contender was found to keep: of each event the latest measurement, but that
+/// of an earlier one where the latest could not be verified.
+fn durability_of(campaign: &Campaign, contender: &str) -> Option<StoredDurability> {
+    let of_contender = |stored: &&StoredDurability| stored.contender == contender;
+    let mut newest_first = campaign.durability.iter().rev().filter(of_contender);
+    let mut together = newest_first.next()?.clone();
+    let mut promises: Vec<Durability> = Vec::new();
+    let mut add = |report: &DurabilityReport| {
+        for one in &report.tiers {
+            if !promises.contains(&one.promise) {
+                promises.push(one.promise);
+            }
+        }
+    };
+    add(&together.report);
+    let mut is_alone = true;
+    for earlier in newest_first {
+        is_alone = false;
+        add(&earlier.report);
+        let events = &mut together.report.events;
+        for event in &earlier.report.events {
+            match events.iter_mut().find(|known| known.event == event.event) {
+                Some(known) if known.unverified.is_some() => known.clone_from(event),
+                Some(_) => {}
+                None => events.push(event.clone()),
+            }
+        }
+    }
+    if !is_alone {
+        together.report.tiers = stats::durability::tiers(&promises, &together.report.events);
+    }
+    Some(together)
 }

@@ -51,6 +51,10 @@ fn campaign() -> Campaign {
 
 /// Plants what a contender was found to keep under `sync`.
 fn plant_tier(campaign: &mut Campaign, contender: &str, tier: Tier) {
+    plant_event(campaign, contender, tier, CrashEvent::PowerCut);
+}
+
+fn plant_event(campaign: &mut Campaign, contender: &str, tier: Tier, event: CrashEvent) {
     let file = TestFile { promise: Durability::Sync, kind: WorkKind::SmallFile, number: 0 };
     let report = DurabilityReport {
         schema: 1,
@@ -58,7 +62,7 @@ fn plant_tier(campaign: &mut Campaign, contender: &str, tier: Tier) {
         promises: Vec::new(),
         tiers: vec![PromiseTier { promise: Durability::Sync, tier }],
         events: vec![MeasuredEvent {
-            event: CrashEvent::PowerCut,
+            event,
             how: "reset".to_owned(),
             back_ns: 7,
             unverified: None,
@@ -66,7 +70,7 @@ fn plant_tier(campaign: &mut Campaign, contender: &str, tier: Tier) {
                 acked_ops: 9,
                 lost_ops: u64::from(tier == Tier::None) * 4,
                 is_promised: true,
-                ..DurabilityRow::new(CrashEvent::PowerCut, &file)
+                ..DurabilityRow::new(event, &file)
             }],
         }],
     };
@@ -126,6 +130,25 @@ fn the_ways_of_each_contender_are_listed_with_the_one_that_was_taken() {
 }
 
 #[test]
+fn events_that_were_measured_one_after_the_other_stand_together() {
+    let mut campaign = campaign();
+    plant_event(&mut campaign, "safe", Tier::PowerLoss, CrashEvent::PowerCut);
+    plant_event(&mut campaign, "safe", Tier::ServerCrash, CrashEvent::KillServer);
+    plant_event(&mut campaign, "quick", Tier::None, CrashEvent::PowerCut);
+    plant_event(&mut campaign, "quick", Tier::ServerCrash, CrashEvent::KillServer);
+    // One that could not be verified says nothing, and takes nothing back.
+    plant_event(&mut campaign, "quick", Tier::Unknown, CrashEvent::PowerCut);
+    let last = campaign.durability.last_mut().unwrap();
+    last.report.events[0].unverified = Some("it did not answer".to_owned());
+    let text = text(&campaign);
+    assert!(text.contains("survives a loss of power: safe."), "{text}");
+    assert!(text.contains("survives a crash of the server, not of its host: quick."), "{text}");
+    let kept = text.split("What was kept").nth(1).unwrap();
+    assert_eq!((kept.matches(" LOST ").count(), kept.matches("quick, 1970").count()), (1, 1));
+    assert!(!kept.contains("did not answer"), "{kept}");
+}
+
+#[test]
 fn a_ratio_to_a_weaker_promise_says_so() {
     let mut campaign = campaign();
     plant_tier(&mut campaign, "safe", Tier::PowerLoss);
@@ -137,7 +160,7 @@ fn a_ratio_to_a_weaker_promise_says_so() {
     assert!(quick.contains("weaker promise") && quick.contains("2.0"), "{quick}");
     assert!(row(&text, "Ratios to safe", "level").contains("promise not measured"), "{text}");
     assert!(text.contains("survives a loss of power: safe."), "{text}");
-    assert!(text.contains("is lost when the server crashes: quick."), "{text}");
+    assert!(text.contains("is lost in a crash of the server or of its host: quick."), "{text}");
     let kept = text.split("What was kept").nth(1).unwrap();
     let words: Vec<&str> = kept.split_whitespace().collect();
     assert!(words.windows(3).any(|three| three == ["0", "B", "kept"]), "{kept}");

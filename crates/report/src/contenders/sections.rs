@@ -10,7 +10,7 @@ use stats::Rate;
 use super::along::Along;
 use super::cost::Cost;
 use super::work::{Standing, Work};
-use super::{Contender, Contest, latest_durability, ways};
+use super::{Contender, Contest, durability_of, ways};
 use crate::document::{Block, Cell, Column, Role, Section, Table, TableRow};
 use crate::durability::events_table;
 use crate::row::Row;
@@ -115,7 +115,7 @@ const fn tier_words(tier: Tier) -> &'static str {
         Tier::ServerCrash => {
             "What they acknowledge survives a crash of the server, not of its host"
         }
-        Tier::None => "What they acknowledge is lost when the server crashes",
+        Tier::None => "What they acknowledge is lost in a crash of the server or of its host",
         Tier::Unknown => "What they acknowledge was not put to the test",
     }
 }
@@ -208,14 +208,14 @@ fn differences_block(contest: &Contest<'_>) -> Block {
     Block::Table(Table { columns, rows, reading, ..Table::default() })
 }
 
-/// Arranges what each contender was found to keep, by the latest measurement of it.
+/// Arranges what each contender was found to keep.
 fn kept_tables(contest: &Contest<'_>) -> Vec<Block> {
     let mut tables = Vec::new();
     for number in contest.by_tier() {
         let name = &contest.contenders[number].name;
-        if let Some(latest) = latest_durability(contest.campaign, name) {
-            let caption = format!("{name}, {}", show::utc(latest.measured_unix_ms));
-            tables.push(Block::Table(Table { caption, ..events_table(&latest.report) }));
+        if let Some(found) = durability_of(contest.campaign, name) {
+            let caption = format!("{name}, {}", show::utc(found.measured_unix_ms));
+            tables.push(Block::Table(Table { caption, ..events_table(&found.report) }));
         }
     }
     tables
