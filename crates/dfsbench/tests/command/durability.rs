@@ -457,12 +457,22 @@ fn a_plan_that_sets_up_systems_takes_the_events_that_need_no_commands() {
     );
     refused(
         &["--power-cut", "s", "--confirm-power-cut", "s"],
-        &["--power-cut: this host is the server, and can't reset itself"],
+        &["--power-cut: this host keeps the files, and can't reset itself"],
     );
     refused(&["--power-cut", "s"], &["--power-cut `s`", "its name is not repeated"]);
     refused(
         &["--power-cut", "t", "--confirm-power-cut", "t"],
-        &["--power-cut `t`: it is not the server's host of the plan (hint: `s`)"],
+        &["--power-cut `t`: it is not the plan's host that keeps the files (hint: `s`)"],
+    );
+    let shared = "name = \"p\"\nhost = [{ name = \"s\", address = \"10.0.0.1\" }, \
+                  { name = \"c\", address = \"10.0.0.2\", ssh = \"c\" }]\n\
+                  [[target]]\nname = \"disk\"\n\
+                  server = \"s\"\nclient = \"c\"\nsystem = \"gfs2\"\n[[workload]]\nkind = \"stream\"\n";
+    std::fs::write(rig.folder().join("shared.toml"), shared).unwrap();
+    rig.refused(
+        &["durability", "shared.toml", "--power-cut", "s", "--confirm-power-cut", "s"],
+        2,
+        &["--power-cut `s`: it is not the plan's host that keeps the files (hint: `c`)"],
     );
     refused(
         &["--kill-server", "--contender", "theirs"],
