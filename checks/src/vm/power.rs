@@ -44,7 +44,7 @@ factors = { nfsvers = 4.1, file_system = "ext4" }
 name = "sync"
 server = "server"
 client = "here"
-system = "./kept.toml"
+system = "RECIPE"
 backend = "nfs"
 devices = ["/dev/vdb"]
 settings = { export = "sync" }
@@ -73,14 +73,15 @@ const CHANGES: [[&str; 2]; 3] = [
 /// Where it is otherwise, the guest doesn't start again, or something is left on it.
 pub fn check(lab: &Lab) -> Result<()> {
     let folder = TempDir::new()?;
-    let plan = folder.path().join("plan.toml");
-    fs::write(&plan, PLAN.replace("CONFIG", &lab.ssh_config().display().to_string()))?;
+    let [plan, kept] = ["plan.toml", "kept.toml"].map(|name| folder.path().join(name));
+    let text = PLAN.replace("CONFIG", &lab.ssh_config().display().to_string());
+    fs::write(&plan, text.replace("RECIPE", &kept.display().to_string()))?;
     let mut recipe = proc::capture_text(OURS.command().args(["systems", "show", "knfsd"]))?;
     for [part, changed] in CHANGES {
         ensure!(recipe.contains(part), "the recipe knfsd has no `{part}`");
         recipe = recipe.replacen(part, changed, 1);
     }
-    fs::write(folder.path().join("kept.toml"), recipe)?;
+    fs::write(kept, recipe)?;
     let (reports, code) = measure(lab, HOST, &plan, &["--allow-destroy", "/dev/vdb"])?;
     let [sync, unsafe_async] = reports.as_slice() else { bail!("{reports:?}") };
     check_kept(sync, &["sync", "osync"], "survives power loss")?;
