@@ -24,7 +24,7 @@ use tempfile::TempDir;
 
 use crate::proc::{self, Background};
 use crate::repo;
-use crate::steps::{Count, Failure};
+use crate::steps::{Count, Failure, last_lines};
 
 /// Compiler flags by which libFuzzer sees where an input leads.
 const FLAGS: [&str; 8] = [
@@ -49,6 +49,8 @@ const BUILD_MAX: Duration = Duration::from_secs(30 * 60);
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The most that a number of inputs may take, of which a machine of its own needs ten seconds.
 const INPUTS_MAX: Duration = Duration::from_secs(20 * 60);
+/// The most of the last lines of a target's log that are shown where it failed.
+const LOG_LINES: usize = 60;
 /// How many inputs of a target are kept in the repository.
 const KEPT_MAX: usize = 100;
 /// Inputs that once failed carry this in their names, and are kept when a corpus is replaced.
@@ -211,8 +213,9 @@ impl Fuzzer {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
         let ended = Background::start(&mut command)?.await_end(patience);
         let text = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
-        let code = ended.with_context(|| last_lines(&text))?;
-        ensure!(code == Some(0), "it ended with {code:?}:\n{}", last_lines(&text));
+        let last = || last_lines(&text, LOG_LINES).join("\n");
+        let code = ended.with_context(last)?;
+        ensure!(code == Some(0), "it ended with {code:?}:\n{}", last());
         summarize(&text, self.corpus_len(target)?)
     }
 
@@ -323,11 +326,6 @@ fn read_coverage(log: &str) -> Option<u64> {
         }
     }
     None
-}
-
-fn last_lines(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(60)..].join("\n")
 }
 
 #[cfg(test)]

@@ -111,7 +111,7 @@ impl Steps {
         println!("==> total: {:.1} s", self.started.elapsed().as_secs_f64());
         for failure in &failures {
             println!("FAILED: {}", failure.name);
-            for line in last_lines(&failure.output) {
+            for line in last_lines(&failure.output, LAST_LINES) {
                 println!("    {}", shorten(line));
             }
         }
@@ -123,9 +123,10 @@ impl Steps {
     }
 }
 
-fn last_lines(output: &str) -> Vec<&str> {
+/// Returns the last lines of an output that aren't blank.
+pub fn last_lines(output: &str, most: usize) -> Vec<&str> {
     let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(LAST_LINES)..].to_vec()
+    lines[lines.len().saturating_sub(most)..].to_vec()
 }
 
 /// Returns the beginning of a line.
@@ -185,9 +186,9 @@ mod tests {
     fn the_end_of_what_a_check_printed_is_repeated() {
         let long: Vec<String> = (0..2 * LAST_LINES).map(|n| format!("line {n}\n\n")).collect();
         let lines = long.concat();
-        let last = last_lines(&lines);
+        let last = last_lines(&lines, LAST_LINES);
         assert_eq!((last.len(), last.last()), (LAST_LINES, Some(&"line 39")));
-        assert_eq!(last_lines("one"), ["one"]);
+        assert_eq!(last_lines("one", LAST_LINES), ["one"]);
         assert_eq!(shorten(&"\u{e9}".repeat(LINE_MAX + 1)), "\u{e9}".repeat(LINE_MAX));
         assert_eq!(shorten("short"), "short");
     }
