@@ -19,13 +19,13 @@ use crate::ours::{self, exit};
 use crate::proc::{self, Background};
 
 /// Names of the hosts, as far as a lab has them.
-const HOSTS: [&str; 4] = ["server", "client", "node1", "node2"];
+const HOSTS: [&str; 6] = ["server", "client", "node1", "node2", "node3", "node4"];
 
 /// A system, and how a plan sets it up.
 pub struct Subject {
     /// Name of the recipe, or the path of its file; `FOLDER` is that of the lab.
     pub system: &'static str,
-    /// Further keys of its target.
+    /// Further keys of its target; `NODES` is the list of all hosts but server and client.
     pub target: &'static str,
     /// Lines of its settings; empty where the plan sets none.
     pub settings: &'static str,
@@ -47,6 +47,7 @@ impl Subject {
             .replace("HOSTS", &lab.named_hosts(&HOSTS))
             .replace("SYSTEM", &self.system.replace("FOLDER", &at("")))
             .replace("TARGET", self.target)
+            .replace("NODES", &format!("{:?}", &HOSTS[2..]))
             .replace("SETTINGS", &settings)
             .replace("WORK", work);
         fs::write(at("system.toml"), plan)?;

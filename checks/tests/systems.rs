@@ -10,7 +10,7 @@ use checks::hosts::Lab;
 use checks::systems::{SHORT, Subject, codes};
 use checks::{checks, lost_server};
 
-static LAB: Fixture<Lab> = Fixture::new(|| Lab::start(4));
+static LAB: Fixture<Lab> = Fixture::new(|| Lab::start(6));
 
 checks! {
     cephfs_is_measured_with_both_stores: 600 s, {
@@ -26,10 +26,14 @@ checks! {
         let layouts = "layout = [\"distribute\", \"replica\", \"disperse\"]";
         measured(&Subject { settings: layouts, ..GLUSTERFS }, 3)
     };
-    glusterfs_is_measured_on_three_hosts: 600 s, {
+    glusterfs_is_measured_on_four_hosts: 600 s, {
+        let target = "tmpfs_size = \"600MiB\"\nroles = { data = NODES }";
+        let layouts = "layout = [\"distribute\", \"replica\", \"disperse\"]";
+        measured(&Subject { target, settings: layouts, ..GLUSTERFS }, 3)
+    };
+    glusterfs_with_a_brick_on_its_server_is_measured_on_three_hosts: 600 s, {
         let target = "tmpfs_size = \"600MiB\"\nroles = { data = [\"server\", \"node1\", \"node2\"] }";
-        let settings = "layout = [\"disperse\", \"distribute\"]\nbricks = 3";
-        measured(&Subject { target, settings, ..GLUSTERFS }, 2)
+        measured(&Subject { target, settings: "layout = \"disperse\"\nbricks = 3", ..GLUSTERFS }, 1)
     };
     what_glusterfs_did_not_send_is_from_its_clients_memory: 600 s, {
         let warm = format!("{SHORT}[factors]\ninvalidation = \"none\"\n");
@@ -38,13 +42,14 @@ checks! {
         ensure!(read.iter().any(|code| code == "cached"), "{report}");
         Ok(())
     };
-    glusterfs_is_measured_through_ganesha_on_three_hosts: 600 s, {
+    glusterfs_is_measured_through_ganesha_on_four_hosts: 600 s, {
         let target = "backend = \"nfs\"\nnfsvers = 4.1\ntmpfs_size = \"600MiB\"\n\
-                      roles = { data = [\"node1\", \"node2\"] }";
-        measured(&Subject { target, ..GLUSTERFS }, 1)
+                      roles = { data = NODES }";
+        let layouts = "layout = [\"distribute\", \"replica\", \"disperse\"]";
+        measured(&Subject { target, settings: layouts, ..GLUSTERFS }, 3)
     };
-    glusterfs_on_three_hosts_is_killed_and_cleaned: 600 s, {
-        let target = "tmpfs_size = \"600MiB\"\nroles = { data = [\"node1\", \"node2\"] }";
+    glusterfs_on_four_hosts_is_killed_and_cleaned: 600 s, {
+        let target = "tmpfs_size = \"600MiB\"\nroles = { data = NODES }";
         Subject { target, ..GLUSTERFS }.kill_and_clean(LAB.get()?)
     };
     glusterfs_is_killed_and_cleaned: 600 s, GLUSTERFS.kill_and_clean(LAB.get()?);
@@ -53,9 +58,9 @@ checks! {
     moosefs_is_measured_with_and_without_fsync: 600 s, {
         measured(&Subject { settings: "fsync = [0, 1]", ..MOOSEFS }, 2)
     };
-    moosefs_is_measured_on_three_hosts: 600 s, {
-        let target = "tmpfs_size = \"2GiB\"\nroles = { data = [\"node1\", \"node2\"] }";
-        measured(&Subject { target, settings: "servers = 2", ..MOOSEFS }, 1)
+    moosefs_is_measured_with_four_chunk_servers: 600 s, {
+        let target = "tmpfs_size = \"2GiB\"\nroles = { data = NODES }";
+        measured(&Subject { target, settings: "servers = 4", ..MOOSEFS }, 1)
     };
     moosefs_is_killed_and_cleaned: 600 s, MOOSEFS.kill_and_clean(LAB.get()?);
     glusterfs_is_killed_at_random_moments_and_cleaned: 1800 s, {

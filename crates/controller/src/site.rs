@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use fleet::request;
 use lab::{compose, outlasts_power_loss, redo_from};
-use model::{Invalidation, LabSpec};
+use model::{Invalidation, LabSpec, LabStep};
 
 use crate::Hosts;
 use crate::host_setup::{apply_after_power_loss, apply_missing, bring_to, undo_to};
@@ -74,14 +74,26 @@ pub fn start_after_power_loss(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<()
     })
 }
 
-/// Kills the servers of the system and starts them again.
+/// Kills the servers of the system.
 ///
 /// # Errors
-/// When there is none to kill, or it does not start; in a sentence.
-pub fn crash_system(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<(), String> {
-    for step in lab::crash_of_system(lab)? {
+/// When there is none to kill; in a sentence.
+pub fn kill_system(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<(), String> {
+    apply_at_once(hosts, lab::kill_of_system(lab)?)
+}
+
+/// Starts the servers of the system again that were killed.
+///
+/// # Errors
+/// When one does not start; in a sentence.
+pub fn restart_system(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<(), String> {
+    apply_at_once(hosts, lab::restart_of_system(lab)?)
+}
+
+/// Applies steps that are no part of what the hosts are brought to.
+fn apply_at_once(hosts: &mut Hosts<'_>, steps: Vec<LabStep>) -> Result<(), String> {
+    for step in steps {
         hosts.ask(&step.host, request::apply(step.action))?;
-        // It is over, and is no part of what the hosts are brought to.
         hosts.ask(&step.host, request::undo_last())?;
     }
     Ok(())

@@ -321,19 +321,16 @@ impl Measurement<'_> {
         }
         let begun_ns = now_ns();
         let means = Means { embedded: self.embedded, system: self.system };
-        let made = arranged.make(means, &mut client);
-        let made_ns = now_ns();
+        let made = arranged.make(means, &mut || client.kill());
         // One that still writes goes on at a server that is back; its work ends here.
         client.kill();
         load.note_last(&client);
         drop(client);
-        if let Err(why) = made {
-            return Err(Failure::Lab(format!("{}: {why}", arranged.event)));
-        }
+        let made_ns = made.map_err(|why| Failure::Lab(format!("{}: {why}", arranged.event)))?;
         let facts = EventFacts {
             event: arranged.event,
             // A command takes its time: what was acknowledged before it was done was so before
-            // the event.
+            // the event. What is acknowledged while it is undone was so after it.
             at_ns: begun_ns.max(load.last_acked_ns(made_ns)),
             access: access_to(self.target),
         };

@@ -27,7 +27,7 @@ use crate::actions::{Layer, layer};
 use connection::tunnel_end;
 
 pub use power_loss::{after_power_loss, outlasts_power_loss};
-pub use systems::{counters_of_system, crash_of_system};
+pub use systems::{counters_of_system, kill_of_system, restart_of_system};
 
 /// This very host.
 const LOOPBACK: &str = "127.0.0.1";

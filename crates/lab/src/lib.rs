@@ -42,8 +42,8 @@ mod unmount;
 pub use actions::commands;
 pub use clean::{Cleaned, clean};
 pub use compose::{
-    ComposeError, after_power_loss, compose, counters_of_system, crash_of_system, disturbance,
-    fresh_from, outlasts_power_loss, redo_from,
+    ComposeError, after_power_loss, compose, counters_of_system, disturbance, fresh_from,
+    kill_of_system, outlasts_power_loss, redo_from, restart_of_system,
 };
 pub use error::LabError;
 pub use lab::Lab;

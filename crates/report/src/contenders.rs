@@ -8,6 +8,7 @@
 mod along;
 mod cost;
 mod json;
+mod kept;
 mod sections;
 mod ways;
 mod work;

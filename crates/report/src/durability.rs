@@ -106,7 +106,7 @@ fn sentences(report: &DurabilityReport) -> Vec<String> {
 }
 
 /// Adds up the kinds of work of each promise.
-fn sum_by_promise(event: &MeasuredEvent) -> Vec<DurabilityRow> {
+pub fn sum_by_promise(event: &MeasuredEvent) -> Vec<DurabilityRow> {
     let mut sums: BTreeMap<Durability, DurabilityRow> = BTreeMap::new();
     for row in &event.rows {
         // Only what is lost of the promised kinds breaks a promise.
@@ -121,7 +121,7 @@ fn sum_by_promise(event: &MeasuredEvent) -> Vec<DurabilityRow> {
 }
 
 /// A row for each event and promise.
-pub fn events_table(report: &DurabilityReport) -> Table {
+fn events_table(report: &DurabilityReport) -> Table {
     let mut rows = Vec::new();
     for event in &report.events {
         for row in sum_by_promise(event) {
@@ -202,7 +202,7 @@ fn loss_cells(row: &DurabilityRow) -> Vec<Cell> {
 }
 
 /// Says what stood in the place of what was lost.
-fn found_instead(row: &DurabilityRow) -> String {
+pub fn found_instead(row: &DurabilityRow) -> String {
     let mut parts = Vec::new();
     for (count, what) in [
         (row.missing, "missing"),

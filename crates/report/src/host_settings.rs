@@ -82,9 +82,18 @@ pub fn names(campaign: &Campaign) -> Vec<&str> {
 
 /// Formats the location of a target on hosts: `server:/srv (network, client and 9 more)`.
 pub fn place(lab: &LabSpec) -> String {
+    place_for(lab, &client_names(lab))
+}
+
+/// The names of the hosts that mount.
+pub fn client_names(lab: &LabSpec) -> Vec<&str> {
+    lab.clients().map(|client| client.name.as_str()).collect()
+}
+
+/// Formats the location of a target as [`place`] does, for some of its clients.
+pub fn place_for(lab: &LabSpec, clients: &[&str]) -> String {
     let is_kept_by_clients = |system: &System| system.recipe.is_kept_by_clients();
     if lab.system.as_deref().is_some_and(is_kept_by_clients) {
-        let clients: Vec<&str> = lab.clients().map(|client| client.name.as_str()).collect();
         return format!("a disk of {}", clients.join(", "));
     }
     let servers = match lab.servers().len() {
@@ -97,11 +106,11 @@ pub fn place(lab: &LabSpec) -> String {
     } else {
         format!("{servers} ({}", lab.path)
     };
-    let client = &lab.client.name;
-    match lab.more_clients.len() {
+    match clients {
         _ if !lab.leaves_server() => place + ")",
-        0 => format!("{place}, {client})"),
-        more => format!("{place}, {client} and {more} more)"),
+        [] => place + ")",
+        [client] => format!("{place}, {client})"),
+        [client, more @ ..] => format!("{place}, {client} and {} more)", more.len()),
     }
 }
 

@@ -31,20 +31,29 @@ pub fn settings(sheet: &Sheet<'_>) -> Option<String> {
     if parts.is_empty() { None } else { Some(parts.join("; ")) }
 }
 
-/// Returns the location of each target: `nfs: nfs://server/export`.
+/// Returns the location of each target: `nfs: nfs://server/export`. Of those that differ in nothing
+/// but the number of clients, it is the one with the most.
 pub fn targets(campaign: &Campaign) -> Vec<(String, String)> {
-    let mut targets: Vec<(String, String)> = Vec::new();
+    // Beside each its location with one client, and the number of clients.
+    let mut known: Vec<((&str, String), usize, String)> = Vec::new();
     for run in &campaign.runs {
-        let location = match &run.spec.lab {
-            Some(lab) => host_settings::place(lab),
-            None => run.spec.target.to_string(),
+        let name = run.spec.target_name.as_str();
+        let (alone, count, location) = match &run.spec.lab {
+            Some(lab) => {
+                let clients = host_settings::client_names(lab);
+                let alone = host_settings::place_for(lab, &clients[..1]);
+                (alone, clients.len(), host_settings::place(lab))
+            }
+            None => (run.spec.target.to_string(), 0, run.spec.target.to_string()),
         };
-        let target = (run.spec.target_name.clone(), location);
-        if !targets.contains(&target) {
-            targets.push(target);
+        let target = (name, alone);
+        match known.iter_mut().find(|(other, ..)| *other == target) {
+            None => known.push((target, count, location)),
+            Some(other) if other.1 < count => (other.1, other.2) = (count, location),
+            Some(_) => {}
         }
     }
-    targets
+    known.into_iter().map(|((name, _), _, location)| (name.to_owned(), location)).collect()
 }
 
 /// Describes the durability behind each write figure; passes and targets that say the same stand

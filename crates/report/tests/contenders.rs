@@ -69,6 +69,7 @@ fn plant_event(campaign: &mut Campaign, contender: &str, tier: Tier, event: Cras
             rows: vec![DurabilityRow {
                 acked_ops: 9,
                 lost_ops: u64::from(tier == Tier::None) * 4,
+                missing: u64::from(tier == Tier::None) * 4,
                 is_promised: true,
                 ..DurabilityRow::new(event, &file)
             }],
@@ -98,6 +99,16 @@ fn row<'t>(text: &'t str, heading: &str, name: &str) -> &'t str {
     let below = text.split(heading).nth(1).unwrap_or_else(|| panic!("no {heading}: {text}"));
     let mut lines = below.lines();
     lines.find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name}: {text}"))
+}
+
+/// The rows below "What was kept" that begin with a name, their words one blank apart.
+fn words_of_rows(kept: &str, name: &str) -> Vec<String> {
+    let section = kept.split("\nRatios to ").next().unwrap_or_default();
+    let mut rows = Vec::new();
+    for line in section.lines().filter(|line| line.starts_with(&format!("{name} "))) {
+        rows.push(line.split_whitespace().collect::<Vec<_>>().join(" "));
+    }
+    rows
 }
 
 #[test]
@@ -144,7 +155,8 @@ fn events_that_were_measured_one_after_the_other_stand_together() {
     assert!(text.contains("survives a loss of power: safe."), "{text}");
     assert!(text.contains("survives a crash of the server, not of its host: quick."), "{text}");
     let kept = text.split("What was kept").nth(1).unwrap();
-    assert_eq!((kept.matches(" LOST ").count(), kept.matches("quick, 1970").count()), (1, 1));
+    assert_eq!(kept.matches("LOST 4 of 9 ops").count(), 1, "{kept}");
+    assert_eq!(words_of_rows(kept, "quick").len(), 3, "{kept}");
     assert!(!kept.contains("did not answer"), "{kept}");
 }
 
@@ -162,10 +174,10 @@ fn a_ratio_to_a_weaker_promise_says_so() {
     assert!(text.contains("survives a loss of power: safe."), "{text}");
     assert!(text.contains("is lost in a crash of the server or of its host: quick."), "{text}");
     let kept = text.split("What was kept").nth(1).unwrap();
-    let words: Vec<&str> = kept.split_whitespace().collect();
-    assert!(words.windows(3).any(|three| three == ["0", "B", "kept"]), "{kept}");
+    assert_eq!(words_of_rows(kept, "safe"), ["safe power-cut kept 7 ns"], "{kept}");
     // Of the two measurements of one contender the latest stands there.
-    assert_eq!((kept.matches(" LOST ").count(), kept.matches("quick, 1970").count()), (1, 1));
+    let quick = ["quick power-cut LOST 4 of 9 ops 7 ns", "quick power-cut sync 0 B 0 ns 4 missing"];
+    assert_eq!(words_of_rows(kept, "quick"), quick, "{kept}");
     // The strongest promise stands first, whatever is fastest.
     let below = text.split("Ratios to safe").nth(1).unwrap();
     assert!(below.find("\nsafe") < below.find("\nquick"), "{below}");
@@ -350,6 +362,22 @@ fn with_hosts(count: usize) -> impl Fn(&mut RunSpec) {
             run.placement.hosts.push(Host::here(format!("client{number}")));
         }
     }
+}
+
+#[test]
+fn a_target_is_listed_once_with_all_clients_that_it_has_in_some_run() {
+    let with_more = |count: usize| {
+        move |run: &mut RunSpec| {
+            let lab = run.lab.as_mut().unwrap();
+            for number in 0..count {
+                lab.more_clients.push(Host::here(format!("more{number}")));
+            }
+        }
+    };
+    let html = render(&along(&[&with_more(9), &with_more(0), &with_more(1)]), Format::Html);
+    let requested = html.split("The answer").nth(1).unwrap();
+    assert_eq!(requested.matches("<dt>target ").count(), 3, "{requested}");
+    assert_eq!(requested.matches("client and 9 more)</dd>").count(), 3, "{requested}");
 }
 
 #[test]

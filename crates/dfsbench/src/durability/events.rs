@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use model::durability::CrashEvent;
 use model::soak::FaultKind;
 
-use super::protocol::Client;
+use super::protocol::now_ns;
 use crate::embedded::Embedded;
 
 /// How long a command may take.
@@ -71,8 +71,10 @@ pub enum Way {
 /// The means of a system that is up, beside writing and reading.
 #[derive(Clone, Copy)]
 pub struct SystemMeans<'a> {
-    /// Kills its servers and starts them again.
-    pub crash: &'a dyn Fn() -> Result<(), String>,
+    /// Kills its servers.
+    pub kill: &'a dyn Fn() -> Result<(), String>,
+    /// Starts the servers again that were killed.
+    pub restart: &'a dyn Fn() -> Result<(), String>,
     /// Has its clients mount again.
     pub mount_again: &'a dyn Fn() -> Result<(), String>,
     /// Sets up its server again that has lost its power.
@@ -94,12 +96,13 @@ impl Arranged {
         self.way.describe()
     }
 
-    /// Makes the event and undoes it; returns once that is done.
+    /// Makes the event and undoes it; returns once that is done, with the instant by which it was
+    /// made, in nanoseconds of the clock of acknowledgements.
     ///
     /// # Errors
     /// When it could not be made or undone, in a sentence.
-    pub fn make(&self, means: Means<'_>, client: &mut Client) -> Result<(), String> {
-        self.way.make(means, client)
+    pub fn make(&self, means: Means<'_>, kill_client: &mut dyn FnMut()) -> Result<u64, String> {
+        self.way.make(means, kill_client)
     }
 }
 
@@ -116,44 +119,52 @@ impl Way {
         }
     }
 
-    fn make(&self, means: Means<'_>, client: &mut Client) -> Result<(), String> {
+    fn make(&self, means: Means<'_>, kill_client: &mut dyn FnMut()) -> Result<u64, String> {
         let Means { embedded, system } = means;
         match self {
-            Self::CrashSystem => match system {
-                Some(system) => (system.crash)(),
-                None => Err("no system was set up".to_owned()),
-            },
-            Self::SystemPower(way) => match system {
-                Some(system) => {
-                    way.make(means, client)?;
-                    (system.start_again)()
-                }
-                None => Err("no system was set up".to_owned()),
-            },
-            Self::RestartEmbedded => inject(embedded, FaultKind::ServerRestart, Duration::ZERO),
+            Self::CrashSystem => {
+                let Some(system) = system else { return Err("no system was set up".to_owned()) };
+                (system.kill)()?;
+                let made_ns = now_ns();
+                (system.restart)()?;
+                Ok(made_ns)
+            }
+            Self::SystemPower(way) => {
+                let Some(system) = system else { return Err("no system was set up".to_owned()) };
+                let made_ns = way.make(means, kill_client)?;
+                (system.start_again)()?;
+                Ok(made_ns)
+            }
+            Self::RestartEmbedded => {
+                inject(embedded, FaultKind::ServerRestart, Duration::ZERO)?;
+                Ok(now_ns())
+            }
             Self::StallEmbedded(lasts) => {
                 inject(embedded, FaultKind::ServerStall, *lasts)?;
+                let made_ns = now_ns();
                 thread::sleep(*lasts);
-                Ok(())
+                Ok(made_ns)
             }
             Self::KillClient => {
-                client.kill();
-                Ok(())
+                kill_client();
+                Ok(now_ns())
             }
             Self::Commands { make, undo, lasts } => {
                 let guard = undo.as_deref().map(Guard::start).transpose()?;
                 let made = run_shell(make);
+                let made_ns = now_ns();
                 if made.is_ok() {
                     thread::sleep(*lasts);
                 }
                 // A command that failed half way is undone, too.
                 let undone = guard.map_or(Ok(()), Guard::run);
-                made.and(undone)
+                made.and(undone).map(|()| made_ns)
             }
             Self::Sysrq { host, ssh_config, power_on } => {
                 let ssh = Ssh { host, config: ssh_config.as_ref() };
-                ssh.reset()?;
-                power_on.as_deref().map_or(Ok(()), run_shell)
+                let made_ns = ssh.reset()?;
+                power_on.as_deref().map_or(Ok(()), run_shell)?;
+                Ok(made_ns)
             }
         }
     }
@@ -249,18 +260,20 @@ struct Ssh<'a> {
 }
 
 impl Ssh<'_> {
-    /// Resets the host at once, without a sync, and waits until it has started again.
+    /// Resets the host at once, without a sync, and waits until it has started again; returns when
+    /// it was gone.
     ///
     /// **Source:** Linux Documentation/admin-guide/sysrq.rst: `b` reboots without syncing or
     /// unmounting.
-    fn reset(&self) -> Result<(), String> {
+    fn reset(&self) -> Result<u64, String> {
         let before = self.boot_id()?;
         // ssh ends when the host does not answer it any more, which is no failure.
         let _ = self.run("echo 1 >/proc/sys/kernel/sysrq && echo b >/proc/sysrq-trigger");
+        let made_ns = now_ns();
         let deadline = Instant::now() + COMMAND_WITHIN;
         loop {
             match self.boot_id() {
-                Ok(after) if after != before => return Ok(()),
+                Ok(after) if after != before => return Ok(made_ns),
                 _ if Instant::now() < deadline => thread::sleep(Duration::from_secs(1)),
                 Ok(_) => return Err(format!("{}: sysrq did not reset the host", self.host)),
                 Err(why) => return Err(format!("it has not started again: {why}")),
@@ -302,7 +315,43 @@ impl Ssh<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+
+    #[test]
+    fn what_is_acknowledged_while_servers_start_again_comes_after_the_event() {
+        let (killed_ns, restarted_ns) = (Cell::new(0), Cell::new(0));
+        let kill = || {
+            killed_ns.set(now_ns());
+            Ok(())
+        };
+        let restart = || {
+            restarted_ns.set(now_ns());
+            Ok(())
+        };
+        let system = SystemMeans {
+            kill: &kill,
+            restart: &restart,
+            mount_again: &kill,
+            start_again: &restart,
+        };
+        let power = Way::SystemPower(Box::new(Way::Commands {
+            make: "true".to_owned(),
+            undo: None,
+            lasts: Duration::ZERO,
+        }));
+        for way in [Way::CrashSystem, power] {
+            let begun_ns = now_ns();
+            let means = Means { embedded: None, system: Some(system) };
+            let made_ns = way.make(means, &mut || panic!("the client is left alone")).unwrap();
+            assert!(begun_ns < made_ns && made_ns < restarted_ns.get(), "{way:?}: {made_ns}");
+            assert!(killed_ns.get() < made_ns, "{way:?}: {made_ns}");
+        }
+        let alone = Means { embedded: None, system: None };
+        let why = Way::CrashSystem.make(alone, &mut || {}).unwrap_err();
+        assert_eq!(why, "no system was set up");
+    }
 
     #[test]
     fn a_command_that_fails_says_its_last_words() {

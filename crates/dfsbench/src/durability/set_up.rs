@@ -113,7 +113,8 @@ impl Session<'_, '_> {
         };
         if self.has_event(CrashEvent::KillServer) {
             // Refused before anything is done.
-            lab::crash_of_system(lab)?;
+            lab::kill_of_system(lab)?;
+            lab::restart_of_system(lab)?;
         }
         if self.has_event(CrashEvent::PowerCut) {
             lab::outlasts_power_loss(lab)?;
@@ -141,7 +142,8 @@ impl Session<'_, '_> {
         }
         let mut programs = Agents::new(Arc::clone(self.stop), Visibility::Hidden);
         let program = programs.program_on(lab.worker()).map_err(|gone| gone.0)?;
-        let crash = || site::crash_system(&mut self.hosts.borrow_mut(), lab);
+        let kill = || site::kill_system(&mut self.hosts.borrow_mut(), lab);
+        let restart = || site::restart_system(&mut self.hosts.borrow_mut(), lab);
         let mount_again = || site::mount_again(&mut self.hosts.borrow_mut(), lab, self.stop);
         let start_again = || self.start_again(lab);
         let measurement = Measurement {
@@ -150,7 +152,8 @@ impl Session<'_, '_> {
             program: &program,
             embedded: None,
             system: Some(SystemMeans {
-                crash: &crash,
+                kill: &kill,
+                restart: &restart,
                 mount_again: &mount_again,
                 start_again: &start_again,
             }),

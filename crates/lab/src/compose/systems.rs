@@ -108,32 +108,35 @@ fn add_steps(spec: &LabSpec, recipe: &Recipe, placed: &[PlacedStep], steps: &mut
     }
 }
 
-/// Kills the servers of a system on all hosts, and starts them again.
+/// Kills the servers of a system on all hosts.
+///
+/// # Errors
+/// Where there is no system whose servers are processes; in a sentence.
+pub fn kill_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, String> {
+    let recipe = &of_processes(spec)?.recipe;
+    let mut steps = Vec::new();
+    for host in spec.servers() {
+        let (system, dir) = (recipe.name.clone(), recipe.dir().into());
+        steps.push(step(host, Action::SystemCrash(action::SystemCrash { system, dir })));
+    }
+    Ok(steps)
+}
+
+/// Starts the servers of a system again that were killed.
 ///
 /// # Errors
 /// Where there is no system whose servers are processes, or the recipe can't be filled in; in a
 /// sentence.
-pub fn crash_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, String> {
-    let Some(system) = &spec.system else {
-        return Err("only a system from a recipe can be killed and started again".to_owned());
-    };
-    let recipe = &system.recipe;
-    if recipe.serves_in_kernel {
-        let what = "is served by the kernel, which is no process that could be killed";
-        return Err(format!("{} {what}", recipe.name));
-    }
+pub fn restart_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, String> {
+    let system = of_processes(spec)?;
     let filled = fill_in(spec, system).map_err(|error| error.to_string())?;
-    let mut steps = Vec::new();
-    let servers = spec.servers();
-    for host in &servers {
-        let (system, dir) = (recipe.name.clone(), recipe.dir().into());
-        steps.push(step(host, Action::SystemCrash(action::SystemCrash { system, dir })));
-    }
+    let servers = spec.servers().len();
     // What runs on clients alone was not killed.
     let mut of_servers = filled.steps;
-    of_servers.retain(|placed| placed.host < servers.len());
+    of_servers.retain(|placed| placed.host < servers);
     let mut made = Vec::new();
-    add_steps(spec, recipe, &of_servers, &mut made);
+    add_steps(spec, &system.recipe, &of_servers, &mut made);
+    let mut steps = Vec::new();
     for mut step in made {
         if let Action::SystemSteps(of_system) = &mut step.action {
             *of_system = of_system.that_start_again();
@@ -144,6 +147,18 @@ pub fn crash_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, String> {
         steps.push(step);
     }
     Ok(steps)
+}
+
+/// Returns the system of a run whose servers are processes.
+fn of_processes(spec: &LabSpec) -> Result<&System, String> {
+    let Some(system) = &spec.system else {
+        return Err("only a system from a recipe can be killed and started again".to_owned());
+    };
+    if system.recipe.serves_in_kernel {
+        let what = "is served by the kernel, which is no process that could be killed";
+        return Err(format!("{} {what}", system.recipe.name));
+    }
+    Ok(system)
 }
 
 /// Returns the steps that read the counters of a run's system; none where its recipe has none.

@@ -10,9 +10,8 @@ use stats::Rate;
 use super::along::Along;
 use super::cost::Cost;
 use super::work::{Standing, Work};
-use super::{Contender, Contest, durability_of, ways};
+use super::{Contender, Contest, kept, ways};
 use crate::document::{Block, Cell, Column, Role, Section, Table, TableRow};
-use crate::durability::events_table;
 use crate::row::Row;
 use crate::sheet::NOT_APPLICABLE;
 use crate::show;
@@ -46,7 +45,7 @@ pub fn all(contest: &Contest<'_>) -> Vec<Section> {
         ),
         section("fairness", "What differs besides the system", vec![differences_block(contest)]),
     ];
-    let kept = kept_tables(contest);
+    let kept = kept::tables(contest);
     if !kept.is_empty() {
         sections.push(section("what-was-kept", "What was kept", kept));
     }
@@ -206,19 +205,6 @@ fn differences_block(contest: &Contest<'_>) -> Block {
     }
     let reading = vec!["Each of these may explain a ratio as well as the system does.".to_owned()];
     Block::Table(Table { columns, rows, reading, ..Table::default() })
-}
-
-/// Arranges what each contender was found to keep.
-fn kept_tables(contest: &Contest<'_>) -> Vec<Block> {
-    let mut tables = Vec::new();
-    for number in contest.by_tier() {
-        let name = &contest.contenders[number].name;
-        if let Some(found) = durability_of(contest.campaign, name) {
-            let caption = format!("{name}, {}", show::utc(found.measured_unix_ms));
-            tables.push(Block::Table(Table { caption, ..events_table(&found.report) }));
-        }
-    }
-    tables
 }
 
 /// Makes the matrices of system and work: one for each combination of the other factors.

@@ -242,9 +242,15 @@ fn columns_of<'t>(table: &'t Table, row: &TableRow) -> Vec<&'t Column> {
     columns
 }
 
+/// A name of so many characters gets room: columns of words would leave it a few.
+const NAME_LONG: usize = 16;
+
 /// The cell that names the row.
 fn head_cell(lines: &[Line], column: &Column) -> Markup {
-    html! { th.number[column.role.is_number()] scope="row" { (render_lines(lines)) } }
+    let is_long = lines.iter().any(|line| line.text.chars().count() >= NAME_LONG);
+    html! {
+        th.number[column.role.is_number()].name[is_long] scope="row" { (render_lines(lines)) }
+    }
 }
 
 fn text_cell(lines: &[Line], column: &Column) -> Markup {

@@ -1,0 +1,162 @@
+//! What contenders were found to keep: one table of all, and one of what was lost.
+
+use model::Durability;
+use model::durability::{CrashEvent, DurabilityRow, MeasuredEvent, StoredDurability};
+use model::units::{Nanos, Size};
+
+use super::{Contest, durability_of};
+use crate::document::{Block, Cell, Column, Role, Table, TableRow};
+use crate::durability::{found_instead, sum_by_promise};
+use crate::sheet::NOT_APPLICABLE;
+use crate::show;
+
+/// The widest name of a contender on a terminal.
+const NAME_WIDTH: usize = 24;
+
+/// An event that was made at a contender.
+struct Kept<'a> {
+    contender: &'a str,
+    event: &'a MeasuredEvent,
+    /// The findings under each promise.
+    rows: Vec<DurabilityRow>,
+}
+
+/// Arranges what each contender was found to keep; nothing where none was put to the test.
+pub fn tables(contest: &Contest<'_>) -> Vec<Block> {
+    let mut found: Vec<(&str, StoredDurability)> = Vec::new();
+    for number in contest.by_tier() {
+        let name = contest.contenders[number].name.as_str();
+        found.extend(durability_of(contest.campaign, name).map(|found| (name, found)));
+    }
+    let mut all = Vec::new();
+    for (contender, stored) in &found {
+        for event in &stored.report.events {
+            all.push(Kept { contender, event, rows: sum_by_promise(event) });
+        }
+    }
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let measured = found.iter().map(|(_, stored)| stored.measured_unix_ms);
+    let mut kept = kept_table(&all);
+    kept.caption = match (measured.clone().min(), measured.max()) {
+        (Some(first), Some(last)) if first < last => {
+            format!("measured {} to {}", show::utc(first), show::utc(last))
+        }
+        (first, _) => format!("measured {}", show::utc(first.unwrap_or_default())),
+    };
+    let mut blocks = vec![Block::Table(kept)];
+    let lost = lost_table(&all);
+    if !lost.rows.is_empty() {
+        blocks.push(Block::Table(lost));
+    }
+    blocks
+}
+
+/// A row for each contender and event, with a column for each promise.
+fn kept_table(all: &[Kept<'_>]) -> Table {
+    let mut promises: Vec<Durability> = Vec::new();
+    for promise in all.iter().flat_map(|kept| &kept.rows).map(|row| row.promise) {
+        if !promises.contains(&promise) {
+            promises.push(promise);
+        }
+    }
+    promises.sort();
+    let mut columns = Column::all(&[("contender", Role::Factor), ("event", Role::Factor)]);
+    columns[0].width_max = NAME_WIDTH;
+    for promise in &promises {
+        columns.push(Column::new(promise.name(), Role::Words));
+    }
+    columns.push(Column::new("read back after", Role::Number));
+    let mut rows = Vec::new();
+    for kept in all {
+        let mut cells = vec![Cell::text(kept.contender), Cell::text(kept.event.event.name())];
+        if let Some(why) = &kept.event.unverified {
+            let why = format!("could not be verified: {why}");
+            cells.push(Cell::Reason(why, promises.len() + 1));
+        } else {
+            for promise in &promises {
+                let of_promise = kept.rows.iter().find(|row| row.promise == *promise);
+                cells.push(Cell::text(of_promise.map_or(NOT_APPLICABLE.to_owned(), outcome)));
+            }
+            cells.push(Cell::text(Nanos(kept.event.back_ns).to_string()));
+        }
+        rows.push(TableRow { cells, ..TableRow::default() });
+    }
+    let mut reading = vec![
+        "kept: all ops whose promise was fulfilled before the event were there afterwards; LOST: \
+         some that were promised were not. What is lost under none and close was not promised."
+            .to_owned(),
+    ];
+    reading.extend(ways_of_events(all));
+    Table { columns, rows, reading, ..Table::default() }
+}
+
+/// Says in a few words what became of the ops under a promise.
+fn outcome(row: &DurabilityRow) -> String {
+    let DurabilityRow { acked_ops, lost_ops, .. } = *row;
+    match (acked_ops, lost_ops) {
+        (0, _) => "nothing acknowledged".to_owned(),
+        (_, 0) => "kept".to_owned(),
+        _ if row.breaks_promise() => format!("LOST {lost_ops} of {acked_ops} ops"),
+        _ => format!("{lost_ops} of {acked_ops} ops lost"),
+    }
+}
+
+/// Says how each event was made; of an event that was made in several ways, at whom in each.
+fn ways_of_events(all: &[Kept<'_>]) -> Vec<String> {
+    let mut ways: Vec<(CrashEvent, &str, Vec<String>)> = Vec::new();
+    for kept in all {
+        let (event, how) = (kept.event.event, kept.event.how.as_str());
+        let contender = kept.contender.to_owned();
+        match ways.iter_mut().find(|known| (known.0, known.1) == (event, how)) {
+            Some(known) => known.2.push(contender),
+            None => ways.push((event, how, vec![contender])),
+        }
+    }
+    let mut lines = Vec::new();
+    for (event, how, contenders) in &ways {
+        let is_only = ways.iter().filter(|other| other.0 == *event).count() == 1;
+        lines.push(if is_only {
+            format!("{event}: {how}.")
+        } else {
+            format!("{event} ({}): {how}.", show::listed(contenders))
+        });
+    }
+    lines
+}
+
+/// A row for each contender, event and promise under which something was lost.
+fn lost_table(all: &[Kept<'_>]) -> Table {
+    let mut rows = Vec::new();
+    for kept in all.iter().filter(|kept| kept.event.unverified.is_none()) {
+        for row in kept.rows.iter().filter(|row| row.lost_ops > 0) {
+            let cells = vec![
+                Cell::text(kept.contender),
+                Cell::text(row.event.name()),
+                Cell::text(row.promise.name()),
+                Cell::text(Size(row.lost_bytes).to_string()),
+                Cell::text(Nanos(row.window_ns).to_string()),
+                Cell::text(found_instead(row)),
+            ];
+            rows.push(TableRow { cells, ..TableRow::default() });
+        }
+    }
+    let mut columns = Column::all(&[
+        ("contender", Role::Factor),
+        ("event", Role::Factor),
+        ("promise", Role::Factor),
+        ("lost", Role::Number),
+        ("window", Role::Number),
+        ("found instead", Role::Words),
+    ]);
+    columns[0].width_max = NAME_WIDTH;
+    let reading = "window: from the first acknowledgement that was not kept until the event.";
+    Table {
+        caption: "What was lost".to_owned(),
+        columns,
+        rows,
+        reading: vec![reading.to_owned()],
+        ..Table::default()
+    }
+}
