@@ -1,6 +1,7 @@
 //! Loop devices, file systems and mounts.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -16,6 +17,7 @@ pub(crate) const CHECKS: &[Check] = checks![
     a_busy_mount_says_who_holds_it,
     a_disk_that_was_filled_takes_nothing_and_is_emptied_again,
     a_loop_device_that_a_process_uses_is_named_and_goes_when_it_may,
+    a_loop_device_of_a_container_whose_file_has_the_same_name_is_left_alone,
     a_device_that_vanished_is_one_error_and_the_rest_is_put_back,
     dropped_caches_are_counted_not_assumed,
 ];
@@ -133,6 +135,37 @@ fn a_loop_device_that_a_process_uses_is_named_and_goes_when_it_may() {
     assert!(error.contains(&format!("{node} is in use still")), "{error}");
     lab.undo_all().unwrap();
     fs::remove_dir(&elsewhere).unwrap();
+    host.assert_as_before(&before);
+}
+
+fn a_loop_device_of_a_container_whose_file_has_the_same_name_is_left_alone() {
+    let host = Host::new();
+    let (before, mut lab) = (host.traces(), host.lab());
+    let folder = host.path("disks").display().to_string();
+    fs::create_dir(&folder).unwrap();
+    // A mount namespace, as a container has it: it prints the node, and detaches it at its end.
+    let script = "mount -t tmpfs tmpfs $1; truncate -s 1M $1/disk; losetup --find --show $1/disk; \
+                  read line || true; losetup --detach $(losetup --noheadings --output NAME -j $1/disk)";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-ec", script, "sh", &folder]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut container = command.spawn().unwrap();
+    let mut others = String::new();
+    BufReader::new(container.stdout.as_mut().unwrap()).read_line(&mut others).unwrap();
+    let others = others.trim_end();
+    let backing_file = format!("/sys/block/{}/loop/backing_file", &others["/dev/".len()..]);
+    let [file, format, _] = stack(host.path("disks/disk"), FileSystem::Ext4, 64 << 20);
+    let found = lab.apply(&file).unwrap();
+    let node = fact(&found, "loop device").to_owned();
+    lab.apply(&format).unwrap();
+    let same_name = fs::read_to_string(&backing_file).unwrap();
+    lab.undo_all().unwrap();
+    let is_left = fs::exists(&backing_file).unwrap();
+    drop(container.stdin.take());
+    assert!(container.wait().unwrap().success());
+    assert_eq!(same_name.trim_end(), host.path("disks/disk").display().to_string());
+    assert!(node != others && is_left, "{node}, {others}");
+    fs::remove_dir(&folder).unwrap();
     host.assert_as_before(&before);
 }
 

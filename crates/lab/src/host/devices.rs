@@ -150,20 +150,45 @@ pub fn probe(runner: &Runner, device: &Path, tag: &str) -> Result<String, LabErr
 }
 
 /// Finds the loop device of a file.
+///
+/// Those of containers have names of their own file systems, which may be equal: a file that is
+/// there is known by its inode, one that was removed first by its name alone.
 fn loop_node(file: &Path) -> Option<PathBuf> {
     let wanted = match file.canonicalize() {
         Ok(path) => path,
         Err(_) => file.to_owned(),
     };
+    let inode = fs::metadata(&wanted).ok().map(|of_file| {
+        let (major, minor) = (rustix::fs::major(of_file.dev()), rustix::fs::minor(of_file.dev()));
+        format!("{major}:{minor} {}", of_file.ino())
+    });
     for entry in fs::read_dir("/sys/block").ok()?.flatten() {
         let text = fs::read_to_string(entry.path().join("loop/backing_file")).unwrap_or_default();
+        let node = Path::new("/dev").join(entry.file_name());
         let text = text.trim_end();
-        // A file that was removed first is still named.
-        if Path::new(text.strip_suffix(" (deleted)").unwrap_or(text)) == wanted {
-            return Some(Path::new("/dev").join(entry.file_name()));
+        let is_ours = match (&inode, text.strip_suffix(" (deleted)")) {
+            (Some(inode), None) => Path::new(text) == wanted && inode_of_loop(&node) == *inode,
+            (None, Some(removed)) => Path::new(removed) == wanted,
+            _ => false,
+        };
+        if is_ours {
+            return Some(node);
         }
     }
     None
+}
+
+/// Returns the device and the inode of a loop device's file as losetup prints them; an empty text
+/// where it can't.
+fn inode_of_loop(node: &Path) -> String {
+    let node = node.display().to_string();
+    let columns = "BACK-MAJ:MIN,BACK-INO";
+    let argv = ["losetup", "--list", "--noheadings", "--output", columns, node.as_str()];
+    match Runner::default().output(&argv, SOON) {
+        // It pads its columns.
+        Ok(output) => output.stdout.split_whitespace().collect::<Vec<_>>().join(" "),
+        Err(_) => String::new(),
+    }
 }
 
 /// The array of this name: by its link where udev runs, by its marks where not.
