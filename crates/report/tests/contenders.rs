@@ -10,7 +10,7 @@ use model::durability::{
 use model::lab::{DataPath, Host, Invalidation, LabSpec, SiteMount, System};
 use model::system::{AccessWay, FuseAccess, NfsAccess, Recipe};
 use model::{
-    BackendKind, Campaign, Durability, Metric, MetricKind, OpKind, RunSpec, Telemetry, TrialState,
+    BackendKind, Campaign, CaveatCode, Durability, Metric, MetricKind, OpKind, RunSpec, Telemetry, TrialState,
     Workload,
 };
 use report::{Format, Screen, UnknownContender, render, render_contenders};
@@ -292,6 +292,10 @@ fn plant_cost(campaign: &mut Campaign) -> u64 {
 fn the_cost_of_a_figure_is_what_clients_servers_disks_and_networks_did() {
     let mut campaign = campaign();
     let bytes = plant_cost(&mut campaign);
+    // What was written in a trial that is no part of the figure is no part of its cost.
+    let wrong = &mut campaign.runs[0].trials[1].passes[0];
+    wrong.telemetry[0].metrics.push(counter("disk.vdb.write_bytes", 50 * bytes));
+    wrong.caveats.push(CaveatCode::Accounting.because("planted"));
     let found = json(&campaign, None);
     let figures = &found["works"][0]["figures"];
     // Disks that lie on others are not counted twice, and what a bridge passes on neither.

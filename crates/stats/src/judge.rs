@@ -216,13 +216,15 @@ pub fn run(run: &Run) -> Vec<Judged> {
     judged
 }
 
+/// Returns the results of a pass from which its figure is computed.
+pub fn used_results(run: &Run, pass: Pass) -> Vec<&PassResult> {
+    Sorted::of(run, pass).used_results()
+}
+
 /// Judges one pass of a run.
 pub fn pass(run: &Run, pass: Pass) -> Judged {
     let sorted = Sorted::of(run, pass);
-    let mut used = Vec::with_capacity(sorted.used_trials().len());
-    for pass_trial in sorted.used_trials() {
-        used.push(pass_trial.result);
-    }
+    let used = sorted.used_results();
     let is_bytes = pass.is_byte_rate();
     let ops_per_s = sorted.summarize(op_rate);
     let bytes_per_s = sorted.summarize(byte_rate);
@@ -394,6 +396,10 @@ impl<'a> Sorted<'a> {
     /// Returns the trials behind the figures.
     fn used_trials(&self) -> &[PassTrial<'a>] {
         if self.sound.is_empty() { &self.set_aside } else { &self.sound }
+    }
+
+    fn used_results(&self) -> Vec<&'a PassResult> {
+        self.used_trials().iter().map(|pass_trial| pass_trial.result).collect()
     }
 
     /// Lists the rate of each trial that has one, in the order of the trials.

@@ -1,11 +1,11 @@
 //! The cost of a figure: processor time on clients and servers, bytes on disks and on the network.
 //!
-//! [`Cost`] is that of one row, over all of its trials that were watched. Everything is counted by
-//! hosts while the pass lasts: what a system writes later, such as data that was not synced, is not
-//! in it.
+//! [`Cost`] is that of one row, over those trials of its figure that were watched. Everything is
+//! counted by hosts while the pass lasts: what a system writes later, such as data that was not
+//! synced, is not in it.
 
 use model::{LabSpec, OpKind, PassResult, Telemetry};
-use stats::{Cpu, CpuUnit};
+use stats::{Cpu, CpuUnit, judge};
 
 use crate::row::Row;
 
@@ -64,8 +64,8 @@ impl Cost {
         let cpu = row.judged.cpu;
         let Some(lab) = &row.run.spec.lab else { return Self { cpu, ..Self::default() } };
         let mut sums = Sums::default();
-        for pass in row.run.trials.iter().flat_map(|trial| &trial.passes) {
-            if pass.pass == row.judged.pass && !pass.telemetry.is_empty() {
+        for pass in judge::used_results(row.run, row.judged.pass) {
+            if !pass.telemetry.is_empty() {
                 sums.add(lab, pass);
             }
         }
