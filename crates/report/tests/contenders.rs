@@ -10,8 +10,8 @@ use model::durability::{
 use model::lab::{DataPath, Host, Invalidation, LabSpec, SiteMount, System};
 use model::system::{AccessWay, FuseAccess, NfsAccess, Recipe};
 use model::{
-    BackendKind, Campaign, CaveatCode, Durability, Metric, MetricKind, OpKind, RunSpec, Telemetry, TrialState,
-    Workload,
+    BackendKind, Campaign, CaveatCode, Durability, Metric, MetricKind, OpKind, RunSpec, Telemetry,
+    TrialState, Workload,
 };
 use report::{Format, Screen, UnknownContender, render, render_contenders};
 use serde_json::Value;
