@@ -85,7 +85,8 @@ fn kept_table(all: &[Kept<'_>]) -> Table {
     }
     let mut reading = vec![
         "kept: all ops whose promise was fulfilled before the event were there afterwards; LOST: \
-         some that were promised were not. What is lost under none and close was not promised."
+         some of the lost ones were promised, as new names over NFS always are; lost: none of them \
+         was."
             .to_owned(),
     ];
     reading.extend(ways_of_events(all));
