@@ -151,12 +151,19 @@ fn events_that_were_measured_one_after_the_other_stand_together() {
     plant_event(&mut campaign, "quick", Tier::Unknown, CrashEvent::PowerCut);
     let last = campaign.durability.last_mut().unwrap();
     last.report.events[0].unverified = Some("it did not answer".to_owned());
+    plant_event(&mut campaign, "level", Tier::ServerCrash, CrashEvent::KillServer);
+    campaign.durability.last_mut().unwrap().report.events[0].how = "stop".to_owned();
     let text = text(&campaign);
     assert!(text.contains("survives a loss of power: safe."), "{text}");
-    assert!(text.contains("survives a crash of the server, not of its host: quick."), "{text}");
+    assert!(
+        text.contains("survives a crash of the server, not of its host: quick and level."),
+        "{text}"
+    );
     let kept = text.split("What was kept").nth(1).unwrap();
     assert_eq!(kept.matches("LOST 4 of 9 ops").count(), 1, "{kept}");
     assert_eq!(words_of_rows(kept, "quick").len(), 3, "{kept}");
+    assert!(kept.contains("power-cut: reset.") && kept.contains("kill-server: reset."), "{kept}");
+    assert!(kept.contains("kill-server, level alone: stop."), "{kept}");
     assert!(!kept.contains("did not answer"), "{kept}");
 }
 

@@ -104,7 +104,7 @@ fn outcome(row: &DurabilityRow) -> String {
     }
 }
 
-/// Says how each event was made; of an event that was made in several ways, at whom in each.
+/// Says how each event was made: the way that was taken most, and at whom it was another one.
 fn ways_of_events(all: &[Kept<'_>]) -> Vec<String> {
     let mut ways: Vec<(CrashEvent, &str, Vec<String>)> = Vec::new();
     for kept in all {
@@ -115,14 +115,16 @@ fn ways_of_events(all: &[Kept<'_>]) -> Vec<String> {
             None => ways.push((event, how, vec![contender])),
         }
     }
+    ways.sort_by_key(|(event, _, contenders)| (*event, std::cmp::Reverse(contenders.len())));
     let mut lines = Vec::new();
+    let mut last = None;
     for (event, how, contenders) in &ways {
-        let is_only = ways.iter().filter(|other| other.0 == *event).count() == 1;
-        lines.push(if is_only {
-            format!("{event}: {how}.")
+        lines.push(if last == Some(event) {
+            format!("{event}, {} alone: {how}.", show::listed(contenders))
         } else {
-            format!("{event} ({}): {how}.", show::listed(contenders))
+            format!("{event}: {how}.")
         });
+        last = Some(event);
     }
     lines
 }
