@@ -109,7 +109,7 @@ pub fn await_service(
             let why = if is_gone {
                 "its program ended".to_owned()
             } else {
-                format!("it didn't within {} s", limit.as_secs())
+                format!("not within {} s", limit.as_secs())
             };
             let why = format!("{why}: {error}; {}", last_words(mark));
             return Err(LabError::Silent { what: what.to_owned(), why });
@@ -171,7 +171,7 @@ pub fn mounted(point: &Path) -> Result<(), LabError> {
 /// Collects the last lines of the messages and logs in a folder of ours.
 fn last_words(folder: &Path) -> String {
     let mut words = Vec::new();
-    let Ok(entries) = fs::read_dir(folder) else { return "it says nothing".to_owned() };
+    let Ok(entries) = fs::read_dir(folder) else { return "nothing is in its logs".to_owned() };
     let mut paths = Vec::new();
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -189,7 +189,7 @@ fn last_words(folder: &Path) -> String {
             words.push(format!("{name}: {}", join_last(&lines, 3)));
         }
     }
-    if words.is_empty() { "it says nothing".to_owned() } else { words.join("; ") }
+    if words.is_empty() { "nothing is in its logs".to_owned() } else { words.join("; ") }
 }
 
 /// Something answers on a TCP port of the loopback.
