@@ -23,13 +23,11 @@ checks! {
     };
     cephfs_is_killed_and_cleaned: 600 s, CEPHFS.kill_and_clean(LAB.get()?);
     glusterfs_is_measured_in_three_layouts: 600 s, {
-        let layouts = "layout = [\"distribute\", \"replica\", \"disperse\"]";
-        measured(&Subject { settings: layouts, ..GLUSTERFS }, 3)
+        measured(&Subject { settings: LAYOUTS, ..GLUSTERFS }, 3)
     };
     glusterfs_is_measured_on_four_hosts: 600 s, {
         let target = "tmpfs_size = \"600MiB\"\nroles = { data = NODES }";
-        let layouts = "layout = [\"distribute\", \"replica\", \"disperse\"]";
-        measured(&Subject { target, settings: layouts, ..GLUSTERFS }, 3)
+        measured(&Subject { target, settings: LAYOUTS, ..GLUSTERFS }, 3)
     };
     glusterfs_with_a_brick_on_its_server_is_measured_on_three_hosts: 600 s, {
         let target = "tmpfs_size = \"600MiB\"\nroles = { data = [\"server\", \"node1\", \"node2\"] }";
@@ -45,8 +43,7 @@ checks! {
     glusterfs_is_measured_through_ganesha_on_four_hosts: 600 s, {
         let target = "backend = \"nfs\"\nnfsvers = 4.1\ntmpfs_size = \"600MiB\"\n\
                       roles = { data = NODES }";
-        let layouts = "layout = [\"distribute\", \"replica\", \"disperse\"]";
-        measured(&Subject { target, settings: layouts, ..GLUSTERFS }, 3)
+        measured(&Subject { target, settings: LAYOUTS, ..GLUSTERFS }, 3)
     };
     glusterfs_on_four_hosts_is_killed_and_cleaned: 600 s, {
         let target = "tmpfs_size = \"600MiB\"\nroles = { data = NODES }";
@@ -88,6 +85,9 @@ const GLUSTERFS: Subject = Subject {
     port: 24007,
     is_mounted: true,
 };
+
+/// All of its layouts.
+const LAYOUTS: &str = "layout = [\"distribute\", \"replica\", \"disperse\"]";
 
 const MOOSEFS: Subject = Subject {
     system: "moosefs",

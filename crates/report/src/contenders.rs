@@ -16,7 +16,7 @@ mod work;
 use model::contender::{
     ContenderDifference, compares_systems, contender_of, contenders, differences,
 };
-use model::durability::{DurabilityReport, StoredDurability, Tier};
+use model::durability::{StoredDurability, Tier};
 use model::{Campaign, Durability, RunSpec};
 
 use crate::document::{Document, Form, Section, text};
@@ -37,7 +37,6 @@ pub struct UnknownContender {
 
 /// The contenders of a campaign, with all that is known of each.
 struct Contest<'a> {
-    campaign: &'a Campaign,
     contenders: Vec<Contender>,
     /// Place of the contender that others are compared with.
     baseline: usize,
@@ -63,6 +62,8 @@ struct Contender {
     documented: String,
     /// How each of [`AccessWay::ALL`] stands to it.
     ways: Vec<WayUse>,
+    /// Findings about what it keeps; `None` where it was not put to the test.
+    found: Option<StoredDurability>,
     /// Reasons why it has no figure in some work, each once.
     failures: Vec<String>,
 }
@@ -152,8 +153,7 @@ impl<'a> Contest<'a> {
         for (number, name) in names.into_iter().enumerate() {
             all.push(Contender::of(sheet.campaign, name, number, &works));
         }
-        let campaign = sheet.campaign;
-        Ok(Self { campaign, contenders: all, baseline, differences, works, scaling, coldness })
+        Ok(Self { contenders: all, baseline, differences, works, scaling, coldness })
     }
 
     /// Lists the contenders, those whose promise survives most first.
@@ -189,6 +189,7 @@ impl Contender {
             version: String::new(),
             documented: String::new(),
             ways: Vec::new(),
+            found: kept::durability_of(campaign, &name),
             failures: Vec::new(),
             name,
         };
@@ -211,7 +212,7 @@ impl Contender {
                 }
             }
         }
-        contender.tier = contender.measured_tier(campaign);
+        contender.tier = contender.measured_tier();
         for work in works {
             if let Some(row) = work.rows[number]
                 && row.judged.rate.is_none()
@@ -226,8 +227,8 @@ impl Contender {
     }
 
     /// Returns the least tier of the promises that its runs ask for.
-    fn measured_tier(&self, campaign: &Campaign) -> Tier {
-        let Some(found) = durability_of(campaign, &self.name) else { return Tier::Unknown };
+    fn measured_tier(&self) -> Tier {
+        let Some(found) = &self.found else { return Tier::Unknown };
         let mut least: Option<Tier> = None;
         for promise in &self.promises {
             let tier = found.tier_of(*promise);
@@ -237,38 +238,4 @@ impl Contender {
         }
         least.unwrap_or(Tier::Unknown)
     }
-}
-
-/// Puts together what a contender was found to keep: of each event the latest measurement, but that
-/// of an earlier one where the latest could not be verified.
-fn durability_of(campaign: &Campaign, contender: &str) -> Option<StoredDurability> {
-    let of_contender = |stored: &&StoredDurability| stored.contender == contender;
-    let mut newest_first = campaign.durability.iter().rev().filter(of_contender);
-    let mut together = newest_first.next()?.clone();
-    let mut promises: Vec<Durability> = Vec::new();
-    let mut add = |report: &DurabilityReport| {
-        for one in &report.tiers {
-            if !promises.contains(&one.promise) {
-                promises.push(one.promise);
-            }
-        }
-    };
-    add(&together.report);
-    let mut is_alone = true;
-    for earlier in newest_first {
-        is_alone = false;
-        add(&earlier.report);
-        let events = &mut together.report.events;
-        for event in &earlier.report.events {
-            match events.iter_mut().find(|known| known.event == event.event) {
-                Some(known) if known.unverified.is_some() => known.clone_from(event),
-                Some(_) => {}
-                None => events.push(event.clone()),
-            }
-        }
-    }
-    if !is_alone {
-        together.report.tiers = stats::durability::tiers(&promises, &together.report.events);
-    }
-    Some(together)
 }

@@ -19,6 +19,10 @@ const CSV_COLUMNS: &str = "target,event,how,promise,tier,work,is_promised,outcom
     acked_bytes,lost_ops,lost_bytes,window_ms,missing,unreadable,wrong_size,torn,zeros,\
     old_data,reordered,torn_in_flight,back_ms,unverified\n";
 
+/// Explains the column `window`.
+pub const WINDOW: &str =
+    "window: from the first acknowledgement that was not kept until the event.";
+
 impl Format {
     /// Forms of the findings of `dfsbench durability`.
     pub const DURABILITY: [Self; 4] = [Self::Table, Self::Markdown, Self::Csv, Self::Json];
@@ -157,7 +161,7 @@ fn reading(report: &DurabilityReport) -> Vec<String> {
         "acknowledged: ops whose promise was fulfilled before the event; lost: of those, what was \
          not there afterwards."
             .to_owned(),
-        "window: from the first acknowledgement that was not kept until the event.".to_owned(),
+        WINDOW.to_owned(),
     ];
     for event in &report.events {
         let mut line = format!("{}: {}", event.event, event.how);
@@ -178,7 +182,7 @@ fn head_cells(row: &DurabilityRow) -> Vec<Cell> {
 }
 
 /// Names the outcome of an event for a promise, or one kind of work of it.
-const fn outcome(row: &DurabilityRow) -> &'static str {
+pub const fn outcome(row: &DurabilityRow) -> &'static str {
     match (row.acked_ops, row.lost_ops, row.is_promised) {
         (0, ..) => "nothing acknowledged",
         (_, 0, _) => "kept",
@@ -187,7 +191,7 @@ const fn outcome(row: &DurabilityRow) -> &'static str {
     }
 }
 
-fn loss_cells(row: &DurabilityRow) -> Vec<Cell> {
+pub fn loss_cells(row: &DurabilityRow) -> Vec<Cell> {
     if row.lost_ops == 0 {
         let mut cells = vec![Cell::text("0"), Cell::text("0 B"), Cell::text("–")];
         cells.push(Cell::text(found_instead(row)));
@@ -202,7 +206,7 @@ fn loss_cells(row: &DurabilityRow) -> Vec<Cell> {
 }
 
 /// Says what stood in the place of what was lost.
-pub fn found_instead(row: &DurabilityRow) -> String {
+fn found_instead(row: &DurabilityRow) -> String {
     let mut parts = Vec::new();
     for (count, what) in [
         (row.missing, "missing"),

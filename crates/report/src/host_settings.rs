@@ -80,18 +80,11 @@ pub fn names(campaign: &Campaign) -> Vec<&str> {
     names
 }
 
-/// Formats the location of a target on hosts: `server:/srv (network, client and 9 more)`.
-pub fn place(lab: &LabSpec) -> String {
-    place_for(lab, &client_names(lab))
-}
-
-/// The names of the hosts that mount.
-pub fn client_names(lab: &LabSpec) -> Vec<&str> {
-    lab.clients().map(|client| client.name.as_str()).collect()
-}
-
-/// Formats the location of a target as [`place`] does, for some of its clients.
-pub fn place_for(lab: &LabSpec, clients: &[&str]) -> String {
+/// Formats the location of a target on hosts, with so many of its clients at most:
+/// `server:/srv (network, client and 9 more)`.
+pub fn place(lab: &LabSpec, clients_max: usize) -> String {
+    let clients: Vec<&str> =
+        lab.clients().take(clients_max).map(|client| client.name.as_str()).collect();
     let is_kept_by_clients = |system: &System| system.recipe.is_kept_by_clients();
     if lab.system.as_deref().is_some_and(is_kept_by_clients) {
         return format!("a disk of {}", clients.join(", "));
@@ -106,7 +99,7 @@ pub fn place_for(lab: &LabSpec, clients: &[&str]) -> String {
     } else {
         format!("{servers} ({}", lab.path)
     };
-    match clients {
+    match clients.as_slice() {
         _ if !lab.leaves_server() => place + ")",
         [] => place + ")",
         [client] => format!("{place}, {client})"),
@@ -148,6 +141,7 @@ mod tests {
 
     #[test]
     fn a_target_is_where_its_files_are() {
+        let place = |lab: &LabSpec| place(lab, usize::MAX);
         let mut lab = LabSpec::new(Host::here("s"), Host::here("c"));
         lab.storage.directory = "/srv".into();
         assert_eq!(place(&lab), "s:/srv (network, c)");

@@ -7,7 +7,7 @@ pub mod host_balance;
 pub mod load;
 
 use model::units::Nanos;
-use model::{Campaign, Durability, Fact, Keeps, OpKind, Opens, Pass, Target};
+use model::{Campaign, Durability, Fact, Keeps, OpKind, Opens, Pass, RunSpec, Target};
 use stats::{ClientShare, Rate};
 
 use crate::document::Term;
@@ -34,26 +34,33 @@ pub fn settings(sheet: &Sheet<'_>) -> Option<String> {
 /// Returns the location of each target: `nfs: nfs://server/export`. Of those that differ in nothing
 /// but the number of clients, it is the one with the most.
 pub fn targets(campaign: &Campaign) -> Vec<(String, String)> {
-    // Beside each its location with one client, and the number of clients.
-    let mut known: Vec<((&str, String), usize, String)> = Vec::new();
+    // Of each target and its location with one client the run with the most clients.
+    let mut known: Vec<((&str, String), &RunSpec)> = Vec::new();
     for run in &campaign.runs {
-        let name = run.spec.target_name.as_str();
-        let (alone, count, location) = match &run.spec.lab {
-            Some(lab) => {
-                let clients = host_settings::client_names(lab);
-                let alone = host_settings::place_for(lab, &clients[..1]);
-                (alone, clients.len(), host_settings::place(lab))
-            }
-            None => (run.spec.target.to_string(), 0, run.spec.target.to_string()),
-        };
-        let target = (name, alone);
-        match known.iter_mut().find(|(other, ..)| *other == target) {
-            None => known.push((target, count, location)),
-            Some(other) if other.1 < count => (other.1, other.2) = (count, location),
+        let spec = &run.spec;
+        let target = (spec.target_name.as_str(), location(spec, 1));
+        match known.iter_mut().find(|(other, _)| *other == target) {
+            None => known.push((target, spec)),
+            Some((_, widest)) if count_clients(widest) < count_clients(spec) => *widest = spec,
             Some(_) => {}
         }
     }
-    known.into_iter().map(|((name, _), _, location)| (name.to_owned(), location)).collect()
+    let mut targets = Vec::new();
+    for ((name, _), widest) in known {
+        targets.push((name.to_owned(), location(widest, usize::MAX)));
+    }
+    targets
+}
+
+fn location(spec: &RunSpec, clients_max: usize) -> String {
+    match &spec.lab {
+        Some(lab) => host_settings::place(lab, clients_max),
+        None => spec.target.to_string(),
+    }
+}
+
+fn count_clients(spec: &RunSpec) -> usize {
+    spec.lab.as_ref().map_or(0, |lab| lab.clients().count())
 }
 
 /// Describes the durability behind each write figure; passes and targets that say the same stand

@@ -121,16 +121,17 @@ impl Way {
 
     fn make(&self, means: Means<'_>, kill_client: &mut dyn FnMut()) -> Result<u64, String> {
         let Means { embedded, system } = means;
+        let set_up = || system.ok_or_else(|| "no system was set up".to_owned());
         match self {
             Self::CrashSystem => {
-                let Some(system) = system else { return Err("no system was set up".to_owned()) };
+                let system = set_up()?;
                 (system.kill)()?;
                 let made_ns = now_ns();
                 (system.restart)()?;
                 Ok(made_ns)
             }
             Self::SystemPower(way) => {
-                let Some(system) = system else { return Err("no system was set up".to_owned()) };
+                let system = set_up()?;
                 let made_ns = way.make(means, kill_client)?;
                 (system.start_again)()?;
                 Ok(made_ns)

@@ -63,17 +63,20 @@ pub fn placeholder(device: &Device) -> PathBuf {
 /// # Errors
 /// Where losetup can't, or something holds one for long: the kernel detaches it only then.
 pub fn detach(runner: &Runner, file: &Path) -> Result<(), LabError> {
+    let mut found = loop_node(file);
     for _ in 0..DETACHES {
-        let Some(node) = loop_node(file) else { return Ok(()) };
+        let Some(node) = &found else { return Ok(()) };
         let node = node.display().to_string();
         // While something holds the device the kernel only notes that it shall be detached, and
         // losetup succeeds. **Source:** drivers/block/loop.c (`loop_clr_fd`).
         runner.run(&["losetup", "--detach", node.as_str()], SOON)?;
-        if loop_node(file).is_some() {
+        found = loop_node(file);
+        if found.is_some() {
             processes::pause(DETACH_PAUSE);
+            found = loop_node(file);
         }
     }
-    let Some(node) = loop_node(file) else { return Ok(()) };
+    let Some(node) = found else { return Ok(()) };
     Err(LabError::Unable(format!(
         "{} is in use still, and so keeps {}",
         node.display(),

@@ -1,12 +1,14 @@
 //! What contenders were found to keep: one table of all, and one of what was lost.
 
-use model::Durability;
-use model::durability::{CrashEvent, DurabilityRow, MeasuredEvent, StoredDurability};
-use model::units::{Nanos, Size};
+use model::durability::{
+    CrashEvent, DurabilityReport, DurabilityRow, MeasuredEvent, StoredDurability,
+};
+use model::units::Nanos;
+use model::{Campaign, Durability};
 
-use super::{Contest, durability_of};
+use super::{Contender, Contest};
 use crate::document::{Block, Cell, Column, Role, Table, TableRow};
-use crate::durability::{found_instead, sum_by_promise};
+use crate::durability::{self, WINDOW, loss_cells, sum_by_promise};
 use crate::sheet::NOT_APPLICABLE;
 use crate::show;
 
@@ -23,28 +25,26 @@ struct Kept<'a> {
 
 /// Arranges what each contender was found to keep; nothing where none was put to the test.
 pub fn tables(contest: &Contest<'_>) -> Vec<Block> {
-    let mut found: Vec<(&str, StoredDurability)> = Vec::new();
+    let (mut all, mut measured) = (Vec::new(), Vec::new());
     for number in contest.by_tier() {
-        let name = contest.contenders[number].name.as_str();
-        found.extend(durability_of(contest.campaign, name).map(|found| (name, found)));
-    }
-    let mut all = Vec::new();
-    for (contender, stored) in &found {
-        for event in &stored.report.events {
-            all.push(Kept { contender, event, rows: sum_by_promise(event) });
+        let Contender { name, found: Some(found), .. } = &contest.contenders[number] else {
+            continue;
+        };
+        measured.push(found.measured_unix_ms);
+        for event in &found.report.events {
+            all.push(Kept { contender: name, event, rows: sum_by_promise(event) });
         }
     }
     if all.is_empty() {
         return Vec::new();
     }
-    let measured = found.iter().map(|(_, stored)| stored.measured_unix_ms);
     let mut kept = kept_table(&all);
-    kept.caption = match (measured.clone().min(), measured.max()) {
-        (Some(first), Some(last)) if first < last => {
-            format!("measured {} to {}", show::utc(first), show::utc(last))
-        }
-        (first, _) => format!("measured {}", show::utc(first.unwrap_or_default())),
-    };
+    let (first, last) = (measured.iter().min(), measured.iter().max());
+    let [first, last] = [first, last].map(|at| show::utc(at.copied().unwrap_or_default()));
+    kept.caption = format!("measured {first}");
+    if first != last {
+        kept.caption = format!("measured {first} to {last}");
+    }
     let mut blocks = vec![Block::Table(kept)];
     let lost = lost_table(&all);
     if !lost.rows.is_empty() {
@@ -96,11 +96,10 @@ fn kept_table(all: &[Kept<'_>]) -> Table {
 /// Says in a few words what became of the ops under a promise.
 fn outcome(row: &DurabilityRow) -> String {
     let DurabilityRow { acked_ops, lost_ops, .. } = *row;
-    match (acked_ops, lost_ops) {
-        (0, _) => "nothing acknowledged".to_owned(),
-        (_, 0) => "kept".to_owned(),
-        _ if row.breaks_promise() => format!("LOST {lost_ops} of {acked_ops} ops"),
-        _ => format!("{lost_ops} of {acked_ops} ops lost"),
+    match (lost_ops, row.is_promised) {
+        (0, _) => durability::outcome(row).to_owned(),
+        (_, true) => format!("LOST {lost_ops} of {acked_ops} ops"),
+        (_, false) => format!("{lost_ops} of {acked_ops} ops lost"),
     }
 }
 
@@ -134,14 +133,12 @@ fn lost_table(all: &[Kept<'_>]) -> Table {
     let mut rows = Vec::new();
     for kept in all.iter().filter(|kept| kept.event.unverified.is_none()) {
         for row in kept.rows.iter().filter(|row| row.lost_ops > 0) {
-            let cells = vec![
+            let mut cells = vec![
                 Cell::text(kept.contender),
                 Cell::text(row.event.name()),
                 Cell::text(row.promise.name()),
-                Cell::text(Size(row.lost_bytes).to_string()),
-                Cell::text(Nanos(row.window_ns).to_string()),
-                Cell::text(found_instead(row)),
             ];
+            cells.extend(loss_cells(row).into_iter().skip(1));
             rows.push(TableRow { cells, ..TableRow::default() });
         }
     }
@@ -154,12 +151,45 @@ fn lost_table(all: &[Kept<'_>]) -> Table {
         ("found instead", Role::Words),
     ]);
     columns[0].width_max = NAME_WIDTH;
-    let reading = "window: from the first acknowledgement that was not kept until the event.";
     Table {
         caption: "What was lost".to_owned(),
         columns,
         rows,
-        reading: vec![reading.to_owned()],
+        reading: vec![WINDOW.to_owned()],
         ..Table::default()
     }
+}
+
+/// Puts together what a contender was found to keep: of each event the latest measurement, but that
+/// of an earlier one where the latest could not be verified.
+pub fn durability_of(campaign: &Campaign, contender: &str) -> Option<StoredDurability> {
+    let of_contender = |stored: &&StoredDurability| stored.contender == contender;
+    let mut newest_first = campaign.durability.iter().rev().filter(of_contender);
+    let mut together = newest_first.next()?.clone();
+    let mut promises: Vec<Durability> = Vec::new();
+    let mut add = |report: &DurabilityReport| {
+        for one in &report.tiers {
+            if !promises.contains(&one.promise) {
+                promises.push(one.promise);
+            }
+        }
+    };
+    add(&together.report);
+    let mut is_alone = true;
+    for earlier in newest_first {
+        is_alone = false;
+        add(&earlier.report);
+        let events = &mut together.report.events;
+        for event in &earlier.report.events {
+            match events.iter_mut().find(|known| known.event == event.event) {
+                Some(known) if known.unverified.is_some() => known.clone_from(event),
+                Some(_) => {}
+                None => events.push(event.clone()),
+            }
+        }
+    }
+    if !is_alone {
+        together.report.tiers = stats::durability::tiers(&promises, &together.report.events);
+    }
+    Some(together)
 }

@@ -20,6 +20,8 @@ const ROWS_WHOLE_MAX: usize = 500;
 const ROWS_FIRST: usize = 100;
 /// So many are kept as data: some 100 bytes each, of the 5 MB that a page may have.
 const ROWS_DATA_MAX: usize = 30_000;
+/// A name of so many characters gets room: columns of words would leave it a few.
+const NAME_LONG: usize = 16;
 /// A page of fewer sections needs no contents.
 const HEADINGS_MIN: usize = 4;
 
@@ -241,9 +243,6 @@ fn columns_of<'t>(table: &'t Table, row: &TableRow) -> Vec<&'t Column> {
     }
     columns
 }
-
-/// A name of so many characters gets room: columns of words would leave it a few.
-const NAME_LONG: usize = 16;
 
 /// The cell that names the row.
 fn head_cell(lines: &[Line], column: &Column) -> Markup {
