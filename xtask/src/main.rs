@@ -62,11 +62,7 @@ enum Task {
         check: bool,
     },
     /// Checks the rules of the project that no compiler knows.
-    Tidy {
-        /// Prints how the code of each crate reads, and how that is counted; checks nothing.
-        #[arg(long)]
-        figures: bool,
-    },
+    Tidy,
     /// Everything that CI checks: set-up, format, clippy, tidy, docs, tests, real peers, browser.
     Test {
         /// Makes only the checks of the inner loop: format, clippy, tidy and unit tests.
@@ -136,11 +132,7 @@ fn run(task: Task) -> anyhow::Result<bool> {
             setup::install_missing()?;
             Ok(true)
         }
-        Task::Tidy { figures: true } => {
-            tidy::print_figures()?;
-            Ok(true)
-        }
-        Task::Tidy { figures: false } => tidy::run(),
+        Task::Tidy => tidy::run(),
         Task::Test { quick: true, .. } => Ok(test::quick()),
         Task::Test { no_real: true, .. } => Ok(test::without_real()),
         Task::Test { .. } => Ok(test::everything()),

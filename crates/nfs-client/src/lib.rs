@@ -5,6 +5,8 @@
 //! with a fixed number of calls in flight, no allocation, lock, log or clock of its own. What is
 //! sent again, waited for or connected again is counted. This crate must not measure.
 
+#![warn(missing_docs)]
+
 mod connection;
 mod error;
 mod export;

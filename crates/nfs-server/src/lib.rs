@@ -12,6 +12,8 @@
 //! **Source:** RFC 1094, 1813, 7530, 8881 and 7862 (NFS), RFC 5531 (RPC), RFC 9289 (RPC over TLS),
 //! RFC 1833 (portmapper).
 
+#![warn(missing_docs)]
+
 mod access;
 mod callback_line;
 mod channel;

@@ -78,15 +78,6 @@ pub fn product_code_by_crate(files: &[SourceFile]) -> BTreeMap<&str, Vec<&Source
     crates
 }
 
-/// Returns all files by crate, tests included.
-pub fn all_by_crate(files: &[SourceFile]) -> BTreeMap<&str, Vec<&SourceFile>> {
-    let mut crates: BTreeMap<&str, Vec<&SourceFile>> = BTreeMap::new();
-    for file in files {
-        crates.entry(&file.krate).or_default().push(file);
-    }
-    crates
-}
-
 /// Returns the paths from the root of the pages that people read.
 ///
 /// # Errors

@@ -19,9 +19,7 @@ mod architecture;
 mod ceilings;
 mod circles;
 mod dependencies;
-mod docs;
 mod embedded;
-mod figures;
 mod files;
 mod licences;
 mod links;
@@ -35,7 +33,6 @@ mod sizes;
 mod source;
 mod tables;
 mod unfinished;
-mod vocabulary;
 
 /// How much a finding weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,16 +85,6 @@ pub fn run() -> Result<bool> {
     Ok(errors == 0)
 }
 
-/// Prints how the code of each crate reads, as counts.
-///
-/// # Errors
-/// Where a file can't be read.
-pub fn print_figures() -> Result<()> {
-    let files = files::sources(&repo::root())?;
-    print!("{}", figures::table(&files));
-    Ok(())
-}
-
 fn find_all() -> Result<Vec<Finding>> {
     let architecture =
         architecture::Architecture::parse(&read_page("docs/design/architecture.md")?)?;
@@ -128,10 +115,6 @@ fn find_all() -> Result<Vec<Finding>> {
     for (krate, files) in files::product_code_by_crate(&files) {
         findings.extend(parameters::check(krate, &files));
         findings.extend(circles::check(krate, &files));
-        findings.extend(docs::check(&files));
-    }
-    for (krate, files) in files::all_by_crate(&files) {
-        findings.extend(vocabulary::check(krate, &files));
     }
     findings.extend(check_pages()?);
     findings.extend(check_interfaces(&members)?);
@@ -154,13 +137,12 @@ fn check_interfaces(members: &[metadata::Member]) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Checks the words and the links of all pages.
+/// Checks the links and tables of all pages.
 fn check_pages() -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let pages = files::pages(&repo::root())?;
     for path in &pages {
         let text = read_page(path)?;
-        findings.extend(vocabulary::check_page(path, &text));
         findings.extend(links::check(&repo::root(), path, &text));
         findings.extend(tables::check(path, &text));
     }
