@@ -25,8 +25,8 @@ mod rates;
 
 pub use parts::{Cpu, CpuUnit, KindShare};
 use rates::{
-    RateOf, byte_rate, common_byte_rate, common_op_rate, common_share, first_byte_rate,
-    first_op_rate, op_rate, pass_rate,
+    RateOf, byte_rate, common_byte_rate, common_op_rate, common_share, comparable_rate,
+    first_byte_rate, first_op_rate, op_rate, pass_rate,
 };
 
 /// The judgement of one pass over all trials of a run.
@@ -233,13 +233,13 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         verdict: Verdict::Valid,
         trials_made: sorted.made,
         trials_used: used.len() as u32,
-        rate: if is_bytes { bytes_per_s } else { ops_per_s },
+        rate: sorted.summarize(comparable_rate(pass)),
         ops_per_s,
         bytes_per_s: if moves_data(pass) { bytes_per_s } else { None },
         first_done: sorted.summarize(if is_bytes { first_byte_rate } else { first_op_rate }),
         common: sorted.summarize(if is_bytes { common_byte_rate } else { common_op_rate }),
         common_window_share: median(&rates_of(sorted.used_trials(), common_share)),
-        points: sorted.list_points(pass),
+        points: sorted.list_points(comparable_rate(pass)),
         response_time: parts::merge_histograms(&used, PassResult::response_time),
         service_time: parts::merge_histograms(&used, PassResult::service_time),
         estimated_response_time: parts::estimated_response_time(&run.spec.load, &used),
@@ -255,8 +255,11 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         impossible: run.spec.impossible().map(|why| why.to_string()),
         failures: sorted.failures.clone(),
     };
+    // Whether trials agree is decided by comparable rates; what is shown was achieved.
     judged.caveats = caveats::collect(&run.spec, &sorted, &judged);
     judged.verdict = verdict_of(&sorted, &judged);
+    judged.rate = if is_bytes { bytes_per_s } else { ops_per_s };
+    judged.points = sorted.list_points(pass_rate(pass));
     judged
 }
 
@@ -269,7 +272,7 @@ pub fn is_settled(run: &Run) -> bool {
     }
     for pass in run.spec.passes() {
         // The slowest pass to settle decides: a run ends as a whole.
-        let summary = Sorted::of(run, *pass).summarize(pass_rate(*pass));
+        let summary = Sorted::of(run, *pass).summarize(comparable_rate(*pass));
         let Some(summary) = summary else { return false };
         match summary.half_width_share() {
             Some(share) if share <= until && summary.n >= SETTLED_TRIALS_MIN => {}
@@ -340,7 +343,7 @@ impl<'a> Sorted<'a> {
 
     /// Leaves out sound trials by the rule of the plan; they stay among the points.
     fn apply_discard(&mut self, pass: Pass) {
-        let rate = pass_rate(pass);
+        let rate = comparable_rate(pass);
         let mut rates = Vec::with_capacity(self.sound.len());
         let mut cached = Vec::with_capacity(self.sound.len());
         for pass_trial in &self.sound {
@@ -403,8 +406,7 @@ impl<'a> Sorted<'a> {
     }
 
     /// Lists the rate of each trial that has one, in the order of the trials.
-    fn list_points(&self, pass: Pass) -> Vec<Point> {
-        let rate = pass_rate(pass);
+    fn list_points(&self, rate: RateOf) -> Vec<Point> {
         let lists = [
             (&self.sound, true),
             (&self.set_aside, self.sound.is_empty()),

@@ -108,9 +108,7 @@ fn draw_dot(row: &Row<'_>, q: f64, loads: &RateAxis, times: &TimeAxis) -> Dot {
     let (offered, time) = (offered_load(row), row.judged.response_time.quantile(q));
     // The offered load is what the generator scheduled; beyond the knee less of it is done.
     let done = row.judged.ops_per_s.map_or(0.0, |ops| ops.median);
-    // The rate is what was carried of the load that was requested.
-    let requested = row.run.spec.load.rate_per_s as f64;
-    let is_carried = done >= requested * KEPT_UP;
+    let is_carried = done >= offered * KEPT_UP;
     let late = if is_carried { "" } else { ", the server did not keep up" };
     let mut is_limited = false;
     for caveat in &row.judged.caveats {

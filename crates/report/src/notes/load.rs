@@ -63,16 +63,14 @@ fn describe_offered(row: &Row<'_>) -> Option<String> {
     // turn shows in them, and not in the service times.
     let [response_p50, response_p99, _] = times(&row.judged.response_time);
     let [service_p50, service_p99, _] = times(&row.judged.service_time);
-    let scheduled = match row.judged.offered_per_s {
-        Some(per_s) => format!(" ({} scheduled)", Rate::Ops(per_s)),
-        None => String::new(),
-    };
+    let offered = row.judged.offered_per_s.unwrap_or(rate as f64);
     Some(format!(
-        "{} offered{scheduled}, {} done ({} %); response time p50 {response_p50}, p99 \
-         {response_p99}, service time p50 {service_p50}, p99 {service_p99}",
+        "{} requested, {} offered, {} achieved ({} % of offered); response time p50 \
+         {response_p50}, p99 {response_p99}, service time p50 {service_p50}, p99 {service_p99}",
         Rate::Ops(rate as f64),
+        Rate::Ops(offered),
         Rate::Ops(achieved),
-        three_digits(achieved / rate as f64 * 100.0),
+        three_digits(achieved / offered * 100.0),
     ))
 }
 

@@ -92,10 +92,9 @@ fn read_figure(run: &Run, pass: Pass) -> Result<Option<Figure>, Trouble> {
         }
     }
     let done_per_s = judged.ops_per_s.as_ref().map_or(0.0, |ops| ops.median);
-    let requested_per_s = run.spec.load.rate_per_s as f64;
     Ok(Some(Figure {
         per_s: rate.median,
         p99_ns: judged.response_time.quantile(0.99),
-        offered_share: judged.offered_per_s.map(|_| done_per_s / requested_per_s),
+        offered_share: judged.offered_per_s.map(|offered_per_s| done_per_s / offered_per_s),
     }))
 }

@@ -128,9 +128,7 @@ impl LoadPoint {
         Self {
             requested_per_s,
             offered_per_s,
-            // The rate is the carried share of what was requested; here it is that share of what
-            // was scheduled, since response times are those of that load.
-            achieved_per_s: achieved.median * offered_per_s / requested_per_s.max(1) as f64,
+            achieved_per_s: achieved.median,
             mean_ns: judged.response_time.mean(),
             response_time: judged.response_time.clone(),
             broken,

@@ -18,26 +18,53 @@ fn per_second(amount: u64, time_ns: u64) -> Option<f64> {
     if time_ns == 0 { None } else { Some(amount as f64 * 1e9 / time_ns as f64) }
 }
 
+/// Returns the function that reads the rate by which the trials of a pass are compared with each
+/// other.
+///
+/// In an open loop it is the achieved rate, corrected for the arrivals: chance schedules a few more
+/// ops in one trial than in the next, which says nothing about the target.
+pub(super) fn comparable_rate(pass: Pass) -> RateOf {
+    if pass.is_byte_rate() { comparable_byte_rate } else { comparable_op_rate }
+}
+
+fn comparable_byte_rate(result: &PassResult) -> Option<f64> {
+    Some(byte_rate(result)? * arrival_correction(result))
+}
+
+fn comparable_op_rate(result: &PassResult) -> Option<f64> {
+    Some(op_rate(result)? * arrival_correction(result))
+}
+
+/// Returns the requested rate of an open loop divided by the rate that chance scheduled; 1 for a
+/// closed loop.
+fn arrival_correction(result: &PassResult) -> f64 {
+    match result.scope.offered {
+        Some(offered) if offered.scheduled_ops > 0 => {
+            offered.rate_per_s as f64 / offered.ops_per_s()
+        }
+        _ => 1.0,
+    }
+}
+
 pub(super) fn byte_rate(result: &PassResult) -> Option<f64> {
-    let Some(carried) = carried_rate(result) else {
-        return per_second(result.bytes(), result.window_ns);
-    };
-    Some(carried * bytes_per_op(result))
+    match achieved_rate(result) {
+        Some(achieved) => Some(achieved * bytes_per_op(result)),
+        None => per_second(result.bytes(), result.window_ns),
+    }
 }
 
 pub(super) fn op_rate(result: &PassResult) -> Option<f64> {
-    match carried_rate(result) {
-        Some(carried) => Some(carried),
+    match achieved_rate(result) {
+        Some(achieved) => Some(achieved),
         None => per_second(result.ops(), result.window_ns),
     }
 }
 
-/// Returns what was carried of an offered load, in ops per second: the rate of the plan, times the
-/// share that was done of what was scheduled, and started before the window ended. Chance
-/// schedules a few more ops in one trial than in the next, and that says nothing of the target.
-fn carried_rate(result: &PassResult) -> Option<f64> {
+/// Returns the ops per second that an open loop completed of those it scheduled, leaving out ops
+/// that could start only after the window had ended.
+fn achieved_rate(result: &PassResult) -> Option<f64> {
     let (offered, carried) = result.scope.offered.zip(result.carried_ops())?;
-    Some(offered.rate_per_s as f64 * carried as f64 / offered.scheduled_ops as f64)
+    per_second(carried, offered.span_ns)
 }
 
 /// Returns the mean payload of an op. Where none of those that were scheduled in the window was
