@@ -1,9 +1,9 @@
 //! The answer: for each pass what was measured and what differs, then what to think of it.
 //!
-//! [`answer`] is the way in. "Faster" is stated only where the 95 % intervals of two figures are
-//! apart, "within the noise" where they overlap, neither where a figure rests on fewer than
-//! three trials. Invalid figures are never compared, nor are figures of different targets whose
-//! shared settings differ. Where caveats qualify a comparison, it says so beside it.
+//! [`answer`] is the entry point. A ratio is stated only if the 95 % intervals of two figures are
+//! apart; if they overlap, there is no measurable difference, and figures of fewer than three
+//! trials are not compared at all. Neither are invalid figures, nor figures that differ in more
+//! than the setting in question. Caveats that qualify a comparison are named next to it.
 
 mod caveats;
 mod compare;
@@ -60,11 +60,11 @@ pub fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> Answer {
     }
     let mut remarks = Vec::new();
     if !groups.is_empty() && !has_finding {
-        remarks.push("There is nothing to compare: no pass has two results.".to_owned());
+        remarks.push("Nothing to compare: no test has two results.".to_owned());
     } else if by_intervals {
         remarks.push(
-            "A ratio is given where 95 % intervals are apart; where they overlap, the difference \
-             is within the noise."
+            "Ratios are given only if the 95 % intervals are apart; otherwise no difference can be \
+             measured."
                 .to_owned(),
         );
     }

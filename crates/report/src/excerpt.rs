@@ -18,8 +18,8 @@ const END_MAX: usize = 5;
 /// So many factors of a kind of pass are named.
 const FACTORS_MAX: usize = 3;
 
-/// A factor that explains less of the variance is not named.
-const SHARE_MIN: f64 = 0.01;
+/// Smallest share of the variance that makes a factor worth naming.
+pub const SHARE_MIN: f64 = 0.1;
 
 /// The rows that are shown.
 pub struct Excerpt<'s, 'a> {
@@ -67,7 +67,8 @@ impl<'s, 'a> Excerpt<'s, 'a> {
     }
 }
 
-/// Names the factors of each kind of pass that explain most of its variance.
+/// Names the factors of each kind of pass that explain most of its variance; none if their effects
+/// may be noise.
 pub fn dominant_factors(effects: &FactorEffects) -> Vec<String> {
     let mut lines = Vec::new();
     for pass in &effects.passes {
@@ -75,7 +76,7 @@ pub fn dominant_factors(effects: &FactorEffects) -> Vec<String> {
         let mut named = Vec::new();
         // They are in the order of their shares.
         for effect in effects.factors.iter().take(FACTORS_MAX) {
-            if effect.share >= SHARE_MIN {
+            if effect.share >= SHARE_MIN && effect.is_certain() {
                 let name = &pass.factors[effect.factor].name;
                 named.push(format!("{name} {}", percent(effect.share)));
             }

@@ -46,6 +46,8 @@ pub struct PassFactors {
     pub left_out: usize,
     /// The figures are bytes per second, although those of the pass are ops.
     pub by_bytes: bool,
+    /// The figures are times of commands, so that more is slower.
+    pub are_times: bool,
     /// How many campaigns are behind the intervals of factors that differ between them alone;
     /// `None` where trials are.
     pub campaigns: Option<usize>,
@@ -140,6 +142,7 @@ impl PassFactors {
                 factors.push(Factor::new(name));
             }
         }
+        let are_times = pass == Pass::App;
         let mut observations = Vec::new();
         let mut levels_of_rows = Vec::new();
         let metric = RateMetric::of(pass, counted.iter().copied());
@@ -155,7 +158,8 @@ impl PassFactors {
             }
             for point in &row.judged.points {
                 if point.used {
-                    let figure = metric.point(&row.judged, point.per_s);
+                    let per_s = metric.point(&row.judged, point.per_s);
+                    let figure = if are_times { 1.0 / per_s } else { per_s };
                     observations.push(Observation { levels: levels.clone(), figure });
                 }
             }
@@ -174,7 +178,7 @@ impl PassFactors {
             campaigns = blocks::widen(sheet, &counted, metric, &factors, effects);
         }
         let (trials, by_bytes) = (observations.len(), metric.is_other());
-        Self { name, factors, trials, left_out, by_bytes, campaigns, found }
+        Self { name, factors, trials, left_out, by_bytes, are_times, campaigns, found }
     }
 
     /// Returns the effect of one level of a setting against another, whichever is the reference.

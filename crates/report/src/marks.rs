@@ -15,7 +15,7 @@ use crate::row::{Mark, Place, Row};
 
 /// How the marks are to be read.
 pub const READING: &str = "▲ ▼: the best and the worst of all rows with the same pass, \
-     whatever else differs, and those whose 95 % intervals overlap theirs. Only figures that may \
+     whatever else differs (of commands: the same command), and those whose 95 % intervals overlap theirs. Only figures that may \
      be used and have three trials are marked, and only where best and worst are apart; mixes of \
      several I/O sizes go by bytes.";
 
@@ -26,7 +26,7 @@ pub fn of(rows: &[Row<'_>]) -> Vec<Option<Mark>> {
     for (number, row) in rows.iter().enumerate() {
         // What the tool alone does is no figure of a file system.
         if row.counts() && row.run.spec.target != Target::Null {
-            kinds.entry(row.pass_name()).or_default().push(number);
+            kinds.entry(row.comparison_name()).or_default().push(number);
         }
     }
     for numbers in kinds.values() {

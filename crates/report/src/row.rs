@@ -64,6 +64,18 @@ impl Row<'_> {
         format!("{} {}", self.run.spec.workload.name(), self.judged.pass.name())
     }
 
+    /// Name shared by the rows that are compared and ranked with each other.
+    ///
+    /// It is the pass name, except for commands of the user: two different commands do different
+    /// work, so each is a group of its own.
+    pub fn comparison_name(&self) -> String {
+        if self.is_program() {
+            let command = self.run.spec.command.run.join(" ");
+            return format!("{}: {command}", self.pass_name());
+        }
+        self.pass_name()
+    }
+
     /// Whether it is a command of the user's, whose figure is a time.
     pub fn is_program(&self) -> bool {
         self.judged.pass == Pass::App

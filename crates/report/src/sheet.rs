@@ -184,11 +184,11 @@ impl<'a> Sheet<'a> {
         format!("{} {}{comma}{factors}", row.run.spec.target_name, row.pass_name())
     }
 
-    /// The kinds of pass that have rows, each with its rows, in order of appearance.
+    /// Groups of comparable rows by [`Row::comparison_name`], in order of appearance.
     pub fn groups(&self) -> Vec<(String, Pass, Vec<&Row<'a>>)> {
         let mut groups: Vec<(String, Pass, Vec<&Row<'a>>)> = Vec::new();
         for row in &self.rows {
-            let name = row.pass_name();
+            let name = row.comparison_name();
             match groups.iter_mut().find(|(known, ..)| *known == name) {
                 Some((.., rows)) => rows.push(row),
                 None => groups.push((name, row.judged.pass, vec![row])),

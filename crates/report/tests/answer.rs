@@ -7,12 +7,12 @@ mod campaigns;
 use campaigns::{empty, failed, made, quick, spec, sweep, wide};
 use model::testing::RunBuilder;
 use model::{
-    BackendKind, Campaign, CaveatCode, Durability, Pass, Proto, RunSpec, Target, Workload,
+    BackendKind, Campaign, CaveatCode, Durability, Offered, Pass, Proto, RunSpec, Target, Workload,
 };
 use report::{FactorEffects, Format, render};
 
-const RULE: &str = "A ratio is given where 95 % intervals are apart; where they overlap, the \
-                    difference is within the noise.";
+const RULE: &str = "Ratios are given only if the 95 % intervals are apart; otherwise no difference \
+                    can be measured.";
 const UNLIKE: &str = "Not directly comparable: nfs is a server in memory, not storage; nfs shared \
                       the host's processors with its server (shared-host).";
 
@@ -77,12 +77,13 @@ fn targets_that_are_apart_are_ranked_and_others_are_not() {
     assert_eq!(
         answer[1],
         "- stream read: nfs 242 MB/s; posix 805 MB/s; uring 832 MB/s. posix and uring are 3.3x to \
-         3.4x nfs; one other pair is within the noise. Note that posix read from this host's \
-         memory (cached)."
+         3.4x nfs; no measurable difference in one other pair. Note that posix read from this \
+         host's memory (cached)."
     );
     assert_eq!(answer.len(), 7);
     assert!(answer[6].starts_with(&format!("{RULE} {UNLIKE} 15 of 20 results are clean")));
-    let caveats = "; most caveats: cached (1), errors (1), mixed-trials (1), outlier (1)";
+    let caveats =
+        "; 3 have caveats, most often cached (1), errors (1), mixed-trials (1), outlier (1)";
     assert!(answer[6].contains(caveats), "{}", answer[6]);
     assert!(answer[6].contains("; 2 are missing: the server <b>"));
 }
@@ -93,13 +94,14 @@ fn two_backends_of_a_directory_are_one_side() {
         vec![(stream("nfs", 1), 90, 5), (stream("posix", 1), 28, 5), (stream("uring", 1), 28, 5)];
     let line = &answer(&made(runs))[1];
     let figures = "- stream read: nfs 2416 MB/s; dir 752 (posix), 752 MB/s (uring). ";
-    assert_eq!(*line, format!("{figures}nfs is 3.2x dir; one other pair is within the noise."));
+    let found = "nfs is 3.2x dir; no measurable difference in one other pair.";
+    assert_eq!(*line, format!("{figures}{found}"));
 }
 
 #[test]
 fn overlapping_intervals_are_noise() {
     let runs = vec![(stream("nfs", 1), 30, 5), (stream("posix", 1), 31, 5)];
-    assert_eq!(of_reads(&made(runs)), "Within the noise.");
+    assert_eq!(of_reads(&made(runs)), "No measurable difference.");
 }
 
 #[test]
@@ -109,8 +111,8 @@ fn sides_that_differ_in_some_pairs_only_are_named_by_pair() {
     let sentences = of_reads(&made(runs));
     assert_eq!(
         sentences,
-        "dir (posix) is 2.0x nfs; dir (posix) is 1.9x dir (uring); one other pair is within the \
-         noise."
+        "dir (posix) is 2.0x nfs; dir (posix) is 1.9x dir (uring); no measurable difference in \
+         one other pair."
     );
 }
 
@@ -148,7 +150,8 @@ fn a_sweep_says_how_the_figure_goes_with_its_factor() {
         sentences(&[(8, 10), (2, 20), (1, 20)]),
         "nfs falls 2.0x (1.9x to 2.1x) with workers 1 to 8."
     );
-    assert_eq!(sentences(&[(1, 20), (2, 20)]), "nfs is within the noise with workers 1 to 2.");
+    let flat = sentences(&[(1, 20), (2, 20)]);
+    assert_eq!(flat, "nfs shows no measurable difference with workers 1 to 2.");
     let peak = sentences(&[(1, 10), (2, 30), (4, 20)]);
     assert_eq!(peak, "nfs is best at workers 2: 3.0x that at workers 1.");
     let long: Vec<(u32, u64)> =
@@ -161,7 +164,8 @@ fn two_factors_are_distinguished() {
     let sentences = of_reads(&sweep());
     let sizes = "io_size 64 KiB to 1 MiB";
     assert!(sentences.ends_with(&format!(
-        "nfs rises 4.0x (3.9x to 4.1x) with workers 1 to 4; nfs is within the noise with {sizes}."
+        "nfs rises 4.0x (3.9x to 4.1x) with workers 1 to 4; nfs shows no measurable difference \
+         with {sizes}."
     )));
 }
 
@@ -171,7 +175,7 @@ fn too_few_trials_rank_nothing() {
         let few = over_workers(&[(1, 10), (2, 30), (4, 20)], trials);
         assert_eq!(of_reads(&few), "Too few trials to compare them.");
         let last = answer(&few).pop().unwrap();
-        assert_eq!(last, "None of 6 results are clean; caveats: too-few-trials (6).");
+        assert_eq!(last, "All 6 results have caveats: too-few-trials (6).");
     }
     assert!(of_reads(&wide()).starts_with("Too few trials to compare them."));
 }
@@ -184,7 +188,7 @@ fn one_run_has_nothing_to_be_compared_with() {
         [
             "- stream write: nfs 134 MB/s.",
             "- stream read: nfs 268 MB/s.",
-            "There is nothing to compare: no pass has two results. Both results are clean.",
+            "Nothing to compare: no test has two results. Both results are clean.",
         ]
     );
 }
@@ -288,17 +292,17 @@ fn three_sentences_say_what_counts() {
     let sentences = lead(&quick());
     assert_eq!(
         sentences[0],
-        "Reached: stream write up to 416 MB/s on uring; stream read up to 832 MB/s on uring; mixed \
-         up to 174 kop/s on uring; and 3 more kinds of pass."
+        "Fastest: stream write 416 MB/s (posix or uring); stream read 832 MB/s (posix or uring); \
+         mixed 174 kop/s (posix or uring); 3 more tests below."
     );
     assert_eq!(
         sentences[1],
         // Of the streams one was cached, and one did not wait for stable storage.
-        "mixed: posix and uring are 3.3x to 3.4x nfs; one other pair is within the noise."
+        "mixed: posix and uring are 3.3x to 3.4x nfs; no measurable difference in one other pair."
     );
     assert!(sentences[2].starts_with("15 of 20 results are clean"), "{}", sentences[2]);
     let one = lead(&over_workers(&[(1, 10)], 5));
-    assert_eq!(one[0], "Reached: stream write 134 MB/s on nfs; stream read 268 MB/s on nfs.");
+    assert_eq!(one[0], "Measured: stream write 134 MB/s (nfs); stream read 268 MB/s (nfs).");
     assert_eq!(one[1], "Both results are clean.");
 }
 
@@ -307,9 +311,8 @@ fn what_qualifies_a_figure_is_named_with_it_in_the_three_sentences() {
     let mut campaign = made(vec![(stream("nfs", 1), 90, 5), (stream("posix", 1), 28, 5)]);
     add_read_caveat(&mut campaign, 0, CaveatCode::Cached);
     let sentences = lead(&campaign);
-    let reached =
-        "Reached: stream write up to 1208 MB/s on nfs; stream read up to 2416 MB/s on nfs";
-    assert_eq!(sentences[0], format!("{reached}, cached."));
+    let fastest = "Fastest: stream write 1208 MB/s (nfs); stream read 2416 MB/s (nfs), cached.";
+    assert_eq!(sentences[0], fastest);
     assert_eq!(sentences[1], "stream write: nfs is 3.2x dir.");
     add_caveat(&mut campaign, 1, Pass::Write, CaveatCode::NotDurable);
     let caveat = "dir did not wait for stable storage (not-durable)";
@@ -317,11 +320,80 @@ fn what_qualifies_a_figure_is_named_with_it_in_the_three_sentences() {
     let mut factor = over_workers(&[(1, 10), (4, 80)], 5);
     add_caveat(&mut factor, 0, Pass::Write, CaveatCode::Cached);
     let sentences = &lead(&factor)[1];
-    assert!(sentences.starts_with("workers matters most, in stream write: "), "{sentences}");
+    assert!(
+        sentences.starts_with("workers has the largest effect, in stream write: "),
+        "{sentences}"
+    );
     assert!(
         sentences.ends_with(". Note that nfs (workers 1) read from this host's memory (cached)."),
         "{sentences}"
     );
+}
+
+#[test]
+fn backends_with_other_settings_are_not_compared() {
+    let direct = RunBuilder::from(stream("uring", 1)).direct(true).build();
+    let campaign = made(vec![(stream("posix", 1), 10, 5), (direct, 20, 5)]);
+    let unlike = "backend posix and backend uring are not compared: direct differs, too.";
+    let reads = of_reads(&campaign);
+    assert!(reads.contains(&unlike.replace("backend ", "")), "{reads}");
+    assert!(!lead(&campaign).join(" ").contains("2.0x"), "{:?}", lead(&campaign));
+}
+
+#[test]
+fn noise_singles_out_no_setting() {
+    let level = lead(&over_workers(&[(1, 20), (2, 20), (4, 20)], 5));
+    assert!(level[0].ends_with("(intervals overlap)."), "{level:?}");
+    assert!(!level[0].contains("workers"), "{level:?}");
+    let apart = lead(&over_workers(&[(1, 20), (2, 20), (4, 40)], 5));
+    assert!(apart[0].starts_with("Fastest: stream write 537 MB/s (nfs, workers 4)"), "{apart:?}");
+}
+
+#[test]
+fn offered_load_is_never_an_effect() {
+    let at_rate = |rate_per_s, speed| {
+        let mut run = spec("nfs", BackendKind::Nfs, Workload::Mixed);
+        run.load.rate_per_s = rate_per_s;
+        (run, speed, 5)
+    };
+    let mut campaign = made(vec![at_rate(200, 10), at_rate(800, 40)]);
+    let offer = |campaign: &mut Campaign, run: usize, share: u64| {
+        let rate_per_s = campaign.runs[run].spec.load.rate_per_s;
+        for trial in &mut campaign.runs[run].trials {
+            for pass in &mut trial.passes {
+                let scheduled_ops = pass.ops() * share;
+                let span_ns = pass.window_ns;
+                let offered = Offered { rate_per_s, scheduled_ops, span_ns, ..Offered::default() };
+                pass.scope.offered = Some(offered);
+            }
+        }
+    };
+    offer(&mut campaign, 0, 1);
+    offer(&mut campaign, 1, 1);
+    let sentences = lead(&campaign).join(" ");
+    assert!(!sentences.contains("has the largest effect"), "{sentences}");
+    let kept_up = "nfs kept up with every offered load, up to 800 op/s";
+    assert!(answer(&campaign).join(" ").contains(kept_up), "{:?}", answer(&campaign));
+    offer(&mut campaign, 1, 2);
+    let fell_behind = "nfs did not keep up with 800 op/s offered";
+    assert!(answer(&campaign).join(" ").contains(fell_behind), "{:?}", answer(&campaign));
+}
+
+#[test]
+fn commands_are_never_ranked_by_each_other() {
+    let command = |words: &[&str], target: &str, speed| {
+        let mut run = spec(target, BackendKind::Posix, Workload::App);
+        run.command.run = words.iter().map(|word| (*word).to_owned()).collect();
+        (run, speed, 5)
+    };
+    let tar = ["tar", "-cf", "a.tar", "tree"];
+    let make = ["make", "-j2"];
+    let alone = made(vec![command(&tar, "dir", 80), command(&make, "dir", 1)]);
+    let sentences = lead(&alone).join(" ");
+    assert!(sentences.contains("app: make -j2 ") && !sentences.contains('x'), "{sentences}");
+    let two = made(vec![command(&make, "dir", 20), command(&make, "slow", 10)]);
+    let sentences = answer(&two).join(" ");
+    assert!(sentences.contains("slow takes 2.0x as long as dir"), "{sentences}");
 }
 
 #[test]
@@ -344,8 +416,8 @@ fn the_largest_difference_of_comparable_results_is_named() {
 #[test]
 fn the_setting_that_matters_most_is_named_with_its_levels() {
     let sentences = lead(&over_workers(&[(1, 10), (2, 20), (4, 80)], 5));
-    let start = "workers matters most, in stream write: 4 is 8.0x 1 (7.8x to 8.2x), all else \
-                 alike; it explains";
+    let start = "workers has the largest effect, in stream write: 4 is 8.0x 1 (7.8x to 8.2x), \
+                 other settings equal; it explains";
     assert!(sentences[1].starts_with(start), "{}", sentences[1]);
     assert!(sentences[1].ends_with("of the variance there (15 trials)."), "{}", sentences[1]);
     let slower = lead(&over_workers(&[(1, 80), (2, 10)], 5));
@@ -362,17 +434,17 @@ fn the_setting_that_explains_most_matters_most_although_another_has_a_larger_rat
         }
     }
     let sentence = &lead(&made(runs))[1];
-    assert!(sentence.starts_with("durability matters most, in stream "), "{sentence}");
+    assert!(sentence.starts_with("durability has the largest effect, in stream "), "{sentence}");
     assert!(sentence.contains(": none is 3.0x sync "), "{sentence}");
 }
 
 #[test]
 fn a_pair_within_the_noise_is_named_where_a_third_result_is_compared_with_none() {
-    let mut uring = spec("dir", BackendKind::Uring, Workload::Stream);
-    uring.durability = Durability::Sync;
-    let runs = vec![(stream("nfs", 4), 60, 5), (stream("posix", 1), 10, 5), (uring, 10, 5)];
+    let runs =
+        vec![(stream("nfs", 4), 60, 5), (stream("posix", 1), 10, 5), (stream("uring", 1), 10, 5)];
     let reads = of_reads(&made(runs));
-    assert!(reads.starts_with("dir (posix) and dir (uring) are within the noise"), "{reads}");
+    let pair = "no measurable difference between dir (posix) and dir (uring)";
+    assert!(reads.starts_with(pair), "{reads}");
 }
 
 /// A stream over one of the transports of NFS.
@@ -400,7 +472,7 @@ fn a_ratio_is_the_same_in_headline_passes_and_factors() {
     let headline = lead(&campaign)[1].clone();
     let (_, stated) = headline.split_once("tcp is ").unwrap();
     let (ratio, rest) = stated.split_once(" udp (").unwrap();
-    let (interval, _) = rest.split_once("), all else alike").unwrap();
+    let (interval, _) = rest.split_once("), other settings equal").unwrap();
     assert_eq!(ratio, "6.1x");
     let sentences = of_reads(&campaign);
     assert!(
@@ -443,11 +515,7 @@ fn mixes_of_several_io_sizes_are_ranked_by_the_bytes_that_they_move() {
     let row = |size: &str| table.lines().find(|line| line.contains(size)).unwrap().to_owned();
     let (small, large) = (row("| 4 KiB |"), row("| 16 KiB |"));
     assert!(small.contains("(▼") && large.contains("(▲"), "{small}\n{large}");
-    assert!(
-        lead(&campaign)[0].ends_with(" MB/s on nfs (io_size 16 KiB)."),
-        "{:?}",
-        lead(&campaign)
-    );
+    assert!(lead(&campaign)[0].ends_with(" MB/s (nfs, io_size 16 KiB)."), "{:?}", lead(&campaign));
     let page = render(&campaign, Format::Html);
     assert!(page.contains("Bytes per second") && !page.contains("Ops per second"));
 }

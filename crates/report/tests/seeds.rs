@@ -232,16 +232,19 @@ fn the_talk_of_1996_bears_out_that_read_ahead_matters() {
     // The author's question is which factors matter: the first sentence says it.
     let text = render(&campaign, Format::Markdown);
     let first = text.find("How much each factor matters (share of the variance)").expect(&text);
-    assert!(first < text.find("Reached: ").expect(&text), "{text}");
+    assert!(first < text.find("Fastest: ").expect(&text), "{text}");
     let line = text[first..].lines().next().unwrap_or_default();
     assert!(line.contains("stream write: proto 67 % (udp is 1.3x tcp)"), "{line}");
-    assert!(line.contains("within the noise") && line.contains(". In stream read: "), "{line}");
+    assert!(
+        line.contains("no measurable effect of") && line.contains(". In stream read: "),
+        "{line}"
+    );
     // A plan without that question has no ranking.
     let start = campaign.plan_toml.find("[[conclusion]]").expect("it has sentences");
     campaign.plan_toml.truncate(start);
     let plain = render(&campaign, Format::Markdown);
     assert!(!plain.contains("How much each factor matters"), "{plain}");
-    assert!(plain.contains(" matters most, in "), "{plain}");
+    assert!(plain.contains(" has the largest effect, in "), "{plain}");
 }
 
 #[test]

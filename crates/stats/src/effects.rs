@@ -72,6 +72,13 @@ pub struct FactorEffect {
     pub levels: Vec<LevelEffect>,
 }
 
+impl FactorEffect {
+    /// Returns true if some level surely differs from the one that it is compared with.
+    pub fn is_certain(&self) -> bool {
+        self.levels.iter().any(LevelEffect::is_apart)
+    }
+}
+
 /// The effect of one level on the figure, all else alike.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LevelEffect {

@@ -1,20 +1,20 @@
-//! Counts the results that are clean, and names the caveats of the others, in a sentence or two.
+//! Counts the results without caveats, and names the caveats of the others, in a sentence or two.
 //!
-//! Verdicts and caveats are those of `stats`; notes, which take nothing from a figure, are left
-//! out. What is counted is rows, not trials.
+//! Verdicts and caveats come from `stats`; notes, which leave a figure valid, are not counted. Rows
+//! are counted, not trials.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use model::{CampaignState, Severity, Verdict};
+use model::{CampaignState, CaveatCode, Severity, Verdict};
 
 use crate::sheet::{Row, Sheet};
-use crate::show::counted;
+use crate::show::{counted, percent};
 
-/// So many kinds of caveat are named; the table has the others.
+/// Maximum number of caveats to name; the table has the others.
 const NAMED_MAX: usize = 4;
 
-/// Counts what stands, what is degraded, what must not be used and what is missing.
+/// Counts the results that are valid, degraded, invalid and missing.
 pub fn remark(sheet: &Sheet<'_>) -> Option<String> {
     let (mut valid, mut degraded) = (Vec::new(), Vec::new());
     let (mut invalid, mut missing) = (Vec::new(), Vec::new());
@@ -33,15 +33,12 @@ pub fn remark(sheet: &Sheet<'_>) -> Option<String> {
     if valid.len() == total && total > 0 {
         let are = if total == 1 { "is" } else { "are" };
         parts.push(format!("{} {are} clean", name_all_results(total)));
-    } else if total == 1 && missing.is_empty() {
-        parts.push("The result is not clean".to_owned());
-    } else if total > missing.len() {
+    } else if !valid.is_empty() {
         let are = if valid.len() == 1 { "is" } else { "are" };
-        let none = if valid.is_empty() { "None".to_owned() } else { valid.len().to_string() };
-        parts.push(format!("{none} of {} {are} clean", counted(total, "result")));
+        parts.push(format!("{} of {} {are} clean", valid.len(), counted(total, "result")));
     }
     if !degraded.is_empty() {
-        parts.push(most_frequent_caveats(&degraded));
+        parts.push(describe_degraded(&degraded, total));
     }
     if !invalid.is_empty() {
         let codes = count_codes(&invalid, Severity::Invalid);
@@ -56,17 +53,41 @@ pub fn remark(sheet: &Sheet<'_>) -> Option<String> {
     if !parts.is_empty() {
         sentences.push(parts.join("; ") + ".");
     }
+    sentences.extend(describe_accuracy(&degraded, total));
     if sheet.campaign.state != CampaignState::Complete {
         sentences.push("The campaign is not complete.".to_owned());
     }
     if sentences.is_empty() { None } else { Some(sentences.join(" ")) }
 }
 
-/// `most caveats: wide-interval (14), too-short (4)`.
-fn most_frequent_caveats(rows: &[&Row<'_>]) -> String {
+/// Describes degraded rows: `1 has caveats: wide-interval (1)`, or
+/// `All 18 results have caveats, most often wide-interval (14), too-short (4)`.
+fn describe_degraded(rows: &[&Row<'_>], total: usize) -> String {
     let codes = count_codes(rows, Severity::Degraded);
-    let most = if codes.len() > NAMED_MAX { "most caveats" } else { "caveats" };
-    format!("{most}: {}", name_codes(&codes))
+    let have = if rows.len() == 1 { "has caveats" } else { "have caveats" };
+    let which = if rows.len() == total { name_all_results(total) } else { rows.len().to_string() };
+    let lead = if codes.len() > NAMED_MAX { ", most often" } else { ":" };
+    format!("{which} {have}{lead} {}", name_codes(&codes))
+}
+
+/// Says how exact the figures are if most of them have a wide interval; `None` otherwise.
+fn describe_accuracy(rows: &[&Row<'_>], total: usize) -> Option<String> {
+    let mut half_widths = Vec::new();
+    for row in rows {
+        let is_wide =
+            row.judged.caveats.iter().any(|caveat| caveat.code == CaveatCode::WideInterval);
+        if is_wide && let Some(share) = row.judged.rate.and_then(|rate| rate.half_width_share()) {
+            half_widths.push(share);
+        }
+    }
+    if half_widths.len() * 2 <= total {
+        return None;
+    }
+    let typical = stats::median(&half_widths)?;
+    Some(format!(
+        "These numbers are good to about ±{}; smaller differences cannot be seen here.",
+        percent(typical)
+    ))
 }
 
 /// The caveats of some rows with the number of rows that have them, most frequent first.

@@ -3,7 +3,7 @@
 //! [`finding`] is the principal function. Two figures are compared where they differ in nothing
 //! but what is compared; targets of different kinds may also differ in their backend.
 
-use model::{RunSpec, Workload};
+use model::{Pass, RunSpec, Workload};
 use stats::effects::LevelEffect;
 
 use super::findings::{Finding, Findings, Ratios};
@@ -12,6 +12,7 @@ use super::relation::{Relation, relation};
 use super::trend;
 use crate::factor_effects::PassFactors;
 use crate::sheet::NOT_APPLICABLE;
+use crate::show::listed;
 
 /// So many pairs that are apart are named where others of the same two sides are not.
 const PAIRS_NAMED_MAX: usize = 2;
@@ -27,7 +28,7 @@ pub fn finding(group: &Group<'_>, factors: Option<&PassFactors>) -> Option<Findi
     if group.measured().len() < 2 {
         return None;
     }
-    let mut findings = Findings::default();
+    let mut findings = Findings::new(group.pass == Pass::App);
     let targets = group.targets();
     if targets.len() <= TARGETS_MAX {
         for (number, one) in targets.iter().enumerate() {
@@ -111,6 +112,10 @@ fn factors_apart(
 ) {
     let figures = group.of(target);
     for name in group.varying(&figures) {
+        if name == "rate" {
+            trend::offered(target, &figures, findings);
+            continue;
+        }
         let alike = split_by_other_settings(group, &figures, name);
         if trend::is_number(group, &figures, name) {
             trend::along(group, factors, name, &alike, findings);
@@ -136,11 +141,38 @@ fn factors_apart(
                 if group.targets().len() > 1 {
                     sides = sides.map(|value| format!("{target} ({value})"));
                 }
-                let sides = Sides { one: &sides[0], other: &sides[1], effect };
-                sides.compare(group, &pairs, findings);
+                // A difference that several settings make together is none of this setting.
+                let also = differing_settings(name, &pairs);
+                if also.is_empty() {
+                    let sides = Sides { one: &sides[0], other: &sides[1], effect };
+                    sides.compare(group, &pairs, findings);
+                } else {
+                    let [one, other] = &sides;
+                    let differ = if also.len() == 1 { "differs" } else { "differ" };
+                    findings.text(format!(
+                        "{one} and {other} are not compared: {} {differ}, too",
+                        listed(&also)
+                    ));
+                }
             }
         }
     }
+}
+
+/// Names the settings other than `name` that both figures of some pair have with different values,
+/// whether the report has a column for them or not.
+fn differing_settings(name: &str, pairs: &[(Figure<'_>, Figure<'_>)]) -> Vec<String> {
+    let mut differing: Vec<String> = Vec::new();
+    for (a, b) in pairs {
+        let others = b.row.run.spec.settings();
+        for (setting, value) in a.row.run.spec.settings() {
+            let differs = others.iter().any(|(other, known)| *other == setting && *known != value);
+            if differs && setting != name && !differing.iter().any(|known| known == setting) {
+                differing.push(setting.to_owned());
+            }
+        }
+    }
+    differing
 }
 
 /// Pairs the figures that have one value of a setting with those that have the other one.
@@ -247,12 +279,8 @@ fn ends_apart(group: &Group<'_>) -> Finding {
         "Not compared: no two results have the same settings".clone_into(&mut finding.sentence);
         return finding;
     }
-    let mut level: usize = 0;
-    for figure in &figures {
-        level += usize::from(relation(figure, &highest) == Relation::Level);
-    }
     // The highest is level with itself.
-    let (others, level) = (figures.len() - 1, level.saturating_sub(1));
+    let (others, level) = (figures.len() - 1, group.level_with(&highest).len().saturating_sub(1));
     let count = format!("{level} of the other {others} results are level with the highest");
     let ends = relation(&highest, &lowest);
     finding.by_intervals = ends != Relation::Unknown;
@@ -264,7 +292,7 @@ fn ends_apart(group: &Group<'_>) -> Finding {
         }
         Relation::Above(_) => count,
         Relation::Below(_) | Relation::Level => {
-            "The difference between the highest and the lowest is within the noise".to_owned()
+            "No measurable difference between the highest and the lowest".to_owned()
         }
     };
     finding

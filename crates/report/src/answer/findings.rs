@@ -30,6 +30,8 @@ enum Clause {
 /// The findings collected so far in one pass.
 #[derive(Default)]
 pub struct Findings {
+    /// The figures are times of commands: more is slower.
+    are_times: bool,
     clauses: Vec<Clause>,
     level: usize,
     /// The sides of which some pair is level.
@@ -39,6 +41,11 @@ pub struct Findings {
 }
 
 impl Findings {
+    /// Starts without findings; `are_times` if the figures are times of commands.
+    pub fn new(are_times: bool) -> Self {
+        Self { are_times, ..Self::default() }
+    }
+
     /// Adds in words what is no difference, or none of a known size.
     pub fn text(&mut self, text: String) {
         self.clauses.push(Clause::Text(text));
@@ -92,20 +99,20 @@ impl Findings {
         let more = self.clauses.len().saturating_sub(CLAUSES_MAX);
         let mut parts: Vec<String> = Vec::new();
         for clause in self.clauses.iter().take(CLAUSES_MAX) {
-            parts.push(clause.words());
+            parts.push(clause.words(self.are_times));
         }
         let alone = parts.is_empty();
         let only_pair = self.only_level_pair(figures).filter(|_| alone);
         if more > 0 {
             parts.push(format!("{more} more in the table"));
         } else if let Some([one, other]) = only_pair {
-            parts.push(format!("{one} and {other} are within the noise"));
+            parts.push(format!("no measurable difference between {one} and {other}"));
         } else if self.level > 0 {
             // Rows that no other row is compared with may still differ from all of them.
             parts.push(match self.level {
-                _ if alone => "Within the noise".to_owned(),
-                1 => "one other pair is within the noise".to_owned(),
-                level => format!("{level} other pairs are within the noise"),
+                _ if alone => "No measurable difference".to_owned(),
+                1 => "no measurable difference in one other pair".to_owned(),
+                level => format!("no measurable difference in {level} other pairs"),
             });
         }
         if self.unknown > 0 {
@@ -128,8 +135,12 @@ impl Findings {
 }
 
 impl Clause {
-    fn words(&self) -> String {
+    fn words(&self, are_times: bool) -> String {
         match self {
+            Self::Ahead { fast, slow, ratios } if are_times => {
+                let (times, interval) = (ratios.as_times(), ratios.as_interval());
+                format!("{slow} takes {times} as long as {}{interval}", listed(fast))
+            }
             Self::Ahead { fast, slow, ratios } => {
                 let are = if fast.len() == 1 { "is" } else { "are" };
                 let (times, interval) = (ratios.as_times(), ratios.as_interval());
@@ -204,15 +215,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pair_within_the_noise_is_named_where_other_figures_were_not_compared() {
+    fn names_the_only_pair_without_a_difference() {
         let find = |figures| {
             let mut findings = Findings::default();
             findings.count(1, 0);
             findings.level("dir (posix)", "dir (uring)");
             findings.into_finding(figures).unwrap().sentence
         };
-        assert_eq!(find(3), "dir (posix) and dir (uring) are within the noise");
-        assert_eq!(find(2), "Within the noise");
+        assert_eq!(find(3), "no measurable difference between dir (posix) and dir (uring)");
+        assert_eq!(find(2), "No measurable difference");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use model::Pass;
 use stats::Summary;
 
+use super::relation::{Relation, relation};
 use crate::rate_metric::RateMetric;
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
 
@@ -131,6 +132,34 @@ impl<'a> Group<'a> {
             figure.target().to_owned()
         } else {
             format!("{} ({label})", figure.target())
+        }
+    }
+
+    /// Returns the figures that do not differ measurably from one of them, which is among them.
+    pub fn level_with(&self, figure: &Figure<'a>) -> Vec<Figure<'a>> {
+        let mut level = self.measured();
+        level.retain(|other| relation(other, figure) == Relation::Level);
+        level
+    }
+
+    /// Returns the place of a figure as far as all the figures that are level with it share it: a
+    /// setting in which they differ makes no difference.
+    pub fn shared_place(&self, figure: &Figure<'a>, level: &[Figure<'a>]) -> String {
+        let mut targets: Vec<String> = Vec::new();
+        for other in level.iter().chain([figure]) {
+            if !targets.iter().any(|known| known == other.target()) {
+                targets.push(other.target().to_owned());
+            }
+        }
+        let mut columns = self.varying(&self.of(figure.target()));
+        let differing = self.varying(level);
+        columns.retain(|name| !differing.contains(name));
+        let label = self.label(figure, &columns);
+        match (targets.len(), label.is_empty()) {
+            (1, true) => targets.remove(0),
+            (1, false) => format!("{}, {label}", targets[0]),
+            (_, true) => targets.join(" or "),
+            (_, false) => format!("{}; {label}", targets.join(" or ")),
         }
     }
 

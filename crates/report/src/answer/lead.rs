@@ -1,32 +1,31 @@
-//! The answer in three sentences: what was reached, what makes the difference, how far to trust it.
+//! The answer in three sentences: the best figures, what makes the difference, how far to trust it.
 //!
-//! [`lead`] is the way in. What makes the difference is the setting whose levels lie farthest
-//! apart, all else alike, where one varies; else what was found among the targets: what compares
-//! like with like before what doesn't, and the largest first. Its qualifications stand with it.
-//! Where a sentence of the plan asks for a ranking of all factors, that is the first sentence.
+//! [`lead`] is the entry point. If settings vary, the difference is the one with the largest effect,
+//! other settings equal; else the largest difference between targets, preferring those that compare
+//! like with like. If a conclusion of the plan asks for a ranking of all factors, that comes first.
 
 use model::{CaveatCode, Expectation};
-use stats::effects::{FactorEffect, LevelEffect};
+use stats::effects::FactorEffect;
 
 use super::findings::{Finding, Ratios};
 use super::group::{Figure, Group};
 use super::{caveats, qualifiers};
 use crate::declared;
+use crate::excerpt::SHARE_MIN;
 use crate::factor_effects::{Factor, FactorEffects, PassFactors};
 use crate::sheet::Sheet;
 use crate::show::{counted, percent};
 
-/// So many kinds of pass are named with what was reached in them.
+/// Maximum number of passes whose best figure is named.
 const PASSES_MAX: usize = 3;
 
-/// A setting that explains less of the variance than this makes no difference worth a sentence.
-const SHARE_MIN: f64 = 0.1;
-
-/// So many factors are ranked at most.
+/// Maximum number of factors in a ranking.
 const RANKED_MAX: usize = 8;
 
-/// The settings that are reported with the targets, where like is compared with like.
-const OF_TARGETS: [&str; 2] = ["target", "backend"];
+/// Settings that are never announced as the largest effect: targets and backends are compared in
+/// sentences of their own, and offered load and the number of clients are the input of a test.
+const NOT_EFFECTS: [&str; 6] =
+    ["target", "backend", "rate", "clients", "client_hosts", "agents_per_host"];
 
 /// The sentences, at most three; with a ranking it stands for what makes the difference.
 pub fn lead(
@@ -68,11 +67,11 @@ fn rank_factors(effects: &FactorEffects) -> Option<String> {
         let (mut certain, mut noise) = (Vec::new(), Vec::new());
         // They are in the order of their shares.
         for effect in found.factors.iter().take(RANKED_MAX) {
-            let list = if is_certain(effect) { &mut certain } else { &mut noise };
+            let list = if effect.is_certain() { &mut certain } else { &mut noise };
             list.push(rank_one(&pass.factors[effect.factor], effect));
         }
         if !noise.is_empty() {
-            certain.push(format!("within the noise {}", noise.join(", ")));
+            certain.push(format!("no measurable effect of {}", noise.join(", ")));
         }
         ranked.push(format!("n {}: {}.", pass.name, certain.join(", ")));
     }
@@ -80,11 +79,6 @@ fn rank_factors(effects: &FactorEffects) -> Option<String> {
         return None;
     }
     Some(format!("How much each factor matters (share of the variance), i{}", ranked.join(" I")))
-}
-
-/// Says whether a level of a factor differs from another one beyond the noise.
-fn is_certain(effect: &FactorEffect) -> bool {
-    effect.levels.iter().any(LevelEffect::is_apart)
 }
 
 /// Names a factor with its share and its largest effect; of one within the noise the effect alone.
@@ -102,7 +96,7 @@ fn rank_one(factor: &Factor, effect: &FactorEffect) -> String {
     let (first, other) = (&factor.levels[level.against], &factor.levels[number]);
     let (high, low) = if level.ratio < 1.0 { (first, other) } else { (other, first) };
     let ratio = Ratios::of_effect(level).as_times();
-    if !is_certain(effect) {
+    if !effect.is_certain() {
         return format!("{} {ratio}", factor.name);
     }
     format!("{} {share} ({high} is {ratio} {low})", factor.name)
@@ -115,21 +109,30 @@ fn highest_figures(groups: &[Group<'_>]) -> String {
     }
     let mut named = Vec::new();
     for group in groups.iter().take(PASSES_MAX) {
-        let (_, highest) = group.extremes();
-        let up_to = if group.measured().len() > 1 { "up to " } else { "" };
-        let (figure, target) = (group.shown(&highest), group.place(&highest));
-        named.push(format!(
-            "{} {up_to}{figure} on {target}{}",
-            group.name,
-            qualify_figure(&highest)
-        ));
+        named.push(format!("{} {}", group.name, highest_figure(group)));
     }
     let more = match groups.len().saturating_sub(PASSES_MAX) {
         0 => String::new(),
-        1 => "; and one more kind of pass".to_owned(),
-        more => format!("; and {more} more kinds of pass"),
+        1 => "; 1 more test below".to_owned(),
+        more => format!("; {more} more tests below"),
     };
-    format!("Reached: {}{more}.", named.join("; "))
+    let lead =
+        if groups.iter().any(|group| group.measured().len() > 1) { "Fastest" } else { "Measured" };
+    format!("{lead}: {}{more}.", named.join("; "))
+}
+
+/// Returns the highest figure of a group with the settings that it needs; if no figure differs
+/// measurably from another one, their range.
+fn highest_figure(group: &Group<'_>) -> String {
+    let (lowest, highest) = group.extremes();
+    let level = group.level_with(&highest);
+    if level.len() > 1 && level.len() == group.measured().len() {
+        let (low, high) = (group.shown(&lowest), group.shown(&highest));
+        let range = if low == high { high } else { format!("{low} to {high}") };
+        return format!("{range} (intervals overlap){}", qualify_figure(&highest));
+    }
+    let place = group.shared_place(&highest, &level);
+    format!("{} ({place}){}", group.shown(&highest), qualify_figure(&highest))
 }
 
 /// Returns the qualification without which a figure must not be reported.
@@ -196,13 +199,17 @@ fn dominant_factor(effects: &FactorEffects) -> Option<(String, String)> {
     let (first, other) = (&factor.levels[level.against], &factor.levels[number]);
     let (high, low) = if level.ratio < 1.0 { (first, other) } else { (other, first) };
     let ratio = Ratios::of_effect(level);
+    let (times, interval) = (ratio.as_times(), ratio.as_interval());
+    let comparison = if pass.are_times {
+        format!("{low} takes {times} as long as {high}{interval}")
+    } else {
+        format!("{high} is {times} {low}{interval}")
+    };
     let sentence = format!(
-        "{} matters most, in {}: {high} is {} {low}{}, all else alike{}; it explains {} of the \
-         variance there ({})",
+        "{} has the largest effect, in {}: {comparison}, other settings equal{}; it explains {} of \
+         the variance there ({})",
         factor.name,
         pass.name,
-        ratio.as_times(),
-        ratio.as_interval(),
         name_together(factor),
         percent(effect.share),
         counted(pass.trials, "trial"),
@@ -217,8 +224,7 @@ fn largest_share(pass: &PassFactors) -> Option<&FactorEffect> {
     let mut largest: Option<&FactorEffect> = None;
     for effect in &effects.factors {
         let name = pass.factors[effect.factor].name.as_str();
-        let is_apart = effect.levels.iter().any(LevelEffect::is_apart);
-        if effect.share < SHARE_MIN || OF_TARGETS.contains(&name) || !is_apart {
+        if effect.share < SHARE_MIN || NOT_EFFECTS.contains(&name) || !effect.is_certain() {
             continue;
         }
         if largest.is_none_or(|known| effect.share > known.share) {
@@ -228,7 +234,7 @@ fn largest_share(pass: &PassFactors) -> Option<&FactorEffect> {
     largest
 }
 
-/// Qualifies "all else alike" where something else changes together with the factor.
+/// Qualifies "other settings equal" if something else changes together with the factor.
 fn name_together(factor: &Factor) -> String {
     if factor.together.is_empty() {
         return String::new();
@@ -238,7 +244,7 @@ fn name_together(factor: &Factor) -> String {
 
 /// A sentence that goes on behind a colon; names keep their first letter.
 fn lower_first_letter(sentence: &str) -> String {
-    let begins = ["Within ", "Too ", "Not ", "The "];
+    let begins = ["No ", "Too ", "Not ", "The "];
     let mut text = sentence.to_owned();
     if begins.iter().any(|begin| text.starts_with(begin)) {
         text[..1].make_ascii_lowercase();

@@ -4,12 +4,16 @@
 //! It rises when the last value is above the first with intervals apart and no value is above
 //! a later one; it falls when it is the other way round.
 
+use model::Pass;
+
 use super::findings::{Findings, Ratios};
 use super::group::{Figure, Group};
 use super::relation::{Relation, relation};
 use crate::factor_effects::PassFactors;
 use crate::quantity::quantity;
 use crate::show::listed;
+use stats::Rate;
+use stats::curve::CARRIED_SHARE_MIN;
 
 /// How the figures go with a number.
 enum Trend<'a> {
@@ -89,7 +93,9 @@ pub fn along<'a>(
             Trend::Unknown => unknown += 1,
         }
     }
-    for (verb, ratios) in [("rises", &rises), ("falls", &falls)] {
+    let verbs =
+        if group.pass == Pass::App { ["gets faster", "gets slower"] } else { ["rises", "falls"] };
+    for (verb, ratios) in verbs.into_iter().zip([&rises, &falls]) {
         if !ratios.is_empty() {
             // Where all settings go the same way, their mean effect from end to end holds for all.
             let mut effect = None;
@@ -112,7 +118,7 @@ pub fn along<'a>(
         findings.text(describe(varies, "goes up and down"));
     }
     if flat == trends.len() && group.targets().len() == 1 {
-        findings.text(describe(flat, "is within the noise"));
+        findings.text(describe(flat, "shows no measurable difference"));
     } else {
         findings.count(flat, 0);
     }
@@ -132,6 +138,28 @@ fn name_extremes<'a>(group: &Group<'a>, name: &str, parts: &[Vec<Figure<'a>>]) -
     let along: Vec<String> = along_with(name, parts).into_iter().map(str::to_owned).collect();
     let along = if along.is_empty() { String::new() } else { format!(" (and {})", listed(&along)) };
     Some(format!("{} to{last}{along}", group.label(first, &[name])))
+}
+
+/// Describes how far a target kept up with the loads that it was offered.
+pub fn offered(target: &str, figures: &[Figure<'_>], findings: &mut Findings) {
+    let mut loads = Vec::new();
+    for figure in figures {
+        if let Some(offered) = figure.row.judged.offered_per_s {
+            let requested = figure.row.run.spec.load.rate_per_s;
+            let done = figure.row.judged.ops_per_s.map_or(0.0, |ops| ops.median);
+            loads.push((requested, done >= offered * CARRIED_SHARE_MIN));
+        }
+    }
+    loads.sort_unstable();
+    let Some((highest, _)) = loads.last() else { return };
+    let highest = Rate::Ops(*highest as f64);
+    findings.text(match loads.iter().find(|(_, keeps_up)| !keeps_up) {
+        None => format!("{target} kept up with every offered load, up to {highest}"),
+        Some((load, _)) => {
+            let load = Rate::Ops(*load as f64);
+            format!("{target} did not keep up with {load} offered")
+        }
+    });
 }
 
 /// Settings that are not the same within some part, although they are no column.

@@ -38,8 +38,12 @@ pub fn document(effects: &FactorEffects, form: Form) -> Document {
 }
 
 fn pass_title(pass: &PassFactors) -> String {
-    let by_bytes = if pass.by_bytes { ", by bytes per second" } else { "" };
-    format!("{}: {}{by_bytes}", pass.name, show::counted(pass.trials, "trial"))
+    let compared = match pass {
+        PassFactors { by_bytes: true, .. } => ", by bytes per second",
+        PassFactors { are_times: true, .. } => ", by time: a ratio above 1 is slower",
+        _ => "",
+    };
+    format!("{}: {}{compared}", pass.name, show::counted(pass.trials, "trial"))
 }
 
 /// Factor, share, level, ratio and interval of each level; factors by their share.
