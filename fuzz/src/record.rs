@@ -5,7 +5,7 @@
 //! and stop at the same error.
 
 use arbitrary::Arbitrary;
-use nfs_proto::limits::{MARK_BYTES, RECORD_BYTES_MAX};
+use nfs_proto::limits::{EMPTY_FRAGMENTS_MAX, MARK_BYTES, RECORD_BYTES_MAX};
 use nfs_proto::record::{Inbox, Mark};
 
 use crate::memory::allocated_by;
@@ -81,9 +81,11 @@ struct Found {
 fn read_at_once(mut stream: &[u8], record_bytes_max: usize) -> Found {
     let mut found = Found::default();
     let mut record = Vec::new();
+    let mut empty_fragments = 0;
     while let Some((mark, rest)) = stream.split_first_chunk::<MARK_BYTES>() {
         let mark = Mark::from_bytes(*mark);
-        if record.len() + mark.len > record_bytes_max {
+        empty_fragments += u32::from(mark.len == 0);
+        if record.len() + mark.len > record_bytes_max || empty_fragments > EMPTY_FRAGMENTS_MAX {
             found.refused = true;
             return found;
         }
@@ -92,6 +94,7 @@ fn read_at_once(mut stream: &[u8], record_bytes_max: usize) -> Found {
         found.fragments += 1;
         stream = rest;
         if mark.last {
+            empty_fragments = 0;
             found.records.push(std::mem::take(&mut record));
         }
     }

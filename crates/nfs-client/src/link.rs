@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use nfs_proto::StreamError;
 use nfs_proto::client::{Chunk, Event, Session};
+use nfs_proto::limits::RECORD_BYTES_MAX;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::scratch::Scratch;
@@ -22,6 +23,10 @@ const LARGE_PAYLOAD_BYTES: u64 = 16 * 1024;
 const HEAD_BYTES: usize = 256;
 /// Payload bytes worth a system call of their own.
 const DIRECT_BYTES: usize = 4 * 1024;
+/// Bytes that may arrive without ending a call before the caller gets to check its timeouts and
+/// interrupts. The longest reply has half as many, so only a flood of bytes that answer nothing
+/// gets there.
+const BYTES_WITHOUT_REPLY_MAX: usize = 2 * RECORD_BYTES_MAX;
 /// The most elements of one vectored write.
 const VECTOR_LEN: usize = 64;
 
@@ -107,7 +112,8 @@ impl Link {
         if self.transport.is_datagram() {
             return Ok(count + self.receive_datagrams(scratch, clock, events)?);
         }
-        loop {
+        let mut without_reply = 0;
+        while without_reply < BYTES_WITHOUT_REPLY_MAX {
             let (requested, received) = match self.receive_some(scratch) {
                 Ok(received) => received,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -133,12 +139,14 @@ impl Link {
                 self.note_progress(now_ns);
             }
             count += ended;
+            without_reply = if ended > 0 { 0 } else { without_reply + len };
             // Fewer bytes than there was space for: the socket is empty, and another receive would
             // only return EWOULDBLOCK.
             if len < requested {
-                return Ok(count);
+                break;
             }
         }
+        Ok(count)
     }
 
     /// Takes note of data that moved, in either direction.

@@ -180,6 +180,43 @@ fn a_server_that_closes_in_a_reply_is_lost() {
 }
 
 #[test]
+fn endless_empty_fragments_break_the_connection() {
+    let mount = Mount::connect(&start(Behaviour::EmptyFragments)).unwrap();
+    let mut connection = open(&mount, 4, None);
+    let (clock, mut scratch) = (ticks(), Scratch::new());
+    let call = Operation::Read { file: &file(), offset: 0, count: 4_096 };
+    connection.start(clock(), 9, &call).unwrap();
+    let error = loop {
+        match connection.wait(&mut scratch, &clock, WAIT, &mut |event| panic!("{event:?}")) {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, ConnectionError::Garbage { .. }), "{error}");
+    assert!(connection.counters().fragments_in < 100, "{:?}", connection.counters());
+}
+
+#[test]
+fn a_flood_of_strays_does_not_hold_the_caller() {
+    let mount = Mount::connect(&start(Behaviour::EmptyRecords)).unwrap();
+    let mut connection = open(&mount, 4, None);
+    let (clock, mut scratch) = (ticks(), Scratch::new());
+    let call = Operation::Read { file: &file(), offset: 0, count: 4_096 };
+    connection.start(clock(), 9, &call).unwrap();
+    // Each wait returns though the socket never runs empty, and the timeout is found.
+    let mut before = 0;
+    for _ in 0..2 {
+        let ended = connection.wait(&mut scratch, &clock, WAIT, &mut |_| panic!("no reply"));
+        assert_eq!(ended.unwrap(), 0);
+        let strays = connection.counters().late_replies;
+        assert!(strays > before, "{strays} after {before}");
+        before = strays;
+    }
+    let error = connection.check_timeout(u64::MAX, 1_000_000_000).unwrap_err();
+    assert!(matches!(error, ConnectionError::CallTimedOut { strays, .. } if strays > 0), "{error}");
+}
+
+#[test]
 fn a_read_larger_than_the_slot_is_not_started() {
     let mount = Mount::connect(&start(Behaviour::Fragments(100))).unwrap();
     let mut connection = open(&mount, 1, Some(4_096));

@@ -50,6 +50,12 @@ pub enum StreamError {
         /// The limit, in bytes.
         max: usize,
     },
+    /// One record has more empty fragments than any sender has a use for.
+    #[error("a record has more than {max} empty fragments")]
+    EmptyFragments {
+        /// The limit.
+        max: u32,
+    },
     /// A record holds no RPC message of the expected direction.
     #[error("a record is not an RPC message of the expected kind: {0}")]
     NotRpc(DecodeError),

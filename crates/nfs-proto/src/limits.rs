@@ -19,6 +19,10 @@ pub const RECORD_BYTES_MAX: usize = TRANSFER_BYTES_MAX as usize + RECORD_OVERHEA
 /// The length of a fragment mark. **Source:** RFC 5531 section 11.
 pub const MARK_BYTES: usize = 4;
 
+/// Maximum number of empty fragments in one record. RFC 5531 section 11 allows them and sets no
+/// limit, but they bring a record no closer to its end, so a peer could send them forever.
+pub const EMPTY_FRAGMENTS_MAX: u32 = 16;
+
 /// The largest body of a credential or verifier. **Source:** RFC 5531 section 8.2.
 pub const AUTH_BYTES_MAX: u32 = 400;
 

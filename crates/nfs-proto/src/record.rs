@@ -1,12 +1,13 @@
 //! Record marking: messages on a byte stream.
 //!
 //! [`Inbox`] turns stream bytes into whole records, in place, whatever the number of fragments;
-//! only the bytes of a record are bounded. [`begin`] and [`end`] frame a record that is written.
+//! the bytes of a record and its empty fragments are bounded. [`begin`] and [`end`] frame a record
+//! that is written.
 //! The inbox grows as bytes arrive, never because a mark announces them.
 //! **Source:** RFC 5531 section 11.
 
 use crate::error::StreamError;
-use crate::limits::{INPUT_BYTES_START, MARK_BYTES, RECORD_BYTES_MAX};
+use crate::limits::{EMPTY_FRAGMENTS_MAX, INPUT_BYTES_START, MARK_BYTES, RECORD_BYTES_MAX};
 
 /// A fragment that lacks at least this many bytes is received by itself.
 const LARGE_FRAGMENT_BYTES: usize = 16 * 1024;
@@ -34,6 +35,27 @@ impl Mark {
     pub const fn to_bytes(self) -> [u8; MARK_BYTES] {
         let last = if self.last { LAST_FRAGMENT } else { 0 };
         (self.len as u32 | last).to_be_bytes()
+    }
+}
+
+/// Counts the empty fragments of the record that is arriving.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct EmptyFragments(u32);
+
+impl EmptyFragments {
+    /// Takes note of a fragment.
+    ///
+    /// # Errors
+    /// [`StreamError::EmptyFragments`] when its record has too many empty ones.
+    pub(crate) fn note(&mut self, mark: Mark) -> Result<(), StreamError> {
+        self.0 += u32::from(mark.len == 0);
+        if self.0 > EMPTY_FRAGMENTS_MAX {
+            return Err(StreamError::EmptyFragments { max: EMPTY_FRAGMENTS_MAX });
+        }
+        if mark.last {
+            self.0 = 0;
+        }
+        Ok(())
     }
 }
 
@@ -84,6 +106,7 @@ pub struct Inbox {
     filled: usize,
     record_bytes_max: usize,
     fragments: u64,
+    empty_fragments: EmptyFragments,
 }
 
 impl Default for Inbox {
@@ -110,6 +133,7 @@ impl Inbox {
             filled: 0,
             record_bytes_max: record_bytes_max.min(RECORD_BYTES_MAX),
             fragments: 0,
+            empty_fragments: EmptyFragments::default(),
         }
     }
 
@@ -187,7 +211,8 @@ impl Inbox {
     /// Returns the next whole record, or `None` when more bytes are needed.
     ///
     /// # Errors
-    /// [`StreamError::RecordTooLong`]; the stream can't be used any further.
+    /// [`StreamError::RecordTooLong`] or [`StreamError::EmptyFragments`]; the stream can't be used
+    /// any further.
     pub fn next_record(&mut self) -> Result<Option<&[u8]>, StreamError> {
         // Everything was consumed: starting over at the front costs nothing, moving bytes later
         // would.
@@ -231,7 +256,8 @@ impl Inbox {
         let mark = Mark::from_bytes(*mark);
         // The limit counts the record and not the fragment: a peer may send any number of small
         // fragments (RFC 5531 section 11 sets no bound), and the sum is what has to be held. It is
-        // checked before the fragment has arrived, so that a mark alone makes nothing grow.
+        // checked before the fragment has arrived, so that a mark alone makes nothing grow. Empty
+        // fragments add nothing to the sum and have a limit of their own.
         let bytes = self.record_end - self.record_start + mark.len;
         if bytes > self.record_bytes_max {
             return Err(StreamError::RecordTooLong { bytes, max: self.record_bytes_max });
@@ -240,6 +266,7 @@ impl Inbox {
         if self.filled - body < mark.len {
             return Ok(None);
         }
+        self.empty_fragments.note(mark)?;
         self.fragments += 1;
         self.parsed = body + mark.len;
         // The first fragment is left in its place. Further ones are moved down over the marks

@@ -5,7 +5,7 @@ mod common;
 
 use common::{fattr, file};
 use nfs_proto::client::{Config, File, Operation, Outcome, PayloadMode, ProtocolVersion, Session};
-use nfs_proto::limits::RECORD_BYTES_MAX;
+use nfs_proto::limits::{EMPTY_FRAGMENTS_MAX, RECORD_BYTES_MAX};
 use nfs_proto::nfs3::Status;
 use nfs_proto::program::Offered;
 use nfs_proto::record::{Inbox, Mark, append_fragmented};
@@ -85,15 +85,70 @@ fn the_inbox_takes_thousands_of_fragments_a_byte_at_a_time() {
     assert_eq!((seen, inbox.fragments()), (1, 2_858));
 }
 
+const EMPTY: [u8; 4] = Mark { len: 0, last: false }.to_bytes();
+const TOO_MANY_EMPTY: StreamError = StreamError::EmptyFragments { max: EMPTY_FRAGMENTS_MAX };
+
+/// A record whose first fragments are empty, as many as may be.
+fn with_empty_fragments(record: &[u8]) -> Vec<u8> {
+    [EMPTY.repeat(EMPTY_FRAGMENTS_MAX as usize), framed(record, 10)].concat()
+}
+
 #[test]
-fn the_inbox_bounds_bytes_not_fragments() {
+fn inbox_ends_endless_empty_fragments() {
     let mut inbox = Inbox::default();
-    for _ in 0..1_000_000 {
-        inbox.push(&[0; 4]);
+    for _ in 0..EMPTY_FRAGMENTS_MAX {
+        inbox.push(&EMPTY);
         assert_eq!(inbox.next_record(), Ok(None));
     }
-    assert!(inbox.free_space(1).len() <= 64 * 1024, "empty fragments take no memory");
+    inbox.push(&EMPTY);
+    assert_eq!(inbox.next_record(), Err(TOO_MANY_EMPTY));
 
+    // The limit is that of one record, wherever in it they are.
+    let mut inbox = Inbox::default();
+    for _ in 0..EMPTY_FRAGMENTS_MAX {
+        inbox.push(&[0, 0, 0, 1, b'x']);
+        inbox.push(&EMPTY);
+    }
+    assert_eq!(inbox.next_record(), Ok(None));
+    inbox.push(&EMPTY);
+    assert_eq!(inbox.next_record(), Err(TOO_MANY_EMPTY));
+}
+
+#[test]
+fn a_few_empty_fragments_are_accepted() {
+    let mut inbox = Inbox::default();
+    for round in 0..100_u32 {
+        let record = round.to_be_bytes().repeat(9);
+        inbox.push(&with_empty_fragments(&record));
+        assert_eq!(inbox.next_record(), Ok(Some(&record[..])));
+    }
+
+    let mut session = session(PayloadMode::Discard);
+    for tag in 1..100 {
+        let xid = start_read(&mut session, tag, 64);
+        feed(&mut session, &with_empty_fragments(&read_reply(xid, &[5; 64])), false);
+        assert_eq!(session.poll_event().unwrap().tag, tag);
+    }
+}
+
+#[test]
+fn client_ends_endless_empty_fragments() {
+    let mut session = session(PayloadMode::Discard);
+    start_read(&mut session, 1, 64);
+    let flood = EMPTY.repeat(1000);
+    let mut rest = &flood[..];
+    let error = loop {
+        match session.handle_input(3, rest) {
+            Ok(taken) => rest = &rest[taken..],
+            Err(error) => break error,
+        }
+        assert!(!rest.is_empty(), "all of it was accepted");
+    };
+    assert_eq!(error, TOO_MANY_EMPTY);
+}
+
+#[test]
+fn the_inbox_bounds_bytes_not_fragments() {
     let mut inbox = Inbox::default();
     inbox.push(&Mark { len: RECORD_BYTES_MAX + 1, last: true }.to_bytes());
     let error = StreamError::RecordTooLong { bytes: RECORD_BYTES_MAX + 1, max: RECORD_BYTES_MAX };

@@ -16,7 +16,7 @@ use nfs_proto::nfs3::{
 };
 use nfs_proto::portmap;
 use nfs_proto::program::{self, Offered};
-use nfs_proto::record::append_fragmented;
+use nfs_proto::record::{Mark, append_fragmented};
 use nfs_proto::server::{self, Session};
 
 /// How the server behaves.
@@ -30,6 +30,10 @@ pub enum Behaviour {
     SilentOnRead,
     /// Answers a READ only with the next call, two replies in one piece.
     SlowRead,
+    /// Answers a READ with empty fragments without end.
+    EmptyFragments,
+    /// Answers a READ with empty records without end.
+    EmptyRecords,
     /// Closes in the middle of its reply to a READ.
     CloseInRead,
     /// Refuses to mount.
@@ -125,7 +129,8 @@ fn serve(mut stream: TcpStream, behaviour: Behaviour) {
         while let Some(request) = session.next_request(&mut out).unwrap() {
             let mut reply = Vec::new();
             if !respond(&mut reply, request.xid, &request.body.unwrap(), behaviour) {
-                let _ = stream.write_all(&reply);
+                let endless = [Behaviour::EmptyFragments, Behaviour::EmptyRecords];
+                while stream.write_all(&reply).is_ok() && endless.contains(&behaviour) {}
                 return;
             }
             let fragment_max = match behaviour {
@@ -165,6 +170,11 @@ fn respond(out: &mut Vec<u8>, xid: u32, call: &program::Call<'_>, behaviour: Beh
     if matches!(call, Call::Read { .. }) {
         match behaviour {
             Behaviour::SilentOnRead => return true,
+            Behaviour::EmptyFragments | Behaviour::EmptyRecords => {
+                let last = behaviour == Behaviour::EmptyRecords;
+                *out = Mark { len: 0, last }.to_bytes().repeat(1 << 18);
+                return false;
+            }
             Behaviour::CloseInRead => {
                 server::encode_read_reply_header(out, xid, None, false, 100_000);
                 out.extend(vec![0; 50_000]);

@@ -3,8 +3,8 @@
 //! [`Receiver`] walks the stream byte by byte in whatever pieces it comes. What precedes a payload
 //! goes to one small buffer, `head`; the payload of a READ is distinguished as soon as its length
 //! is known, so that it can be discarded or received past the session; replies without a call are
-//! passed over. Fragments may end anywhere, and only bytes are bounded. **Source:** RFC 5531
-//! section 11, RFC 1813 section 3.3.6.
+//! passed over. Fragments may end anywhere; bytes and empty fragments of a record are bounded.
+//! **Source:** RFC 5531 section 11, RFC 1813 section 3.3.6.
 
 use super::dialect::{Dialect, Prefix};
 use super::event::{Completed, Outcome};
@@ -16,7 +16,7 @@ use crate::error::{DecodeError, StreamError};
 use crate::limits::{
     CALLBACK_BYTES_MAX, MARK_BYTES, RECORD_BYTES_MAX, REPLY_HEAD_BYTES, TRANSFER_BYTES_MAX,
 };
-use crate::record::Mark;
+use crate::record::{EmptyFragments, Mark};
 use crate::rpc::ReplyHeader;
 use crate::status::CallError;
 use crate::xdr::{Reader, pad_len};
@@ -63,6 +63,7 @@ pub(super) struct Receiver {
     fragment_left: usize,
     last: bool,
     record_bytes: usize,
+    empty_fragments: EmptyFragments,
     state: State,
     head: Vec<u8>,
     /// The object that the last reply named.
@@ -87,6 +88,7 @@ impl Receiver {
             fragment_left: 0,
             last: false,
             record_bytes: 0,
+            empty_fragments: EmptyFragments::default(),
             state: State::Head(FIRST_LOOK_BYTES),
             head: Vec::with_capacity(REPLY_HEAD_BYTES),
             object: None,
@@ -147,6 +149,7 @@ impl Receiver {
     pub(super) fn reset_stream(&mut self) {
         (self.mark_len, self.fragment_left) = (0, 0);
         (self.last, self.record_bytes) = (false, 0);
+        self.empty_fragments = EmptyFragments::default();
         self.state = State::Head(FIRST_LOOK_BYTES);
         self.head.clear();
     }
@@ -268,6 +271,7 @@ impl Receiver {
         }
         let mark = Mark::from_bytes(self.mark);
         self.mark_len = 0;
+        self.empty_fragments.note(mark)?;
         self.record_bytes += mark.len;
         if self.record_bytes > RECORD_BYTES_MAX {
             let bytes = self.record_bytes;
