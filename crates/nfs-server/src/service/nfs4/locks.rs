@@ -71,7 +71,11 @@ impl Service {
         run.current()?;
         let span = Span::new(offset, length)?;
         self.check_grace(locking, run)?;
-        self.lock_by(locker, WantedLock { span, mode: mode_of(lock_type) }, run)
+        self.lock_by(locker, WantedLock { span, mode: mode_of(lock_type) }, run)?;
+        if locking == Locking::Reclaim {
+            self.tables().note_reclaim(run.now_ns);
+        }
+        Ok(())
     }
 
     pub(super) fn op_lockt(

@@ -191,7 +191,7 @@ impl Service {
         match request.claim {
             Claim::Name(_) | Claim::Current if must_wait => return Err(Status::Grace.into()),
             Claim::Previous(_) => {
-                self.tables().may_reclaim(client, run.current()?, run.now_ns)?;
+                self.tables().may_reclaim(client, run.now_ns)?;
             }
             _ => {}
         }
@@ -242,9 +242,12 @@ impl Service {
                 }
                 let found = self.shared.fs.attributes(current)?;
                 check_opened(&found, run.minor)?;
-                // What is reclaimed was granted before the server restarted.
                 if request.claim == Claim::Current {
                     check_open_right(&found, request.share, run)?;
+                } else {
+                    // The owner may have opened it before a chmod (Linux `do_open_fhandle`).
+                    let need = rights_for(request.share);
+                    run.context.caller.check_data(found.protection(), need)?;
                 }
                 let change = ChangeInfo::default();
                 Ok(Target { id: current, change, set: Bitmap::EMPTY, resize: None })
@@ -355,8 +358,15 @@ fn check_opened(found: &Attributes, minor: u32) -> Result<(), Status> {
 }
 
 /// Checks the mode of a file that exists; one that the OPEN makes is open to its maker whatever
-/// its mode is. Denying others to read needs the right to write (Linux `do_open_permission`).
+/// its mode is.
 fn check_open_right(found: &Attributes, share: Share, run: &Run<'_>) -> Result<(), Status> {
+    run.context.caller.check_open(found.protection(), rights_for(share))?;
+    Ok(())
+}
+
+/// Returns the rights that a share needs. Denying others to read needs the right to write (Linux
+/// `do_open_permission`).
+fn rights_for(share: Share) -> u32 {
     let mut need = 0;
     if share.access & state::READ != 0 {
         need |= fs::READ;
@@ -364,8 +374,7 @@ fn check_open_right(found: &Attributes, share: Share, run: &Run<'_>) -> Result<(
     if share.access & state::WRITE != 0 || share.deny & state::READ != 0 {
         need |= fs::WRITE;
     }
-    run.context.caller.check_open(found.protection(), need)?;
-    Ok(())
+    need
 }
 
 fn check_directory(service: &Service, id: InodeId) -> Result<(), Status> {

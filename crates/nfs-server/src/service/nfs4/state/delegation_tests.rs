@@ -303,6 +303,6 @@ fn a_restart_ends_delegations_and_lets_their_files_be_reclaimed() {
     world.tables.restart(8, world.now_ns, Some(LEASE_NS));
     assert!(!world.tables.has_delegations());
     let reader = Callee::new(&world, b"reader");
-    assert_eq!(world.tables.may_reclaim(&reader.client, file, world.now_ns), Ok(()));
+    assert_eq!(world.tables.may_reclaim(&reader.client, world.now_ns), Ok(()));
     assert!(reader.delegate(&world, file).is_ok());
 }

@@ -1,14 +1,17 @@
 //! The grace period: the time after a restart in which clients reclaim what they had open.
 //!
-//! [`Grace`] remembers, for as long as it lasts, which client had which files open. Until it ends
-//! no client opens or locks anything else; it ends early once every client of v4.1 that was known
-//! has sent RECLAIM_COMPLETE and none of v4.0, which has no such operation, was known. A restart
-//! before that end takes nothing from those that have not reclaimed yet: no client could open or
-//! lock anything that conflicts with what they had.
+//! [`Grace`] remembers, for as long as it lasts, the clients that the server knew before. Until it
+//! ends no client opens or locks anything else; it ends early once every client of v4.1 that was
+//! known has sent RECLAIM_COMPLETE and none of v4.0, which has no such operation, was known. A
+//! restart before that end takes nothing from those that have not reclaimed yet: no client could
+//! open or lock anything that conflicts with what they had.
 //!
-//! **Source:** RFC 7530 section 9.6.2, RFC 8881 sections 8.4.2 and 18.51.
+//! Clients are remembered and not their files, as Linux does: `docs/design/nfs.md` says why.
+//!
+//! **Source:** RFC 7530 section 9.6.2, RFC 8881 sections 8.4.2, 8.4.3 and 18.51; Linux
+//! fs/nfsd/nfs4state.c, `nfs4_check_open_reclaim` and `clients_still_reclaiming`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -16,62 +19,63 @@ use nfs_proto::Status;
 
 use super::Tables;
 use super::client::{Client, Principal};
-use crate::fs::InodeId;
 use crate::sync;
+
+/// Time that is left at least after each reclaim, for the next one.
+const RECLAIM_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Grace {
     /// When it ends; 0 where there is none.
     until_ns: AtomicU64,
-    /// Opens that clients had, by their names.
-    known: Mutex<HashMap<Arc<[u8]>, Known>>,
+    clients: Mutex<KnownClients>,
 }
 
-/// The memory of a client.
-#[derive(Debug)]
-struct Known {
-    principal: Principal,
-    files: HashSet<InodeId>,
+/// The clients that may reclaim.
+#[derive(Debug, Default)]
+struct KnownClients {
+    /// The principal of each, by its name.
+    principals: HashMap<Arc<[u8]>, Principal>,
+    /// When the period ends even if clients still reclaim.
+    limit_ns: u64,
 }
 
 impl Grace {
     /// Begins at a restart at `now_ns`, for those clients and for those that an earlier grace
     /// period, which has not ended, still waits for.
-    pub(super) fn begin_period(&self, now_ns: u64, until_ns: u64, clients: &[Arc<Client>]) {
-        let mut known = sync::lock(&self.known);
+    pub(super) fn begin_period(&self, now_ns: u64, duration_ns: u64, clients: &[Arc<Client>]) {
+        let mut known = sync::lock(&self.clients);
         // What was not reclaimed in time is free for others, and may be theirs by now.
         if self.until_ns.load(Ordering::Relaxed) <= now_ns {
-            known.clear();
+            known.principals.clear();
         }
         for client in clients {
-            let mut files = HashSet::new();
-            for owner in client.lock().open_owners.values() {
-                files.extend(owner.states.keys().copied());
-            }
-            files.extend(client.lock().delegations.keys().copied());
-            let entry = known
-                .entry(Arc::clone(&client.owner))
-                .or_insert_with(|| Known { principal: client.principal, files: HashSet::new() });
             // Another principal under the name of a client that is waited for had nothing open.
-            if entry.principal == client.principal {
-                entry.files.extend(files);
-            }
+            known.principals.entry(Arc::clone(&client.owner)).or_insert(client.principal);
         }
-        let until_ns = if known.is_empty() { 0 } else { until_ns };
+        let until_ns = now_ns.saturating_add(duration_ns);
+        known.limit_ns = until_ns.saturating_add(duration_ns);
+        let until_ns = if known.principals.is_empty() { 0 } else { until_ns };
         self.until_ns.store(until_ns, Ordering::Relaxed);
     }
 
     /// Forgets what there was to reclaim, at a restart without a grace period.
     pub(super) fn clear_period(&self) {
-        sync::lock(&self.known).clear();
+        sync::lock(&self.clients).principals.clear();
         self.until_ns.store(0, Ordering::Relaxed);
+    }
+
+    /// Leaves time for the next reclaim, until the period has lasted twice its length.
+    fn prolong(&self, known: &KnownClients, now_ns: u64) {
+        let until_ns = now_ns.saturating_add(RECLAIM_INTERVAL_NS).min(known.limit_ns);
+        self.until_ns.fetch_max(until_ns, Ordering::Relaxed);
     }
 
     /// Ends early where the last known client needs it no more.
     fn is_done_with(&self, client: &Client) {
-        let mut known = sync::lock(&self.known);
-        if known.remove(&client.owner).is_some() && known.is_empty() {
+        let mut known = sync::lock(&self.clients);
+        if known.principals.remove(&client.owner).is_some() && known.principals.is_empty() {
             self.until_ns.store(0, Ordering::Relaxed);
         }
     }
@@ -83,26 +87,29 @@ impl Tables {
         self.grace.until_ns.load(Ordering::Relaxed) > now_ns
     }
 
-    /// Checks that a client may reclaim a file that it had open before the restart.
+    /// Checks that a client may reclaim what it had open before the restart. The period then goes
+    /// on for a while, so that a client is not cut off in the middle of its reclaims.
     ///
     /// # Errors
     /// `NoGrace` outside of the grace period and for a client that has sent RECLAIM_COMPLETE;
-    /// `ReclaimBad` for what it had not open.
-    pub(crate) fn may_reclaim(
-        &self,
-        client: &Client,
-        file: InodeId,
-        now_ns: u64,
-    ) -> Result<(), Status> {
+    /// `ReclaimBad` for a client that the server did not know.
+    pub(crate) fn may_reclaim(&self, client: &Client, now_ns: u64) -> Result<(), Status> {
+        let known = sync::lock(&self.grace.clients);
         if !self.is_in_grace(now_ns) || client.has_sessions() && Self::has_reclaimed(client) {
             return Err(Status::NoGrace);
         }
-        let known = sync::lock(&self.grace.known);
-        match known.get(&client.owner) {
-            Some(known) if known.principal == client.principal && known.files.contains(&file) => {
-                Ok(())
-            }
-            _ => Err(Status::ReclaimBad),
+        if known.principals.get(&client.owner) != Some(&client.principal) {
+            return Err(Status::ReclaimBad);
+        }
+        self.grace.prolong(&known, now_ns);
+        Ok(())
+    }
+
+    /// Notes that a lock was reclaimed.
+    pub(crate) fn note_reclaim(&self, now_ns: u64) {
+        let known = sync::lock(&self.grace.clients);
+        if self.is_in_grace(now_ns) {
+            self.grace.prolong(&known, now_ns);
         }
     }
 

@@ -118,8 +118,7 @@ impl Tables {
         self.begin_epoch(boot_id);
         match grace_ns {
             Some(duration_ns) => {
-                let until_ns = now_ns.saturating_add(duration_ns);
-                self.grace.begin_period(now_ns, until_ns, &self.confirmed_clients());
+                self.grace.begin_period(now_ns, duration_ns, &self.confirmed_clients());
             }
             None => self.grace.clear_period(),
         }

@@ -297,6 +297,45 @@ fn new_clients_sweep_the_expired_away() {
 }
 
 #[test]
+fn reclaims_prolong_the_grace_period() {
+    const SECOND_NS: u64 = 1_000_000_000;
+    let world = World::new();
+    let (start_ns, length_ns) = (world.now_ns, 10 * SECOND_NS);
+    world.modern(b"known", 1);
+    world.tables.restart(8, start_ns, Some(length_ns));
+    let (known, _) = world.modern(b"known", 1);
+    let (stranger, _) = world.modern(b"stranger", 1);
+    let reclaim = |client: &Arc<Client>, at_ns| world.tables.may_reclaim(client, start_ns + at_ns);
+    let in_grace = |at_ns| world.tables.is_in_grace(start_ns + at_ns);
+    // A reclaim long before the end changes nothing, and a refused one never does.
+    assert_eq!(reclaim(&known, SECOND_NS), Ok(()));
+    assert_eq!(reclaim(&stranger, length_ns - 1), Err(Status::ReclaimBad));
+    assert!(in_grace(length_ns - 1) && !in_grace(length_ns));
+    // Each one near the end leaves a second for the next, up to twice the length.
+    let mut at_ns = length_ns - 1;
+    let mut count = 0;
+    while reclaim(&known, at_ns) == Ok(()) {
+        assert!(in_grace(at_ns + SECOND_NS - 1) || at_ns + SECOND_NS >= 2 * length_ns);
+        at_ns += SECOND_NS / 2;
+        count += 1;
+    }
+    assert_eq!(count, 21);
+    assert!(at_ns >= 2 * length_ns && !in_grace(2 * length_ns));
+    world.tables.note_reclaim(start_ns + at_ns);
+    assert!(!in_grace(at_ns), "a lock does not begin it again");
+}
+
+#[test]
+fn reclaimed_locks_prolong_the_grace_period() {
+    let world = World::new();
+    let (start_ns, length_ns) = (world.now_ns, 10_000_000_000);
+    world.modern(b"known", 1);
+    world.tables.restart(8, start_ns, Some(length_ns));
+    world.tables.note_reclaim(start_ns + length_ns - 1);
+    assert!(world.tables.is_in_grace(start_ns + length_ns));
+}
+
+#[test]
 fn a_restart_forgets_everybody_and_says_so() {
     let world = World::new();
     let file = world.file("f");
