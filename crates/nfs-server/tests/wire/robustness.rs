@@ -172,6 +172,23 @@ fn work(client: &mut Client, root: FileHandle, number: usize) {
 }
 
 #[test]
+fn endless_empty_fragments_end_the_connection() {
+    let server = start(ServerConfig::default());
+    let mut client = Client::connect(&server);
+    let root = client.mount("/export");
+    let mut flood = Client::connect(&server);
+    // The server closes: it neither reads on without end nor waits for a time limit.
+    while flood.stream.write_all(&[0; 4096]).is_ok() {}
+    until(&server, |server| server.counters().broken_streams == 1);
+    until(&server, |server| server.counters().connections_open == 1);
+    // A few of them before a call are no reason to.
+    let call = client.encode(&program::Call::Nfs3(Call::Getattr { file: &root }));
+    client.send(&[&[0; 4 * 16][..], &call].concat());
+    assert_eq!(client.receive(1).rpc, Ok(()));
+    assert_eq!(server.counters().broken_streams, 1);
+}
+
+#[test]
 fn clients_beyond_the_limit_are_turned_away() {
     let server = start(ServerConfig { clients_max: 2, ..ServerConfig::default() });
     let mut first = Client::connect(&server);
