@@ -8,7 +8,7 @@ use super::block::Piece;
 use super::content::{FileContent, ReadSpan};
 use super::handle::InodeId;
 use super::inode::{Body, INODE_BYTES};
-use super::permission::{DataAccess, READ, WRITE};
+use super::permission::{READ, WRITE};
 use super::sparse::{Extent, ExtentKind};
 use super::types::{Attributes, Change, FileKind, FileTime, FsError, SetAttributes};
 use super::{Context, FileSystem};
@@ -75,7 +75,7 @@ impl FileSystem {
     ) -> Result<(Attributes, ReadSpan), FsError> {
         let inode = self.table.get(id)?;
         let state = inode.read();
-        if context.data_access == DataAccess::ByMode && inode.kind == FileKind::Regular {
+        if inode.kind == FileKind::Regular {
             context.caller.check_data(state.protection(), READ)?;
         }
         let span = match &state.body {
@@ -130,9 +130,7 @@ impl FileSystem {
         prepare: impl FnOnce(&mut FileContent),
     ) -> Result<(Change, usize), FsError> {
         self.table.get(id)?.change(|state| {
-            if context.data_access == DataAccess::ByMode {
-                context.caller.check_data(state.protection(), WRITE)?;
-            }
+            context.caller.check_data(state.protection(), WRITE)?;
             let content = state.file()?;
             prepare(content);
             let written = content.write(offset, data, &self.budget)?;
@@ -186,7 +184,7 @@ impl FileSystem {
     /// copied. Returns whether the end of the file was reached.
     ///
     /// # Errors
-    /// `IsDirectory` or `Invalid` where there is no data to read.
+    /// `IsDirectory` or `Invalid` where there is no data to read; `AccessDenied`.
     pub fn read_extents(
         &self,
         id: InodeId,
@@ -198,6 +196,7 @@ impl FileSystem {
         let inode = self.table.get(id)?;
         let state = inode.read();
         let content = state.body.file()?;
+        context.caller.check_data(state.protection(), READ)?;
         let end = offset.saturating_add(u64::from(count)).min(content.size());
         let mut position = offset;
         while position < end && into.extents.len() < into.extents_max {
@@ -216,11 +215,18 @@ impl FileSystem {
     /// follows. The end of the file counts as a hole.
     ///
     /// # Errors
-    /// `Past` where `offset` is not within the file; `IsDirectory` or `Invalid`.
-    pub fn seek(&self, id: InodeId, offset: u64, kind: ExtentKind) -> Result<Option<u64>, FsError> {
+    /// `Past` where `offset` is not within the file; `IsDirectory` or `Invalid`; `AccessDenied`.
+    pub fn seek(
+        &self,
+        id: InodeId,
+        offset: u64,
+        kind: ExtentKind,
+        context: &Context,
+    ) -> Result<Option<u64>, FsError> {
         let inode = self.table.get(id)?;
         let state = inode.read();
         let content = state.body.file()?;
+        context.caller.check_data(state.protection(), READ)?;
         if offset >= content.size() {
             return Err(FsError::Past);
         }
@@ -230,7 +236,7 @@ impl FileSystem {
     /// Stores zeros wherever a range has holes, so that writing there can't run out of memory.
     ///
     /// # Errors
-    /// `NoSpace`, `FileTooBig`, `IsDirectory` or `Invalid`.
+    /// `NoSpace`, `FileTooBig`, `IsDirectory` or `Invalid`; `AccessDenied`.
     pub fn allocate(
         &self,
         id: InodeId,
@@ -244,7 +250,7 @@ impl FileSystem {
     /// Makes a hole and keeps the size.
     ///
     /// # Errors
-    /// `NoSpace`, `IsDirectory` or `Invalid`.
+    /// `NoSpace`, `IsDirectory` or `Invalid`; `AccessDenied`.
     pub fn punch(
         &self,
         id: InodeId,
@@ -263,6 +269,7 @@ impl FileSystem {
     ) -> Result<Change, FsError> {
         let inode = self.table.get(id)?;
         let (change, ()) = inode.change(|state| {
+            context.caller.check_data(state.protection(), WRITE)?;
             let content = state.file()?;
             change(content)?;
             content.commit();

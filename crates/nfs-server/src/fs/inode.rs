@@ -182,8 +182,8 @@ impl Inode {
         set: &SetAttributes,
         context: &Context,
     ) -> Result<(), FsError> {
-        let Context { caller, now, data_access } = *context;
-        let set = &caller.check_set(self.kind, state.protection(), set, data_access)?;
+        let Context { caller, now } = *context;
+        let set = &caller.check_set(self.kind, state.protection(), set)?;
         if let Some(size) = set.size {
             state.file()?.resize(size)?;
             state.touch_data(now);

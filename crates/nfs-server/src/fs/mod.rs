@@ -47,9 +47,7 @@ pub use self::directory::Name;
 pub use self::handle::{HANDLE_BYTES, InodeId};
 pub use self::listing::{ListedEntry, Listing};
 pub use self::namespace::Found;
-pub use self::permission::{
-    Caller, DataAccess, EXECUTE, Permissions, Protection, READ, Rights, WRITE,
-};
+pub use self::permission::{Caller, EXECUTE, Permissions, Protection, READ, Rights, WRITE};
 pub use self::pin::Pin;
 pub use self::quirks::Quirks;
 pub use self::rename::{Named, Renamed};
@@ -75,8 +73,6 @@ pub struct Context {
     pub caller: Caller,
     /// Time of the operation.
     pub now: FileTime,
-    /// The place where the right to a file's data was checked.
-    pub data_access: DataAccess,
 }
 
 /// Mode of the root and of exports: all may make names, and remove their own, as in `/tmp`.

@@ -64,17 +64,6 @@ pub struct Caller {
     pub rights: Rights,
 }
 
-/// The place where the right to a file's data was checked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DataAccess {
-    /// Nowhere yet: v2 and v3 have no OPEN, so each READ and WRITE is checked. The owner passes
-    /// whatever the mode is, or a program could not use a file that it opened before a chmod.
-    #[default]
-    ByMode,
-    /// In the OPEN that gave the stateid, as a local file descriptor outlives a chmod.
-    ByStateid,
-}
-
 /// The parts of an object that decide on access to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protection {
@@ -154,7 +143,10 @@ impl Caller {
         self.check(object, need)
     }
 
-    /// Checks a READ or WRITE without an OPEN.
+    /// Checks a READ or WRITE, in every version: a stateid of v4 shows that its client has opened
+    /// the file, and not that this user may use it. The owner passes whatever the mode is, or a
+    /// program could not use a file that it opened before a chmod (Linux `nfs4_check_file`,
+    /// `NFSD_MAY_OWNER_OVERRIDE`).
     ///
     /// # Errors
     /// `AccessDenied`.
@@ -250,14 +242,13 @@ impl Caller {
         kind: FileKind,
         object: Protection,
         set: &SetAttributes,
-        data_access: DataAccess,
     ) -> Result<SetAttributes, FsError> {
         let mut set = *set;
         if self.rights == Rights::All {
             return Ok(set);
         }
         if self.is_checked() {
-            self.check_settable(object, &set, data_access)?;
+            self.check_settable(object, &set)?;
         }
         let group = set.gid.unwrap_or(object.gid);
         if let Some(mode) = set.mode
@@ -280,13 +271,8 @@ impl Caller {
         Ok(set)
     }
 
-    fn check_settable(
-        &self,
-        object: Protection,
-        set: &SetAttributes,
-        data_access: DataAccess,
-    ) -> Result<(), FsError> {
-        if set.size.is_some() && data_access == DataAccess::ByMode {
+    fn check_settable(&self, object: Protection, set: &SetAttributes) -> Result<(), FsError> {
+        if set.size.is_some() {
             self.check_data(object, WRITE)?;
         }
         let is_owner = self.uid == object.uid;

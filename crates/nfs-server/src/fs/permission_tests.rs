@@ -13,7 +13,7 @@ const OTHER: Context = user(2, 20);
 
 const fn user(uid: u32, gid: u32) -> Context {
     let caller = Caller::new(uid, gid, Groups::EMPTY, Permissions::Enforced);
-    Context { caller, now: NOW, data_access: DataAccess::ByMode }
+    Context { caller, now: NOW }
 }
 
 fn member(context: Context, group: u32) -> Context {
@@ -91,8 +91,15 @@ fn writing_needs_the_right_and_takes_set_uid_and_set_gid() {
     let cut = SetAttributes { size: Some(0), ..NONE };
     assert_eq!(set(&fs, id, &cut, &OTHER), Err(FsError::AccessDenied));
     assert_eq!(set(&fs, id, &cut, &OWNER), Ok(0o750));
-    let by_stateid = Context { data_access: DataAccess::ByStateid, ..OTHER };
-    fs.write(id, 0, b"x", &by_stateid).unwrap();
+    let denied = Err(FsError::AccessDenied);
+    assert_eq!(fs.allocate(id, 0, 9, &OTHER).map(drop), denied);
+    assert_eq!(fs.punch(id, 0, 9, &OTHER).map(drop), denied);
+    assert_eq!(fs.seek(id, 0, ExtentKind::Data, &OTHER).map(drop), denied);
+    let mut into =
+        ExtentsRead { extents: &mut Vec::new(), extents_max: 9, pieces: &mut Vec::new() };
+    assert_eq!(fs.read_extents(id, 0, 9, &OTHER, &mut into).map(drop), denied);
+    fs.allocate(id, 0, 9, &OWNER).unwrap();
+    assert_eq!(fs.read_extents(id, 0, 9, &OWNER, &mut into), Ok(true));
 }
 
 #[test]

@@ -7,11 +7,8 @@ use nfs_proto::rpc::Groups;
 use super::*;
 
 pub(super) const NOW: FileTime = FileTime(5_000_000_000);
-pub(super) const CONTEXT: Context = Context {
-    caller: Caller::new(10, 20, Groups::EMPTY, Permissions::Off),
-    now: NOW,
-    data_access: DataAccess::ByMode,
-};
+pub(super) const CONTEXT: Context =
+    Context { caller: Caller::new(10, 20, Groups::EMPTY, Permissions::Off), now: NOW };
 pub(super) const NONE: SetAttributes = SetAttributes {
     mode: None,
     uid: None,

@@ -260,8 +260,7 @@ mod tests {
 
     use super::super::tests::{CONTEXT, NONE, NOW, empty, file};
     use super::super::{
-        Attributes, CreateMode, DataAccess, FileKind, FileTime, Named, NewObject, Permissions,
-        SetAttributes,
+        Attributes, CreateMode, FileKind, FileTime, Named, NewObject, Permissions, SetAttributes,
     };
     use super::*;
 
@@ -410,7 +409,7 @@ mod tests {
 
     fn user(uid: u32) -> Context {
         let caller = Caller::new(uid, uid, Groups::EMPTY, Permissions::Enforced);
-        Context { caller, now: NOW, data_access: DataAccess::ByMode }
+        Context { caller, now: NOW }
     }
 
     #[test]

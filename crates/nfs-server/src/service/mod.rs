@@ -38,8 +38,7 @@ use crate::fault::{
     CallPart, ChangingVerifier, FaultKind, FaultPlan, FaultState, FaultedCalls, Pipe,
 };
 use crate::fs::{
-    Caller, Change, Context, DataAccess, FileKind, FileSystem, FileTime, FsError, InodeId,
-    Permissions, Piece,
+    Caller, Change, Context, FileKind, FileSystem, FileTime, FsError, InodeId, Permissions, Piece,
 };
 use crate::limits::{DATAGRAM_TRANSFER_BYTES_MAX, SWEEP_NS_MAX, SWEEP_NS_MIN};
 use crate::origin::{Origin, Transport};
@@ -254,7 +253,7 @@ impl Service {
                     let reply = nfs_proto::nfs2::Reply::failure(procedure, status);
                     encode_reply(out.head(), xid, &program::Reply::Nfs2(reply));
                 } else {
-                    let context = Context { caller, now: self.now, ..Context::default() };
+                    let context = Context { caller, now: self.now };
                     // v2 has no status that means "later" (RFC 1094 section 2.3.1): its calls are
                     // carried out while the delegation is recalled.
                     self.waits_for_recalls = false;
@@ -270,7 +269,7 @@ impl Service {
                     self.counters.error(status);
                     encode_nfs3_reply(out.head(), xid, &Reply::failure(procedure, status));
                 } else {
-                    let context = Context { caller, now: self.now, ..Context::default() };
+                    let context = Context { caller, now: self.now };
                     self.answer_nfs3(call, &context, xid, out);
                 }
             }
@@ -281,10 +280,7 @@ impl Service {
                 self.answer_rpcbind(*call, xid, out);
             }
             program::Call::Nfs4(call) => {
-                // A file's data is checked where it is opened, and for the special stateids in
-                // `check_access_on`.
-                let data_access = DataAccess::ByStateid;
-                let context = Context { caller, now: self.now, data_access };
+                let context = Context { caller, now: self.now };
                 self.answer_nfs4(call, context, xid, origin, out);
             }
         }

@@ -7,8 +7,8 @@ use nfs_proto::nfs4::{self, Bitmap, Claim, Fattr, Op, OpOk, OpenHow, StateOwner,
 use nfs_proto::rpc::{AuthSys, Groups};
 use nfs_server::{Permissions, Server, ServerConfig};
 
-use crate::client::{Client, USER, start};
-use crate::nfs4::fixtures::{Peer, Plain, Reply4, lookup, mode};
+use crate::client::{Client, ROOT, USER, start};
+use crate::nfs4::fixtures::{Peer, Plain, Reply4, lookup, mode, size};
 
 const OTHER: AuthSys<'static> = AuthSys { uid: 1001, gid: 101, ..USER };
 
@@ -144,16 +144,75 @@ fn v4_checks_open_and_what_comes_without_one() {
     };
     assert_eq!(other.call(&[Op::Putfh { file }, write]).status(), Status::Access);
 
-    // An OPEN outlives a chmod, as a file descriptor does; a stateid of no OPEN is checked.
+    // For the owner an OPEN outlives a chmod, as a file descriptor does; for others it does not.
     let mut scratch = Vec::new();
     let shut = Op::Setattr { stateid, attributes: mode(0, &mut scratch) };
     assert_eq!(owner.call(&[Op::Putfh { file }, shut]).status(), Status::Ok);
-    assert_eq!(other.call(&[Op::Putfh { file }, read(reading)]).status(), Status::Ok);
-    let unopened = other.call(&[Op::Putfh { file }, read(Stateid::ANONYMOUS)]);
-    assert_eq!(unopened.status(), Status::Access);
+    for stateid in [reading, Stateid::ANONYMOUS, Stateid::READ_BYPASS] {
+        let denied = other.call(&[Op::Putfh { file }, read(stateid)]).status();
+        assert_eq!(denied, Status::Access, "{stateid:?}");
+    }
     assert_eq!(in_export(&mut other, open(1, 0, 0, id)).status(), Status::Access);
-    let owner_read = owner.call(&[Op::Putfh { file }, read(Stateid::ANONYMOUS)]);
-    assert_eq!(owner_read.status(), Status::Ok);
+    for stateid in [stateid, Stateid::ANONYMOUS] {
+        assert_eq!(owner.call(&[Op::Putfh { file }, read(stateid)]).status(), Status::Ok);
+    }
+}
+
+/// pynfs WRT19: the open of the owner, used by another user of the same client.
+#[test]
+fn v4_checks_who_uses_an_open() {
+    let server = enforcing();
+    let mut peer = Peer::new(&server, 2, b"shared");
+    let (file, stateid) = peer.open("f");
+    let mut scratch = Vec::new();
+    let private = Op::Setattr { stateid, attributes: mode(0o600, &mut scratch) };
+    assert_eq!(peer.call(&[Op::Putfh { file }, private]).status(), Status::Ok);
+    let mut scratch = Vec::new();
+    let (offset, length) = (0, 9);
+    let ops = [
+        Op::Write { stateid, offset, stable: nfs4::StableHow::Unstable, data: b"x" },
+        Op::Read { stateid, offset, count: 9 },
+        Op::Setattr { stateid, attributes: size(0, &mut scratch) },
+        Op::Allocate { stateid, offset, length },
+        Op::ReadPlus { stateid, offset, count: 9 },
+        Op::Seek { stateid, offset, what: nfs4::content::DATA },
+        Op::Deallocate { stateid, offset, length },
+    ];
+    for op in ops {
+        for (user, expected) in [(OTHER, Status::Access), (USER, Status::Ok), (ROOT, Status::Ok)] {
+            if matches!(op, Op::Seek { .. }) && expected == Status::Ok {
+                continue; // The file may have no data to find.
+            }
+            peer.client.user = user;
+            let status = peer.call(&[Op::Putfh { file }, op]).status();
+            assert_eq!(status, expected, "{op:?} by {}", user.uid);
+        }
+    }
+    peer.client.user = USER;
+    let mut scratch = Vec::new();
+    let shared = Op::Setattr { stateid, attributes: mode(0o666, &mut scratch) };
+    assert_eq!(peer.call(&[Op::Putfh { file }, shared]).status(), Status::Ok);
+    peer.client.user = OTHER;
+    assert_eq!(peer.call(&[Op::Putfh { file }, ops[0]]).status(), Status::Ok);
+}
+
+#[test]
+fn v4_0_checks_who_uses_an_open() {
+    let server = enforcing();
+    let mut plain = Plain::new(&server, b"shared", 1);
+    let (file, stateid) = plain.open("f", b"o");
+    let write = Op::Write { stateid, offset: 0, stable: nfs4::StableHow::Unstable, data: b"x" };
+    plain.client.user = OTHER;
+    assert_eq!(plain.call(&[Op::Putfh { file }, write]).status(), Status::Access);
+    plain.client.user = USER;
+    assert_eq!(plain.call(&[Op::Putfh { file }, write]).status(), Status::Ok);
+    // Without permissions nobody is checked.
+    let server = permissive();
+    let mut plain = Plain::new(&server, b"shared", 1);
+    let (file, stateid) = plain.open("f", b"o");
+    plain.client.user = OTHER;
+    let write = Op::Write { stateid, offset: 0, stable: nfs4::StableHow::Unstable, data: b"x" };
+    assert_eq!(plain.call(&[Op::Putfh { file }, write]).status(), Status::Ok);
 }
 
 #[test]

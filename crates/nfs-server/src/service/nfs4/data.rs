@@ -88,7 +88,8 @@ impl Service {
             return self.tables().check_io(&stateid, requester, id, need, now_ns);
         }
         self.check_regular(id)?;
-        // No OPEN has checked the right to the data.
+        // The operation itself checks the right to the data; here it keeps a caller without it from
+        // ending other clients' delegations.
         let found = self.shared.fs.attributes(id)?;
         let right = if need == READ { fs::READ } else { fs::WRITE };
         run.context.caller.check_data(found.protection(), right)?;

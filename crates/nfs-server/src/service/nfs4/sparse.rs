@@ -76,7 +76,7 @@ impl Service {
             content::HOLE => ExtentKind::Hole,
             _ => return Err(Status::UnionNotSupp.into()),
         };
-        let found = self.shared.fs.seek(id, offset, kind)?;
+        let found = self.shared.fs.seek(id, offset, kind, &run.context)?;
         let size = self.shared.fs.attributes(id)?.size;
         let eof = found.is_none_or(|found| found >= size);
         run.succeed(&OpOk::Seek { eof, offset: found.unwrap_or(size) })

@@ -7,7 +7,7 @@ use nfs_proto::nfs4::{
     OpenHow, StableHow, StateOwner, Stateid, create_session, encode_callback_reply, share,
 };
 use nfs_proto::record;
-use nfs_proto::rpc::{CallHeader, Credential, ReplyHeader};
+use nfs_proto::rpc::{AuthSys, CallHeader, Credential, ReplyHeader};
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_server::{Delegations, Server, ServerConfig};
 
@@ -203,4 +203,22 @@ fn a_file_that_is_delegated_can_be_opened_by_others_to_read() {
     let [OpResult::Ok(OpOk::Sequence { flags: 0, .. })] = results[..] else {
         panic!("{results:?}")
     };
+}
+
+#[test]
+fn a_delegation_serves_only_those_who_may_read() {
+    let server = server();
+    let mut writer = Peer::new(&server, 1, b"writer");
+    let (file, open) = writer.open("f");
+    let mut scratch = Vec::new();
+    let private = Op::Setattr { stateid: open, attributes: mode(0o600, &mut scratch) };
+    let close = Op::Close { seqid: 0, stateid: open };
+    assert_eq!(writer.call(&[Op::Putfh { file }, private, close]).status(), Status::Ok);
+    let mut reader = callee(&server, b"reader");
+    let stateid = open_to_read(&mut reader, 0, Claim::Name(b"f")).unwrap();
+    let read = Op::Read { stateid, offset: 0, count: 9 };
+    for (uid, expected) in [(1001, Status::Access), (0, Status::Ok), (USER.uid, Status::Ok)] {
+        reader.client.user = AuthSys { uid, gid: uid, ..USER };
+        assert_eq!(reader.call(&[Op::Putfh { file }, read]).status(), expected, "user {uid}");
+    }
 }
