@@ -30,6 +30,7 @@ use crate::calendar::{now_unix_ms, token};
 use crate::exit::{End, Failure};
 use crate::job::Job;
 use crate::metrics::{self, Endpoint};
+use crate::output::Printable;
 use crate::progress::lines::{self, Lines};
 use crate::progress::{Progress, Visibility, check_screen};
 use crate::{
@@ -48,7 +49,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let mut plan = Plan::resolve(&raw, &around)?;
     warn_of_idle_settings(&plan);
     if args.estimate.dry_run {
-        output::data(dry_run::describe(&plan, args)?.as_bytes())?;
+        output::text(&dry_run::describe(&plan, args)?)?;
         return Ok(End::Ok.into());
     }
     plan.check_destroy(&args.making.allow_destroy)?;
@@ -469,7 +470,8 @@ pub fn conclude(means: &Means<'_>, campaign: &Campaign) -> Result<End, Failure> 
     if means.format == Format::Table {
         output::painted(&report::render_screen(campaign, output::screen(Extent::Main)))?;
     } else {
-        output::data(report::render(campaign, means.format).as_bytes())?;
+        let text = report::render(campaign, means.format);
+        output::print(&Printable::report(&text, means.format))?;
     }
     written?;
     let summary = format!(
@@ -481,7 +483,7 @@ pub fn conclude(means: &Means<'_>, campaign: &Campaign) -> Result<End, Failure> 
     );
     if means.format == Format::Table {
         let next = render::next_line(campaign, means.results);
-        output::data(format!("\n{summary}\n{next}").as_bytes())?;
+        output::text(&format!("\n{summary}\n{next}"))?;
     } else if means.visibility() == Visibility::Shown {
         output::message(&summary);
     }

@@ -13,6 +13,7 @@ use results::{Gained, Merged, Note, Store};
 
 use crate::args::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
 use crate::exit::{End, Failure};
+use crate::output::Printable;
 use crate::{calendar, joined, output, trace_export};
 
 /// Lists the campaigns of a results file.
@@ -29,7 +30,8 @@ pub fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
         }
     }
     let screen = output::screen(Extent::Main);
-    output::data(::report::list(&campaigns, args.format, screen).as_bytes())?;
+    let text = ::report::list(&campaigns, args.format, screen);
+    output::print(&Printable::report(&text, args.format))?;
     Ok(End::Ok.into())
 }
 
@@ -56,22 +58,21 @@ pub fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.results)?;
     let id = joined::campaign_id(&store, args.campaign)?;
     let campaign = store.outline(id)?;
-    let text = if args.plan {
-        campaign.plan_toml
+    if args.plan {
+        output::text(&campaign.plan_toml)?;
+        return Ok(End::Ok.into());
+    }
+    let listed = list_campaign(&store, store.line(id)?, &campaign)?;
+    let mut notes = Vec::new();
+    for note in store.notes(id)? {
+        notes.push(Remark { written_unix_ms: note.written_unix_ms, text: note.text });
+    }
+    if args.json {
+        output::print(&Printable::json(&::report::about_json(&listed, &notes, &campaign)))?;
     } else {
-        let listed = list_campaign(&store, store.line(id)?, &campaign)?;
-        let mut notes = Vec::new();
-        for note in store.notes(id)? {
-            notes.push(Remark { written_unix_ms: note.written_unix_ms, text: note.text });
-        }
-        if args.json {
-            ::report::about_json(&listed, &notes, &campaign)
-        } else {
-            let screen = output::screen(::report::Extent::Whole);
-            ::report::about(&listed, &notes, &campaign, screen)
-        }
-    };
-    output::data(text.as_bytes())?;
+        let screen = output::screen(::report::Extent::Whole);
+        output::text(&::report::about(&listed, &notes, &campaign, screen))?;
+    }
     Ok(End::Ok.into())
 }
 
@@ -149,7 +150,7 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
     if text.is_empty() {
         text = format!("{} holds no campaign\n", args.from.display());
     }
-    output::data(text.as_bytes())?;
+    output::text(&text)?;
     Ok(End::Ok.into())
 }
 
@@ -168,7 +169,7 @@ pub fn export(args: &ExportArgs) -> Result<ExitCode, Failure> {
     for table in exported {
         rows.push(vec![table.table, table.rows.to_string()]);
     }
-    output::data(output::aligned(&rows).as_bytes())?;
+    output::text(&output::aligned(&rows))?;
     Ok(End::Ok.into())
 }
 

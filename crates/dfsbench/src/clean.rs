@@ -27,7 +27,7 @@ pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     let stop = signals::stop_flag()?;
     let cleaned = leftovers::clean(&args.results);
     for place in &cleaned.removed {
-        output::data(format!("removed: {place}\n").as_bytes())?;
+        output::text(&format!("removed: {place}\n"))?;
     }
     match results::remove_abandoned(&args.results) {
         0 => {}
@@ -61,7 +61,7 @@ pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     for host in &hosts {
         match clean_host(host, &stop) {
             Ok(changes) => {
-                output::data(describe_restored(&host.name, &changes).as_bytes())?;
+                output::text(&describe_restored(&host.name, &changes))?;
                 for RestoredChange { what, refused: why, .. } in changes {
                     if let Some(why) = why {
                         refused.push(format!("host {}: {what}: {why}", host.name));

@@ -16,6 +16,7 @@ use stats::criteria::EFFECT_MIN;
 
 use crate::args::{Adjust, CompareArgs, FactorsArgs, Inconclusive, RESULTS};
 use crate::exit::{End, Failure};
+use crate::output::Printable;
 use crate::{joined, memory_guard, output, output_file, replay};
 
 /// Settings that rows must have, as (name, value).
@@ -74,8 +75,11 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     };
     match &args.output {
         None if args.format == Format::Table => output::painted(&text)?,
-        None => output::data(text.as_bytes())?,
-        Some(path) => output_file::write(path, text.as_bytes(), Some(&args.results))?,
+        None => output::print(&Printable::report(&text, args.format))?,
+        Some(path) => {
+            let text = Printable::report(&text, args.format);
+            output_file::write(path, text.as_bytes(), Some(&args.results))?;
+        }
     }
     Ok(decide_end(&compared, args.inconclusive).into())
 }
@@ -132,7 +136,7 @@ pub fn factors(args: &FactorsArgs) -> Result<ExitCode, Failure> {
     if args.format == Format::Table {
         output::painted(&effects.render_screen(output::screen(Extent::Main)))?;
     } else {
-        output::data(effects.render(args.format).as_bytes())?;
+        output::print(&Printable::report(&effects.render(args.format), args.format))?;
     }
     Ok(End::Ok.into())
 }

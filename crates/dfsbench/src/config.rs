@@ -11,6 +11,7 @@ use crate::args::defaults::{Checked, Defaults, is_switch, settable_name};
 use crate::args::{self, ConfigArgs};
 use crate::exit::{End, Failure};
 use crate::output;
+use crate::output::Printable;
 
 /// Shows the defaults that are set, or all flags of a command.
 ///
@@ -29,7 +30,7 @@ pub fn run(args: &ConfigArgs) -> Result<ExitCode, Failure> {
         let exists = file.path().is_some_and(std::path::Path::exists);
         let rows: Vec<Value> = shown.iter().map(Row::json).collect();
         let text = json!({ "file": path, "exists": exists, "defaults": rows });
-        output::data(format!("{text:#}\n").as_bytes())?;
+        output::print(&Printable::json(&format!("{text:#}\n")))?;
         return Ok(End::Ok.into());
     }
     let place = match file.path() {
@@ -45,7 +46,7 @@ pub fn run(args: &ConfigArgs) -> Result<ExitCode, Failure> {
         [] => format!("{place}no defaults but those that are built in\n"),
         _ => format!("{place}{}", output::aligned(&table)),
     };
-    output::data(text.as_bytes())?;
+    output::text(&text)?;
     Ok(End::Ok.into())
 }
 

@@ -14,6 +14,7 @@ use report::{UnknownContender, render_contenders};
 
 use crate::args::ContendersArgs;
 use crate::exit::{End, Failure};
+use crate::output::Printable;
 use crate::{joined, memory_guard, output};
 
 /// Writes the comparison of a campaign's contenders.
@@ -34,7 +35,7 @@ pub fn run(args: &ContendersArgs) -> Result<ExitCode, Failure> {
             return Err(unknown_contender("--baseline", &name, &known));
         }
     };
-    output::data(compared.text.as_bytes())?;
+    output::print(&Printable::report(&compared.text, args.format))?;
     Ok(if compared.has_failed { End::Invalid } else { End::Ok }.into())
 }
 

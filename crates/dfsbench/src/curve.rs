@@ -104,7 +104,7 @@ impl Asking<'_> {
                 dry_run::describe(light, &self.args.run)?
             ),
         };
-        output::data(text.as_bytes())?;
+        output::text(&text)?;
         Ok(End::Ok.into())
     }
 }

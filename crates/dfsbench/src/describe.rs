@@ -13,6 +13,7 @@ use trace::{Describer, Description, TraceError, TraceReader};
 use crate::args::{DescribeArgs, DescribeFormat};
 use crate::exit::{End, Failure};
 use crate::input_file;
+use crate::output::Printable;
 use crate::output_file;
 use crate::replay;
 
@@ -44,7 +45,11 @@ pub fn run(args: &DescribeArgs) -> Result<ExitCode, Failure> {
             }
         }
     };
-    output_file::write_or_print(args.output.as_deref(), text.as_bytes())?;
+    let text = match args.format {
+        DescribeFormat::Json if !args.as_plan => Printable::json(&text),
+        _ => Printable::text(&text),
+    };
+    output_file::write_or_print(args.output.as_deref(), &text)?;
     Ok(End::Ok.into())
 }
 

@@ -34,6 +34,7 @@ use crate::calendar::{now_unix_ms, token};
 use crate::contenders::unknown_contender;
 use crate::embedded::{self, Embedded};
 use crate::exit::{End, Failure};
+use crate::output::Printable;
 use crate::{joined, leftovers, output, signals};
 
 pub use client::run as run_client;
@@ -93,7 +94,8 @@ pub fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
         reports.push(report);
     }
     let screen = output::screen(report::Extent::Whole);
-    output::data(report::render_durability(&reports, args.format, screen).as_bytes())?;
+    let text = report::render_durability(&reports, args.format, screen);
+    output::print(&Printable::report(&text, args.format))?;
     if stop.load(Relaxed) {
         output::message("interrupted: what was not measured is not in the table");
     }

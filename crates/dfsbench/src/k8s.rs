@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::args::K8sArgs;
 use crate::exit::{End, Failure};
 use crate::job::{MEET, TOKEN};
+use crate::output::Printable;
 use crate::{input_file, job, output_file, plan_source};
 
 /// The port on which the controller listens in its pod.
@@ -48,7 +49,7 @@ pub fn run(args: &K8sArgs) -> Result<ExitCode, Failure> {
     let manifests = make_manifests(args, &name, &text)?;
     let json = serde_json::to_string_pretty(&manifests)
         .map_err(|error| Failure::Usage(format!("the manifests can't be written: {error}")))?;
-    output_file::write_or_print(args.output.as_deref(), format!("{json}\n").as_bytes())?;
+    output_file::write_or_print(args.output.as_deref(), &Printable::json(&format!("{json}\n")))?;
     Ok(End::Ok.into())
 }
 

@@ -35,9 +35,9 @@ pub fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
     plan.check_ladder()?;
     campaign::warn_of_idle_settings(&plan);
     if args.run.estimate.dry_run {
-        output::data(dry_run::describe(&plan, &args.run)?.as_bytes())?;
+        output::text(&dry_run::describe(&plan, &args.run)?)?;
         for missing in &ladder.missing {
-            output::data(format!("open:     {}\n", missing.why).as_bytes())?;
+            output::text(&format!("open:     {}\n", missing.why))?;
         }
         return Ok(End::Ok.into());
     }

@@ -51,7 +51,7 @@ pub fn completions(shell: Shell) -> Result<ExitCode, Failure> {
     let mut text = Vec::new();
     let mut command = args::command_with_words(shell);
     clap_complete::generate(shell, &mut command, "dfsbench", &mut text);
-    output::data(&text)?;
+    output::raw(&text)?;
     Ok(End::Ok.into())
 }
 
@@ -66,7 +66,7 @@ pub fn man(directory: Option<&Path>) -> Result<ExitCode, Failure> {
     root.build();
     match directory {
         Some(directory) => write_pages(&root, directory)?,
-        None => output::data(&render_page(&root)?)?,
+        None => output::raw(&render_page(&root)?)?,
     }
     Ok(End::Ok.into())
 }

@@ -2,21 +2,72 @@
 //!
 //! They never share a stream, so that `--format json` can be piped. A reader of stdout that went
 //! away is no error: the results are in their file by then.
+//!
+//! All text passes here on its way to a terminal, and loses what would steer one: see
+//! [`Printable`] and [`message`]. The bar and the full screen of `progress` do the same.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::sync::{Mutex, MutexGuard};
 
+use model::printable;
+use report::Format;
+
 /// Why data could not be written to stdout.
 #[derive(Debug)]
 pub struct StdoutError(pub io::Error);
 
-/// Writes data to stdout.
+/// Text to print or to write to a file: nothing in it steers a terminal.
+///
+/// Servers, agents, traces and results files put texts of their own into what is printed, so all
+/// text goes through this type, whatever it is made of.
+pub struct Printable<'a>(Cow<'a, str>);
+
+impl<'a> Printable<'a> {
+    /// Makes text for people printable.
+    pub fn text(text: &'a str) -> Self {
+        Self(printable::to_printable(text))
+    }
+
+    /// Makes JSON printable, without changing its value.
+    pub fn json(json: &'a str) -> Self {
+        Self(printable::to_printable_json(json))
+    }
+
+    /// Makes a rendered report printable.
+    pub fn report(text: &'a str, format: Format) -> Self {
+        if format == Format::Json { Self::json(text) } else { Self::text(text) }
+    }
+
+    /// Returns the bytes to write.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+/// Writes text to stdout.
 ///
 /// # Errors
 /// When stdout can't be written.
-pub fn data(bytes: &[u8]) -> Result<(), StdoutError> {
+pub fn text(text: &str) -> Result<(), StdoutError> {
+    print(&Printable::text(text))
+}
+
+/// Writes text that was made printable to stdout.
+///
+/// # Errors
+/// When stdout can't be written.
+pub fn print(text: &Printable<'_>) -> Result<(), StdoutError> {
+    raw(text.as_bytes())
+}
+
+/// Writes bytes to stdout as they are: the content of a file, or what is for a shell or `man`.
+///
+/// # Errors
+/// When stdout can't be written.
+pub fn raw(bytes: &[u8]) -> Result<(), StdoutError> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes) {
         Ok(()) => stdout.flush().map_err(StdoutError),
@@ -54,7 +105,7 @@ fn columns() -> Option<usize> {
 /// When stdout can't be written.
 pub fn painted(text: &str) -> Result<(), StdoutError> {
     let mut stdout = anstream::stdout().lock();
-    match stdout.write_all(report::paint(text).as_bytes()) {
+    match stdout.write_all(report::paint(&printable::to_printable(text)).as_bytes()) {
         Ok(()) => stdout.flush().map_err(StdoutError),
         Err(error) => Err(StdoutError(error)),
     }
@@ -95,7 +146,7 @@ pub fn release() {
 pub fn message(line: &str) {
     match lock_held_output().as_mut() {
         Some(lines) => lines.push(line.to_owned()),
-        None => _ = writeln!(anstream::stderr().lock(), "{line}"),
+        None => _ = writeln!(io::stderr().lock(), "{}", printable::to_printable(line)),
     }
 }
 
@@ -113,7 +164,8 @@ pub fn name_list(names: &[(&str, &str)]) -> String {
     text
 }
 
-/// Pads the cells of each column to the same width; each row has as many as the first.
+/// Pads the cells of each column to the same width; each row has as many as the first. A line break
+/// in a cell is replaced, for a name must not add rows.
 pub fn aligned(rows: &[Vec<String>]) -> String {
     let mut widths = Vec::new();
     for row in rows {
@@ -128,7 +180,7 @@ pub fn aligned(rows: &[Vec<String>]) -> String {
         for (width, cell) in std::iter::zip(&widths, row) {
             let width = *width;
             // Writing to a String never fails.
-            let _ = write!(line, "{cell:<width$}  ");
+            let _ = write!(line, "{:<width$}  ", printable::to_printable_line(cell));
         }
         // A last column that is narrow in this row would end in blanks.
         text.push_str(line.trim_end());

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use crate::exit::Failure;
 use crate::output;
+use crate::output::Printable;
 
 pub use streamed::StreamedFile;
 
@@ -40,20 +41,20 @@ const SHARED_FOLDER: u32 = 0o1002;
 /// [`Failure::Output`] where it can't be written.
 pub fn write(path: &Path, content: &[u8], results: Option<&Path>) -> Result<(), Failure> {
     if is_stdout(path) {
-        return Ok(output::data(content)?);
+        return Ok(output::raw(content)?);
     }
     check(path, results)?;
     write_checked(path, content).map_err(|error| describe_failure(path, &error))
 }
 
-/// Writes the whole content of a file that a user named, or prints it where none is named.
+/// Writes text to a file that a user named, or prints it if none is named.
 ///
 /// # Errors
 /// As [`write()`]; the file is as it was then.
-pub fn write_or_print(path: Option<&Path>, content: &[u8]) -> Result<(), Failure> {
+pub fn write_or_print(path: Option<&Path>, text: &Printable<'_>) -> Result<(), Failure> {
     match path {
-        Some(path) => write(path, content, None),
-        None => Ok(output::data(content)?),
+        Some(path) => write(path, text.as_bytes(), None),
+        None => Ok(output::print(text)?),
     }
 }
 

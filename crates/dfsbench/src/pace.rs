@@ -53,7 +53,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if stop.load(Relaxed) {
         return Ok(End::Invalid.into());
     }
-    output::data(dry_run::describe_probed(&plan, &rates, &probed).as_bytes())?;
+    output::text(&dry_run::describe_probed(&plan, &rates, &probed))?;
     Ok(End::Ok.into())
 }
 

@@ -120,7 +120,7 @@ pub fn run(name: Option<&str>) -> Result<ExitCode, Failure> {
         let now = name_now(name).unwrap_or(name);
         for preset in Preset::ALL {
             if now == preset.name {
-                output::data(preset.text.as_bytes())?;
+                output::text(&preset.text)?;
             }
         }
     } else {
@@ -129,7 +129,7 @@ pub fn run(name: Option<&str>) -> Result<ExitCode, Failure> {
         for (name, title) in &titles {
             listed.push((*name, title.as_str()));
         }
-        output::data(output::name_list(&listed).as_bytes())?;
+        output::text(&output::name_list(&listed))?;
         output::message("`dfsbench run NAME` runs one, `dfsbench preset NAME` prints it to copy");
     }
     Ok(End::Ok.into())

@@ -9,6 +9,7 @@ mod table;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use model::printable::to_printable_line;
 use model::units::parse_time_ns;
 use nfs_client::probe::{Probe, ProbeOptions};
 use plan::{NfsAddress, TargetArg};
@@ -16,6 +17,7 @@ use report::Format;
 
 use crate::args::ProbeArgs;
 use crate::exit::{End, Failure};
+use crate::output::Printable;
 use crate::{output, target};
 
 /// Probes a server and prints what was found.
@@ -44,7 +46,7 @@ pub fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
         Format::Json => json::render(&probe),
         _ => table::render(&probe),
     };
-    output::data(text.as_bytes())?;
+    output::print(&Printable::report(&text, args.format))?;
     if let Some(why) = &probe.stopped {
         return Err(Failure::Lab(format!(
             "{}: the server stopped answering during the probe ({why}); what is listed is from \
@@ -126,7 +128,9 @@ fn keep_named(probe: &mut Probe, path: &str) -> Result<(), String> {
     }
     exports.retain(|export| is_below(path, &export.path));
     if exports.is_empty() {
-        return Err(format!("`{path}` is not exported (hint: exports are {})", paths.join(", ")));
+        let paths = paths.join(", ");
+        let paths = to_printable_line(&paths);
+        return Err(format!("`{path}` is not exported (hint: exports are {paths})"));
     }
     Ok(())
 }

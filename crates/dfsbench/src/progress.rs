@@ -3,6 +3,7 @@
 //! Where stderr is not a terminal, one plain line per trial; with `--quiet`, nothing; with
 //! `--watch`, a full screen. Caveats are printed as they appear, each code once.
 
+mod bar;
 mod frame;
 pub mod lines;
 mod screen;
@@ -14,7 +15,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use controller::Event;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::TrialState;
 use plan::Plan;
 use report::live::Live;
@@ -22,6 +22,7 @@ use report::live::Live;
 use crate::exit::Failure;
 use crate::output;
 use crate::output::lock_always;
+use bar::Bar;
 use screen::Screen;
 use seen::{Seen, sparkline};
 
@@ -36,7 +37,7 @@ const LATELY: usize = 20;
 /// Shows how a campaign goes.
 pub struct Progress {
     seen: Arc<Mutex<Seen>>,
-    bar: ProgressBar,
+    bar: Bar,
     plain: bool,
     screen: Option<Screen>,
     started: Instant,
@@ -57,21 +58,9 @@ impl Progress {
         let quiet = visibility == Visibility::Hidden;
         let total = controller::steps(plan).len();
         let terminal = std::io::stderr().is_terminal();
-        let bar = ProgressBar::with_draw_target(
-            Some(total as u64),
-            if quiet || !terminal {
-                ProgressDrawTarget::hidden()
-            } else {
-                ProgressDrawTarget::stderr_with_hz(10)
-            },
-        );
-        let template = "{bar:24} {pos}/{len} trials, {prefix} left   {wide_msg}";
-        let style = ProgressStyle::with_template(template).expect("the template is well-formed");
-        bar.set_style(style.progress_chars("━╸─"));
-        bar.set_prefix("?");
         Self {
             seen: Arc::new(Mutex::new(Seen::of(&plan.name, total))),
-            bar,
+            bar: Bar::new(total as u64, terminal && !quiet),
             plain: !quiet && !terminal,
             screen: None,
             started: Instant::now(),
@@ -91,7 +80,7 @@ impl Progress {
     /// # Errors
     /// When stderr is no terminal.
     pub fn on_screen(mut self) -> Result<Self, Failure> {
-        self.bar.set_draw_target(ProgressDrawTarget::hidden());
+        self.bar.hide();
         self.screen = Some(Screen::start(Arc::clone(&self.seen))?);
         Ok(self)
     }
@@ -101,12 +90,11 @@ impl Progress {
         let new_caveats = self.seen().hear(event);
         match event {
             Event::TrialBegun { position, .. } => {
-                self.bar.set_position(*position as u64);
-                self.bar.set_prefix(self.left());
-                self.bar.set_message(self.seen().doing());
+                self.bar.set_position(*position as u64, &self.left());
+                self.bar.set_message(&self.seen().doing());
             }
-            Event::PassBegun(_) => self.bar.set_message(self.seen().doing()),
-            Event::Progress(_) => self.bar.set_message(self.throughput()),
+            Event::PassBegun(_) => self.bar.set_message(&self.seen().doing()),
+            Event::Progress(_) => self.bar.set_message(&self.throughput()),
             Event::TrialEnded { spec, trial } => {
                 let line = format!("{}: {}", label(spec), trial_figures(trial));
                 if self.plain {
@@ -138,7 +126,7 @@ impl Progress {
 
     /// Removes the bar or the screen.
     pub fn finish(&mut self) {
-        self.bar.finish_and_clear();
+        self.bar.finish();
         self.screen = None;
     }
 
@@ -177,7 +165,7 @@ impl Progress {
         if self.plain {
             output::message(line);
         } else if self.screen.is_none() {
-            self.bar.println(line);
+            self.bar.print_line(line);
         }
     }
 

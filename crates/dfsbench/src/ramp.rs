@@ -115,8 +115,8 @@ fn search_plan(
     let plan = raising.plan(raising.ramp.first)?;
     campaign::warn_of_idle_settings(&plan);
     if args.estimate.dry_run {
-        output::data(dry_run::describe(&plan, args)?.as_bytes())?;
-        output::data(format!("until broken: {}\n", raising.describe()).as_bytes())?;
+        output::text(&dry_run::describe(&plan, args)?)?;
+        output::text(&format!("until broken: {}\n", raising.describe()))?;
         return Ok(End::Ok.into());
     }
     plan.check_destroy(&args.making.allow_destroy)?;

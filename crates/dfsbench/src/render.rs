@@ -10,6 +10,7 @@ use model::Campaign;
 
 use crate::args::{RESULTS, ReportArgs};
 use crate::exit::{End, Failure};
+use crate::output::Printable;
 use crate::{joined, output, output_file};
 
 /// The text that every page of this program contains.
@@ -36,8 +37,11 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     }
     match &args.output {
         None if args.format == Format::Table => output::painted(&text)?,
-        None => output::data(text.as_bytes())?,
-        Some(path) => output_file::write(path, text.as_bytes(), Some(&args.results))?,
+        None => output::print(&Printable::report(&text, args.format))?,
+        Some(path) => {
+            let text = Printable::report(&text, args.format);
+            output_file::write(path, text.as_bytes(), Some(&args.results))?;
+        }
     }
     Ok(End::Ok.into())
 }

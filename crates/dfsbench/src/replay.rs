@@ -28,6 +28,7 @@ use report::document::Form;
 
 use crate::args::{DescribeFormat, ReplayArgs};
 use crate::exit::{End, Failure};
+use crate::output::Printable;
 use crate::{embedded, input_file, leftovers, output, output_file, signals, target};
 use hosts::{NamedHosts, ShareHosts, SharedTrace};
 use request::{Request, check_hosts, read_request};
@@ -281,14 +282,14 @@ fn print(args: &ReplayArgs, stored: &Stored) -> Result<(), Failure> {
     if args.prepare_only {
         return Ok(());
     }
-    let text = match args.format {
-        DescribeFormat::Json => {
-            let json = serde_json::to_string_pretty(stored);
-            json.map_err(|error| Failure::Lab(error.to_string()))? + "\n"
-        }
-        format => written(document::of_replay(stored), format),
-    };
-    output_file::write_or_print(args.output.as_deref(), text.as_bytes())
+    let output = args.output.as_deref();
+    if args.format == DescribeFormat::Json {
+        let json = serde_json::to_string_pretty(stored)
+            .map_err(|error| Failure::Lab(error.to_string()))?;
+        return output_file::write_or_print(output, &Printable::json(&(json + "\n")));
+    }
+    let text = written(document::of_replay(stored), args.format);
+    output_file::write_or_print(output, &Printable::text(&text))
 }
 
 /// Writes a document in a form for people.

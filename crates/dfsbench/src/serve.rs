@@ -47,7 +47,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         udp,
         tls: args.tls,
     };
-    output::data(format!("{}\n", place.url(args.tls_ca_out.as_deref())).as_bytes())?;
+    output::text(&format!("{}\n", place.url(args.tls_ca_out.as_deref())))?;
     if let Some(address) = server.portmap_address() {
         output::message(&format!("portmapper and rpcbind: {address}"));
     }

@@ -14,6 +14,7 @@ use plan::estimate;
 
 use crate::args::SlurmArgs;
 use crate::exit::{End, Failure};
+use crate::output::Printable;
 use crate::{input_file, job, output_file, plan_source};
 
 /// Minutes that a job needs beside the campaign itself.
@@ -43,7 +44,7 @@ pub fn run(args: &SlurmArgs) -> Result<ExitCode, Failure> {
         None => job::this_program()?,
     };
     let script = job_script(args, &plan.name, agents, minutes, &program)?;
-    output_file::write_or_print(args.output.as_deref(), script.as_bytes())?;
+    output_file::write_or_print(args.output.as_deref(), &Printable::text(&script))?;
     Ok(End::Ok.into())
 }
 

@@ -35,8 +35,8 @@ pub fn run(args: &SoakArgs) -> Result<ExitCode, Failure> {
     apply(&mut plan, &soak)?;
     settings::check(&plan, &planned)?;
     if args.run.estimate.dry_run {
-        output::data(dry_run::describe(&plan, &args.run)?.as_bytes())?;
-        output::data(settings::described(&soak).as_bytes())?;
+        output::text(&dry_run::describe(&plan, &args.run)?)?;
+        output::text(&settings::described(&soak))?;
         return Ok(End::Ok.into());
     }
     plan.check_destroy(&args.run.making.allow_destroy)?;

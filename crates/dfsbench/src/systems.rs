@@ -20,7 +20,7 @@ pub fn run(args: &SystemsArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         None | Some(SystemsCommand::List) => list()?,
         Some(SystemsCommand::Show { name }) => {
-            output::data(plan::built_in_recipe(name)?.as_bytes())?;
+            output::text(&plan::built_in_recipe(name)?)?;
         }
         Some(SystemsCommand::Check { file }) => check(file)?,
     }
@@ -36,7 +36,7 @@ fn list() -> Result<(), Failure> {
     for recipe in &recipes {
         titles.push((recipe.name.as_str(), recipe.title.as_str()));
     }
-    output::data(output::name_list(&titles).as_bytes())?;
+    output::text(&output::name_list(&titles))?;
     output::message(
         "`dfsbench systems show NAME` prints a recipe; docs/systems.md explains its keys",
     );
@@ -48,7 +48,7 @@ fn check(file: &Path) -> Result<(), Failure> {
     let text = input_file::read_recipe(file)
         .map_err(|why| Failure::Usage(format!("can't read recipe `{}`: {why}", file.display())))?;
     let recipe = plan::parse_recipe(&text, &file.display().to_string())?;
-    output::data(describe(&recipe).as_bytes())?;
+    output::text(&describe(&recipe))?;
     Ok(())
 }
 

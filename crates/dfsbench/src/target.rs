@@ -66,7 +66,7 @@ pub fn pattern(args: &PatternArgs) -> Result<ExitCode, Failure> {
     let pattern = Pattern::new(args.seed, STEP as usize);
     for offset in (0..size).step_by(STEP as usize) {
         let len = u64::from(STEP).min(size - offset) as u32;
-        output::data(pattern.slice(args.file, offset, len))?;
+        output::raw(pattern.slice(args.file, offset, len))?;
     }
     Ok(End::Ok.into())
 }
@@ -89,7 +89,7 @@ pub fn cat(args: &CatArgs) -> Result<ExitCode, Failure> {
     let size = mount.getattr(file).map_err(|error| failed(&error))?.size;
     for offset in (0..size).step_by(STEP as usize) {
         let data = mount.read(file, offset, STEP as usize).map_err(|error| failed(&error))?;
-        output::data(&data)?;
+        output::raw(&data)?;
     }
     Ok(End::Ok.into())
 }

@@ -82,7 +82,7 @@ pub fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
         listeners: AtomicUsize::new(0),
     });
     let url = format!("http://127.0.0.1:{}/{}/", shared.port, shared.token);
-    output::data(format!("{url}\n").as_bytes())?;
+    output::text(&format!("{url}\n"))?;
     output::message(
         "Serving this host only; ctrl-C ends it. The token in the address grants access.",
     );

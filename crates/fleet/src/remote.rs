@@ -15,6 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use model::Fact;
+use model::printable::is_steering;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -446,8 +447,8 @@ impl StderrReader {
                     return;
                 }
                 let mut text = String::from_utf8_lossy(&line).trim().to_owned();
-                // It ends up in a message on a terminal, which control characters would steer.
-                text.retain(|c| !c.is_control());
+                // It becomes part of a message of one line.
+                text.retain(|c| !c.is_control() && !is_steering(c));
                 if !text.is_empty() {
                     on_line(&text);
                 }

@@ -24,6 +24,7 @@ pub mod options;
 pub mod panicked;
 pub mod pass;
 mod placement;
+pub mod printable;
 pub mod question;
 pub mod random;
 pub mod repetition;

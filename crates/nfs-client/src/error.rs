@@ -421,7 +421,8 @@ fn exports_hint(exports: Option<&[String]>) -> String {
     match exports {
         None => "the server does not list its exports; look into its configuration".into(),
         Some([]) => "the server exports nothing at all".into(),
-        Some(exports) => format!("it exports: {}", exports.join(", ")),
+        // Names of a server must not begin a line of their own.
+        Some(exports) => format!("it exports: {}", exports.join(", ").replace('\n', "\u{fffd}")),
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use model::printable;
 use unicode_width::UnicodeWidthStr;
 
 /// Space between two columns.
@@ -246,9 +247,9 @@ fn clean_all(cells: &[String]) -> Vec<String> {
     cleaned
 }
 
-/// Replaces control characters, all but the line breaks of a cell.
+/// Replaces what steers a terminal, and tabs, whose width depends on the column.
 pub fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+    printable::to_printable(text).replace('\t', "\u{fffd}")
 }
 
 /// Columns that a text takes on a terminal: two for each wide character, none for marks.

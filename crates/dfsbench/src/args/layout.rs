@@ -11,6 +11,7 @@ use clap::builder::{PossibleValuesParser, StyledStr};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command, CommandFactory as _, FromArgMatches as _};
 use clap_complete::Shell;
+use model::printable::is_steering;
 use model::setting::{Kind, Setting};
 use model::{BackendKind, Workload};
 use workload::opmix::PROFILES;
@@ -133,7 +134,13 @@ pub fn parse() -> Result<Args, Failure> {
         Ok(args) => Ok(args),
         Err(error) => {
             let error = without_hidden_commands(error, &command);
-            suggest_run(error, &in_use, &command).exit()
+            let error = suggest_run(error, &in_use, &command);
+            let text = error.render().to_string();
+            if text.contains(is_steering) {
+                // A pattern of the shell may expand to names that anybody chose.
+                return Err(Failure::Usage(text.trim_start_matches("error: ").trim_end().into()));
+            }
+            error.exit()
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use model::printable::to_printable_line;
 use model::units::{Nanos, Size};
 use nfs_client::probe::{
     Answer, Export, Flavor, Limits, Probe, Registration, ReservedPort, Service,
@@ -28,17 +29,7 @@ pub fn render(probe: &Probe) -> String {
     text.push('\n');
     text.push_str(&list_registered("portmapper (version 2)", &probe.portmap));
     text.push_str(&list_registered("rpcbind (version 3 or 4)", &probe.rpcbind));
-    clean_text(&text)
-}
-
-/// Replaces what could move the cursor: names come from the server.
-fn clean_text(text: &str) -> String {
-    let mut clean = String::with_capacity(text.len());
-    for letter in text.chars() {
-        let is_clean = letter == '\n' || !letter.is_control();
-        clean.push(if is_clean { letter } else { '\u{fffd}' });
-    }
-    clean
+    text
 }
 
 fn head_table(probe: &Probe) -> String {
@@ -157,7 +148,8 @@ fn export_table(probe: &Probe) -> String {
             for mounted in mounted {
                 all.push(format!("{} ({})", mounted.host, mounted.path));
             }
-            let _ = writeln!(text, "mounted by: {}", all.join(", "));
+            let all = all.join(", ");
+            let _ = writeln!(text, "mounted by: {}", to_printable_line(&all));
         }
         Err(why) => {
             let _ = writeln!(text, "mounted by: {why}");
@@ -224,7 +216,7 @@ fn root_table(probe: &Probe) -> String {
         Err(why) => why.to_string(),
     };
     let names = match &root.names {
-        Ok(names) => names.join(" "),
+        Ok(names) => to_printable_line(&names.join(" ")).into_owned(),
         Err(why) => why.to_string(),
     };
     let security = name_flavors(&root.flavors);

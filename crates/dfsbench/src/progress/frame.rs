@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use model::printable::is_steering;
 use model::units::{Nanos, Wait};
 use report::live::LiveRate;
 use stats::Rate;
@@ -194,7 +195,8 @@ fn fit_line(line: &str, columns: usize) -> String {
     let mut taken = 0;
     let mut fitting = String::new();
     for letter in line.chars() {
-        let letter = if letter.is_control() { '\u{fffd}' } else { letter };
+        let is_text = !letter.is_control() && !is_steering(letter);
+        let letter = if is_text { letter } else { '\u{fffd}' };
         // East Asian letters take two columns, combining marks none.
         taken += letter.width().unwrap_or(0);
         if taken > columns {

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use controller::Event;
+use model::printable::to_printable_json;
 use model::{Campaign, Pass, PassResult, RunSpec, Trial, TrialState};
 use serde_json::{Value, json};
 
@@ -144,7 +145,7 @@ impl Lines {
         line["unix_ms"] = now_unix_ms().into();
         line["trial"] = self.position.into();
         line["trials"] = self.trials.into();
-        format!("{line}\n")
+        to_printable_json(&line.to_string()).into_owned() + "\n"
     }
 
     fn report(&mut self, written: std::io::Result<()>) {

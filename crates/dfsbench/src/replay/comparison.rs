@@ -16,6 +16,7 @@ use super::stored::{Stored, read_document};
 use super::{pictures, written};
 use crate::args::{CompareArgs, DescribeFormat};
 use crate::exit::{End, Failure};
+use crate::output::Printable;
 use crate::output_file;
 
 /// Compares two stored replays, kind by kind and over time.
@@ -47,7 +48,7 @@ pub fn compare(before: &str, after: &str, args: &CompareArgs) -> Result<ExitCode
     };
     if !args.quiet {
         let text = written(document, format);
-        output_file::write_or_print(args.output.as_deref(), text.as_bytes())?;
+        output_file::write_or_print(args.output.as_deref(), &Printable::text(&text))?;
     }
     Ok(End::Ok.into())
 }

@@ -23,6 +23,7 @@ mod ladder;
 mod metrics;
 mod output_files;
 mod overlay;
+mod printing;
 mod ramp;
 mod results_file;
 mod rig;

@@ -12,7 +12,7 @@ use crate::rig::{End, Rig, Served};
 
 const RUN: [&str; 7] = ["run", "null", "--duration", "100ms", "--trials", "1", "--quiet"];
 const HOSTILE: &str = "<script>alert(1)</script>";
-const FORMATS: [&str; 12] = [
+pub const FORMATS: [&str; 12] = [
     "table",
     "markdown",
     "csv",
@@ -28,7 +28,7 @@ const FORMATS: [&str; 12] = [
 ];
 
 /// A file with a campaign, changed by hand.
-fn changed(sql: &str) -> Rig {
+pub fn changed(sql: &str) -> Rig {
     let rig = Rig::new();
     let end = rig.run(&RUN);
     assert_eq!(end.code, 0, "{end:?}");

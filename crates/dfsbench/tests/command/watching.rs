@@ -17,14 +17,14 @@ const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";
 
 /// A terminal whose end we hold, with all that was ever drawn on it.
-struct Terminal {
+pub struct Terminal {
     ours: File,
     theirs: File,
     drawn: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Terminal {
-    fn open() -> Self {
+    pub fn open() -> Self {
         Self::sized(100, 30)
     }
 
@@ -49,7 +49,7 @@ impl Terminal {
         Self { ours, theirs, drawn }
     }
 
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.drawn.lock().unwrap()).into_owned()
     }
 
@@ -57,7 +57,7 @@ impl Terminal {
         tcgetattr(&self.theirs).unwrap().local_modes
     }
 
-    fn wait_for(&self, text: &str) {
+    pub fn wait_for(&self, text: &str) {
         let begun = Instant::now();
         while !self.text().contains(text) {
             assert!(begun.elapsed() < Duration::from_secs(60), "no `{text}` in {}", self.text());
@@ -65,7 +65,7 @@ impl Terminal {
         }
     }
 
-    fn start(&self, rig: &Rig, args: &[&str]) -> Child {
+    pub fn start(&self, rig: &Rig, args: &[&str]) -> Child {
         let mut command = rig.command(args);
         let theirs = || Stdio::from(self.theirs.try_clone().unwrap());
         // The environment of the tests may name a terminal that can do nothing.

@@ -7,6 +7,8 @@
 
 use std::fmt::Write as _;
 
+use model::printable::is_steering;
+
 use super::{Block, Cell, Document, Part, Table, TableRow, Term};
 
 /// Writes the document.
@@ -122,7 +124,7 @@ fn escape_markdown(text: &str) -> String {
             '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '~' | '&' => {
                 out.extend(['\\', c]);
             }
-            c if c.is_control() => out.push(' '),
+            c if c.is_control() || is_steering(c) => out.push(' '),
             c => out.push(c),
         }
         last = c;
