@@ -255,7 +255,7 @@ impl Silence {
 
 /// Says whether some thread of this process has been in one wait in the kernel at every look;
 /// `looks` is how many, and `pause` what passes between two.
-pub fn is_stuck(looks: u32, pause: impl Fn()) -> bool {
+pub fn is_stuck(looks: u32, mut pause: impl FnMut()) -> bool {
     let mut waiting = waiting_threads();
     for _ in 1..looks {
         pause();

@@ -117,7 +117,10 @@ pub enum Event<'a> {
         spec: &'a RunSpec,
     },
     /// The working directory that was begun last is gone, or left for good.
-    DirectoryEnded,
+    DirectoryEnded {
+        /// It could not be removed, or not all of it.
+        is_left: bool,
+    },
     /// A pass begins.
     PassBegun(Pass),
     /// A pass runs.

@@ -106,7 +106,7 @@ pub(crate) fn check(
             group.settle(walk)?;
         }
         let ended = group.end(walk);
-        (walk.observe)(Event::DirectoryEnded);
+        (walk.observe)(Event::DirectoryEnded { is_left: ended.is_err() });
         // Why it can't be used says more than what could not be removed then.
         begun?;
         ended
@@ -255,7 +255,7 @@ fn begin_to_end<'s>(
     }
     setting_up::after_trial(walk, spec, trial);
     let ended = group.end(walk);
-    (walk.observe)(Event::DirectoryEnded);
+    (walk.observe)(Event::DirectoryEnded { is_left: ended.is_err() });
     if let Err(TrialError::Failed(reason)) = ended {
         if is_observed {
             // Rows of a table show what was measured, and this was.

@@ -205,7 +205,12 @@ impl Observers {
     fn hear(&mut self, event: &Event<'_>) {
         match event {
             Event::DirectoryBegun { name, spec } => signals::note_directory(name, &spec.target),
-            Event::DirectoryEnded => signals::forget_directory(),
+            Event::DirectoryEnded { is_left } => {
+                if *is_left {
+                    leftovers::note_left();
+                }
+                signals::forget_directory();
+            }
             _ => {}
         }
         self.progress.hear(event);

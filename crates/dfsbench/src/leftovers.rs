@@ -11,6 +11,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use engine::target::leftover::{self, Leftover};
 use model::{RunSpec, Target};
@@ -46,6 +47,14 @@ struct Worked {
     /// directories have the name of the campaign.
     #[serde(default)]
     tree: Option<String>,
+}
+
+/// A working directory could not be removed by this process.
+static IS_ANY_LEFT: AtomicBool = AtomicBool::new(false);
+
+/// Notes that a working directory could not be removed, so that the record is kept for `clean`.
+pub fn note_left() {
+    IS_ANY_LEFT.store(true, Relaxed);
 }
 
 /// The record of this process, until it is dropped.
@@ -120,15 +129,16 @@ fn replay_records() -> PathBuf {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        // Directories that could not be removed are kept on record. On servers files are removed
-        // at the end of each trial.
+        // Directories that could not be removed are kept on record. Those of this host are looked
+        // for; of others it is known whether their removal failed.
         for worked in &self.targets {
             let is_here = worked.hosts.is_empty() && worked.target.is_local();
             let is_left = match &worked.tree {
+                _ if !is_here => IS_ANY_LEFT.load(Relaxed),
                 Some(tree) => worked.target.paths().iter().any(|path| path.join(tree).exists()),
                 None => holds_some(&worked.target, &self.campaign),
             };
-            if is_here && is_left {
+            if is_left {
                 return;
             }
         }

@@ -111,7 +111,7 @@ impl Progress {
                 "warning: {left} (hint: `dfsbench clean` tries to restore it)"
             )),
             Event::DirectoryBegun { .. }
-            | Event::DirectoryEnded
+            | Event::DirectoryEnded { .. }
             | Event::HostProgress { .. }
             | Event::PassEnded(_) => {}
         }

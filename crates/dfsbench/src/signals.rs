@@ -13,8 +13,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use engine::target::removal::{self, Progress};
 use model::Target;
 use signal_hook::consts::{
     SIGALRM, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
@@ -29,9 +30,13 @@ use crate::{agents, output};
 /// How often the flag of a request to stop is checked.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long after the first signal everything may take to end in order, whatever hangs. Agents are
-/// left before that: see [`fleet`].
-const END_WITHIN: Duration = Duration::from_secs(14);
+/// How long after the first signal everything may take to end in order, whatever hangs, in ticks.
+/// Agents are left before that: see [`fleet`].
+const END_TICKS: u32 = 140;
+
+/// How long a removal goes on after the first signal before it is reported, and how often then.
+const REMOVAL_QUIET: Duration = Duration::from_secs(1);
+const REMOVAL_PAUSE: Duration = Duration::from_secs(10);
 
 /// How many checks, a tick apart, show that file I/O of this process is stuck.
 const STUCK_CHECKS: u32 = 50;
@@ -94,10 +99,19 @@ fn bound_end(stop: &AtomicBool) {
     while !stop.load(Relaxed) {
         sleep_uninterrupted(TICK);
     }
-    sleep_uninterrupted(END_WITHIN.saturating_sub(TICK * STUCK_CHECKS));
+    let mut watch = RemovalWatch::default();
+    let mut wait_tick = || {
+        sleep_uninterrupted(TICK);
+        if let Some(line) = watch.next_line(removal::progress(), Instant::now()) {
+            output::message(&line);
+        }
+    };
+    for _ in STUCK_CHECKS..END_TICKS {
+        wait_tick();
+    }
     loop {
         // This takes what is left of the time.
-        let is_stuck = agent::is_stuck(STUCK_CHECKS, || sleep_uninterrupted(TICK));
+        let is_stuck = agent::is_stuck(STUCK_CHECKS, &mut wait_tick);
         let hosts = agents::reached_hosts();
         if !hosts.is_empty() {
             let hosts = hosts.join(", ");
@@ -115,6 +129,56 @@ fn bound_end(stop: &AtomicBool) {
             exit::end_now(why, End::Invalid.code());
         }
     }
+}
+
+/// Tells a person who has interrupted the process what is still being removed.
+#[derive(Default)]
+struct RemovalWatch {
+    /// The directory, when it was first seen to be removed, and its removed entries at that time.
+    begun: Option<(String, Instant, u64)>,
+    told: Option<Instant>,
+}
+
+impl RemovalWatch {
+    /// Returns the line that is due: the first soon, then one now and then.
+    fn next_line(&mut self, progress: Option<Progress>, now: Instant) -> Option<String> {
+        let Some(progress) = progress else {
+            self.begun = None;
+            return None;
+        };
+        let (begun, removed_before) = match &self.begun {
+            Some((place, begun, removed)) if *place == progress.place => (*begun, *removed),
+            _ => {
+                self.begun = Some((progress.place, now, progress.removed));
+                return None;
+            }
+        };
+        let gone = now.saturating_duration_since(begun);
+        let pause = self.told.map(|told| now.saturating_duration_since(told));
+        if gone < REMOVAL_QUIET || pause.is_some_and(|pause| pause < REMOVAL_PAUSE) {
+            return None;
+        }
+        let hint = match self.told.replace(now) {
+            Some(_) => "",
+            None => " (hint: a second signal ends at once and leaves the rest to `dfsbench clean`)",
+        };
+        let removed_since = progress.removed.saturating_sub(removed_before);
+        Some(describe_removal(&progress, removed_since, gone) + hint)
+    }
+}
+
+/// Says how far a removal is, and how long the rest takes at the rate so far.
+fn describe_removal(progress: &Progress, removed_since: u64, gone: Duration) -> String {
+    let Progress { place, removed, found, is_all_found } = progress;
+    let least = if *is_all_found { "" } else { "at least " };
+    let left = match removed_since {
+        0 => "none removed lately".to_owned(),
+        since => {
+            let seconds = (found - removed) as f64 * gone.as_secs_f64() / since as f64;
+            format!("{least}{:.0} s left", seconds.max(1.0))
+        }
+    };
+    format!("interrupted: removing {place}: {removed} of {least}{found} entries gone, {left}")
 }
 
 #[allow(clippy::disallowed_methods, reason = "the limit of a signal is a matter of real time")]
@@ -155,20 +219,37 @@ fn end_at_second(mut receiver: UnixStream, is_second: &AtomicBool) {
 
 /// Prints what is left behind and ends the process, without any clean-up.
 pub fn end_now() -> ! {
+    let progress = removal::progress();
     // Not waited for: the thread that holds the lock may hang.
-    if let Ok(directory) = DIRECTORY.try_lock()
-        && let Some((name, place)) = &*directory
-    {
-        output::message(&left_behind(name, place));
+    let directory = match DIRECTORY.try_lock() {
+        Ok(directory) => directory.clone(),
+        Err(_) => None,
+    };
+    if let Some(line) = left_behind(directory, progress.as_ref()) {
+        output::message(&line);
     }
     low_level::exit(i32::from(End::Invalid.code()));
 }
 
-fn left_behind(name: &str, place: &str) -> String {
-    format!(
-        "interrupted twice, ended at once: the working directory `{name}` is left in {place} \
-         (hint: `dfsbench clean` removes it, and restores what was changed on hosts)"
-    )
+/// Names what a process that ends at once leaves behind.
+fn left_behind(directory: Option<(String, String)>, removal: Option<&Progress>) -> Option<String> {
+    let what = match (directory, removal) {
+        (Some((name, place)), _) => format!("the working directory `{name}` is left in {place}"),
+        (None, Some(removal)) => format!("`{}` is left", removal.place),
+        (None, None) => return None,
+    };
+    let rest = match removal {
+        Some(removal) => {
+            let left = removal.found - removal.removed;
+            let least = if removal.is_all_found { "" } else { "at least " };
+            format!(", with {least}{left} of its entries")
+        }
+        None => String::new(),
+    };
+    Some(format!(
+        "interrupted twice, ended at once: {what}{rest} (hint: `dfsbench clean` removes it, and \
+         restores what was changed on hosts)"
+    ))
 }
 
 /// Notes that a working directory is about to be made, for the last message of the process.
@@ -258,4 +339,47 @@ fn is_ignored(signal: i32) -> bool {
         }
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn progress(removed: u64, is_all_found: bool) -> Option<Progress> {
+        Some(Progress { place: "/mnt/a".to_owned(), removed, found: 34_000, is_all_found })
+    }
+
+    #[test]
+    fn tells_what_is_removed_and_for_how_long() {
+        let begun = Instant::now();
+        let at = |seconds| begun + Duration::from_secs(seconds);
+        let mut watch = RemovalWatch::default();
+        assert_eq!(watch.next_line(None, at(0)), None);
+        assert_eq!(watch.next_line(progress(1000, true), at(0)), None);
+        let line = watch.next_line(progress(3000, true), at(2)).unwrap();
+        assert!(line.contains("/mnt/a: 3000 of 34000 entries gone, 31 s left"), "{line}");
+        assert!(line.contains("second signal"), "{line}");
+        assert_eq!(watch.next_line(progress(4000, true), at(3)), None);
+        let line = watch.next_line(progress(1000, false), at(20)).unwrap();
+        assert!(line.contains("1000 of at least 34000 entries gone, none removed"), "{line}");
+        assert!(!line.contains("hint"), "{line}");
+        // What ends soon is not worth a word.
+        assert_eq!(watch.next_line(None, at(40)), None);
+        assert_eq!(watch.next_line(progress(1, true), at(41)), None);
+    }
+
+    #[test]
+    fn names_what_is_left_at_second_signal() {
+        let directory = || Some((".dfsbench-ab-0".to_owned(), "/mnt".to_owned()));
+        assert_eq!(left_behind(None, None), None);
+        let line = left_behind(directory(), None).unwrap();
+        assert!(
+            line.contains("`.dfsbench-ab-0` is left in /mnt (hint: `dfsbench clean`"),
+            "{line}"
+        );
+        let line = left_behind(directory(), progress(4000, true).as_ref()).unwrap();
+        assert!(line.contains("in /mnt, with 30000 of its entries"), "{line}");
+        let line = left_behind(None, progress(4000, false).as_ref()).unwrap();
+        assert!(line.contains("`/mnt/a` is left, with at least 30000"), "{line}");
+    }
 }

@@ -13,6 +13,7 @@ pub mod leftover;
 mod memory;
 mod mount_options;
 mod nfs;
+pub mod removal;
 mod tcp;
 
 use std::path::PathBuf;

@@ -77,7 +77,7 @@ impl Lines {
             Event::RunGivenUp(spec) => run_event("run_given_up", spec),
             // For programs the whole at once will do.
             Event::DirectoryBegun { .. }
-            | Event::DirectoryEnded
+            | Event::DirectoryEnded { .. }
             | Event::HostProgress { .. }
             | Event::PassEnded(_) => return,
             Event::Left(what) => json!({ "event": "left_behind", "what": what }),

@@ -147,7 +147,7 @@ impl Seen {
             }
             Event::TrialEnded { spec, trial } => self.trial(spec, trial),
             Event::DirectoryBegun { .. }
-            | Event::DirectoryEnded
+            | Event::DirectoryEnded { .. }
             | Event::RunGivenUp(_)
             | Event::Left(_) => {}
         }

@@ -1,6 +1,6 @@
 //! Ctrl-C and SIGTERM in every phase: saved, cleaned, exit code 4.
 
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -251,4 +251,53 @@ fn a_file_system_that_never_answers_does_not_keep_a_signal_from_ending_it() {
     let end = End::of(child.wait_with_output().unwrap());
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stderr.contains("gave up: file I/O of this process does not end"), "{end:?}");
+}
+
+/// A run that makes names on a server that removes them slowly, when it was told to stop once, and
+/// has said that it removes them.
+fn removing_slowly(rig: &Rig, served: &Served) -> (Child, Pid, String) {
+    let args = ["--workload", "metadata", "--small-files", "400", "--trials", "1"];
+    let mut command = rig.command(&[&["run", &served.url, "--quiet"], &args[..]].concat());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = in_a_trial(child, || names(served));
+    let pid = Pid::from_child(&child);
+    // All names are there when the first pass has begun to read them.
+    std::thread::park_timeout(Duration::from_secs(1));
+    kill_process(pid, Signal::TERM).unwrap();
+    let mut said = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
+    (child, pid, said)
+}
+
+#[test]
+fn tells_what_it_removes_and_leaves_the_rest_to_clean() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &["--fault", "service-time 20ms on REMOVE"]);
+    let (child, pid, said) = removing_slowly(&rig, &served);
+    assert!(said.starts_with("interrupted: removing nfs://127.0.0.1"), "{said}");
+    assert!(said.contains(" entries gone") && said.contains(" s left"), "{said}");
+    kill_process(pid, Signal::TERM).unwrap();
+    let end = End::of(child.wait_with_output().unwrap());
+    assert_eq!(end.code, 4, "{end:?}");
+    assert!(end.stderr.contains("interrupted twice"), "{end:?}");
+    assert!(end.stderr.contains(" of its entries (hint: `dfsbench clean`"), "{end:?}");
+    let left = names(&served);
+    assert_eq!(left.len(), 1);
+    assert!(end.stderr.contains(&left[0]), "{left:?}: {end:?}");
+    let cleaned = rig.run(&["clean"]);
+    assert_eq!(cleaned.code, 0, "{cleaned:?}");
+    assert!(cleaned.stdout.contains("removed: nfs://127.0.0.1"), "{cleaned:?}");
+    assert_eq!(names(&served), [""; 0]);
+}
+
+#[test]
+fn keeps_record_of_what_a_server_does_not_remove() {
+    for (fault, records) in [("error REMOVE ACCES 100%", 1), ("service-time 1ms on REMOVE", 0)] {
+        let rig = Rig::new();
+        let served = Served::start(&rig, &["--fault", fault]);
+        let args = ["--workload", "stream", "--file-size", "64KiB", "--trials", "1", "--quiet"];
+        let end = rig.run(&[&["run", &served.url], &args[..]].concat());
+        let kept = entries(rig.folder()).iter().filter(|name| name.contains("-work-")).count();
+        assert_eq!(kept, records, "{fault}: {end:?}");
+    }
 }

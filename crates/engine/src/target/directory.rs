@@ -4,10 +4,12 @@
 //! Files are opened relative to the handles of the working directories ([`opening`]), never again
 //! by path; what a pass expects to find is written in [`filling`].
 
+mod emptying;
 mod filling;
 mod opening;
 mod spread;
 
+pub(super) use emptying::remove_directory;
 pub(super) use spread::empty_top;
 
 use std::fs;
@@ -26,7 +28,6 @@ use workload::{FileSet, Name, Places};
 use super::access::{TargetAccess, WorkerPass, is_mark, mark_of};
 use super::fixtures::Preparation;
 use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
-use crate::clock::Clock;
 
 /// How long a kernel's NFS client may take to write back what is to be removed.
 const WRITTEN_BACK_NS: u64 = 30_000_000_000;
@@ -66,7 +67,7 @@ impl DirectoryAccess {
         let mut target = Self { works, places, shared: Mutex::default() };
         if let Err(error) = target.make_works(targets, spec.direct, config) {
             // What was made is removed; the refusal says more than a failure to remove it.
-            let _ = target.remove_all(&*config.clock);
+            let _ = target.remove_all(config);
             return Err(error);
         }
         Ok(target)
@@ -102,14 +103,14 @@ impl DirectoryAccess {
     /// instead (`.nfs...`) and goes later, so a directory that fills again is tried for a while.
     ///
     /// **Source:** fs/nfs/unlink.c of Linux (`nfs_sillyrename`).
-    fn remove_all(&mut self, clock: &dyn Clock) -> Result<(), TargetError> {
+    fn remove_all(&mut self, config: &TargetConfig) -> Result<(), TargetError> {
         self.close_handles();
-        let end_ns = clock.now_ns() + WRITTEN_BACK_NS;
+        let end_ns = config.clock.now_ns() + WRITTEN_BACK_NS;
         let mut result = Ok(());
         for work in &self.works {
             // One that can't be removed doesn't keep the others; the first failure is reported.
             if work.is_ours {
-                result = result.and(work.remove_until(clock, end_ns));
+                result = result.and(work.remove_until(config, end_ns));
             }
         }
         result
@@ -127,7 +128,7 @@ impl TargetAccess for DirectoryAccess {
         // Files that were removed and made again are others.
         *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = None;
         if todo.wipe {
-            self.wipe()?;
+            self.wipe(&config.stop)?;
         }
         self.make_places(config)?;
         self.write_fixtures(todo.make, set, spec.workers, config)
@@ -184,7 +185,7 @@ impl TargetAccess for DirectoryAccess {
     }
 
     fn remove(mut self: Box<Self>, config: &TargetConfig) -> Result<(), TargetError> {
-        self.remove_all(&*config.clock)
+        self.remove_all(config)
     }
 }
 
@@ -212,9 +213,10 @@ impl Work {
     }
 
     /// Removes the directory; one that fills again is tried until an instant.
-    fn remove_until(&self, clock: &dyn Clock, end_ns: u64) -> Result<(), TargetError> {
+    fn remove_until(&self, config: &TargetConfig, end_ns: u64) -> Result<(), TargetError> {
+        let clock = &*config.clock;
         loop {
-            let Err(error) = fs::remove_dir_all(&self.path) else { return Ok(()) };
+            let Err(error) = remove_directory(&self.path, &config.stop) else { return Ok(()) };
             match error.kind() {
                 // The agent that inherited it was quicker.
                 ErrorKind::NotFound => return Ok(()),

@@ -16,10 +16,10 @@ use nfs_client::{CallFailure, Mount, MountOptions};
 
 use super::TargetError;
 pub use super::access::mark_of;
-use super::directory::{empty_top, io_error};
+use super::directory::{self, empty_top, io_error};
 use super::job_timer::{Job, JobTimer};
 use super::mount_options::mount_options;
-use super::nfs::{self, WalkFailure, connect, empty_leftover};
+use super::nfs::{self, WalkFailure, connect, empty_leftover, remove_emptied};
 use crate::clock::SystemClock;
 use crate::limits::LISTED_SPARE_UNBOUNDED;
 use crate::stop::Stop;
@@ -66,7 +66,7 @@ pub fn remove_tree(target: &Target, name: &str) -> Result<Vec<Leftover>, TargetE
         let is_there = fs::symlink_metadata(&tree).is_ok_and(|found| found.is_dir());
         if is_there {
             let place = tree.display().to_string();
-            found.push(match fs::remove_dir_all(&tree) {
+            found.push(match directory::remove_directory(&tree, &Stop::default()) {
                 Ok(()) => Leftover::Removed(place),
                 Err(error) => Leftover::Kept(place, error.to_string()),
             });
@@ -107,9 +107,7 @@ fn remove_local(target: &Path, begin: &str) -> Result<Vec<Leftover>, TargetError
 fn remove_directory(path: &PathBuf, name: &str) -> Leftover {
     let mark = fs::symlink_metadata(path.join(mark_of(name)));
     let removed = if mark.is_ok_and(|mark| mark.is_dir()) {
-        // The standard library opens each directory relative to its parent, so it follows no link,
-        // whatever another process changes during the removal.
-        fs::remove_dir_all(path)
+        directory::remove_directory(path, &Stop::default())
     } else {
         empty_top(path, name).and_then(|()| fs::remove_dir(path))
     };
@@ -160,9 +158,16 @@ fn remove_from(
         }
         let place = format!("{shown}/{name}");
         let directory = mount.lookup(root, &name)?;
-        let removed = match wanted {
-            Wanted::Marked(_) => remove_marked(mount, timer, directory, &name),
-            Wanted::Named(_) => remove_whole(mount, timer, directory, &name).map(|()| true),
+        let is_wanted = match wanted {
+            Wanted::Marked(_) => is_ours(mount, directory, &name),
+            Wanted::Named(_) => Ok(true),
+        };
+        let removed = match is_wanted {
+            Ok(true) => empty_leftover(mount, timer, directory, &place)
+                .and_then(|()| remove_emptied(mount, directory, &name))
+                .map(|()| true),
+            Ok(false) => Ok(false),
+            Err(failure) => Err(failure.into()),
         };
         found.push(match removed {
             Ok(true) => Leftover::Removed(place),
@@ -177,32 +182,10 @@ fn remove_from(
     Ok(found)
 }
 
-/// Removes a directory that bears its mark or is empty; returns false for another one.
-fn remove_marked(
-    mount: &mut Mount,
-    timer: &JobTimer,
-    directory: File,
-    name: &str,
-) -> Result<bool, WalkFailure> {
+/// Returns true if a directory has its mark, or is empty.
+fn is_ours(mount: &mut Mount, directory: File, name: &str) -> Result<bool, CallFailure> {
     let inside = list(mount, directory)?;
-    if !inside.is_empty() && !inside.contains(&mark_of(name)) {
-        return Ok(false);
-    }
-    remove_whole(mount, timer, directory, name)?;
-    Ok(true)
-}
-
-/// Removes a directory of the export with all that is in it.
-fn remove_whole(
-    mount: &mut Mount,
-    timer: &JobTimer,
-    directory: File,
-    name: &str,
-) -> Result<(), WalkFailure> {
-    empty_leftover(mount, timer, directory)?;
-    let root = mount.root();
-    mount.rmdir(root, name)?;
-    Ok(())
+    Ok(inside.is_empty() || inside.contains(&mark_of(name)))
 }
 
 /// Lists a directory, within bounds; names that are no text are not ours.

@@ -26,7 +26,7 @@ use crate::backend::nfs::PlusListing;
 use crate::limits::{LISTED_SPARE, LISTED_SPARE_UNBOUNDED};
 use filling::make_or_join;
 use walking::ByCall;
-pub(super) use walking::{WalkFailure, empty_leftover};
+pub(super) use walking::{WalkFailure, empty_leftover, remove_emptied};
 
 /// A working directory below the mounted path.
 pub(super) struct NfsAccess {
@@ -290,8 +290,7 @@ impl TargetAccess for NfsAccess {
         self.close_opened();
         let remove = |mount: &mut Mount| -> Result<(), WalkFailure> {
             self.empty(mount)?;
-            let root = mount.root();
-            Ok(mount.rmdir(root, &self.work_name)?)
+            remove_emptied(mount, self.work, &self.work_name)
         };
         let removed = self.with_mount(remove);
         match removed {

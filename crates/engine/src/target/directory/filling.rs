@@ -12,14 +12,17 @@ use workload::{FileSet, Name};
 
 use super::super::fixtures::Fixtures;
 use super::super::{TargetConfig, TargetError, check_stop, content_of};
+use super::emptying::empty_directory;
 use super::{DirectoryAccess, io_error};
 use crate::limits::PREPARE_IO;
+use crate::stop::Stop;
 
 impl DirectoryAccess {
     /// Empties the working directories that are ours.
-    pub(super) fn wipe(&self) -> Result<(), TargetError> {
+    pub(super) fn wipe(&self, stop: &Stop) -> Result<(), TargetError> {
         for work in self.works.iter().filter(|work| work.is_ours) {
-            empty_directory(&work.path).map_err(|error| io_error("empty", &work.path, &error))?;
+            empty_directory(&work.path, stop)
+                .map_err(|error| io_error("empty", &work.path, &error))?;
         }
         Ok(())
     }
@@ -105,17 +108,4 @@ fn write_file(path: &Path, number: u32, bytes: u64, config: &TargetConfig) -> st
         file.write_all_at(content_of(&config.pattern, &mut buffer, number, offset, len), offset)?;
     }
     file.sync_all()
-}
-
-/// Removes everything in a directory, but not the directory.
-fn empty_directory(directory: &Path) -> std::io::Result<()> {
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            fs::remove_dir_all(entry.path())?;
-        } else {
-            fs::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
 }

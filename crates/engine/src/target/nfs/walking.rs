@@ -6,11 +6,13 @@
 
 use nfs_client::proto::client::File;
 use nfs_client::proto::nfs3::FileType;
+use nfs_client::proto::status::Status;
 use nfs_client::{CallFailure, DirEntry, Mount};
 use workload::names::Sort;
 
-use super::super::access::is_mark;
+use super::super::access::{is_mark, mark_of};
 use super::super::job_timer::{Job, JobTimer};
+use super::super::removal::Removal;
 use super::super::{Inventory, InventoryScope, TargetError};
 use super::NfsAccess;
 use crate::limits::{LISTED_DEPTH_MAX, LISTED_SPARE_UNBOUNDED};
@@ -70,7 +72,8 @@ impl NfsAccess {
 
     /// Removes everything in the working directory, but not the directory.
     pub(super) fn empty(&self, mount: &mut Mount) -> Result<(), WalkFailure> {
-        self.walk(mount).empty(self.work)
+        let place = format!("{}/{}", self.shown, self.work_name);
+        Removal::run(place, |removal| self.walk(mount).empty(self.work, removal))
     }
 
     fn walk<'a>(&'a self, mount: &'a mut Mount) -> Walk<'a> {
@@ -79,14 +82,33 @@ impl NfsAccess {
     }
 }
 
-/// Removes everything in a directory that a killed process left, but not the directory.
+/// Removes everything in a directory that a killed process left, but not the directory and its
+/// mark.
 pub(in super::super) fn empty_leftover(
     mount: &mut Mount,
     timer: &JobTimer,
     directory: File,
+    place: &str,
 ) -> Result<(), WalkFailure> {
     let names_max = LISTED_SPARE_UNBOUNDED;
-    Walk { mount, timer, path: Vec::new(), names_max }.empty(directory)
+    let mut walk = Walk { mount, timer, path: Vec::new(), names_max };
+    Removal::run(place.to_owned(), |removal| walk.empty(directory, removal))
+}
+
+/// Removes an empty working directory: its mark, then itself, so that whatever ends this halfway
+/// leaves a directory that a clean-up recognizes.
+pub(in super::super) fn remove_emptied(
+    mount: &mut Mount,
+    directory: File,
+    name: &str,
+) -> Result<(), WalkFailure> {
+    match mount.rmdir(directory, &mark_of(name)) {
+        // A reply that was lost, or a directory without a mark.
+        Err(failure) if failure.status() == Some(Status::NoEnt) => {}
+        removed => removed?,
+    }
+    let root = mount.root();
+    Ok(mount.rmdir(root, name)?)
 }
 
 impl Walk<'_> {
@@ -134,21 +156,26 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Removes everything in a directory, but not the directory.
-    fn empty(&mut self, directory: File) -> Result<(), WalkFailure> {
+    /// Removes everything in a directory except its mark, but not the directory.
+    fn empty(&mut self, directory: File, removal: &Removal) -> Result<(), WalkFailure> {
+        let is_top = self.path.is_empty();
         self.path.push(directory);
-        for name in self.list(directory)? {
-            if is_mark(name.as_bytes()) {
-                // It never holds anything, and is not entered.
-                self.mount.rmdir(directory, &name)?;
-            } else if Sort::is_directory(name.as_bytes()) {
+        let mut names = self.list(directory)?;
+        names.retain(|name| !(is_top && is_mark(name.as_bytes())));
+        removal.note_found(names.len() as u64);
+        if is_top && !names.iter().any(|name| Sort::is_directory(name.as_bytes())) {
+            removal.note_all_left(names.len() as u64);
+        }
+        for name in names {
+            if Sort::is_directory(name.as_bytes()) {
                 let below = self.mount.lookup(directory, &name)?;
                 self.check_below(below, &name)?;
-                self.empty(below)?;
+                self.empty(below, removal)?;
                 self.mount.rmdir(directory, &name)?;
             } else {
                 self.mount.remove(directory, &name)?;
             }
+            removal.note_removed();
             self.timer.note_progress();
         }
         self.path.pop();
