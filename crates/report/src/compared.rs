@@ -10,6 +10,7 @@ mod curves;
 mod json;
 mod junit;
 mod measure;
+mod reservations;
 mod rows;
 mod table;
 mod verdict;
@@ -25,6 +26,7 @@ use crate::screen::Screen;
 
 pub use curves::CurvePair;
 pub use measure::{Bound, Figure, Measure};
+pub use reservations::Reservations;
 pub use rows::is_same;
 
 /// The part of a campaign on one side of a comparison.
@@ -76,6 +78,8 @@ pub struct Compared {
     pub command: String,
     /// The selection of each side, as `--where` takes it.
     selected: [String; 2],
+    /// One side was measured before the other was begun.
+    were_apart: bool,
 }
 
 /// One row of each side.
@@ -86,6 +90,18 @@ pub struct Pair {
     pub figures: Vec<Figure>,
     /// Caveats of either side, each code once.
     pub caveats: Vec<CaveatCode>,
+    /// What these caveats leave of the comparison.
+    pub reservations: Reservations,
+}
+
+impl Pair {
+    /// Says what would decide a figure whose bound may or may not be kept.
+    fn remedy(&self, figure: &Figure) -> String {
+        match (self.reservations.reason(), self.reservations.remedy()) {
+            (Some(reason), Some(remedy)) => format!("{reason} (hint: {remedy})"),
+            _ => figure.remedy(),
+        }
+    }
 }
 
 /// A row that could not be compared.
@@ -110,14 +126,17 @@ impl Compared {
         let sides = [side_name(before), side_name(after)];
         let selected = [before, after].map(|side| where_values(side.only));
         let command = format!("dfsbench compare {} {}", before.campaign.id, after.campaign.id);
+        let were_apart = were_apart(before.campaign, after.campaign);
         if let Some((curves, left_out)) = curves::pair_curves([before, after], &rules) {
-            return Self { sides, curves, pairs: Vec::new(), left_out, rules, command, selected };
+            let pairs = Vec::new();
+            return Self { sides, curves, pairs, left_out, rules, command, selected, were_apart };
         }
         let (mut pairs, left_out) = rows::pair_rows([before, after], &rules);
         if rules.adjust {
             adjust_probabilities(&mut pairs);
         }
-        Self { sides, curves: Vec::new(), pairs, left_out, rules, command, selected }
+        let curves = Vec::new();
+        Self { sides, curves, pairs, left_out, rules, command, selected, were_apart }
     }
 
     /// Every figure with the row that it is of.
@@ -203,6 +222,20 @@ impl Compared {
             Format::Junit => junit::render(self),
             _ => self.document(format.form()).render(format.form()),
         }
+    }
+}
+
+/// Returns true if all trials of one campaign started before those of the other. Then whatever
+/// changed on the machines in between looks like a difference.
+fn were_apart(before: &Campaign, after: &Campaign) -> bool {
+    let starts = |campaign: &Campaign| {
+        let trials = campaign.runs.iter().flat_map(|run| &run.trials);
+        let starts: Vec<u64> = trials.map(|trial| trial.started_unix_ms).collect();
+        Some((*starts.iter().min()?, *starts.iter().max()?))
+    };
+    match (starts(before), starts(after)) {
+        (Some(one), Some(other)) => one.1 < other.0 || other.1 < one.0,
+        _ => false,
     }
 }
 

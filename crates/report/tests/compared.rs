@@ -210,7 +210,7 @@ fn the_verdict_comes_first() {
     };
     assert_eq!(
         verdict(&compare(&before, Rules::default())),
-        "No difference for certain: none of 12 figures changed beyond the noise."
+        "No difference: each of 12 figures is within 5.0 % of what it was."
     );
     let worse = verdict(&compare(&slower, Rules::default()));
     assert!(

@@ -4,7 +4,9 @@ mod campaigns;
 
 use campaigns::{HOSTILE, made, spec};
 use model::testing::RunBuilder;
-use model::{BackendKind, Campaign, Histogram, NfsVersion, Proto, RunSpec, Target, Workload};
+use model::{
+    BackendKind, Campaign, CaveatCode, Histogram, NfsVersion, Proto, RunSpec, Target, Workload,
+};
 use report::{Bound, Compared, Format, Measure, Rules, Selection};
 use stats::Outcome;
 
@@ -165,6 +167,106 @@ fn many_comparisons_are_made_up_for_together() {
     let (found, adjusted) = lower(true);
     assert_eq!((found, adjusted.is_blind(), adjusted.family), (0, true, 12));
     assert!((adjusted.adjusted - 24.0 / 252.0).abs() < 1e-9, "{}", adjusted.adjusted);
+}
+
+/// Makes each trial as many percent as long as is said, in turn.
+fn scattered(mut campaign: Campaign, percents: [u64; 5]) -> Campaign {
+    for trial in campaign.runs.iter_mut().flat_map(|run| &mut run.trials) {
+        let percent = percents[trial.index as usize % 5];
+        for pass in &mut trial.passes {
+            pass.window_ns = 1_000_000 * percent;
+            pass.common_window_ns = pass.window_ns / 100 * 97;
+        }
+    }
+    campaign
+}
+
+/// Adds a caveat to each trial of a campaign.
+fn with_caveat(mut campaign: Campaign, code: CaveatCode) -> Campaign {
+    let trials = campaign.runs.iter_mut().flat_map(|run| &mut run.trials);
+    for pass in trials.flat_map(|trial| &mut trial.passes) {
+        pass.caveats.push(code.because("planted"));
+    }
+    campaign
+}
+
+/// The first sentence of a comparison, on one line.
+fn verdict(compared: &Compared) -> String {
+    let text = compared.render(Format::Table);
+    let answer = text.split("\n\n").nth(1).unwrap();
+    answer.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn wide_interval_leaves_a_bound_undecided() {
+    // Equal machines, of which one was busier: the slowest trials are 1.5 times the fastest.
+    let before = scattered(mix(10, 5), [100, 150, 110, 140, 120]);
+    let after = scattered(mix(10, 5), [155, 200, 160, 190, 170]);
+    let compared = whole(&before, &after, bounds(&[(Measure::Rate, 0.05)]));
+    assert!(compared.pairs[0].caveats.contains(&CaveatCode::WideInterval));
+    assert_eq!((compared.has_lost(), compared.is_undecided()), (false, true));
+    let text = compared.render(Format::Table).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("further apart than either is wide"), "{text}");
+    // A loss far beyond the scatter is one all the same.
+    let far = scattered(mix(10, 5), [400, 600, 440, 560, 480]);
+    assert!(whole(&before, &far, bounds(&[(Measure::Rate, 0.05)])).has_lost());
+    // Without the caveat, a difference of the same size decides.
+    let narrow = |base: u64| scattered(mix(10, 5), [100, 101, 99, 100, 102].map(|p| p * base));
+    let compared = whole(&narrow(10), &narrow(15), bounds(&[(Measure::Rate, 0.05)]));
+    assert_eq!((compared.has_lost(), compared.is_undecided()), (true, false));
+}
+
+#[test]
+fn equality_is_claimed_only_within_the_margin() {
+    let wide = scattered(mix(10, 5), [40, 100, 70, 160, 120]);
+    let found = verdict(&whole(&wide, &wide, Rules::default()));
+    assert!(found.starts_with("Can't tell: changes from -75 % to +300 % are possible"), "{found}");
+    let narrow = scattered(mix(10, 5), [100, 101, 100, 99, 100]);
+    let found = verdict(&whole(&narrow, &narrow, Rules::default()));
+    assert!(found.starts_with("No difference: each of "), "{found}");
+}
+
+#[test]
+fn cached_side_never_wins() {
+    let (slow, fast) = (mix(10, 5), with_caveat(mix(30, 5), CaveatCode::Cached));
+    for (before, after) in [(&slow, &fast), (&fast, &slow)] {
+        let compared = whole(before, after, Rules::default());
+        let figures = compared.figures();
+        let open = figures.filter(|(_, one)| one.comparison.outcome() == Outcome::Unclear);
+        assert_eq!(open.count(), 3, "{}", compared.render(Format::Table));
+        assert!(verdict(&compared).starts_with("Can't tell"), "{}", verdict(&compared));
+        let bounded = whole(before, after, bounds(&[(Measure::Rate, 0.05)]));
+        assert_eq!((bounded.has_lost(), bounded.is_undecided()), (false, true));
+    }
+    // It may lose, and two cached sides may be equal.
+    let cached = with_caveat(mix(10, 5), CaveatCode::Cached);
+    let lost = whole(&mix(30, 5), &cached, bounds(&[(Measure::Rate, 0.05)]));
+    assert!(lost.has_lost(), "{}", lost.render(Format::Table));
+    assert!(!whole(&cached, &cached, bounds(&[(Measure::Rate, 0.05)])).is_undecided());
+}
+
+#[test]
+fn verdict_names_caveats_of_both_sides() {
+    let (before, after) = (mix(10, 5), with_caveat(mix(30, 5), CaveatCode::Retransmits));
+    for found in
+        [whole(&before, &after, Rules::default()), whole(&after, &before, Rules::default())]
+    {
+        let found = verdict(&found);
+        assert!(found.contains("for certain") && found.contains("retransmits"), "{found}");
+    }
+    assert!(!verdict(&whole(&before, &mix(30, 5), Rules::default())).contains("Caveats"));
+}
+
+#[test]
+fn sides_measured_apart_are_reported() {
+    let mut later = mix(10, 5);
+    let notes =
+        |compared: &Compared| compared.render(Format::Table).contains("one after the other");
+    assert!(!notes(&whole(&mix(10, 5), &later, Rules::default())));
+    for trial in later.runs.iter_mut().flat_map(|run| &mut run.trials) {
+        trial.started_unix_ms += 86_400_000;
+    }
+    assert!(notes(&whole(&mix(10, 5), &later, Rules::default())));
 }
 
 /// What the schema of Surefire asks of a report, as (failures, errors, skipped).

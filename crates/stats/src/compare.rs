@@ -3,8 +3,10 @@
 //! [`compare`] is the way in, [`Comparison`] what comes out; [`Draws`] saves work over many of
 //! them. The ratio is that of the medians; its interval is a percentile bootstrap in which both
 //! sides are resampled, and a rank test says independently how probable such a difference is
-//! without a cause. A difference counts only where both agree and it is larger than the smallest
-//! effect that matters.
+//! without a cause. A difference counts only if both agree and it is larger than the smallest
+//! effect that matters. Both assume that trials are independent draws. If a caveat says that they
+//! are not ([`Comparison::is_doubted`]), the two sets must also be further apart than either is
+//! wide.
 //!
 //! **Source:** Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13;
 //! Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013 (effect sizes with
@@ -64,24 +66,52 @@ pub struct Comparison {
     pub trials: (usize, usize),
     /// The smallest effect that counts, as a share: 0.05 is 5 %.
     pub effect: f64,
+    /// Lowest and highest ratio of any trial after to any trial before.
+    pub reach: (f64, f64),
+    /// Highest trial divided by lowest, of the side where that is more.
+    pub spread: f64,
+    /// A caveat says that the trials of a side are not independent draws around one median, so
+    /// that neither the interval nor the rank test means what it says. The caller sets it.
+    pub is_doubted: bool,
+    /// Outcomes that are ruled out, because the side that would be ahead did not measure the
+    /// target. The caller sets it.
+    pub barred: Barred,
+}
+
+/// Outcomes that a comparison may not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Barred {
+    /// [`Outcome::Higher`].
+    pub higher: bool,
+    /// [`Outcome::Lower`].
+    pub lower: bool,
 }
 
 impl Comparison {
     /// Reports the result of the comparison.
     pub fn outcome(&self) -> Outcome {
-        let (lo, hi) = self.interval;
+        let (lo, hi) = self.possible();
         let smallest = (1.0 / (1.0 + self.effect), 1.0 + self.effect);
         let improbable = self.adjusted <= 1.0 - CONFIDENCE;
+        // Load that comes and goes moves several trials in a row. By how much is seen from how far
+        // the trials of one side are apart, so only a larger distance between the sides counts.
+        let distance = if self.is_doubted { self.spread } else { 1.0 };
         // The effect is a factor: 5 % up is 1.05, and as much down 1 / 1.05.
-        if improbable && lo > 1.0 && self.ratio >= smallest.1 {
-            Outcome::Higher
-        } else if improbable && hi < 1.0 && self.ratio <= smallest.0 {
-            Outcome::Lower
+        if improbable && lo > distance && self.ratio >= smallest.1 {
+            if self.barred.higher { Outcome::Unclear } else { Outcome::Higher }
+        } else if improbable && hi * distance < 1.0 && self.ratio <= smallest.0 {
+            if self.barred.lower { Outcome::Unclear } else { Outcome::Lower }
         } else if lo >= smallest.0 && hi <= smallest.1 {
             Outcome::Same
         } else {
             Outcome::Unclear
         }
+    }
+
+    /// Returns the ratios that the trials leave possible: the interval, or everything that single
+    /// trials show if the interval is doubted.
+    pub const fn possible(&self) -> (f64, f64) {
+        if self.is_doubted { self.reach } else { self.interval }
     }
 
     /// Says whether so few trials can show no difference at all, however large it is.
@@ -147,6 +177,7 @@ impl Draws {
         }
         let (before, after) = (sorted(before)?, sorted(after)?);
         let probability = rank_test(&before, &after);
+        let (first, second) = (ends(&before)?, ends(&after)?);
         Some(Comparison {
             ratio: median(&after)? / median(&before)?,
             interval: bootstrap_interval(&before, &after, self),
@@ -155,6 +186,10 @@ impl Draws {
             family: 1,
             trials: (before.len(), after.len()),
             effect,
+            reach: (second.0 / first.1, second.1 / first.0),
+            spread: (first.1 / first.0).max(second.1 / second.0),
+            is_doubted: false,
+            barred: Barred::default(),
         })
     }
 
@@ -163,6 +198,11 @@ impl Draws {
         let seed = self.seed;
         self.known.entry((before, after)).or_insert_with(|| draw_medians(before, after, seed))
     }
+}
+
+/// Returns the lowest and the highest of sorted figures.
+fn ends(sorted: &[f64]) -> Option<(f64, f64)> {
+    Some((*sorted.first()?, *sorted.last()?))
 }
 
 /// Returns the percentile interval of the ratio of medians.
@@ -216,15 +256,7 @@ mod tests {
 
     #[test]
     fn trials_that_would_tell_grow_with_the_square_of_what_is_too_wide() {
-        let close = Comparison {
-            ratio: 1.0,
-            interval: (0.9, 1.0 / 0.9),
-            probability: 1.0,
-            adjusted: 1.0,
-            family: 1,
-            trials: (5, 5),
-            effect: 0.05,
-        };
+        let close = Comparison { interval: (0.9, 1.0 / 0.9), ..of(&[1.0; 5], &[1.0; 5]) };
         // Half as far as the interval reaches: four times as many.
         assert_eq!(close.trials_to_exclude(0.9_f64.sqrt()), Some(20));
         // It is excluded already, but three trials a side can show nothing.
@@ -275,6 +307,33 @@ mod tests {
             assert_eq!(compared.interval, (ratios[250], ratios[9_749]), "{n} and {m}");
             assert_eq!(compared, of(&before, &after));
         }
+    }
+
+    #[test]
+    fn doubted_sides_differ_only_beyond_their_spread() {
+        // Each side is 20 % wide. The second is above the first by 10 %, then by 30 %.
+        let before = [100.0, 120.0, 105.0, 110.0, 115.0];
+        let above = |factor: f64| before.map(|figure| figure * 1.2 * factor);
+        for (factor, outcome) in [(1.1, Outcome::Unclear), (1.3, Outcome::Higher)] {
+            let sound = of(&before, &above(factor));
+            assert_eq!(sound.outcome(), Outcome::Higher, "{factor}");
+            let doubted = Comparison { is_doubted: true, ..sound };
+            assert_eq!(doubted.outcome(), outcome, "{factor}");
+            let back = Comparison { is_doubted: true, ..of(&above(factor), &before) };
+            assert_eq!(back.outcome() == Outcome::Lower, outcome == Outcome::Higher, "{factor}");
+        }
+        // Medians that are the same are not enough, either.
+        let equal = of(&before, &before);
+        let doubted = Comparison { is_doubted: true, ..equal };
+        assert_eq!((doubted.outcome(), doubted.possible()), (Outcome::Unclear, (1.0 / 1.2, 1.2)));
+    }
+
+    #[test]
+    fn barred_side_never_wins() {
+        let faster = of(&[100.0, 101.0, 99.0, 100.5, 99.5], &[200.0, 202.0, 198.0, 201.0, 199.0]);
+        let barred = |higher, lower| Comparison { barred: Barred { higher, lower }, ..faster };
+        assert_eq!(barred(true, false).outcome(), Outcome::Unclear);
+        assert_eq!(barred(false, true).outcome(), Outcome::Higher);
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub mod steady;
 mod summary;
 mod trend;
 
-pub use compare::{Comparison, Draws, Outcome, TRIALS_MAX, compare};
+pub use compare::{Barred, Comparison, Draws, Outcome, TRIALS_MAX, compare};
 pub use effects::{Effects, Observation, effects};
 pub use fairness::{ClientShare, Fairness, jain_index};
 pub use family::holm;

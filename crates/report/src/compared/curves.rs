@@ -185,7 +185,7 @@ impl CurvePair {
             (_, Outcome::Lower) => "carries less afterwards",
             (_, Outcome::Higher) => "carries more afterwards",
             (Outcome::Same, _) => "no difference",
-            _ => "no difference beyond the noise",
+            _ => "can't tell",
         };
         format!("{}: {verdict}: {}; {}.", self.name, self.describe_times(), self.describe_peaks())
     }

@@ -38,6 +38,9 @@ struct PairPart<'a> {
     trials_after: usize,
     times: Vec<TimePart>,
     caveats: Vec<&'static str>,
+    /// Why caveats limit the outcomes; absent where they don't.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reservation: Option<String>,
 }
 
 /// A measure of time: `p50`, `p99` of the response times, or `service-p50`, `service-p99`.
@@ -117,6 +120,7 @@ fn pair_part(pair: &Pair) -> PairPart<'_> {
         trials_after: rate.comparison.trials.1,
         times: times.iter().map(time_part).collect(),
         caveats,
+        reservation: pair.reservations.reason(),
     }
 }
 

@@ -121,7 +121,7 @@ fn figure_case(pair: &Pair, figure: &Figure) -> Case {
     let end = if figure.is_regression() {
         End::Failed(why)
     } else if figure.is_undecidable() {
-        End::Broken(format!("inconclusive: {why}: {}", figure.remedy()))
+        End::Broken(format!("inconclusive: {why}: {}", pair.remedy(figure)))
     } else {
         End::Passed
     };

@@ -46,7 +46,7 @@ impl Measure {
     }
 
     /// Says whether more of it is better.
-    const fn is_gain(self) -> bool {
+    pub(super) const fn is_gain(self) -> bool {
         matches!(self, Self::Rate)
     }
 
@@ -94,6 +94,8 @@ pub struct Figure {
     pub comparison: Comparison,
     /// By how much it may get worse, as a share; `None` where none is set.
     pub bound: Option<f64>,
+    /// Only the second side was served from a cache, which may hide a loss.
+    pub is_flattered: bool,
 }
 
 impl Figure {
@@ -136,7 +138,7 @@ impl Figure {
 
     /// Describes the change within a sentence: `rate 0.750 of what it was (0.720 to 0.781)`.
     pub fn change(&self) -> String {
-        let (lo, hi) = self.comparison.interval;
+        let (lo, hi) = self.comparison.possible();
         let ratio = self.comparison.ratio;
         format!("{} {ratio:.3} of what it was ({lo:.3} to {hi:.3})", self.measure.name())
     }
@@ -154,9 +156,10 @@ impl Figure {
     pub fn is_undecidable(&self) -> bool {
         let Some(most) = self.worst_ratio() else { return false };
         // Only the end of the interval towards the worse side matters: a gain can't break a bound.
-        let (lo, hi) = self.comparison.interval;
+        let (lo, hi) = self.comparison.possible();
         let reaches_beyond = if self.measure.is_gain() { lo < most } else { hi > most };
-        !self.is_regression() && (self.comparison.is_blind() || reaches_beyond)
+        let is_open = self.comparison.is_blind() || self.is_flattered || reaches_beyond;
+        !self.is_regression() && is_open
     }
 
     /// The ratio at which the bound is reached.

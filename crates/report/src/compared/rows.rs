@@ -12,6 +12,7 @@ use model::{Campaign, Pass};
 use stats::{Draws, criteria, median};
 
 use super::measure::{Figure, Measure};
+use super::reservations::Reservations;
 use super::{LeftOut, Pair, Rules, Selection};
 use crate::found::trial_result;
 use crate::sheet::{Row, Sheet};
@@ -109,6 +110,7 @@ impl Keyed {
         if self.pass.is_byte_rate() != after.pass.is_byte_rate() {
             return Err("one is in bytes per second, the other in ops per second".to_owned());
         }
+        let reservations = Reservations::new(&before.caveats, &after_figures.caveats);
         let mut figures = Vec::new();
         for (measure, trials) in &before.trials {
             let Some((_, other)) = after_figures.trials.iter().find(|(known, _)| known == measure)
@@ -118,13 +120,17 @@ impl Keyed {
             let medians = (median(trials), median(other));
             // The draws have an order: each figure takes its own, whether a median exists or not.
             match (draws.compare(trials, other, rules.effect), medians) {
-                (Some(comparison), (Some(before), Some(after))) => figures.push(Figure {
-                    measure: *measure,
-                    pass: self.pass,
-                    medians: [before, after],
-                    comparison,
-                    bound: rules.bound(*measure),
-                }),
+                (Some(mut comparison), (Some(before), Some(after))) => {
+                    reservations.apply(*measure, &mut comparison);
+                    figures.push(Figure {
+                        measure: *measure,
+                        pass: self.pass,
+                        medians: [before, after],
+                        comparison,
+                        bound: rules.bound(*measure),
+                        is_flattered: reservations.flatters_after(),
+                    });
+                }
                 _ if *measure == Measure::Rate => return Err("it has a rate of 0".to_owned()),
                 // A time of 0 has no ratio.
                 _ => {}
@@ -133,7 +139,7 @@ impl Keyed {
         let mut caveats = [before.caveats.as_slice(), &after_figures.caveats].concat();
         caveats.sort_unstable_by_key(|code| code.code());
         caveats.dedup();
-        Ok(Pair { name: self.name.clone(), figures, caveats })
+        Ok(Pair { name: self.name.clone(), figures, caveats, reservations })
     }
 }
 

@@ -3,6 +3,8 @@
 //! What could not be compared, and why, stands in the sentences; nothing is left out. A page shows
 //! the rows that changed most where there are more than a person reads.
 
+use std::collections::BTreeMap;
+
 use stats::Outcome;
 
 use super::{Compared, Figure, Measure, Pair, bars, verdict};
@@ -233,6 +235,13 @@ fn conclude(compared: &Compared, form: Form) -> Vec<String> {
         sentences.extend([count_outcomes(compared), explain_threshold(compared)]);
         sentences.extend(chance_of_false_alarms(compared));
     }
+    if compared.were_apart {
+        sentences.push(
+            "The sides were measured one after the other, so load that came or went in between \
+             counts as a difference. Trials that take turns in one campaign avoid that."
+                .to_owned(),
+        );
+    }
     let mut blind = 0;
     for pair in &compared.pairs {
         blind += usize::from(pair.figures.iter().any(|figure| figure.comparison.is_blind()));
@@ -243,6 +252,7 @@ fn conclude(compared: &Compared, form: Form) -> Vec<String> {
             if blind == 1 { "1 row has".to_owned() } else { format!("{blind} rows have") }
         ));
     }
+    sentences.extend(explain_reservations(compared));
     for pair in &compared.pairs {
         for measure in compared.missing_measures(pair) {
             sentences.push(format!("Not timed: {}: no {}.", pair.name, measure.name()));
@@ -263,12 +273,35 @@ fn conclude(compared: &Compared, form: Form) -> Vec<String> {
         if !figure.is_undecidable() {
             continue;
         }
-        let (change, limit, remedy) = (figure.change(), figure.limit(), figure.remedy());
+        let (change, limit, remedy) = (figure.change(), figure.limit(), pair.remedy(figure));
         sentences.push(format!("Inconclusive: {}: {change}; {limit}: {remedy}.", pair.name));
     }
     for (pair, figure) in compared.regressions() {
         let (change, limit) = (figure.change(), figure.limit());
         sentences.push(format!("Regression: {}: {change}; {limit}.", pair.name));
+    }
+    sentences
+}
+
+/// Names the rows whose caveats keep an outcome open, once for each reason.
+fn explain_reservations(compared: &Compared) -> Vec<String> {
+    let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for pair in &compared.pairs {
+        let is_open = |figure: &Figure| figure.comparison.outcome() == Outcome::Unclear;
+        if let Some(reason) = pair.reservations.reason()
+            && pair.figures.iter().any(is_open)
+        {
+            reasons.entry(reason).or_default().push(&pair.name);
+        }
+    }
+    let mut sentences = Vec::new();
+    for (reason, names) in reasons {
+        let rows = match names.as_slice() {
+            [one] => (*one).to_owned(),
+            [first, rest @ ..] => format!("{first} and {} more", show::counted(rest.len(), "row")),
+            [] => continue,
+        };
+        sentences.push(format!("Unclear because of caveats: {rows}: {reason}."));
     }
     sentences
 }

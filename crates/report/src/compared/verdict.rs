@@ -1,7 +1,11 @@
 //! The verdict of a comparison, in the sentence that a reader sees first.
 //!
 //! With bounds it says whether they are kept; without, whether anything changed for certain. The
-//! largest change is named with its ratio and interval.
+//! largest change is named with its ratio and interval, and so are the caveats of the rows behind
+//! it. Equality is a claim, too: trials that don't decide are reported as such.
+
+use model::Severity;
+use stats::Outcome;
 
 use super::measure::Change;
 use super::{Compared, Figure, Pair};
@@ -22,8 +26,8 @@ pub fn sentence(compared: &Compared) -> String {
     let worse = changed(&figures, Change::Worse);
     let better = changed(&figures, Change::Better);
     let all = show::counted(figures.len(), "figure");
-    match (worse.as_slice(), better.as_slice()) {
-        ([], []) => format!("No difference for certain: none of {all} changed beyond the noise."),
+    let begin = match (worse.as_slice(), better.as_slice()) {
+        ([], []) => return describe_unchanged(compared, &figures),
         ([most, ..], []) => format!(
             "Worse afterwards: {} of {all} got worse for certain, none better; most of all {}.",
             worse.len(),
@@ -42,7 +46,68 @@ pub fn sentence(compared: &Compared) -> String {
             better.len(),
             describe(best.0, best.1)
         ),
+    };
+    let open = figures.iter().filter(|(_, figure)| is_open(figure)).count();
+    let undecided = match open {
+        0 => String::new(),
+        open => format!(" {open} can't be told."),
+    };
+    let codes = list_reservations(worse.iter().chain(&better));
+    let caveats = if codes.is_empty() { codes } else { format!(" Caveats of these: {codes}.") };
+    begin + &undecided + &caveats
+}
+
+/// Describes figures none of which changed for certain. They are equal only if all that their
+/// trials leave possible is within the smallest effect.
+fn describe_unchanged(compared: &Compared, figures: &[Changed<'_>]) -> String {
+    let margin = show::percent(compared.rules.effect);
+    let all = show::counted(figures.len(), "figure");
+    let mut open = figures.to_vec();
+    open.retain(|(_, figure)| is_open(figure));
+    let reach = |figure: &Figure| {
+        let (lo, hi) = figure.comparison.possible();
+        hi / lo
+    };
+    open.sort_by(|(_, one), (_, other)| reach(other).total_cmp(&reach(one)));
+    let Some((pair, figure)) = open.first() else {
+        return format!("No difference: each of {all} is within {margin} of what it was.");
+    };
+    let (lo, hi) = figure.comparison.possible();
+    let equal = match figures.len() - open.len() {
+        0 => String::new(),
+        equal => format!(" {equal} of {all} are within {margin} of what they were."),
+    };
+    format!(
+        "Can't tell: changes from {} to {} are possible ({}, {}).{equal}",
+        format_change(lo),
+        format_change(hi),
+        pair.name,
+        figure.measure.name()
+    )
+}
+
+/// A ratio as a change in percent: `-63 %`, `+164 %`.
+fn format_change(ratio: f64) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    if percent.abs() < 9.95 { format!("{percent:+.1} %") } else { format!("{percent:+.0} %") }
+}
+
+fn is_open(figure: &Figure) -> bool {
+    figure.comparison.outcome() == Outcome::Unclear
+}
+
+/// Lists the caveats of rows that take something from their figures; notes only explain them.
+fn list_reservations<'a>(figures: impl Iterator<Item = &'a Changed<'a>>) -> String {
+    let mut codes = Vec::new();
+    for (pair, _) in figures {
+        for code in &pair.caveats {
+            let name = code.code().to_owned();
+            if code.severity() >= Severity::Degraded && !codes.contains(&name) {
+                codes.push(name);
+            }
+        }
     }
+    if codes.is_empty() { String::new() } else { show::listed(&codes) }
 }
 
 /// Says whether the bounds are kept.
@@ -58,8 +123,11 @@ fn judge_bounds(compared: &Compared, figures: &[Changed<'_>]) -> String {
     let all = show::counted(bounded, "figure");
     if let Some(most) = lost.first() {
         let limit = most.1.limit();
+        let codes = list_reservations(lost.iter());
+        let caveats = if codes.is_empty() { codes } else { format!(" Caveats of these: {codes}.") };
         return format!(
-            "Regression: {} of {all} got worse by more than allowed; most of all {}; {limit}.",
+            "Regression: {} of {all} got worse by more than allowed; most of all {}; \
+             {limit}.{caveats}",
             lost.len(),
             describe(most.0, most.1)
         );
