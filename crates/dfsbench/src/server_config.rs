@@ -70,8 +70,8 @@ fn add_fault(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
                 plan.service_times.push(CallServiceTime { calls, time });
             }
         }
-        PlannedFault::Bandwidth { bytes_per_s, counts } => {
-            plan.bandwidth = Some(BandwidthCap { bytes_per_s, counts });
+        PlannedFault::Bandwidth { bytes_per_s, counts, burst_bytes } => {
+            plan.bandwidth = Some(BandwidthCap { bytes_per_s, counts, burst_bytes });
         }
         PlannedFault::Drop(share) => plan.drop_reply = share,
         PlannedFault::Delay { share, time_ns } => {

@@ -119,5 +119,5 @@ fn bandwidth_delay_ns(service: &Service, payload_bytes: u64, wire_bytes: u64) ->
         return 0;
     }
     let now_ns = monotonic_ns();
-    service.shared.pipe.reserve(bytes, cap.bytes_per_s, now_ns).saturating_sub(now_ns)
+    service.shared.pipe.reserve(bytes, cap, now_ns).saturating_sub(now_ns)
 }

@@ -105,7 +105,8 @@ fn the_multiple_that_a_capped_server_can_not_carry_is_found() {
         let read = Op { length: 100_000, count: 100_000, ..op(READ, 10) };
         calls.push(call(number, 0, number * 10_000_000, read));
     }
-    let cap = BandwidthCap { bytes_per_s: 40_000_000, counts: CappedBytes::Payload };
+    let cap =
+        BandwidthCap { bytes_per_s: 40_000_000, counts: CappedBytes::Payload, burst_bytes: 0 };
     for _ in 0..5 {
         let mut search = LimitSearch::new(16.0);
         let mut first = None;

@@ -103,6 +103,10 @@ pub const ROUND_OPS_MIN: u64 = 100;
 /// [`STEADY_RANGE_MAX`].
 pub const ROUND_OPS_OPEN_MIN: u64 = 500;
 
+/// A sync moves no data: where each worker has several, they shift a round by one more or one less.
+/// This share of a round may be one sync, which keeps that below half of [`STEADY_RANGE_MAX`].
+pub const ROUND_SYNC_SHARE_MAX: f64 = 0.1;
+
 /// Trials from which a drift is looked for: four in order are no rarity, with one in twelve.
 pub const DRIFT_TRIALS_MIN: usize = 5;
 

@@ -8,10 +8,11 @@
 //! a measurement window of five rounds the values range over no more than 20 % of their average,
 //! and the line of best fit rises or falls by no more than 10 % of it.
 
-use model::{IntervalSample, PassResult, RunSpec};
+use model::{IntervalSample, OpKind, PassResult, RunSpec};
 
 use crate::criteria::{
-    ROUND_NS_MIN, ROUND_OPS_MIN, ROUND_OPS_OPEN_MIN, ROUNDS, STEADY_RANGE_MAX, STEADY_SLOPE_MAX,
+    ROUND_NS_MIN, ROUND_OPS_MIN, ROUND_OPS_OPEN_MIN, ROUND_SYNC_SHARE_MAX, ROUNDS,
+    STEADY_RANGE_MAX, STEADY_SLOPE_MAX,
 };
 
 /// The evenness of the rates of the rounds.
@@ -66,15 +67,20 @@ pub struct Rounds {
 
 /// Cuts a pass into rounds.
 ///
-/// `None` where it can't be judged: passes that end by their files and move none, or sync what they
-/// wrote at the end of each; passes too short, or with too few ops in a round.
+/// Returns `None` if it can't be judged: passes on names; buffered writes to a directory that are
+/// synced at the end of each file; passes that are too short, have too few ops in a round, or
+/// whose syncs are too long for a round.
 pub fn cut_rounds(spec: &RunSpec, result: &PassResult) -> Option<Rounds> {
-    let syncs = result.kinds.iter().any(|kind| kind.kind == model::OpKind::Sync && kind.done > 0);
-    let can_be_even = result.pass.is_timed() || result.pass.moves_blocks() && !syncs;
+    let is_timed = result.pass.is_timed();
+    let syncs = if is_timed { FileSyncs::default() } else { FileSyncs::of(result) };
+    let can_be_even = is_timed || result.pass.moves_blocks() && !syncs.hide_the_target(spec);
     if !can_be_even {
         return None;
     }
-    let samples = whole_samples(spec.sampling.interval_ns(), result);
+    // No worker was in its last sync before this: the first to end was in it this long at most,
+    // and the others ended later.
+    let until_ns = result.first_done_ns.saturating_sub(syncs.longest_ns);
+    let samples = whole_samples(spec.sampling.interval_ns(), result, until_ns);
     let is_open = spec.load.rate_per_s > 0;
     // Arrivals at random need more ops to even out.
     let ops_min = if is_open { ROUND_OPS_OPEN_MIN } else { ROUND_OPS_MIN };
@@ -96,11 +102,49 @@ pub fn cut_rounds(spec: &RunSpec, result: &PassResult) -> Option<Rounds> {
         *rate = amount as f64 * 1e9 / lasts_ns as f64;
         rounds.shortest_ns = rounds.shortest_ns.min(lasts_ns);
     }
-    if all_ops >= ops_min * ROUNDS as u64 { Some(rounds) } else { None }
+    let fits = syncs.fit_rounds_of(rounds.shortest_ns, spec.all_workers());
+    if fits && all_ops >= ops_min * ROUNDS as u64 { Some(rounds) } else { None }
 }
 
-/// Selects the samples of full length in which all workers were busy, each with its length.
-fn whole_samples(interval_ns: u64, result: &PassResult) -> Vec<(u64, &IntervalSample)> {
+/// Syncs of a pass that ends each file with one.
+#[derive(Clone, Copy, Debug, Default)]
+struct FileSyncs {
+    count: u64,
+    longest_ns: u64,
+}
+
+impl FileSyncs {
+    fn of(result: &PassResult) -> Self {
+        let mut syncs = Self::default();
+        for kind in &result.kinds {
+            if kind.kind == OpKind::Sync {
+                syncs.count = syncs.count.saturating_add(kind.done);
+                syncs.longest_ns = syncs.longest_ns.max(kind.service_time.max());
+            }
+        }
+        syncs
+    }
+
+    /// Returns true if data goes to the page cache of this host first, so that only the sync shows
+    /// how fast the target is. Our own clients and `O_DIRECT` send each write to the target.
+    fn hide_the_target(self, spec: &RunSpec) -> bool {
+        self.count > 0 && spec.target.is_local() && !spec.direct
+    }
+
+    /// Returns true if syncs between files can't make rounds of this length uneven.
+    fn fit_rounds_of(self, round_ns: u64, workers: u32) -> bool {
+        self.count <= u64::from(workers)
+            || self.longest_ns as f64 <= round_ns as f64 * ROUND_SYNC_SHARE_MAX
+    }
+}
+
+/// Selects the samples of full length in which all workers were busy, up to `until_ns`, each with
+/// its length.
+fn whole_samples(
+    interval_ns: u64,
+    result: &PassResult,
+    until_ns: u64,
+) -> Vec<(u64, &IntervalSample)> {
     // The watcher comes a little late to the end of an interval, and so to that of the pass.
     let slack_ns = interval_ns / 20;
     let mut begins_ns = 0;
@@ -109,7 +153,7 @@ fn whole_samples(interval_ns: u64, result: &PassResult) -> Vec<(u64, &IntervalSa
         let lasts_ns = sample.at_ns.saturating_sub(begins_ns);
         // Before the last start and after the first end some workers do nothing.
         let all_busy = begins_ns + slack_ns >= result.start_skew_ns
-            && sample.at_ns <= result.first_done_ns + slack_ns;
+            && sample.at_ns <= until_ns.saturating_add(slack_ns);
         if all_busy && lasts_ns + slack_ns >= interval_ns {
             whole.push((lasts_ns, sample));
         }

@@ -10,10 +10,10 @@ use std::time::Duration;
 use agent::caveats::{self, about_calendar};
 use engine::{Clock, SystemClock};
 use model::{
-    Caveat, CaveatCode, Load, Pass, PassResult, ProcessorWait, Run, RunSpec, Sampling, Scope,
-    Severity, Trial, TrialState, Workload,
+    Caveat, CaveatCode, Durability, Load, Pass, PassResult, ProcessorWait, Run, RunSpec, Sampling,
+    Scope, Severity, Trial, TrialState, Workload,
 };
-use nfs_server::{FaultPlan, Server, ServerConfig, ServiceTime};
+use nfs_server::{BandwidthCap, CappedBytes, FaultPlan, Server, ServerConfig, ServiceTime};
 use stats::{Judged, judge};
 
 use crate::figures::result;
@@ -75,7 +75,8 @@ fn judged(spec: &RunSpec, result: PassResult) -> Judged {
         passes: vec![result],
         facts: Vec::new(),
     };
-    judge::pass(&Run { index: 0, spec: spec.clone(), trials: vec![trial] }, Pass::Mix)
+    let pass = trial.passes[0].pass;
+    judge::pass(&Run { index: 0, spec: spec.clone(), trials: vec![trial] }, pass)
 }
 
 #[test]
@@ -110,6 +111,43 @@ fn a_pass_at_an_even_pace_is_steady_and_has_no_stalls() {
     let judged = judged(&spec, found);
     let not_steady = judged.caveats.iter().find(|caveat| caveat.code == CaveatCode::NotSteady);
     assert_eq!(not_steady, None);
+}
+
+/// Says whether a stream of writes that are synced at the end is not steady; the server takes
+/// `burst_bytes` at any rate, and then 2 MB a second.
+fn is_unsteady_beyond(burst_bytes: u64) -> bool {
+    let cap = BandwidthCap { bytes_per_s: 2_000_000, counts: CappedBytes::Payload, burst_bytes };
+    let faults = FaultPlan { bandwidth: Some(cap), ..FaultPlan::default() };
+    let server = server(ServerConfig { faults, ..ServerConfig::default() });
+    // 4 MB a second, which any machine can do.
+    let load = Load { bytes_per_s: 4_000_000, ..Load::default() };
+    let spec = RunSpec {
+        workers: 2,
+        files: 2,
+        io_size_bytes: 16 << 10,
+        file_size_bytes: 750 * (16 << 10),
+        load,
+        ..nfs(&server)
+    };
+    assert_eq!(spec.durability, Durability::Sync);
+    let mut rig = Rig::new();
+    rig.begin(&spec);
+    let end = rig.run(Pass::Write);
+    assert_eq!((end.broken, end.result.errors()), (None, 0));
+    assert_eq!(end.result.bytes(), 1500 * (16 << 10));
+    let judged = judged(&spec, end.result);
+    judged.caveats.iter().any(|caveat| caveat.code == CaveatCode::NotSteady)
+}
+
+#[test]
+fn burst_credits_of_a_server_are_not_steady() {
+    // The credit is for three seconds of some nine.
+    assert!(is_unsteady_beyond(12_000_000));
+}
+
+#[test]
+fn synced_writes_within_burst_credits_are_steady() {
+    assert!(!is_unsteady_beyond(1 << 30));
 }
 
 #[test]

@@ -6,19 +6,26 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::BandwidthCap;
+
 const NANOSECONDS_PER_SECOND: u128 = 1_000_000_000;
 
 /// A pipe of one rate.
 #[derive(Debug, Default)]
 pub(crate) struct Pipe {
     taken_until_ns: AtomicU64,
+    burst_used_bytes: AtomicU64,
 }
 
 impl Pipe {
     /// Takes the time that `bytes` need and returns when they have left, in nanoseconds of the
     /// clock that `now_ns` is of.
-    pub(crate) fn reserve(&self, bytes: u64, bytes_per_s: u64, now_ns: u64) -> u64 {
-        let rate = u128::from(bytes_per_s.max(1));
+    pub(crate) fn reserve(&self, bytes: u64, cap: BandwidthCap, now_ns: u64) -> u64 {
+        let bytes = bytes - self.take_burst(bytes, cap.burst_bytes);
+        if bytes == 0 {
+            return now_ns;
+        }
+        let rate = u128::from(cap.bytes_per_s.max(1));
         let cost_ns = u128::from(bytes) * NANOSECONDS_PER_SECOND / rate;
         let cost_ns = u64::try_from(cost_ns).unwrap_or(u64::MAX);
         // An idle pipe starts now and not where it was left: unused time is lost, as on a real
@@ -28,19 +35,41 @@ impl Pipe {
         let taken = self.taken_until_ns.fetch_update(success, failure, |taken| Some(until(taken)));
         until(taken.unwrap_or_default())
     }
+
+    /// Uses up burst credit for `bytes` and returns how many of them it covers.
+    fn take_burst(&self, bytes: u64, burst_bytes: u64) -> u64 {
+        let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+        let take = |used: u64| Some(used.saturating_add(bytes).min(burst_bytes));
+        let used = self.burst_used_bytes.fetch_update(success, failure, take);
+        burst_bytes.saturating_sub(used.unwrap_or_default()).min(bytes)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::CappedBytes;
+
+    fn cap(bytes_per_s: u64, burst_bytes: u64) -> BandwidthCap {
+        BandwidthCap { bytes_per_s, counts: CappedBytes::Payload, burst_bytes }
+    }
 
     #[test]
     fn bytes_leave_one_after_the_other_at_the_rate() {
         let pipe = Pipe::default();
-        assert_eq!(pipe.reserve(1000, 1_000_000, 500), 1_000_500);
-        assert_eq!(pipe.reserve(1000, 1_000_000, 500), 2_000_500);
+        assert_eq!(pipe.reserve(1000, cap(1_000_000, 0), 500), 1_000_500);
+        assert_eq!(pipe.reserve(1000, cap(1_000_000, 0), 500), 2_000_500);
         // A pause is not made up for.
-        assert_eq!(pipe.reserve(1000, 1_000_000, 9_000_000), 10_000_000);
-        assert_eq!(pipe.reserve(u64::MAX, 0, 0), u64::MAX);
+        assert_eq!(pipe.reserve(1000, cap(1_000_000, 0), 9_000_000), 10_000_000);
+        assert_eq!(pipe.reserve(u64::MAX, cap(0, 0), 0), u64::MAX);
+    }
+
+    #[test]
+    fn burst_credit_passes_freely_once() {
+        let (pipe, cap) = (Pipe::default(), cap(1_000_000, 1500));
+        assert_eq!(pipe.reserve(1000, cap, 500), 500);
+        // Half of these bytes are beyond the credit.
+        assert_eq!(pipe.reserve(1000, cap, 500), 500_500);
+        assert_eq!(pipe.reserve(1000, cap, 9_000_000), 10_000_000);
     }
 }

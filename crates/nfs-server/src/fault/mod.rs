@@ -76,6 +76,9 @@ pub struct BandwidthCap {
     pub bytes_per_s: u64,
     /// The bytes that are counted.
     pub counts: CappedBytes,
+    /// Bytes that pass freely before the rate applies, as with burst credits; they are not
+    /// earned again.
+    pub burst_bytes: u64,
 }
 
 /// An event that concerns the whole server.

@@ -58,7 +58,8 @@ fn drawn_service_times_repeat_with_their_seed() {
 
 #[test]
 fn a_bandwidth_cap_holds_over_all_connections() {
-    let cap = BandwidthCap { bytes_per_s: 10_000_000, counts: CappedBytes::Payload };
+    let cap =
+        BandwidthCap { bytes_per_s: 10_000_000, counts: CappedBytes::Payload, burst_bytes: 0 };
     let (server, mut client, root) =
         faulty(FaultPlan { bandwidth: Some(cap), ..FaultPlan::default() });
     let file = client.create(root, "f");
@@ -84,7 +85,7 @@ fn a_bandwidth_cap_holds_over_all_connections() {
 
 #[test]
 fn a_cap_on_the_wire_holds_small_calls_back_too() {
-    let cap = BandwidthCap { bytes_per_s: 20_000, counts: CappedBytes::Wire };
+    let cap = BandwidthCap { bytes_per_s: 20_000, counts: CappedBytes::Wire, burst_bytes: 0 };
     let (server, mut client, root) =
         faulty(FaultPlan { bandwidth: Some(cap), ..FaultPlan::default() });
     let before = server.counters();

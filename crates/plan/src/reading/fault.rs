@@ -67,14 +67,7 @@ fn read_words(kind: &str, words: &[&str]) -> Result<Option<PlannedFault>, Fault>
             Some(time) => F::ServiceTime { time, calls: Calls::All },
             None => return Ok(None),
         },
-        ("bandwidth", [rate, counted @ ..]) if matches!(counted, [] | ["wire"]) => {
-            let is_wire = !counted.is_empty();
-            let counts = if is_wire { CappedBytes::Wire } else { CappedBytes::Payload };
-            match bytes_per_s(rate)? {
-                Some(bytes_per_s) => F::Bandwidth { bytes_per_s, counts },
-                None => return Ok(None),
-            }
-        }
+        ("bandwidth", [rate, rest @ ..]) => return read_bandwidth(rate, rest),
         ("drop", [rate]) => F::Drop(share(rate)?),
         ("duplicate", [rate]) => F::Duplicate(share(rate)?),
         ("short_writes", [rate]) => F::ShortWrites(share(rate)?),
@@ -99,6 +92,21 @@ fn read_words(kind: &str, words: &[&str]) -> Result<Option<PlannedFault>, Fault>
         ("write_size", [size]) => F::WriteSize(transfer(size)?),
         _ => return read_hostile_words(kind, words),
     }))
+}
+
+/// Reads `SIZE/s [wire] [after SIZE]`, of which `rest` are the words behind the rate.
+fn read_bandwidth(rate: &str, rest: &[&str]) -> Result<Option<PlannedFault>, Fault> {
+    let (counts, rest) = match rest {
+        ["wire", rest @ ..] => (CappedBytes::Wire, rest),
+        rest => (CappedBytes::Payload, rest),
+    };
+    let burst_bytes = match rest {
+        [] => 0,
+        ["after", size] => parse_size(size)?,
+        _ => return Ok(None),
+    };
+    let cap = |bytes_per_s| PlannedFault::Bandwidth { bytes_per_s, counts, burst_bytes };
+    Ok(bytes_per_s(rate)?.map(cap))
 }
 
 /// Reads the faults that break the protocol, as [`read_words`] does the others.

@@ -16,11 +16,13 @@ impl PlannedFault {
         match self {
             Self::ServiceTime { time, calls: Calls::All } => service_time(time),
             Self::ServiceTime { time, calls } => format!("{} on {calls}", service_time(time)),
-            Self::Bandwidth { bytes_per_s, counts: CappedBytes::Payload } => {
-                format!("{}/s", size(bytes_per_s))
-            }
-            Self::Bandwidth { bytes_per_s, counts: CappedBytes::Wire } => {
-                format!("{}/s wire", size(bytes_per_s))
+            Self::Bandwidth { bytes_per_s, counts, burst_bytes } => {
+                let wire = if counts == CappedBytes::Wire { " wire" } else { "" };
+                let after = match burst_bytes {
+                    0 => String::new(),
+                    burst_bytes => format!(" after {}", size(burst_bytes)),
+                };
+                format!("{}/s{wire}{after}", size(bytes_per_s))
             }
             Self::Drop(share)
             | Self::Duplicate(share)
@@ -111,6 +113,8 @@ mod tests {
         "service-time 1ms on v3.READ",
         "bandwidth 100000000B/s",
         "bandwidth 12MiB/s wire",
+        "bandwidth 2MiB/s after 24MiB",
+        "bandwidth 2MiB/s wire after 24MiB",
         "drop 0.1%",
         "delay 5% 200ms",
         "duplicate 100%",

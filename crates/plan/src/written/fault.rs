@@ -51,6 +51,8 @@ pub enum PlannedFault {
         bytes_per_s: u64,
         /// The bytes that are counted.
         counts: CappedBytes,
+        /// Bytes that pass freely before the rate applies.
+        burst_bytes: u64,
     },
     /// A call is carried out and not answered.
     Drop(PartsPerMillion),
@@ -159,7 +161,11 @@ pub const KINDS: [FaultKind; 31] = [
         "TIME | uniform TIME TIME | exponential TIME [on CALL]",
         "Answers are held back: always so long, between two times, or memoryless with a mean.",
     ),
-    kind("bandwidth", "SIZE/s [wire]", "All payload, or everything on the wire, shares a rate."),
+    kind(
+        "bandwidth",
+        "SIZE/s [wire] [after SIZE]",
+        "All payload, or everything on the wire, shares a rate; `after` lets that much pass first.",
+    ),
     kind("drop", "SHARE", "Calls are carried out and not answered."),
     kind("delay", "SHARE TIME", "Answers come late."),
     kind("duplicate", "SHARE", "Answers are sent twice."),

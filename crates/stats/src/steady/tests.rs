@@ -1,7 +1,7 @@
 //! Both sides of each limit, with rates made up for it.
 
 use model::testing::RunBuilder;
-use model::{KindResult, OpKind, Pass, Sampling, Workload};
+use model::{Histogram, KindResult, NfsTarget, OpKind, Pass, Sampling, Target, Workload};
 
 use super::*;
 
@@ -99,14 +99,81 @@ fn what_follows_the_first_end_or_comes_before_the_last_start_is_left_out() {
     assert_eq!(cut_rounds(&spec(1_000), &tail), None, "four are left");
 }
 
-#[test]
-fn what_ends_by_its_files_is_judged_where_it_moves_them_without_syncs() {
-    let of = |pass, syncs: u64| {
-        let mut result = PassResult { pass, ..mix(&[1000, 1000, 1000, 0, 1000]) };
-        let sync = KindResult { kind: OpKind::Sync, done: syncs, ..result.kinds[0].clone() };
-        result.kinds.push(sync);
-        cut_rounds(&spec(1_000), &result).is_some()
+/// A stream on a directory, or on a server that our own client speaks to.
+fn stream(target: Target, direct: bool) -> RunSpec {
+    let sampling = Sampling { interval_ms: 1_000, ..Sampling::default() };
+    let run = RunBuilder::new(Workload::Stream).target(target).direct(direct);
+    run.sampling(sampling).workers(2).build()
+}
+
+fn directory() -> Target {
+    Target::Directory { path: "/srv".into() }
+}
+
+fn server() -> Target {
+    Target::Nfs(NfsTarget::new("192.0.2.1", "/export"))
+}
+
+/// A pass over files with this many syncs, of this time each.
+fn synced(pass: Pass, ops: &[u64], syncs: u64, sync_ns: u64) -> PassResult {
+    let mut result = PassResult { pass, ..mix(ops) };
+    let mut times = Histogram::new();
+    times.record_n(sync_ns, syncs);
+    let sync = KindResult {
+        kind: OpKind::Sync,
+        done: syncs,
+        service_time: times.clone(),
+        response_time: times,
+        ..result.kinds[0].clone()
     };
-    assert!(of(Pass::Read, 0) && of(Pass::Write, 0) && of(Pass::OpMix, 3));
-    assert!(!of(Pass::Write, 1) && !of(Pass::Create, 0) && !of(Pass::Stat, 0));
+    result.kinds.push(sync);
+    result
+}
+
+#[test]
+fn judges_passes_over_files_that_move_data() {
+    let is_judged = |pass, syncs| {
+        let result = synced(pass, &[1000; 5], syncs, 1_000);
+        cut_rounds(&stream(directory(), false), &result).is_some()
+    };
+    assert!(is_judged(Pass::Read, 0) && is_judged(Pass::Write, 0) && is_judged(Pass::OpMix, 3));
+    assert!(!is_judged(Pass::Create, 0) && !is_judged(Pass::Stat, 0));
+}
+
+#[test]
+fn only_buffered_writes_hide_behind_a_sync() {
+    // Burst credits that last for two of five seconds.
+    let result = synced(Pass::Write, &[5000, 5000, 1000, 1000, 1000], 2, 1_000);
+    let is_steady = |spec: &RunSpec| {
+        let rounds = cut_rounds(spec, &result)?;
+        Steadiness::of(&rounds.rates).map(Steadiness::is_steady)
+    };
+    assert_eq!(is_steady(&stream(directory(), false)), None);
+    assert_eq!(is_steady(&stream(directory(), true)), Some(false));
+    assert_eq!(is_steady(&stream(server(), false)), Some(false));
+}
+
+#[test]
+fn a_long_last_sync_is_no_part_of_the_rounds() {
+    // Two seconds of COMMIT at the end, in which no data moves.
+    let ops = [1000, 1000, 1000, 1000, 1000, 300, 0];
+    let rounds = |sync_ns| {
+        let result = synced(Pass::Write, &ops, 2, sync_ns);
+        cut_rounds(&stream(server(), false), &result)
+    };
+    let settled = rounds(2 * SECOND).unwrap();
+    assert!(Steadiness::of(&settled.rates).unwrap().is_steady(), "{settled:?}");
+    let stalled = rounds(1_000).unwrap();
+    assert!(!Steadiness::of(&stalled.rates).unwrap().is_steady(), "{stalled:?}");
+}
+
+#[test]
+fn long_syncs_between_files_are_not_judged() {
+    let is_judged = |syncs, sync_ns| {
+        let result = synced(Pass::Write, &[1000; 6], syncs, sync_ns);
+        cut_rounds(&stream(server(), false), &result).is_some()
+    };
+    // One file for each of two workers; then many files.
+    assert!(is_judged(2, SECOND / 2) && is_judged(20, SECOND / 10));
+    assert!(!is_judged(20, SECOND / 2));
 }
