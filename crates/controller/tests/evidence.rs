@@ -11,6 +11,7 @@ use controller::{quiet, watching};
 use engine::backend::{Recovered, Tally, TcpCounters};
 use engine::worker::Ending;
 use fleet::{ClockReading, QuietWait};
+use lab::memory::Memory;
 use lab::mounts::Mount;
 use model::testing::RunBuilder;
 use model::{
@@ -277,9 +278,9 @@ fn plant_figure(code: CaveatCode) -> Option<Evidence> {
             data_of(code, caveats::about_load(&mixed(), &result(Pass::Mix, OpKind::Read, 1_000)))
         }
         CaveatCode::FitsMemory => {
-            let found =
-                caveats::about_data(&local(), &reads(), Some(&mount("overlay")), Some(1 << 40));
-            data_of(code, found)
+            let memory = Memory::of_host(1 << 40);
+            let mount = mount("overlay");
+            data_of(code, caveats::about_data(&local(), &reads(), Some(&mount), Some(&memory)))
         }
         CaveatCode::Clock => {
             data_of(code, caveats::about_calendar(i128::from(60 * SECOND), SECOND))

@@ -68,14 +68,13 @@ fn check_memory(store: &Store, ids: &[i64], available_bytes: Option<u64>) -> Res
     )))
 }
 
-/// Reads the memory that is available on this host, in bytes; `None` where it is not known.
+/// Reads the memory that is available to this process, in bytes; `None` where it is not known.
 ///
 /// **Source:** `proc_meminfo(5)`, `MemAvailable`.
 fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kib.checked_mul(1 << 10)
+    let available_bytes = lab::facts::meminfo_bytes(&text, "MemAvailable:")?;
+    Some(lab::memory::usable().map_or(available_bytes, |usable| usable.bytes.min(available_bytes)))
 }
 
 #[cfg(test)]

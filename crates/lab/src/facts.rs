@@ -10,7 +10,7 @@ use model::Fact;
 use model::units::Size;
 
 use crate::commands::{Runner, SOON};
-use crate::hardware;
+use crate::{hardware, memory};
 
 const OS_RELEASE: &str = "/etc/os-release";
 const CPUINFO: &str = "/proc/cpuinfo";
@@ -31,6 +31,7 @@ pub fn host() -> Vec<Fact> {
     facts.extend(processor());
     facts.push(cores());
     facts.extend(memory());
+    facts.extend(memory_limit());
     for (name, path) in FILES {
         facts.extend(read_fact(name, path));
     }
@@ -123,6 +124,15 @@ pub fn meminfo_bytes(text: &str, name: &str) -> Option<u64> {
 
 fn memory() -> Option<Fact> {
     Some(Fact::new("host", "memory", Size(memory_bytes()?).to_string(), "/proc/meminfo"))
+}
+
+/// The memory that control groups leave to this process, if that is less than the host has.
+fn memory_limit() -> Option<Fact> {
+    let limit = memory::limit()?;
+    if memory_bytes().is_some_and(|all| limit.bytes >= all) {
+        return None;
+    }
+    Some(Fact::new("host", "memory limit", Size(limit.bytes).to_string(), limit.source))
 }
 
 /// Says by what this host's processors are emulated in software, where they are: `QEMU Virtual CPU

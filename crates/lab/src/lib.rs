@@ -22,6 +22,7 @@ mod invalidate;
 mod kernel_settings;
 mod lab;
 mod log;
+pub mod memory;
 pub mod mounts;
 mod mountstats;
 mod options;

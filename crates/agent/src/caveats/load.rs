@@ -3,6 +3,7 @@
 //! Each function sees the figures of one pass and what is known of its target, and decides by a
 //! rule with a source; where chance moves a figure, three standard deviations are allowed for.
 
+use lab::memory::Memory;
 use lab::mounts::Mount;
 use model::units::{Size, three_digits};
 use model::{
@@ -159,12 +160,12 @@ fn check_shares(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
 }
 
 /// Raises caveats about the data: whether it was as large on its way as it was written, and whether
-/// it left the memory of this host. `memory_bytes` is that of this host.
+/// it left the memory of this host, of which this process may use `memory`.
 pub fn about_data(
     spec: &RunSpec,
     result: &PassResult,
     mount: Option<&Mount>,
-    memory_bytes: Option<u64>,
+    memory: Option<&Memory>,
 ) -> Vec<Caveat> {
     if result.bytes() == 0 {
         return Vec::new();
@@ -174,7 +175,7 @@ pub fn about_data(
     if !spec.workload.is_external() {
         caveats.extend(check_compressible(spec, mount));
     }
-    caveats.extend(check_memory(spec, result, mount, memory_bytes));
+    caveats.extend(check_memory(spec, result, mount, memory));
     caveats
 }
 
@@ -223,21 +224,23 @@ fn check_memory(
     spec: &RunSpec,
     result: &PassResult,
     mount: Option<&Mount>,
-    memory_bytes: Option<u64>,
+    memory: Option<&Memory>,
 ) -> Option<Caveat> {
-    let (mount, memory) = (mount?, memory_bytes?);
+    let (mount, memory) = (mount?, memory?);
     if mount.counts_storage_reads() || mount.is_nfs() {
         return None;
     }
-    if spec.set_bytes() >= memory || !result.pass.reads() || spec.direct {
+    if spec.set_bytes() >= memory.bytes || !result.pass.reads() || spec.direct {
         return None;
     }
     let evidence = format!(
-        "{} of files on {}, {} of memory (/proc/meminfo)",
+        "{} of files on {}, {} of memory ({})",
         Size(spec.set_bytes()),
         mount.file_system,
-        Size(memory)
+        Size(memory.bytes),
+        memory.source
     );
-    let data = Evidence::bytes(spec.set_bytes(), memory, "size of the files, and /proc/meminfo");
+    let source = format!("size of the files, and {}", memory.source);
+    let data = Evidence::bytes(spec.set_bytes(), memory.bytes, source);
     Some(CaveatCode::FitsMemory.because(evidence).with_data(data))
 }

@@ -114,7 +114,8 @@ impl Trial<'_> {
         caveats.extend(caveats::about_host(lab::facts::emulated().as_deref()));
         let memory = lab::facts::memory_bytes();
         caveats.extend(caveats::about_server_cache(spec, result, self.mount.as_ref(), memory));
-        caveats.extend(caveats::about_data(spec, result, self.mount.as_ref(), memory));
+        let usable = lab::memory::usable();
+        caveats.extend(caveats::about_data(spec, result, self.mount.as_ref(), usable.as_ref()));
         caveats.extend(self.calendar());
         result.caveats.extend(caveats);
         for Caveat { code, data, .. } in &result.caveats {

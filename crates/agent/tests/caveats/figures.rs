@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use agent::caveats;
+use lab::memory::Memory;
 use lab::mounts::Mount;
 use model::{
     Arrivals, Caveat, CaveatCode, Fill, Histogram, KindResult, OpKind, Pass, PassResult, RunSpec,
@@ -176,7 +177,10 @@ fn files_that_fit_in_memory_are_noted_where_nothing_counts_reads() {
     };
     let read = done(Pass::Read, &[(OpKind::Read, 10)]);
     let noted = |spec: &RunSpec, file_system, memory| {
-        let caveats = caveats::about_data(spec, &read, Some(&mount(file_system)), Some(memory));
+        let memory = Memory { bytes: memory, source: "memory.max".to_owned() };
+        let mount = mount(file_system);
+        let caveats = caveats::about_data(spec, &read, Some(&mount), Some(&memory));
+        assert!(caveats.iter().all(|caveat| caveat.evidence.ends_with(" of memory (memory.max)")));
         has(&caveats, CaveatCode::FitsMemory)
     };
     let spec = stream(Path::new("/"));
