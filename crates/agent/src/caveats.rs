@@ -247,11 +247,21 @@ fn read_bytes(result: &PassResult) -> u64 {
 /// Returns the evidence that reads were served from memory: too few of the bytes that were read
 /// are from the source; `None` where enough are, or nothing was read.
 fn evidence_of_cache(source_bytes: u64, read_bytes: u64, source: &str) -> Option<Evidence> {
-    if read_bytes == 0 || source_bytes as f64 >= read_bytes as f64 * STORAGE_SHARE_MIN {
+    evidence_below(STORAGE_SHARE_MIN, source_bytes, read_bytes, source)
+}
+
+/// Returns the same evidence if the source is to deliver at least a share of what was read.
+fn evidence_below(
+    share_min: f64,
+    source_bytes: u64,
+    read_bytes: u64,
+    source: &str,
+) -> Option<Evidence> {
+    if read_bytes == 0 || source_bytes as f64 >= read_bytes as f64 * share_min {
         return None;
     }
     let share = source_bytes as f64 / read_bytes as f64;
-    Some(Evidence::shares(share, STORAGE_SHARE_MIN, source))
+    Some(Evidence::shares(share, share_min, source))
 }
 
 /// Notes that a server whose memory can't be observed may have answered reads from it: all that is

@@ -72,6 +72,7 @@ fn mount(file_system: &str) -> Mount {
         mount_point: "/srv".to_owned(),
         options: String::new(),
         device: "0:1".into(),
+        compression: None,
         id: 1,
     }
 }

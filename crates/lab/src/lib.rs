@@ -11,6 +11,7 @@ pub mod cache;
 mod clean;
 mod commands;
 mod compose;
+mod compression;
 pub mod counters;
 pub mod disks;
 mod error;

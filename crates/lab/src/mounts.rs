@@ -10,7 +10,7 @@ use model::units::Size;
 use procfs::process::{MountInfo, Process};
 use rustix::fs::statvfs;
 
-use crate::mountstats;
+use crate::{compression, mountstats};
 
 /// The mount that a path lies on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,9 @@ pub struct Mount {
     pub options: String,
     /// Number of its device, as `major:minor`.
     pub device: String,
+    /// What compresses files that are made at the path that the mount was found for; `None` if
+    /// nothing is known to.
+    pub compression: Option<String>,
     /// Number of the mount itself: one that was mounted again has another.
     pub id: i32,
 }
@@ -63,7 +66,9 @@ impl Mount {
         // The innermost point; of mounts on the same point max_by_key returns the last one, which
         // is effective.
         let mount = mounts.into_iter().max_by_key(|mount| mount.mount_point.as_os_str().len())?;
-        Some(Self::from(mount))
+        let mount = Self::from(mount);
+        let compression = compression::describe(&mount.file_system, &mount.options, &path);
+        Some(Self { compression, ..mount })
     }
 
     /// Memory is all the storage that this file system has.
@@ -94,6 +99,12 @@ impl Mount {
             Fact::new("target", "mount point", &self.mount_point, source),
             Fact::new("target", "mount options", &self.options, source),
         ];
+        let compression = self.compression.as_ref();
+        facts.extend(
+            compression.map(|how| {
+                Fact::new("target", "compression", how, "/proc/self/mountinfo, statx(2)")
+            }),
+        );
         facts.extend(self.size());
         facts
     }
@@ -164,6 +175,7 @@ impl From<MountInfo> for Mount {
             mount_point: mount.mount_point.display().to_string(),
             options: options.join(","),
             device: mount.majmin,
+            compression: None,
             id: mount.mnt_id,
         }
     }

@@ -123,6 +123,10 @@ impl CaveatCode {
                 hint("files larger than the server's memory"),
                 with(Setting::Invalidation, "--invalidation server-remount"),
             ],
+            Self::Compressible => vec![
+                with(Setting::Data, "--data random without --compress and --dedup"),
+                hint("a directory that does not compress"),
+            ],
             Self::NotDurable => vec![
                 with(Setting::Durability, "--durability sync to include fsync or COMMIT"),
                 hint("a mount or an export with the option sync"),

@@ -42,8 +42,8 @@ const OF_CAMPAIGNS: [(&str, &str); 3] =
 /// Says whether a code can be raised in a run at all.
 fn can_be_raised(code: CaveatCode, run: &RunSpec) -> bool {
     match code {
-        // Our workers are watched, and our data is looked at; those of other programs are not.
-        CaveatCode::Stalled | CaveatCode::Compressible => !run.workload.is_external(),
+        // Our workers are watched; those of other programs are not.
+        CaveatCode::Stalled => !run.workload.is_external(),
         CaveatCode::BackendFallback => run.target.is_local() && !run.workload.is_external(),
         CaveatCode::SlotsLimited | CaveatCode::MayBeServerCached => run.target.nfs().is_some(),
         // Only hosts that are set up show what a server's disk does.

@@ -171,10 +171,7 @@ pub fn about_data(
         return Vec::new();
     }
     let mut caveats = Vec::new();
-    // External tools write content of their own.
-    if !spec.workload.is_external() {
-        caveats.extend(check_compressible(spec, mount));
-    }
+    caveats.extend(check_compressible(spec, mount));
     caveats.extend(check_memory(spec, result, mount, memory));
     caveats
 }
@@ -182,6 +179,13 @@ pub fn about_data(
 fn check_compressible(spec: &RunSpec, mount: Option<&Mount>) -> Option<Caveat> {
     let data = spec.data;
     let what = match data.fill {
+        // Other programs write content of their own, which matters only where it is compressed for
+        // sure.
+        _ if spec.workload.is_external() => {
+            let path = mount?.compression.as_ref()?;
+            let evidence = format!("{} chooses what it writes; {path}", spec.workload);
+            return Some(CaveatCode::Compressible.because(evidence));
+        }
         Fill::Zeros => "every byte is zero".to_owned(),
         Fill::Random if data.compress_percent > 0 || data.dedup_percent > 0 => {
             format!("{} % compresses, {} % repeats", data.compress_percent, data.dedup_percent)
@@ -197,19 +201,14 @@ fn check_compressible(spec: &RunSpec, mount: Option<&Mount>) -> Option<Caveat> {
     Some(CaveatCode::Compressible.because(format!("{what}; {path}")))
 }
 
-/// Says why a mount may store less than was written.
+/// Returns why a mount may store less than was written.
 fn find_compression(mount: &Mount) -> Option<String> {
+    if mount.compression.is_some() {
+        return mount.compression.clone();
+    }
     let file_system = mount.file_system.as_str();
     match file_system {
-        "btrfs" | "f2fs" | "bcachefs" | "ubifs" => {
-            for option in mount.options.split(',') {
-                if option.starts_with("compress") {
-                    return Some(format!("{file_system} is mounted with {option}"));
-                }
-            }
-            None
-        }
-        // Properties of a data set or a folder, which no mount option shows.
+        // Properties of a data set or a folder, which are not looked up.
         "zfs" | "ntfs3" => Some(format!("{file_system} compresses where it is configured to")),
         "nfs" | "nfs4" | "cifs" | "smb3" | "fuse.sshfs" | "ceph" | "lustre" | "9p" => {
             Some(format!("what is behind {file_system} may compress"))

@@ -7,10 +7,10 @@ use engine::RunReads;
 use engine::residency::Residency;
 use lab::mounts::Mount;
 use model::units::{Size, three_digits};
-use model::{Caveat, CaveatCode, Evidence, Pass, PassResult, RunSpec, Telemetry, Workload};
+use model::{Caveat, CaveatCode, Evidence, Fill, Pass, PassResult, RunSpec, Telemetry, Workload};
 
 use super::mount::MountCounters;
-use super::{evidence_of_cache, read_bytes};
+use super::{STORAGE_SHARE_MIN, evidence_below, read_bytes};
 
 /// Above this share of pages that a direct pass left in the page cache it went through there.
 ///
@@ -18,12 +18,19 @@ use super::{evidence_of_cache, read_bytes};
 /// everywhere, so a few are no fault.
 pub const RESIDENT_SHARE_MAX: f64 = 0.05;
 
+/// The smallest share of data that compression leaves.
+///
+/// **Source:** fs/btrfs/compression.h of Linux: 128 KiB at once, of which a block of 4 KiB is left
+/// at least.
+const COMPRESSED_SHARE_MIN: f64 = 4.0 / 128.0;
+
 /// Raises a caveat where the page cache served the data instead of storage.
 pub fn about_cache(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -> Option<Caveat> {
     if !spec.target.is_local() {
         return None;
     }
-    let file_system = &mount?.file_system;
+    let mount = mount?;
+    let file_system = &mount.file_system;
     let stored = result.storage_read_bytes?;
     let source = if spec.workload.is_external() {
         "ru_inblock of wait4(2)"
@@ -41,7 +48,8 @@ pub fn about_cache(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -
         (evidence, Evidence::bytes(stored, 1, source))
     } else {
         let read = read_bytes(result);
-        let data = evidence_of_cache(stored, read, source)?;
+        let share_min = stored_share_min(spec, mount);
+        let data = evidence_below(share_min, stored, read, source)?;
         let evidence = format!(
             "{} were read from storage ({source}) for {} read on {file_system}",
             Size(stored),
@@ -50,6 +58,22 @@ pub fn about_cache(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -
         (evidence, data)
     };
     Some(CaveatCode::Cached.because(evidence).with_data(data))
+}
+
+/// Returns the least share of what is read that storage delivers if no cache does: compressed data
+/// is smaller there.
+fn stored_share_min(spec: &RunSpec, mount: &Mount) -> f64 {
+    if mount.compression.is_none() {
+        return STORAGE_SHARE_MIN;
+    }
+    let percent_kept = match spec.data.fill {
+        Fill::Random if !spec.workload.is_external() => {
+            let smaller = spec.data.compress_percent.saturating_add(spec.data.dedup_percent);
+            100_u32.saturating_sub(smaller)
+        }
+        _ => 0,
+    };
+    STORAGE_SHARE_MIN * (f64::from(percent_kept) / 100.0).max(COMPRESSED_SHARE_MIN)
 }
 
 /// Counts of one run of a program that made all passes in one go.
@@ -73,6 +97,11 @@ pub fn about_run(
     mount: Option<&Mount>,
 ) -> Option<Caveat> {
     let mount = mount?;
+    // These programs write data of their own.
+    let share_min = match mount.compression {
+        Some(_) => STORAGE_SHARE_MIN * COMPRESSED_SHARE_MIN,
+        None => STORAGE_SHARE_MIN,
+    };
     let (stored, from) = if mount.is_nfs() {
         let counted = MountCounters { telemetry: run.telemetry?, point: &mount.mount_point };
         let wire = counted.risen("server_read_bytes");
@@ -87,7 +116,7 @@ pub fn about_run(
     if read_bytes(result) == 0 {
         return None;
     }
-    let data = evidence_of_cache(stored, read, &from)?;
+    let data = evidence_below(share_min, stored, read, &from)?;
     let evidence = format!(
         "{} were read {from} for {} read in the whole run of {}; which of its passes they belong \
          to is not known",

@@ -11,6 +11,7 @@ use model::{
 };
 use nfs_server::ServerConfig;
 
+use crate::mount::nfs_mount;
 use crate::rig::{Rig, metadata, nfs, server, stream};
 
 pub(crate) fn result() -> PassResult {
@@ -127,16 +128,57 @@ fn shares_that_are_off_raise_a_caveat() {
     assert!(!off(&spec, Pass::Mix, 700_000, 300_000));
 }
 
+fn mount(file_system: &str) -> Mount {
+    Mount { file_system: file_system.to_owned(), ..nfs_mount() }
+}
+
+/// A mount that compresses.
+fn compressing() -> Mount {
+    let compression = Some("btrfs compresses in this directory".to_owned());
+    Mount { compression, ..mount("btrfs") }
+}
+
+#[test]
+fn compression_is_no_cache() {
+    let read = |stored| PassResult {
+        storage_read_bytes: Some(stored),
+        kinds: vec![crate::mount::done(OpKind::Read, 3_200)],
+        ..PassResult { pass: Pass::Read, ..result() }
+    };
+    let random = stream(Path::new("/"));
+    let mut zeros = random.clone();
+    zeros.data.fill = Fill::Zeros;
+    let mut smaller = random.clone();
+    (smaller.data.compress_percent, smaller.data.dedup_percent) = (30, 20);
+    let is_cached = |spec: &RunSpec, mount: &Mount, stored| {
+        caveats::about_cache(spec, &read(stored), Some(mount)).is_some()
+    };
+    // 90 % of what is left: all of random data, half, and a block of 32.
+    for (spec, least) in [(&random, 2_880), (&smaller, 1_440), (&zeros, 90)] {
+        assert!(is_cached(spec, &compressing(), least - 1), "{least}");
+        assert!(!is_cached(spec, &compressing(), least), "{least}");
+        assert!(
+            is_cached(spec, &mount("btrfs"), 2_879) && !is_cached(spec, &mount("btrfs"), 2_880)
+        );
+    }
+    let dd = RunSpec { workload: Workload::Dd, ..random };
+    assert!(is_cached(&dd, &compressing(), 89) && !is_cached(&dd, &compressing(), 90));
+}
+
+#[test]
+fn content_of_programs_may_be_compressed() {
+    let written = done(Pass::Write, &[(OpKind::Write, 10)]);
+    let dd = RunSpec { workload: Workload::Dd, ..stream(Path::new("/")) };
+    let raised = |mount: &Mount| {
+        has(&caveats::about_data(&dd, &written, Some(mount), None), CaveatCode::Compressible)
+    };
+    assert!(raised(&compressing()));
+    // What they write over NFS is their own affair.
+    assert!(!raised(&mount("btrfs")) && !raised(&mount("nfs4")));
+}
+
 #[test]
 fn data_that_shrinks_on_its_way_raises_a_caveat() {
-    let mount = |file_system: &str, options: &str| Mount {
-        file_system: file_system.into(),
-        source: "s".into(),
-        mount_point: "/m".into(),
-        options: options.into(),
-        device: "0:1".into(),
-        id: 1,
-    };
     let written = done(Pass::Write, &[(OpKind::Write, 10)]);
     let random = stream(Path::new("/"));
     let mut zeros = random.clone();
@@ -147,12 +189,12 @@ fn data_that_shrinks_on_its_way_raises_a_caveat() {
         has(&caveats::about_data(spec, &written, Some(mount), None), CaveatCode::Compressible)
     };
     for (mount, expected) in [
-        (mount("btrfs", "compress=zstd:3,rw"), true),
-        (mount("btrfs", "rw"), false),
-        (mount("zfs", "rw"), true),
-        (mount("nfs4", "rw"), true),
-        (mount("ext4", "rw"), false),
-        (mount("tmpfs", "rw"), false),
+        (compressing(), true),
+        (mount("btrfs"), false),
+        (mount("zfs"), true),
+        (mount("nfs4"), true),
+        (mount("ext4"), false),
+        (mount("tmpfs"), false),
     ] {
         assert_eq!(raises_compressible(&zeros, &mount), expected, "{mount:?}");
         assert_eq!(raises_compressible(&half, &mount), expected, "{mount:?}");
@@ -167,14 +209,6 @@ fn data_that_shrinks_on_its_way_raises_a_caveat() {
 
 #[test]
 fn files_that_fit_in_memory_are_noted_where_nothing_counts_reads() {
-    let mount = |file_system: &str| Mount {
-        file_system: file_system.into(),
-        source: "s".into(),
-        mount_point: "/m".into(),
-        options: "rw".into(),
-        device: "0:1".into(),
-        id: 1,
-    };
     let read = done(Pass::Read, &[(OpKind::Read, 10)]);
     let noted = |spec: &RunSpec, file_system, memory| {
         let memory = Memory { bytes: memory, source: "memory.max".to_owned() };

@@ -51,6 +51,7 @@ pub fn nfs_mount() -> Mount {
         mount_point: "/mnt".to_owned(),
         options: String::new(),
         device: "0:1".into(),
+        compression: None,
         id: 1,
     }
 }
