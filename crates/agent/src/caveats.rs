@@ -3,6 +3,7 @@
 //! Caveats that need several trials (too few, too wide, outliers) are raised by `stats`.
 
 mod load;
+mod loops;
 mod mount;
 mod processors;
 mod storage;
@@ -20,6 +21,7 @@ use model::{
 use crate::accounting;
 
 pub use load::{LOAD_SHARE_MIN, SHARE_POINTS_MAX, about_data, about_load};
+pub use loops::{about_loops, about_uncounted_loops};
 pub use mount::{IN_FLIGHT_MAX, about_mount};
 pub use processors::{CLIENT_CPU_SHARE_MAX, PROCESSOR_WAIT_SHARE_MAX};
 pub use storage::{RESIDENT_SHARE_MAX, RunCounts, about_cache, about_direct, about_run};

@@ -21,8 +21,9 @@ use engine::{
 };
 use fleet::in_process::AgentEnd;
 use fleet::{Assignment, Begun, ClockReading, JournalLocation, Order, Report};
+use lab::loops::LoopDevice;
 use lab::mounts::Mount;
-use lab::{cache, counters};
+use lab::{cache, counters, loops};
 use model::{Fact, Invalidation, Opens, Pass, RunSpec, Share, Telemetry, Workload};
 use workload::Pattern;
 
@@ -38,6 +39,8 @@ pub(crate) struct Trial<'a> {
     stop: Stop,
     target: TrialTarget,
     pub(crate) mount: Option<Mount>,
+    /// Loop devices that the target lies on.
+    loops: Vec<LoopDevice>,
     /// Counters of this host while a program made all passes in one go.
     pub(crate) run_telemetry: RefCell<Option<Telemetry>>,
     /// The program that works in our place.
@@ -132,6 +135,7 @@ impl<'a> Trial<'a> {
             target.assume_prepared();
         }
         let mount = target.local_paths().first().and_then(|path| Mount::of(path));
+        let loops = mount.as_ref().map(loops::below).unwrap_or_default();
         let mut external = None;
         if spec.workload.is_external() {
             external = Some(External::begin(&target, spec, &stop)?);
@@ -156,6 +160,7 @@ impl<'a> Trial<'a> {
             stop,
             target,
             mount,
+            loops,
             run_telemetry: RefCell::default(),
             external,
             clocks: Cell::new(read_clocks(agent)),

@@ -16,7 +16,7 @@ use crate::host::devices;
 use crate::mounts::Mount;
 
 const VOLUMES: &str = "/proc/fs/nfsfs/volumes";
-const BLOCK: &str = "/sys/class/block";
+pub(crate) const BLOCK: &str = "/sys/class/block";
 
 /// Captures what a mount lies on.
 pub fn facts(scope: &str, mount: &Mount) -> Vec<Fact> {
@@ -28,16 +28,37 @@ pub fn facts(scope: &str, mount: &Mount) -> Vec<Fact> {
             .into_iter()
             .collect();
     }
-    let node = Path::new(&mount.source);
-    if !mount.source.starts_with("/dev/") || !node.exists() {
-        return Vec::new();
-    }
-    // A node such as /dev/mapper/x is a link, or has another name than the device.
-    let Ok(folder) = devices::sysfs(node).canonicalize() else { return Vec::new() };
-    let Some(name) = folder.file_name() else { return Vec::new() };
+    let Some(name) = device_name(mount) else { return Vec::new() };
     let mut found = Found::new(Path::new(BLOCK));
-    found.walk(&name.to_string_lossy());
+    found.walk(&name);
     found.facts(scope)
+}
+
+/// Returns the kernel's name of the block device of a mount; `None` if it has none.
+///
+/// A file system may have a number of its own (btrfs): then the node tells, which may be a link or
+/// have another name than the device.
+pub(crate) fn device_name(mount: &Mount) -> Option<String> {
+    let by_number = Path::new("/sys/dev/block").join(&mount.device).canonicalize();
+    let by_node = || devices::sysfs(Path::new(&mount.source)).canonicalize();
+    let folder = by_number.or_else(|_| by_node()).ok()?;
+    Some(folder.file_name()?.to_string_lossy().into_owned())
+}
+
+/// Returns the devices that a device is made of: those of an array or a mapping, or the disk of a
+/// partition.
+pub(crate) fn devices_below(folder: &Path) -> Vec<String> {
+    let mut below: Vec<String> = Vec::new();
+    if let Ok(slaves) = fs::read_dir(folder.join("slaves")) {
+        for slave in slaves.flatten() {
+            below.push(slave.file_name().to_string_lossy().into_owned());
+        }
+    }
+    below.sort();
+    if below.is_empty() && folder.join("partition").exists() {
+        below.extend(disk_of(folder));
+    }
+    below
 }
 
 /// The volume of an NFS mount, by the number of its device: version and fsid.
@@ -93,16 +114,7 @@ impl<'a> Found<'a> {
                 self.rows.extend(cipher(&mapping));
             }
         }
-        let mut below: Vec<String> = Vec::new();
-        if let Ok(slaves) = fs::read_dir(folder.join("slaves")) {
-            for slave in slaves.flatten() {
-                below.push(slave.file_name().to_string_lossy().into_owned());
-            }
-        }
-        below.sort();
-        if below.is_empty() && folder.join("partition").exists() {
-            below.extend(disk_of(&folder));
-        }
+        let below = devices_below(&folder);
         if below.is_empty() {
             self.add_disk(name, &folder);
         }
@@ -183,7 +195,11 @@ fn chosen(schedulers: &str) -> String {
 /// Maker and model, where the disk has any; else what it is a device of.
 fn disk_model(folder: &Path) -> Option<String> {
     if folder.join("loop/backing_file").exists() {
-        return Some("a file (loop device)".to_owned());
+        let way = match line(&folder.join("loop/dio")).as_deref() {
+            Some("1") => "direct I/O",
+            _ => "through the page cache",
+        };
+        return Some(format!("a file (loop device, {way})"));
     }
     let mut words = Vec::new();
     words.extend(line(&folder.join("device/vendor")).filter(|text| !text.starts_with("0x")));

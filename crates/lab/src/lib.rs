@@ -23,6 +23,7 @@ mod invalidate;
 mod kernel_settings;
 mod lab;
 mod log;
+pub mod loops;
 pub mod memory;
 pub mod mounts;
 mod mountstats;

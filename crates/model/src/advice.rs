@@ -16,6 +16,14 @@ struct Hint {
     needs: Option<Setting>,
 }
 
+impl Hint {
+    /// Returns true if a run has the setting and doesn't already obey the hint.
+    fn helps(&self, run: &RunSpec) -> bool {
+        let is_obeyed = self.needs == Some(Setting::Direct) && run.direct;
+        !is_obeyed && self.needs.is_none_or(|setting| setting.applies(run))
+    }
+}
+
 const fn hint(text: &'static str) -> Hint {
     Hint { text, needs: None }
 }
@@ -31,7 +39,7 @@ impl CaveatCode {
         let hints = self.hints(pass);
         let mut texts = Vec::with_capacity(hints.len());
         for hint in hints {
-            if hint.needs.is_none_or(|setting| setting.applies(run)) {
+            if hint.helps(run) {
                 texts.push(hint.text);
             }
         }
@@ -47,7 +55,7 @@ impl CaveatCode {
     /// that were made: see [`CaveatCode::needs_trials`].
     pub fn flag_for(self, run: &RunSpec, pass: Pass) -> Option<&'static str> {
         for flag in self.flags(pass) {
-            if flag.needs.is_none_or(|setting| setting.applies(run)) {
+            if flag.helps(run) {
                 return Some(flag.text);
             }
         }
@@ -91,7 +99,13 @@ impl CaveatCode {
             Self::Cached if matches!(pass, Pass::Stat | Pass::StatDirs | Pass::GetXattr) => {
                 vec![hint("a mount that is renewed between the passes")]
             }
-            Self::Cached | Self::FitsMemory => vec![
+            Self::Cached => vec![
+                with(Setting::Direct, "--direct true"),
+                with(Setting::FileSize, "files larger than memory (--file-size)"),
+                hint("a mount that is renewed between the passes"),
+                hint("losetup --direct-io=on if it is on a loop device"),
+            ],
+            Self::FitsMemory => vec![
                 with(Setting::Direct, "--direct true"),
                 with(Setting::FileSize, "files larger than memory (--file-size)"),
                 hint("a mount that is renewed between the passes"),
@@ -181,6 +195,15 @@ mod tests {
         // How many trials settle a wide interval depends on how many there were.
         assert_eq!(flag(CaveatCode::WideInterval, Workload::Stream, Pass::Read), None);
         assert!(CaveatCode::WideInterval.needs_trials() && !short.needs_trials());
+    }
+
+    #[test]
+    fn skips_direct_in_direct_runs() {
+        let run = RunBuilder::new(Workload::Stream).on_directory(Path::new("/srv")).direct(true);
+        let (run, cached) = (run.build(), CaveatCode::Cached);
+        assert_eq!(cached.flag_for(&run, Pass::Read), None);
+        let advice = cached.advice_for(&run, Pass::Read);
+        assert!(advice.starts_with("Use files larger") && advice.contains("losetup"), "{advice}");
     }
 
     #[test]

@@ -137,7 +137,8 @@ codes! {
         "Let it run to its end.";
     Cached, "cached", Degraded,
         "Data was read from this host's memory and not from the target.",
-        "For data use --direct true or files larger than memory; for names remount between passes.";
+        "For data use --direct true or files larger than memory; for names remount between passes; \
+         for a loop device use losetup --direct-io=on.";
     Unsynchronised, "unsynchronised", Degraded,
         "The workers were not all busy for the whole measured window.",
         "Use longer passes, or fewer workers than cores.";

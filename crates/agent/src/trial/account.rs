@@ -7,8 +7,9 @@ use engine::backend::{Recovered, Tally};
 use engine::worker::Ending;
 use engine::{InventoryScope, Measured};
 use fleet::{Assignment, Broken, Done, PassEnd, Report};
+use lab::memory::Memory;
 use model::soak::Recovery;
-use model::{Caveat, CaveatCode, Evidence, Pass, PassResult, Share};
+use model::{Caveat, CaveatCode, Evidence, Pass, PassResult, RunSpec, Share};
 
 use super::{Trial, Worked, read_clocks};
 use crate::accounting::{self, CrossCheckSources};
@@ -116,11 +117,26 @@ impl Trial<'_> {
         caveats.extend(caveats::about_server_cache(spec, result, self.mount.as_ref(), memory));
         let usable = lab::memory::usable();
         caveats.extend(caveats::about_data(spec, result, self.mount.as_ref(), usable.as_ref()));
+        caveats.extend(self.caveat_of_loops(spec, result, usable.as_ref()));
         caveats.extend(self.calendar());
         result.caveats.extend(caveats);
         for Caveat { code, data, .. } in &result.caveats {
             debug_assert!(data.is_some() || !code.has_threshold(), "{code} has no data");
         }
+    }
+
+    /// Raises the caveat about loop devices below the target.
+    fn caveat_of_loops(
+        &self,
+        spec: &RunSpec,
+        result: &PassResult,
+        memory: Option<&Memory>,
+    ) -> Option<Caveat> {
+        // A program that made all passes in one go was watched over all of them.
+        let run_telemetry = self.run_telemetry.borrow();
+        let telemetry = result.telemetry.first().or(run_telemetry.as_ref());
+        caveats::about_loops(result, telemetry, &self.loops)
+            .or_else(|| caveats::about_uncounted_loops(spec, result, &self.loops, memory))
     }
 
     /// Compares the clocks with their last readings.

@@ -9,6 +9,7 @@ mod accounting;
 mod causes;
 mod direct;
 mod figures;
+mod loops;
 mod mount;
 mod offered;
 mod page;

@@ -1,0 +1,123 @@
+//! Caveats about loop devices below a directory: disks that are files of this host.
+//!
+//! `O_DIRECT` bypasses the page cache above a loop device. The cache below it, that of its file,
+//! is bypassed only with direct I/O of the loop device itself. The counters of both devices tell
+//! what that cache delivered; other programs that read the lower one can hide it.
+
+use lab::loops::{Below, LoopDevice};
+use lab::memory::Memory;
+use model::units::{Size, three_digits};
+use model::{Caveat, CaveatCode, Evidence, Pass, PassResult, RunSpec, Telemetry};
+
+use super::{STORAGE_SHARE_MIN, read_bytes};
+
+/// Bytes of a sector in the kernel's statistics, whatever the disk has.
+const SECTOR_BYTES: u64 = 512;
+
+const DISKSTATS: &str = "/proc/diskstats";
+
+/// Raises a caveat if a loop device delivered data that the device below it did not read.
+pub fn about_loops(
+    result: &PassResult,
+    telemetry: Option<&Telemetry>,
+    loops: &[LoopDevice],
+) -> Option<Caveat> {
+    let telemetry = telemetry?;
+    // The metadata of names is small: only if none of it was read the cache delivered it for sure.
+    let share_min = match result.pass {
+        Pass::Stat if result.ops() > 0 => 0.0,
+        _ if read_bytes(result) > 0 => STORAGE_SHARE_MIN,
+        _ => return None,
+    };
+    let mut worst: Option<LoopReads<'_>> = None;
+    for device in loops {
+        let Some(reads) = LoopReads::count(device, loops, telemetry) else { continue };
+        let is_cached = reads.delivered > 0
+            && (reads.below == 0 || (reads.below as f64) < reads.delivered as f64 * share_min);
+        if is_cached && worst.as_ref().is_none_or(|worst| reads.share() < worst.share()) {
+            worst = Some(reads);
+        }
+    }
+    Some(worst?.caveat())
+}
+
+/// Sectors that a loop device delivered, and those that were read below it.
+struct LoopReads<'a> {
+    device: &'a LoopDevice,
+    delivered: u64,
+    below: u64,
+}
+
+impl<'a> LoopReads<'a> {
+    /// Counts them; `None` if the loop device bypasses the page cache, or nothing counts.
+    fn count(device: &'a LoopDevice, loops: &[LoopDevice], telemetry: &Telemetry) -> Option<Self> {
+        let sectors = |name: &str| {
+            // A `/` in a name is a `!` in sysfs.
+            let name = name.replace('!', "/");
+            telemetry.risen(&format!("disk.{name}.read_bytes")) / SECTOR_BYTES
+        };
+        match &device.below {
+            Below::Memory(_) => Some(Self { device, delivered: sectors(&device.name), below: 0 }),
+            Below::Device(name) if device.is_buffered => {
+                // Several loop devices of an array may lie on one disk, which reads for all.
+                let shares_disk = |other: &&LoopDevice| other.below == device.below;
+                let beside = loops.iter().filter(shares_disk);
+                let delivered = beside.map(|device| sectors(&device.name)).sum();
+                Some(Self { device, delivered, below: sectors(name) })
+            }
+            Below::Device(_) | Below::Unknown(_) => None,
+        }
+    }
+
+    fn share(&self) -> f64 {
+        self.below as f64 / self.delivered.max(1) as f64
+    }
+
+    fn caveat(&self) -> Caveat {
+        let Self { device: LoopDevice { name, backing_file, below, .. }, delivered, .. } = self;
+        let evidence = match below {
+            Below::Memory(file_system) => format!(
+                "{name} delivered {delivered} sectors ({DISKSTATS}) of {backing_file}, which is on \
+                 {file_system}: that is memory of this host"
+            ),
+            Below::Device(disk) | Below::Unknown(disk) => format!(
+                "{name} delivered {delivered} sectors and {disk} below it read {} ({} %, at least \
+                 {:.0} %; {DISKSTATS}): the rest came from the page cache of this host, which \
+                 holds {backing_file}; `losetup --direct-io=on` bypasses it",
+                self.below,
+                three_digits(self.share() * 100.0),
+                STORAGE_SHARE_MIN * 100.0,
+            ),
+        };
+        let data = Evidence::shares(self.share(), STORAGE_SHARE_MIN, DISKSTATS);
+        CaveatCode::Cached.because(evidence).with_data(data)
+    }
+}
+
+/// Notes that files fit in memory and nothing counts what the cache below a loop device delivers.
+pub fn about_uncounted_loops(
+    spec: &RunSpec,
+    result: &PassResult,
+    loops: &[LoopDevice],
+    memory: Option<&Memory>,
+) -> Option<Caveat> {
+    let memory = memory?;
+    let set_bytes = spec.set_bytes();
+    if set_bytes >= memory.bytes || read_bytes(result) == 0 {
+        return None;
+    }
+    let (device, file_system) = loops.iter().find_map(|device| match &device.below {
+        Below::Unknown(file_system) if device.is_buffered => Some((device, file_system)),
+        _ => None,
+    })?;
+    let LoopDevice { name, backing_file, .. } = device;
+    let evidence = format!(
+        "{} of files, {} of memory ({}): {name} reads {backing_file} on {file_system} through the \
+         page cache of this host, and the disk below is not known",
+        Size(set_bytes),
+        Size(memory.bytes),
+        memory.source,
+    );
+    let data = Evidence::bytes(set_bytes, memory.bytes, &memory.source);
+    Some(CaveatCode::FitsMemory.because(evidence).with_data(data))
+}
