@@ -15,6 +15,7 @@ mod merge;
 mod one_directory;
 mod pass;
 pub mod quiet;
+pub mod results_place;
 pub mod search;
 mod setting_up;
 mod shared_kernel;
@@ -331,7 +332,8 @@ fn go_on(
         if made || failures[run] >= FAILURES_MAX || judge::is_settled(&so_far[run]) {
             continue;
         }
-        let trial = Trial { index, ..trial::run(walk, &specs[run], position)? };
+        let mut trial = Trial { index, ..trial::run(walk, &specs[run], position)? };
+        results_place::note(store, &specs[run], &mut trial);
         store.add_trial(standing[run].run_id, &trial)?;
         let failed = matches!(trial.state, TrialState::Failed(_));
         failures[run] = if failed { failures[run] + 1 } else { 0 };

@@ -11,7 +11,7 @@ use model::{RunSpec, Trial, TrialState};
 use results::{Store, StoreError};
 use stats::breaking::{Search, TrialOutcome};
 
-use crate::{ControllerError, Event, Walk, trial};
+use crate::{ControllerError, Event, Walk, results_place, trial};
 
 /// So many tenths of a second lie between two looks whether a server has recovered: one that
 /// refuses connections would else be requested without end.
@@ -53,7 +53,8 @@ impl<'a> Keeping<'a> {
             Some(run) => *run,
             None => (self.add(spec)?, 0),
         };
-        let trial = Trial { index: made, ..trial::run(walk, spec, self.trials)? };
+        let mut trial = Trial { index: made, ..trial::run(walk, spec, self.trials)? };
+        results_place::note(self.store, spec, &mut trial);
         self.store.add_trial(run_id, &trial)?;
         self.tried.insert(load, (run_id, made + 1));
         self.trials += 1;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use agent::{accounting, caveats};
 use controller::clock::{Drift, Sample};
-use controller::{quiet, watching};
+use controller::{quiet, results_place, watching};
 use engine::backend::{Recovered, Tally, TcpCounters};
 use engine::worker::Ending;
 use fleet::{ClockReading, QuietWait};
@@ -182,6 +182,7 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
         | CaveatCode::ClockRate
         | CaveatCode::ServerCached
         | CaveatCode::NotQuiet
+        | CaveatCode::ResultsOnTarget
         | CaveatCode::SlotsLimited => plant_host(code),
         CaveatCode::NotSteady
         | CaveatCode::TooFewTrials
@@ -316,6 +317,10 @@ fn plant_host(code: CaveatCode) -> Option<Evidence> {
             let device = BusyDevice { name: "disk vdb".to_owned(), bytes_per_s: 2_000_000 };
             let wait = QuietWait { waited_ms: 10, busy: vec![device] };
             data_of(code, quiet::caveat("server", &wait))
+        }
+        CaveatCode::ResultsOnTarget => {
+            let results = Path::new("/srv/r.db");
+            data_of(code, results_place::caveat(results, &mount("ext4"), 65_536, &reads()))
         }
         // Only a server with sessions raises it: `agent/tests/caveats/causes.rs` looks at its data.
         CaveatCode::SlotsLimited => Some(Evidence::counts(4, 8, "slots", "CREATE_SESSION")),

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use controller::{ControllerError, Event, FAILURES_MAX, Hosts, Walk, preflight, resume, walk};
 use fleet::{Broken, ClockReading, Gone, Opening, Order, PassEnd, Report, Transport};
 use model::{
-    Campaign, CampaignState, Histogram, Host, KindResult, OpKind, Pass, PassResult, Span,
-    TrialState,
+    Campaign, CampaignState, CaveatCode, Fact, Histogram, Host, KindResult, OpKind, Pass,
+    PassResult, Span, Trial, TrialState,
 };
 use plan::Plan;
 use results::Store;
@@ -295,6 +295,53 @@ fn written(bytes: u64) -> KindResult {
         service_time: time.clone(),
         response_time: time,
     }
+}
+
+/// Returns the evidence of the note of each trial's pass, where the target is on a mount.
+fn notes_of_results(point: &str) -> Vec<Option<(String, f64)>> {
+    let plan =
+        plan("[[workload]]\nkind = \"stream\"\nfile_size = \"1MiB\"\npasses = [\"write\"]\n");
+    let folder = tempfile::tempdir().unwrap();
+    let point = if point.is_empty() {
+        lab::mounts::Mount::of(folder.path()).unwrap().mount_point
+    } else {
+        point.to_owned()
+    };
+    let mut agent = Scripted::new(|_, order| match order {
+        Order::Begin(_) => {
+            let facts = vec![Fact::new("target", "mount point", &point, "/proc/self/mountinfo")];
+            Some(Report::Begun(fleet::Begun { facts, ..fleet::Begun::default() }))
+        }
+        Order::Arm { pass, .. } => {
+            Some(ran(PassResult { kinds: vec![written(1 << 20)], ..empty(*pass) }, None))
+        }
+        _ => None,
+    });
+    let (campaign, _) = walked(&plan, &mut agent, &AtomicBool::new(false), folder.path());
+    let note = |trial: &Trial| {
+        let caveats = &trial.passes[0].caveats;
+        let found = caveats.iter().find(|caveat| caveat.code == CaveatCode::ResultsOnTarget)?;
+        Some((found.evidence.clone(), found.data.as_ref()?.found))
+    };
+    campaign.runs[0].trials.iter().map(note).collect()
+}
+
+#[test]
+fn notes_results_on_the_measured_file_system() {
+    let notes: Vec<_> = notes_of_results("").into_iter().map(Option::unwrap).collect();
+    assert_eq!(notes.len(), 4);
+    let (evidence, bytes) = &notes[0];
+    assert!(evidence.contains("r.db and its journal are on the same "), "{evidence}");
+    assert!(evidence.ends_with(" % of the 1 MiB that the pass moved"), "{evidence}");
+    // The schema and the head of the campaign; later each trial that was stored before.
+    assert!(*bytes > 4096.0, "{evidence}");
+    assert!(notes.is_sorted_by(|(_, one), (_, other)| one < other), "{notes:?}");
+}
+
+#[test]
+fn results_elsewhere_are_not_noted() {
+    assert_eq!(notes_of_results("/proc"), [None, None, None, None]);
+    assert_eq!(notes_of_results("/no/such/mount"), [None, None, None, None]);
 }
 
 #[test]

@@ -56,6 +56,21 @@ fn a_file_from_before_there_were_clients_is_read_and_added_to() {
 }
 
 #[test]
+fn counts_what_transactions_write() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("r.db");
+    let size = || fs::metadata(&path).unwrap().len();
+    let mut store = Store::open_or_create(&path).unwrap();
+    let created_bytes = size();
+    assert!(store.written_bytes() >= created_bytes && created_bytes > 0);
+    let before_bytes = store.written_bytes();
+    keep(&mut store, &campaign());
+    // The journal has the pages that were changed, too.
+    assert!(store.written_bytes() - before_bytes > size() - created_bytes);
+    assert_eq!(Store::open_existing(&path).unwrap().written_bytes(), 0);
+}
+
+#[test]
 fn a_campaign_that_is_gone_on_with_loses_only_its_stopped_trials() {
     let (_directory, path) = filled();
     let mut store = Store::open_or_create(&path).unwrap();
