@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicU32;
 
 use model::RunSpec;
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{FallocateFlags, OFlags, fallocate};
 
 use workload::Journal;
 
@@ -71,7 +71,9 @@ impl JournalFile {
     /// # Errors
     /// When there is no such file, or it has not so many words.
     pub fn reopen(path: &Path, words: usize) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+        let file = options.open(path)?;
         let bytes = words.max(1) * size_of::<AtomicU32>();
         let found = file.metadata()?.len();
         if found != bytes as u64 {
@@ -106,6 +108,9 @@ mod tests {
         first.as_ref()[7].store(42, Relaxed);
         assert!(JournalFile::begin(&path, 8).is_err(), "they belong to another agent");
         drop(first);
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(JournalFile::reopen(&link, 8).is_err(), "it may lead to another file");
         let left = JournalFile::reopen(&path, 8).unwrap();
         assert_eq!(left.as_ref().len(), 8);
         assert_eq!((left.as_ref()[7].load(Relaxed), left.as_ref()[0].load(Relaxed)), (42, 0));

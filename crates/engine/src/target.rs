@@ -10,6 +10,7 @@ mod directory;
 mod fixtures;
 mod job_timer;
 pub mod leftover;
+pub mod marked;
 mod memory;
 mod mount_options;
 mod nfs;

@@ -16,6 +16,40 @@ pub fn directory_name(campaign: &str, which: impl Display) -> String {
     format!(".dfsbench-{campaign}-{which}")
 }
 
+/// End of the name of a mark.
+const MARK_END: &str = ".campaign";
+
+/// Name of the empty directory that marks the directory in which it is made as ours. It is made
+/// right after that one, and is a directory because no count of files or CREATE calls includes it.
+pub fn mark_of(directory: &str) -> String {
+    format!("{directory}{MARK_END}")
+}
+
+/// Returns true if a name is that of a mark.
+pub fn is_mark(name: &[u8]) -> bool {
+    let name = name.strip_prefix(b".").unwrap_or(name);
+    name.starts_with(b"dfsbench-") && name.ends_with(MARK_END.as_bytes())
+}
+
+/// Beginning of the names of directories that replays make.
+const REPLAY_BEGIN: &str = "dfsbench-replay-";
+
+/// Name of the directory that a replay makes for its tree.
+pub fn replay_directory(token: u64) -> String {
+    format!("{REPLAY_BEGIN}{token:016x}")
+}
+
+/// Returns true if a name is one that [`replay_directory`] returns.
+pub fn is_replay_directory(name: &str) -> bool {
+    name.strip_prefix(REPLAY_BEGIN).is_some_and(|token| token.len() == 16 && is_hex(token))
+}
+
+/// Returns true if a text is a number in the hexadecimal digits that our names have.
+pub fn is_hex(text: &str) -> bool {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    !text.is_empty() && text.len() <= 16 && text.bytes().all(is_digit)
+}
+
 words! {
     /// Who works on a file or a directory.
     Sharing {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use engine::Clock;
+use model::work::{is_replay_directory, mark_of};
 use nfs_client::proto::Status;
 use nfs_client::proto::client::File;
 use nfs_client::proto::client::ProtocolVersion;
@@ -101,11 +102,16 @@ impl From<MountError> for ReplayError {
 /// How a replay is made.
 #[derive(Debug, Clone)]
 pub struct ReplaySettings {
-    /// Name of the directory in the export where the tree is built.
+    /// Name of the directory in the export where the tree is built. One that is named by
+    /// [`replay_directory`](model::work::replay_directory) is marked as ours, and the tree is built
+    /// in [`TREE`] beside the mark, where no listing of the trace meets it.
     pub directory: String,
     /// The content of its files.
     pub fill: Fill,
 }
+
+/// Entry of a marked directory in which the tree is built.
+pub(crate) const TREE: &str = "tree";
 
 /// Replays a plan on one server.
 pub struct Replayer<'a> {
@@ -154,7 +160,7 @@ impl<'a> Replayer<'a> {
     ) -> Result<Files, ReplayError> {
         let ReplaySettings { directory, fill } = settings;
         self.refresh_mount();
-        let top = self.make_directory(directory)?;
+        let top = self.make_top(directory)?;
         let names = plan.names.len();
         let batch = prepare::make_batch(plan, *fill, self.mount.wsize());
         let mut files = Files::new(plan.objects as usize + 1, plan.slots as usize);
@@ -254,6 +260,17 @@ impl<'a> Replayer<'a> {
             reason: Box::new(reason),
         };
         let top = self.mount.lookup(root, directory).map_err(call)?;
+        if is_replay_directory(directory) {
+            // The mark goes last, so that `dfsbench clean` can finish a removal that is cut short.
+            match self.mount.lookup(top, TREE) {
+                Ok(tree) => {
+                    self.empty(tree, LEVELS_MAX).map_err(call)?;
+                    self.mount.rmdir(top, TREE).map_err(call)?;
+                }
+                Err(failure) if failure.status() == Some(Status::NoEnt) => {}
+                Err(failure) => return Err(call(failure)),
+            }
+        }
         self.empty(top, LEVELS_MAX).map_err(call)?;
         self.mount.rmdir(root, directory).map_err(call)
     }
@@ -303,11 +320,20 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    fn make_directory(&mut self, name: &str) -> Result<File, ReplayError> {
-        let root = self.mount.root();
-        let made = match self.mount.mkdir(root, name) {
+    /// Makes the directory of a name in the export and returns the top of the tree in it.
+    fn make_top(&mut self, name: &str) -> Result<File, ReplayError> {
+        let directory = self.make_directory(self.mount.root(), name)?;
+        if !is_replay_directory(name) {
+            return Ok(directory);
+        }
+        self.make_directory(directory, &mark_of(name))?;
+        self.make_directory(directory, TREE)
+    }
+
+    fn make_directory(&mut self, parent: File, name: &str) -> Result<File, ReplayError> {
+        let made = match self.mount.mkdir(parent, name) {
             Err(failure) if failure.status() == Some(Status::Exist) => {
-                self.mount.lookup(root, name)
+                self.mount.lookup(parent, name)
             }
             made => made,
         };

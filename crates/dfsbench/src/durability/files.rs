@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use engine::backend::files::close_file;
-use engine::target::leftover::mark_of;
 use engine::target::mount_options;
+use model::work::mark_of;
 use model::{Durability, Target};
 use nfs_client::proto::client::{File as Handle, OpenAccess};
 use nfs_client::proto::nfs3::{StableHow, Verifier};

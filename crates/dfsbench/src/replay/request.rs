@@ -1,6 +1,7 @@
 //! The arguments of a replay, as they are used.
 
 use model::units::parse_time_ns;
+use model::work::replay_directory;
 use plan::TargetArg;
 use replay::{Moment, Pace, Window};
 
@@ -120,7 +121,7 @@ pub fn read_request(args: &ReplayArgs) -> Result<Request, Failure> {
         }
         Some(name) => name.clone(),
         // A server has clients on many hosts, whose processes may have one number.
-        None => format!("dfsbench-replay-{:016x}", calendar::token()),
+        None => replay_directory(calendar::token()),
     };
     Ok(Request { paces, rounds, window, directory, keeps_tree: args.tree.is_some() })
 }

@@ -88,21 +88,6 @@ pub(super) trait TargetAccess: Send + Sync {
     }
 }
 
-/// How the name of a mark ends.
-const MARK: &str = ".campaign";
-
-/// Names the empty directory that marks the working directory in which it stands as ours. It is
-/// made right after that one, and is a directory since no count of files or of CREATE calls knows
-/// of it then.
-pub fn mark_of(work_name: &str) -> String {
-    format!("{work_name}{MARK}")
-}
-
-/// Says whether a name is that of a mark, which belongs to no run and is not counted.
-pub(super) fn is_mark(name: &[u8]) -> bool {
-    name.starts_with(b".dfsbench-") && name.ends_with(MARK.as_bytes())
-}
-
 /// Reaches no target: opens the null backend.
 #[derive(Default)]
 pub(super) struct NullAccess {

@@ -4,12 +4,10 @@
 //! Files are opened relative to the handles of the working directories ([`opening`]), never again
 //! by path; what a pass expects to find is written in [`filling`].
 
-mod emptying;
 mod filling;
 mod opening;
 mod spread;
 
-pub(super) use emptying::remove_directory;
 pub(super) use spread::empty_top;
 
 use std::fs;
@@ -20,13 +18,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use model::units::Size;
+use model::work::{is_mark, mark_of};
 use model::{Fact, RunSpec};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use workload::{FileSet, Name, Places};
 
-use super::access::{TargetAccess, WorkerPass, is_mark, mark_of};
+use super::access::{TargetAccess, WorkerPass};
 use super::fixtures::Preparation;
+use super::marked::remove_directory;
 use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
 
 /// How long a kernel's NFS client may take to write back what is to be removed.

@@ -1,23 +1,28 @@
-//! Removes the working directories that a killed process left behind.
+//! Removes the working directories and replay trees that a killed process left behind.
 //!
-//! [`remove`] takes away the directories of one campaign, and only what bears its mark (`mark_of`)
-//! or is still empty: the kill may have come between the making of the two. Links are never
-//! followed.
+//! A directory is removed only if it is an entry of the target itself, has a name that we give, and
+//! carries its mark ([`mark_of`]) or is still empty: the kill may have come between the making of
+//! the two. Names are compared with those that the target lists and never become a path, and no
+//! link below the target is followed.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::work::directory_name;
+use model::work::{directory_name, mark_of};
 use model::{NfsTarget, Target};
 use nfs_client::proto::client::File;
+use nfs_client::proto::nfs3::FileType as NfsFileType;
 use nfs_client::{CallFailure, Mount, MountOptions};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
 
 use super::TargetError;
-pub use super::access::mark_of;
-use super::directory::{self, empty_top, io_error};
+use super::directory::{empty_top, io_error};
 use super::job_timer::{Job, JobTimer};
+use super::marked::{empty_opened, open_directory, remove_mark, unless_gone};
 use super::mount_options::mount_options;
 use super::nfs::{self, WalkFailure, connect, empty_leftover, remove_emptied};
 use crate::clock::SystemClock;
@@ -38,36 +43,66 @@ pub enum Leftover {
 /// # Errors
 /// When the target can't be reached or listed; asking again later is safe.
 pub fn remove(target: &Target, campaign: &str) -> Result<Vec<Leftover>, TargetError> {
-    let begin = directory_name(campaign, "");
-    if !target.outlives_process() {
-        return Ok(Vec::new());
-    }
-    if let Some(nfs) = target.nfs() {
-        return remove_over_nfs(nfs, &Wanted::Marked(&begin));
-    }
-    let mut found = Vec::new();
-    for path in target.paths() {
-        found.extend(remove_local(path, &begin)?);
-    }
-    Ok(found)
+    remove_wanted(target, &Wanted::Begins(&directory_name(campaign, "")))
 }
 
-/// Removes a directory of this very name from a target, whatever is in it.
+/// Removes the directory that a replay made for its tree at a target.
 ///
 /// # Errors
 /// As [`remove`].
 pub fn remove_tree(target: &Target, name: &str) -> Result<Vec<Leftover>, TargetError> {
+    remove_wanted(target, &Wanted::Is(name))
+}
+
+/// The names of the directories that are to be removed.
+enum Wanted<'a> {
+    /// Those that begin so.
+    Begins(&'a str),
+    /// This very one.
+    Is(&'a str),
+}
+
+impl Wanted<'_> {
+    fn contains(&self, name: &str) -> bool {
+        match self {
+            Self::Begins(begin) => name.starts_with(begin),
+            Self::Is(wanted) => name == *wanted,
+        }
+    }
+}
+
+fn remove_wanted(target: &Target, wanted: &Wanted<'_>) -> Result<Vec<Leftover>, TargetError> {
+    if !target.outlives_process() {
+        return Ok(Vec::new());
+    }
     if let Some(nfs) = target.nfs() {
-        return remove_over_nfs(nfs, &Wanted::Named(name));
+        return remove_over_nfs(nfs, wanted);
     }
     let mut found = Vec::new();
     for path in target.paths() {
-        let tree = path.join(name);
-        let is_there = fs::symlink_metadata(&tree).is_ok_and(|found| found.is_dir());
-        if is_there {
-            let place = tree.display().to_string();
-            found.push(match directory::remove_directory(&tree, &Stop::default()) {
-                Ok(()) => Leftover::Removed(place),
+        found.extend(remove_local(path, wanted)?);
+    }
+    Ok(found)
+}
+
+fn remove_local(target: &Path, wanted: &Wanted<'_>) -> Result<Vec<Leftover>, TargetError> {
+    // Opened once: if its path is made to lead elsewhere meanwhile, nothing is removed there.
+    let opened = match rustix::fs::open(target, DIRECTORY, Mode::empty()).map_err(io::Error::from) {
+        // What is gone holds nothing.
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        opened => opened.map_err(|error| io_error("open", target, &error))?,
+    };
+    let failed = |error: io::Error| io_error("list", target, &error);
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path_of(&opened)).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        if wanted.contains(name) && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let place = target.join(name).display().to_string();
+            found.push(match remove_directory(&opened, name, &place) {
+                Ok(true) => Leftover::Removed(place),
+                Ok(false) => Leftover::Kept(place, describe_unmarked(name)),
                 Err(error) => Leftover::Kept(place, error.to_string()),
             });
         }
@@ -75,51 +110,37 @@ pub fn remove_tree(target: &Target, name: &str) -> Result<Vec<Leftover>, TargetE
     Ok(found)
 }
 
-/// The directories that are to be removed.
-enum Wanted<'a> {
-    /// Those whose names begin so, and that bear their marks or are empty.
-    Marked(&'a str),
-    /// The one of this name.
-    Named(&'a str),
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// Returns a path that leads to an open directory, whatever its name leads to by now.
+///
+/// **Source:** `proc_pid_fd(5)`.
+fn path_of(directory: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()))
 }
 
-fn remove_local(target: &Path, begin: &str) -> Result<Vec<Leftover>, TargetError> {
-    let entries = match fs::read_dir(target) {
-        // What is gone holds nothing.
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(|error| io_error("list", target, &error))?,
-    };
-    let mut found = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(|error| io_error("list", target, &error))?;
-        let name = entry.file_name();
-        let Some(name) = name.to_str() else { continue };
-        if !name.starts_with(begin) {
-            continue;
-        }
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            found.push(remove_directory(&entry.path(), name));
-        }
-    }
-    Ok(found)
-}
-
-fn remove_directory(path: &PathBuf, name: &str) -> Leftover {
-    let mark = fs::symlink_metadata(path.join(mark_of(name)));
-    let removed = if mark.is_ok_and(|mark| mark.is_dir()) {
-        directory::remove_directory(path, &Stop::default())
+/// Removes a directory that bears its mark or is empty; returns false for another one.
+fn remove_directory(target: &OwnedFd, name: &str, place: &str) -> io::Result<bool> {
+    let directory = open_directory(target, name)?;
+    if is_directory(directory.as_fd(), &mark_of(name)) {
+        empty_opened(directory.as_fd(), place, &Stop::default())?;
+        remove_mark(directory.as_fd())?;
     } else {
-        empty_top(path, name).and_then(|()| fs::remove_dir(path))
-    };
-    let place = path.display().to_string();
-    match removed {
-        Ok(()) => Leftover::Removed(place),
-        Err(error) if error.kind() == ErrorKind::NotFound => Leftover::Removed(place),
-        Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {
-            Leftover::Kept(place, format!("it is not empty and has no directory {}", mark_of(name)))
-        }
-        Err(error) => Leftover::Kept(place, error.to_string()),
+        empty_top(&path_of(&directory), name)?;
     }
+    match rustix::fs::unlinkat(target, name, AtFlags::REMOVEDIR) {
+        Err(Errno::NOTEMPTY) => Ok(false),
+        removed => unless_gone(removed).map(|()| true),
+    }
+}
+
+fn is_directory(parent: impl AsFd, name: &str) -> bool {
+    rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory)
+}
+
+fn describe_unmarked(name: &str) -> String {
+    format!("it is not empty and has no directory {}", mark_of(name))
 }
 
 fn remove_over_nfs(target: &NfsTarget, wanted: &Wanted<'_>) -> Result<Vec<Leftover>, TargetError> {
@@ -149,32 +170,14 @@ fn remove_from(
     let root = mount.root();
     let mut found = Vec::new();
     for name in list(mount, root)? {
-        let is_wanted = match wanted {
-            Wanted::Marked(begin) => name.starts_with(begin),
-            Wanted::Named(wanted) => name == *wanted,
-        };
-        if !is_wanted {
+        if !wanted.contains(&name) {
             continue;
         }
         let place = format!("{shown}/{name}");
         let directory = mount.lookup(root, &name)?;
-        let is_wanted = match wanted {
-            Wanted::Marked(_) => is_ours(mount, directory, &name),
-            Wanted::Named(_) => Ok(true),
-        };
-        let removed = match is_wanted {
-            Ok(true) => empty_leftover(mount, timer, directory, &place)
-                .and_then(|()| remove_emptied(mount, directory, &name))
-                .map(|()| true),
-            Ok(false) => Ok(false),
-            Err(failure) => Err(failure.into()),
-        };
-        found.push(match removed {
+        found.push(match remove_marked(mount, timer, directory, &name, &place) {
             Ok(true) => Leftover::Removed(place),
-            Ok(false) => {
-                let why = format!("it is not empty and has no directory {}", mark_of(&name));
-                Leftover::Kept(place, why)
-            }
+            Ok(false) => Leftover::Kept(place, describe_unmarked(&name)),
             Err(WalkFailure::Call(lost)) if lost.answered().is_none() => return Err(lost),
             Err(failure) => Leftover::Kept(place, failure.to_string()),
         });
@@ -182,10 +185,28 @@ fn remove_from(
     Ok(found)
 }
 
-/// Returns true if a directory has its mark, or is empty.
-fn is_ours(mount: &mut Mount, directory: File, name: &str) -> Result<bool, CallFailure> {
+/// Removes a directory that bears its mark or is empty; returns false for another one.
+fn remove_marked(
+    mount: &mut Mount,
+    timer: &JobTimer,
+    directory: File,
+    name: &str,
+    place: &str,
+) -> Result<bool, WalkFailure> {
     let inside = list(mount, directory)?;
-    Ok(inside.is_empty() || inside.contains(&mark_of(name)))
+    if !inside.is_empty() {
+        let mark = mark_of(name);
+        if !inside.contains(&mark) {
+            return Ok(false);
+        }
+        let mark = mount.lookup(directory, &mark)?;
+        if mount.getattr(mark)?.file_type != NfsFileType::Directory {
+            return Ok(false);
+        }
+    }
+    empty_leftover(mount, timer, directory, place)?;
+    remove_emptied(mount, directory, name)?;
+    Ok(true)
 }
 
 /// Lists a directory, within bounds; names that are no text are not ours.
@@ -222,6 +243,32 @@ mod tests {
         assert!(!at(".dfsbench-ab-1.top").exists());
         assert!(at(".dfsbench-ab-2.top/.dfsbench-ab-2.1/notes").exists());
         assert!(at(".dfsbench-ab-3.top/notes").exists());
+    }
+
+    #[test]
+    fn removes_only_marked_tree_of_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let target = Target::Directory { path: at("target") };
+        for directory in ["precious/dear", "target/precious/dear", "target/marked/marked.campaign"]
+        {
+            fs::create_dir_all(at(directory)).unwrap();
+        }
+        fs::write(at("target/marked/file"), "data").unwrap();
+        std::os::unix::fs::symlink(at("precious"), at("target/link")).unwrap();
+        // None of these is a name of an entry of the target.
+        let absolute = at("precious").display().to_string();
+        for name in ["../precious", "link/dear", ".", "..", "", &absolute, "link", "marked/file"] {
+            assert_eq!(remove_tree(&target, name).unwrap(), [], "{name}");
+        }
+        let [Leftover::Kept(..)] = remove_tree(&target, "precious").unwrap()[..] else {
+            panic!("it has no mark")
+        };
+        assert!(at("precious/dear").exists() && at("target/precious/dear").exists());
+        let [Leftover::Removed(_)] = remove_tree(&target, "marked").unwrap()[..] else {
+            panic!("it has its mark")
+        };
+        assert!(!at("target/marked").exists());
     }
 
     #[test]

@@ -12,12 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::units::Size;
+use model::work::mark_of;
 use model::{Caveat, CaveatCode, Fact, NfsTarget, Pass, RunSpec, Workload};
 use nfs_client::proto::client::File;
 use nfs_client::{CallFailure, DelegationCounts, Identity, Mount, MountError, MountOptions};
 use workload::{FileSet, Places};
 
-use super::access::{TargetAccess, WorkerPass, mark_of};
+use super::access::{TargetAccess, WorkerPass};
 use super::fixtures::Preparation;
 use super::job_timer::{Job, JobTimer};
 use super::mount_options::mount_options;

@@ -14,7 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use engine::Clock;
+use engine::target::marked::remove_directory;
+use engine::{Clock, Stop};
+use model::work::{is_replay_directory, mark_of};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -27,7 +29,7 @@ use crate::outcome::{Planned, Record, Wire};
 use crate::plan::{InitialObject, ReplayPlan};
 use crate::prepare::Fill;
 use crate::recorder::Recorder;
-use crate::replayer::{ReplayError, ReplaySettings};
+use crate::replayer::{ReplayError, ReplaySettings, TREE};
 use crate::step::Batch;
 use crate::target_kind::TargetKind;
 use crate::tree::Place;
@@ -88,13 +90,16 @@ impl<'a> DirectoryReplayer<'a> {
         plan: &ReplayPlan,
         settings: &ReplaySettings,
     ) -> Result<DirectoryTree, ReplayError> {
-        let path = self.path.join(&settings.directory);
-        let failed = |reason| ReplayError::file("make", &path, reason);
-        match fs::mkdirat(&self.root, &*settings.directory, Mode::from_raw_mode(0o755)) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(reason) => return Err(failed(reason)),
+        let mut below = PathBuf::from(&settings.directory);
+        self.make_directory(&below)?;
+        if is_replay_directory(&settings.directory) {
+            self.make_directory(&below.join(mark_of(&settings.directory)))?;
+            below.push(TREE);
+            self.make_directory(&below)?;
         }
-        let top = open_directory(&path).map_err(failed)?;
+        let path = self.path.join(below);
+        let top =
+            open_directory(&path).map_err(|reason| ReplayError::file("open", &path, reason))?;
         let mut places = Places::new(plan.objects);
         let mut names = plan.names.clone();
         let pool = if settings.fill == Fill::Data { write_pool(FILL_BYTES) } else { Vec::new() };
@@ -118,6 +123,13 @@ impl<'a> DirectoryReplayer<'a> {
         }
         self.make_links(plan, &top, &mut places, &names)?;
         Ok(DirectoryTree { top, places, names })
+    }
+
+    fn make_directory(&self, below: &Path) -> Result<(), ReplayError> {
+        match fs::mkdirat(&self.root, below, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(reason) => Err(ReplayError::file("make", &self.path.join(below), reason)),
+        }
     }
 
     fn make_links(
@@ -235,7 +247,7 @@ impl<'a> DirectoryReplayer<'a> {
     /// [`ReplayError::File`] where something could not be removed.
     pub fn remove(&self, directory: &str) -> Result<(), ReplayError> {
         let path = self.path.join(directory);
-        std::fs::remove_dir_all(&path).map_err(|error| {
+        remove_directory(&path, &Stop::default()).map_err(|error| {
             let reason = Errno::from_io_error(&error).unwrap_or(Errno::IO);
             ReplayError::file("remove", &path, reason)
         })

@@ -4,13 +4,13 @@
 //! one that contains itself. So names are bounded for each directory, no directory is entered
 //! from itself, depth is bounded where handles say nothing, and the whole walk in time.
 
+use model::work::{is_mark, mark_of};
 use nfs_client::proto::client::File;
 use nfs_client::proto::nfs3::FileType;
 use nfs_client::proto::status::Status;
 use nfs_client::{CallFailure, DirEntry, Mount};
 use workload::names::Sort;
 
-use super::super::access::{is_mark, mark_of};
 use super::super::job_timer::{Job, JobTimer};
 use super::super::removal::Removal;
 use super::super::{Inventory, InventoryScope, TargetError};
@@ -167,19 +167,56 @@ impl Walk<'_> {
             removal.note_all_left(names.len() as u64);
         }
         for name in names {
-            if Sort::is_directory(name.as_bytes()) {
-                let below = self.mount.lookup(directory, &name)?;
-                self.check_below(below, &name)?;
-                self.empty(below, removal)?;
-                self.mount.rmdir(directory, &name)?;
-            } else {
-                self.mount.remove(directory, &name)?;
-            }
+            self.remove_entry(directory, &name, removal)?;
             removal.note_removed();
             self.timer.note_progress();
         }
         self.path.pop();
         Ok(())
+    }
+
+    /// Removes an entry: as what its name says if it is one of a trial, or else as what it is.
+    fn remove_entry(
+        &mut self,
+        directory: File,
+        name: &str,
+        removal: &Removal,
+    ) -> Result<(), WalkFailure> {
+        let looks_like_directory = Sort::is_directory(name.as_bytes());
+        let failure = if looks_like_directory {
+            match self.remove_directory(directory, name, removal) {
+                Err(WalkFailure::Call(failure)) if failure.answered().is_some() => failure,
+                done => return done,
+            }
+        } else {
+            match self.mount.remove(directory, name) {
+                Err(failure) if failure.answered().is_some() => failure,
+                done => return Ok(done?),
+            }
+        };
+        // Names in the tree of a replay are those of the trace.
+        let entry = self.mount.lookup(directory, name)?;
+        let is_directory = self.mount.getattr(entry)?.file_type == FileType::Directory;
+        match (looks_like_directory, is_directory) {
+            (false, true) => self.remove_directory(directory, name, removal),
+            (true, false) => Ok(self.mount.remove(directory, name)?),
+            _ => Err(failure.into()),
+        }
+    }
+
+    fn remove_directory(
+        &mut self,
+        directory: File,
+        name: &str,
+        removal: &Removal,
+    ) -> Result<(), WalkFailure> {
+        let depth = self.path.len();
+        let below = self.mount.lookup(directory, name)?;
+        self.check_below(below, name)?;
+        let emptied = self.empty(below, removal);
+        self.path.truncate(depth);
+        emptied?;
+        Ok(self.mount.rmdir(directory, name)?)
     }
 
     /// Lists a directory of ours; names that are no text are not ours.

@@ -1,8 +1,9 @@
-//! Removes what is in a working directory, and the directory.
+//! Removes directories that carry a mark of ours ([`model::work::mark_of`]): working directories of
+//! trials and trees of replays.
 //!
 //! Each directory is opened relative to its parent and no link is followed, whatever another
-//! process changes meanwhile. The mark of the working directory goes last: a clean-up that is
-//! killed halfway leaves a directory that the next one still recognizes.
+//! process changes meanwhile. The mark goes last: a removal that is killed halfway leaves a
+//! directory that the next one still recognizes.
 
 use std::ffi::CStr;
 use std::io::{self, ErrorKind};
@@ -12,29 +13,35 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::super::access::is_mark;
-use super::super::removal::Removal;
+use model::work::is_mark;
+
+use super::removal::Removal;
 use crate::stop::Stop;
 
 /// Removes everything in a directory except its mark.
 pub(super) fn empty_directory(path: &Path, stop: &Stop) -> io::Result<()> {
-    Removal::run(path.display().to_string(), |removal| {
-        let top = open_directory(CWD, path)?;
-        Emptying { top: top.as_fd(), removal, stop }.empty(top.as_fd(), true)
-    })
+    let top = open_directory(CWD, path)?;
+    empty_opened(top.as_fd(), &path.display().to_string(), stop)
 }
 
 /// Removes a directory and everything in it, its mark last.
-pub(in super::super) fn remove_directory(path: &Path, stop: &Stop) -> io::Result<()> {
-    Removal::run(path.display().to_string(), |removal| {
-        let top = open_directory(CWD, path)?;
-        Emptying { top: top.as_fd(), removal, stop }.empty(top.as_fd(), true)?;
-        remove_emptied(path, top.as_fd())
-    })
+///
+/// # Errors
+/// When something can't be removed, or something new has appeared.
+pub fn remove_directory(path: &Path, stop: &Stop) -> io::Result<()> {
+    let top = open_directory(CWD, path)?;
+    empty_opened(top.as_fd(), &path.display().to_string(), stop)?;
+    remove_mark(top.as_fd())?;
+    std::fs::remove_dir(path)
 }
 
-/// Removes a directory in which nothing is left but its mark.
-fn remove_emptied(path: &Path, top: BorrowedFd<'_>) -> io::Result<()> {
+/// Removes everything in an open directory except its mark; `place` is what people know it by.
+pub(super) fn empty_opened(top: BorrowedFd<'_>, place: &str, stop: &Stop) -> io::Result<()> {
+    Removal::run(place.to_owned(), |removal| Emptying { top, removal, stop }.empty(top, true))
+}
+
+/// Removes the mark of a directory in which nothing else is left.
+pub(super) fn remove_mark(top: BorrowedFd<'_>) -> io::Result<()> {
     let mut mark = None;
     for entry in Dir::read_from(top)? {
         let entry = entry?;
@@ -45,9 +52,9 @@ fn remove_emptied(path: &Path, top: BorrowedFd<'_>) -> io::Result<()> {
         }
     }
     if let Some(mark) = mark {
-        unlinkat(top, mark, AtFlags::REMOVEDIR)?;
+        unless_gone(unlinkat(top, mark, AtFlags::REMOVEDIR))?;
     }
-    std::fs::remove_dir(path)
+    Ok(())
 }
 
 struct Emptying<'a> {
@@ -108,7 +115,10 @@ fn count_below(directory: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(count)
 }
 
-fn open_directory(parent: impl AsFd, name: impl rustix::path::Arg) -> io::Result<OwnedFd> {
+pub(super) fn open_directory(
+    parent: impl AsFd,
+    name: impl rustix::path::Arg,
+) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(openat(parent, name, flags, Mode::empty())?)
 }
@@ -127,7 +137,8 @@ fn is_directory(parent: BorrowedFd<'_>, name: &CStr, listed: FileType) -> io::Re
     Ok(found == FileType::Directory)
 }
 
-fn unless_gone(removed: rustix::io::Result<()>) -> io::Result<()> {
+/// Takes what is gone already for removed.
+pub(super) fn unless_gone(removed: rustix::io::Result<()>) -> io::Result<()> {
     match removed {
         Err(Errno::NOENT) => Ok(()),
         removed => Ok(removed?),
@@ -144,7 +155,8 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::path::PathBuf;
 
-    use super::super::super::access::mark_of;
+    use model::work::mark_of;
+
     use super::*;
 
     const NAME: &str = ".dfsbench-ab-0";
@@ -191,7 +203,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let work = work_directory(folder.path());
         let top = open_directory(CWD, &work).unwrap();
-        let error = remove_emptied(&work, top.as_fd()).unwrap_err();
+        let error = remove_mark(top.as_fd()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::DirectoryNotEmpty);
         assert!(work.join(mark_of(NAME)).exists());
     }
