@@ -29,6 +29,7 @@ pub use meaning::order::Step;
 pub use meaning::pace::{
     Pace, ProbeTrial, TimedRates, can_be_reduced, estimate_by, reduced, work_of,
 };
+pub use meaning::programs::chosen_programs;
 pub use meaning::resolve::Plan;
 pub use meaning::server::ServerPlan;
 pub use meaning::surroundings::Surroundings;

@@ -13,6 +13,7 @@ pub(crate) mod matrix;
 pub(crate) mod order;
 pub(crate) mod pace;
 pub(crate) mod placement;
+pub(crate) mod programs;
 pub(crate) mod repetition;
 pub(crate) mod resolve;
 pub(crate) mod server;
