@@ -224,7 +224,7 @@ impl Held<'_> {
             | Order::UndoLast
             | Order::UndoAll
             | Order::Invalidate { .. }
-            | Order::Clean => self.host.obey(order),
+            | Order::Clean { .. } => self.host.obey(order),
         }
     }
 

@@ -68,7 +68,9 @@ impl<'a> ThisHost<'a> {
     pub(crate) fn obey(&mut self, order: Order) -> Report {
         let done = match order {
             Order::Open(opening) => self.open(opening),
-            Order::Clean => return self.clean(),
+            Order::Clean { forget } => {
+                return self.clean(if forget { lab::clean_and_forget } else { lab::clean });
+            }
             order => match &mut *self.changes.lock() {
                 Some(lab) => change(lab, order),
                 None => return Report::Failed(NOT_OPENED.to_owned()),
@@ -122,9 +124,9 @@ impl<'a> ThisHost<'a> {
         self.changes.leave()
     }
 
-    fn clean(&mut self) -> Report {
+    fn clean(&mut self, clean: impl Fn(&Path) -> Result<Vec<Cleaned>, LabError>) -> Report {
         *self.changes.lock() = None;
-        match lab::clean(self.state_dir) {
+        match clean(self.state_dir) {
             Ok(cleaned) => Report::Cleaned(cleaned.into_iter().map(report_change).collect()),
             Err(error) => Report::Failed(error.to_string()),
         }
@@ -150,6 +152,7 @@ fn change(lab: &mut Lab, order: Order) -> Result<Report, LabError> {
 }
 
 /// Words what was restored, and why where it could not be.
-fn report_change(Cleaned { campaign, what, outcome }: Cleaned) -> RestoredChange {
-    RestoredChange { campaign, what, refused: outcome.err().map(|error| error.to_string()) }
+fn report_change(Cleaned { campaign, what, outcome, stays }: Cleaned) -> RestoredChange {
+    let refused = outcome.err().map(|error| error.to_string());
+    RestoredChange { campaign, what, refused, stays }
 }

@@ -197,11 +197,15 @@ impl Command {
 /// Continues a campaign that was stopped or killed: makes the missing trials.
 ///
 /// The plan is the stored one and the order is unchanged. A trial that was stopped half way is
-/// made again. A campaign that another process is running is refused.
+/// made again. A campaign that another process is running is refused. Programs that the stored plan
+/// names are only listed without --allow-program: a results file may have come from somebody else.
 #[derive(Debug, Parser)]
 pub struct ResumeArgs {
     /// Number of the campaign [default: the last]
     pub campaign: Option<i64>,
+    /// Run the programs that the stored plan names; without it they are only listed
+    #[arg(long)]
+    pub allow_program: bool,
     /// The results file and the output
     #[command(flatten)]
     pub making: MakingArgs,
@@ -354,11 +358,17 @@ pub struct PatternArgs {
 /// of the log on this host, and on the named hosts. Working directories, trees of replays, lock
 /// files and temporary files of killed processes are removed, too, and so are the compressed agent
 /// programs in this user's cache: docs/leftovers.md has all paths. It is safe to repeat.
+///
+/// What can't be restored or removed stays on record, and the exit code is 3. With --forget it is
+/// dropped from the record instead, and what stays is printed.
 #[derive(Debug, Parser)]
 pub struct CleanArgs {
     /// Path of the results file: what killed runs left at their targets is on record beside it
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
+    /// Drop from the record what can't be restored or removed, and print what stays
+    #[arg(long)]
+    pub forget: bool,
     /// A plan, whose hosts are cleaned, too
     #[arg(value_hint = ValueHint::FilePath)]
     pub plan: Option<PathBuf>,

@@ -34,8 +34,8 @@ use crate::output::Printable;
 use crate::progress::lines::{self, Lines};
 use crate::progress::{Progress, Visibility, check_screen};
 use crate::{
-    agents, contenders, dry_run, embedded, job, leftovers, output, output_file, plan_source,
-    render, signals, user_dirs, writeback,
+    agents, contenders, dry_run, embedded, job, leftovers, output, output_file,
+    plan_source, render, signals, user_dirs, writeback,
 };
 
 /// Makes the campaign that the arguments ask for.
@@ -121,6 +121,8 @@ pub struct Means<'a> {
     pub allow_destroy: &'a [PathBuf],
     /// The question that the campaign is to answer.
     pub question: Question,
+    /// The stored campaign that is continued.
+    pub resumes: Option<i64>,
     /// The agents of a job, until a campaign takes them.
     pub job: Cell<Option<Job>>,
 }
@@ -138,6 +140,7 @@ impl<'a> Means<'a> {
             keep: args.keep,
             allow_destroy: &args.allow_destroy,
             question: Question::Figures,
+            resumes: None,
             job: Cell::new(None),
         }
     }
@@ -338,7 +341,7 @@ pub fn with_agents<T>(
         let _record = if means.keep {
             None
         } else {
-            leftovers::Record::begin(means.results, &campaign, &plan.runs)?
+            leftovers::Record::begin(means.results, &campaign, &plan.runs, means.resumes)?
         };
         let read_clocks = || agent::read(&*clock);
         let opening = Opening {

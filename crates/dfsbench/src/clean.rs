@@ -29,6 +29,9 @@ pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     for place in &cleaned.removed {
         output::text(&format!("removed: {place}\n"))?;
     }
+    for record in &cleaned.foreign {
+        output::message(&format!("note: {record} (hint: its owner can clean up by it)"));
+    }
     match results::remove_abandoned(&args.results) {
         0 => {}
         1 => output::message("removed the lock file of a campaign that no process runs"),
@@ -57,13 +60,28 @@ pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     for name in &args.host {
         hosts.push(find_host(name, args));
     }
-    let mut refused = cleaned.left;
+    let mut kept = 0;
+    let mut refused = Vec::new();
+    for record in cleaned.unfinished {
+        if args.forget {
+            match record.forget() {
+                Ok(stays) => output::text(&format!("forgotten: {stays}\n"))?,
+                Err(why) => refused.push(why),
+            }
+        } else {
+            kept += 1;
+            refused.extend(record.left);
+        }
+    }
     for host in &hosts {
-        match clean_host(host, &stop) {
+        match clean_host(host, &stop, args) {
             Ok(changes) => {
                 output::text(&describe_restored(&host.name, &changes))?;
-                for RestoredChange { what, refused: why, .. } in changes {
-                    if let Some(why) = why {
+                for RestoredChange { what, refused: why, stays, .. } in changes {
+                    if let Some(why) = why
+                        && stays.is_empty()
+                    {
+                        kept += 1;
                         refused.push(format!("host {}: {what}: {why}", host.name));
                     }
                 }
@@ -71,10 +89,17 @@ pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
             Err(why) => refused.push(why),
         }
     }
-    match &refused[..] {
-        [] => Ok(End::Ok.into()),
-        all => Err(Failure::Lab(all.join("\n       "))),
+    if refused.is_empty() {
+        return Ok(End::Ok.into());
     }
+    if kept > 0 {
+        refused.push(
+            "(hint: what can never be restored is dropped from the record by `dfsbench clean \
+             --forget`, and stays)"
+                .to_owned(),
+        );
+    }
+    Err(Failure::Lab(refused.join("\n       ")))
 }
 
 /// Removes the compressed programs that campaigns keep for their next agents over ssh.
@@ -96,9 +121,14 @@ fn find_host(name: &str, args: &CleanArgs) -> Host {
 }
 
 /// Has a host restore what it finds in its undo log.
-fn clean_host(host: &Host, stop: &Arc<AtomicBool>) -> Result<Vec<RestoredChange>, String> {
+fn clean_host(
+    host: &Host,
+    stop: &Arc<AtomicBool>,
+    args: &CleanArgs,
+) -> Result<Vec<RestoredChange>, String> {
     let mut agents = Agents::new(Arc::clone(stop), Visibility::Shown);
-    let (order, answer) = request::clean().into_parts();
+    let request = if args.forget { request::clean_and_forget() } else { request::clean() };
+    let (order, answer) = request.into_parts();
     let mut agent = agents.launch_one(host).map_err(|gone| gone.0)?;
     agent.send(order).map_err(|gone| gone.0)?;
     match agent.receive().map_err(|gone| gone.0)? {
@@ -112,10 +142,18 @@ fn describe_restored(host: &str, changes: &[RestoredChange]) -> String {
         return format!("{host}: nothing to restore\n");
     }
     let mut text = String::new();
-    for RestoredChange { campaign, what, refused } in changes {
-        let how = if refused.is_none() { "restored" } else { "not restored" };
+    for RestoredChange { campaign, what, refused, stays } in changes {
         // Writing to a string never fails.
-        let _ = writeln!(text, "{host}: {how}: {what} (campaign {campaign})");
+        let _ = match refused {
+            None => writeln!(text, "{host}: restored: {what} (campaign {campaign})"),
+            Some(_) if stays.is_empty() => {
+                writeln!(text, "{host}: not restored: {what} (campaign {campaign})")
+            }
+            Some(why) => {
+                let stays = stays.join("; ");
+                writeln!(text, "{host}: forgotten: {what} (campaign {campaign}): {stays} ({why})")
+            }
+        };
     }
     text
 }
@@ -127,14 +165,21 @@ mod tests {
     #[test]
     fn restored_changes_are_listed_and_so_is_their_absence() {
         assert_eq!(describe_restored("web", &[]), "web: nothing to restore\n");
-        let of = |what: &str, refused: Option<&str>| RestoredChange {
+        let of = |what: &str, refused: Option<&str>, stays: &[&str]| RestoredChange {
             campaign: "7".into(),
             what: what.into(),
             refused: refused.map(str::to_owned),
+            stays: stays.iter().map(|&stays| stays.to_owned()).collect(),
         };
+        let changes = [
+            of("mount", None, &[]),
+            of("sysctl", Some("busy"), &[]),
+            of("file", Some("it is a link"), &["the file /x stays"]),
+        ];
         assert_eq!(
-            describe_restored("web", &[of("mount", None), of("sysctl", Some("busy"))]),
-            "web: restored: mount (campaign 7)\nweb: not restored: sysctl (campaign 7)\n"
+            describe_restored("web", &changes),
+            "web: restored: mount (campaign 7)\nweb: not restored: sysctl (campaign 7)\n\
+             web: forgotten: file (campaign 7): the file /x stays (it is a link)\n"
         );
     }
 }

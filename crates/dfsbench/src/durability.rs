@@ -116,7 +116,7 @@ fn measure_one(
     let token = token();
     let campaign = controller::campaign_name(token);
     leftovers::warn(&args.results, &request.plan.runs);
-    let _record = leftovers::Record::begin(&args.results, &campaign, &request.plan.runs)?;
+    let _record = leftovers::Record::begin(&args.results, &campaign, &request.plan.runs, None)?;
     let target = &request.subjects[0].spec.target;
     let measurement = Measurement {
         request,

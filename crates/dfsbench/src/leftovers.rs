@@ -6,48 +6,21 @@
 //! no process holds therefore names what may still be there: `dfsbench clean` and `resume` remove
 //! it, and the next run on the same target says so.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+mod record_file;
+
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use engine::target::leftover::{self, Leftover};
 use model::{RunSpec, Target};
-use rustix::fs::OFlags;
-use serde::{Deserialize, Serialize};
 
+use crate::calendar::now_unix_ms;
 use crate::exit::Failure;
 use crate::{output, user_dirs};
-
-/// How the names of records go on after that of the results file, and how they end.
-const NAME: [&str; 2] = ["-work-", ".lock"];
-
-/// A larger record is none of ours.
-const BYTES_MAX: u64 = 16 << 20;
-
-/// The contents of a record.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct RecordContent {
-    /// The part of the working directories' names that identifies the campaign.
-    campaign: String,
-    /// The process that made it.
-    pid: u32,
-    targets: Vec<Worked>,
-}
-
-/// A target that is worked on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Worked {
-    target: Target,
-    /// The hosts that see it, by the words that ssh finds them by; none where it is this one.
-    hosts: Vec<String>,
-    /// The directory that a replay made there, all of which is its own; `None` where
-    /// directories have the name of the campaign.
-    #[serde(default)]
-    tree: Option<String>,
-}
+use record_file::{AbandonedRecord, RecordContent, Worked};
 
 /// A working directory could not be removed by this process.
 static IS_ANY_LEFT: AtomicBool = AtomicBool::new(false);
@@ -68,7 +41,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// Writes what a campaign is about to work on; `None` where it leaves nothing behind.
+    /// Writes what a campaign is about to work on, and which stored one it resumes; `None` if it
+    /// leaves nothing behind.
     ///
     /// # Errors
     /// When no file can be made beside the results.
@@ -76,12 +50,13 @@ impl Record {
         results: &Path,
         campaign: &str,
         runs: &[RunSpec],
+        resumes: Option<i64>,
     ) -> Result<Option<Self>, Failure> {
         let targets = targets_of(runs);
         if targets.is_empty() {
             return Ok(None);
         }
-        Self::write(results, campaign, targets).map(Some)
+        Self::write(results, content_of(campaign, targets, resumes)).map(Some)
     }
 
     /// Writes that a replay is about to make this directory at its target; the record is among
@@ -90,27 +65,35 @@ impl Record {
     /// # Errors
     /// When no file can be made there.
     pub fn of_replay(target: Target, directory: &str) -> Result<Self, Failure> {
-        let worked = Worked { target, hosts: Vec::new(), tree: Some(directory.to_owned()) };
+        let worked = Worked::new(target, Vec::new(), Some(directory.to_owned()));
         let records = replay_records();
         if let Some(folder) = records.parent() {
             let made = fs::create_dir_all(folder);
             made.map_err(|error| unwritable(folder, &error, REPLAY_HINT))?;
         }
-        Self::write(&records, directory, vec![worked])
+        Self::write(&records, content_of(directory, vec![worked], None))
     }
 
-    fn write(results: &Path, campaign: &str, targets: Vec<Worked>) -> Result<Self, Failure> {
-        let path = place_of(results, campaign);
-        let content =
-            RecordContent { campaign: campaign.to_owned(), pid: std::process::id(), targets };
+    fn write(results: &Path, content: RecordContent) -> Result<Self, Failure> {
+        let path = record_file::path_of(results, &content.campaign);
         let hint = if content.targets.iter().any(|worked| worked.tree.is_some()) {
             REPLAY_HINT
         } else {
             "keep results where files can be made: --results"
         };
         let file =
-            write_record(&path, &content).map_err(|error| unwritable(&path, &error, hint))?;
+            record_file::write(&path, &content).map_err(|error| unwritable(&path, &error, hint))?;
         Ok(Self { path, targets: content.targets, campaign: content.campaign, _file: file })
+    }
+}
+
+fn content_of(campaign: &str, targets: Vec<Worked>, resumes: Option<i64>) -> RecordContent {
+    RecordContent {
+        campaign: campaign.to_owned(),
+        pid: std::process::id(),
+        begun_unix_ms: now_unix_ms(),
+        resumes,
+        targets,
     }
 }
 
@@ -132,9 +115,8 @@ impl Drop for Record {
         // Directories that could not be removed are kept on record. Those of this host are looked
         // for; of others it is known whether their removal failed.
         for worked in &self.targets {
-            let is_here = worked.hosts.is_empty() && worked.target.is_local();
             let is_left = match &worked.tree {
-                _ if !is_here => IS_ANY_LEFT.load(Relaxed),
+                _ if !worked.is_here() => IS_ANY_LEFT.load(Relaxed),
                 Some(tree) => worked.target.paths().iter().any(|path| path.join(tree).exists()),
                 None => holds_some(&worked.target, &self.campaign),
             };
@@ -151,8 +133,31 @@ impl Drop for Record {
 pub struct Cleaned {
     /// The removed leftovers, a line each.
     pub removed: Vec<String>,
-    /// The leftovers that were left alone or could not be reached, with the reason.
+    /// Records that still stand for something, or that are not acted on.
+    pub unfinished: Vec<UnfinishedRecord>,
+    /// Records of other users, a line each.
+    pub foreign: Vec<String>,
+}
+
+/// A record of this user that is kept, and why: a line for each thing that is left.
+#[derive(Debug)]
+pub struct UnfinishedRecord {
+    path: PathBuf,
     pub left: Vec<String>,
+}
+
+impl UnfinishedRecord {
+    /// Removes the record, and returns a statement of what stays.
+    ///
+    /// # Errors
+    /// In a sentence.
+    pub fn forget(self) -> Result<String, String> {
+        let shown = printable(&self.path.display().to_string());
+        match fs::remove_file(&self.path) {
+            Ok(()) => Ok(format!("{shown}; what it named stays: {}", self.left.join("; "))),
+            Err(error) => Err(format!("cannot remove {shown}: {error}")),
+        }
+    }
 }
 
 /// Removes what killed processes left that kept their results in this file, and what killed
@@ -167,14 +172,26 @@ pub fn clean(results: &Path) -> Cleaned {
 
 /// Removes what the records beside a file name.
 fn clean_recorded(results: &Path, cleaned: &mut Cleaned) {
-    for abandoned in find_abandoned(results) {
-        let mut is_done = true;
-        for worked in &abandoned.content.targets {
-            is_done &= clean_target(worked, &abandoned.content.campaign, cleaned);
+    let found = record_file::find(results);
+    for refused in found.refused {
+        let line =
+            printable(&format!("{} is not followed: {}", refused.path.display(), refused.why));
+        if refused.is_foreign {
+            cleaned.foreign.push(line);
+        } else {
+            cleaned.unfinished.push(UnfinishedRecord { path: refused.path, left: vec![line] });
         }
-        // The record is kept for the next time where something could not be inspected.
-        if is_done {
+    }
+    for abandoned in found.abandoned {
+        let mut left = Vec::new();
+        for worked in &abandoned.content.targets {
+            clean_target(worked, &abandoned, &mut cleaned.removed, &mut left);
+        }
+        // It is kept for the next time if anything is left.
+        if left.is_empty() {
             let _ = fs::remove_file(&abandoned.path);
+        } else {
+            cleaned.unfinished.push(UnfinishedRecord { path: abandoned.path, left });
         }
     }
 }
@@ -182,7 +199,7 @@ fn clean_recorded(results: &Path, cleaned: &mut Cleaned) {
 /// Says of each target of these runs what a killed process may have left there.
 pub fn warn(results: &Path, runs: &[RunSpec]) {
     let ours = targets_of(runs);
-    for abandoned in find_abandoned(results) {
+    for abandoned in record_file::find(results).abandoned {
         for worked in &abandoned.content.targets {
             if !ours.contains(worked) {
                 continue;
@@ -197,106 +214,55 @@ pub fn warn(results: &Path, runs: &[RunSpec]) {
     }
 }
 
-/// Cleans one target; returns false where it must be tried again.
-fn clean_target(worked: &Worked, campaign: &str, cleaned: &mut Cleaned) -> bool {
+/// Returns the targets of a campaign that was begun after this instant, killed, and never stored.
+pub fn killed_unstored(results: &Path, since_unix_ms: u64) -> Option<String> {
+    let mut contents: Vec<RecordContent> =
+        record_file::find(results).abandoned.into_iter().map(|record| record.content).collect();
+    // A campaign that is stored begins after its record, and one that is resumed before.
+    contents.retain(|record| record.resumes.is_none() && record.begun_unix_ms > since_unix_ms);
+    let last = contents.iter().max_by_key(|record| record.begun_unix_ms)?;
+    let names: Vec<String> = last.targets.iter().map(|worked| worked.target.to_string()).collect();
+    Some(printable(&names.join(", ")))
+}
+
+/// Cleans one target; adds a line for what was removed, and for what is left.
+fn clean_target(
+    worked: &Worked,
+    record: &AbandonedRecord,
+    removed: &mut Vec<String>,
+    left: &mut Vec<String>,
+) {
+    let campaign = &record.content.campaign;
     if worked.target.is_local() && !worked.hosts.is_empty() {
-        let hosts = worked.hosts.join(", ");
-        cleaned.left.push(format!(
-            "{} on {hosts}: `.dfsbench-{campaign}-*` may be left there (hint: remove it there by \
-             hand, then the record `*-work-{campaign}.lock` beside the results)",
-            worked.target
-        ));
-        return false;
+        left.push(printable(&format!(
+            "{} on {}: `.dfsbench-{campaign}-*` may be left there (hint: remove it there by hand, \
+             then `dfsbench clean --forget`, which drops the record {})",
+            worked.target,
+            worked.hosts.join(", "),
+            record.path.display()
+        )));
+        return;
     }
-    let removed = match &worked.tree {
+    let found = match &worked.tree {
         Some(tree) => leftover::remove_tree(&worked.target, tree),
         None => leftover::remove(&worked.target, campaign),
     };
-    match removed {
+    match found {
         Ok(found) => {
             for one in found {
                 match one {
-                    Leftover::Removed(place) => cleaned.removed.push(place),
-                    Leftover::Kept(place, why) => cleaned.left.push(format!("{place}: {why}")),
+                    Leftover::Removed(place) => removed.push(printable(&place)),
+                    Leftover::Kept(place, why) => left.push(printable(&format!("{place}: {why}"))),
                 }
             }
-            true
         }
-        Err(error) => {
-            cleaned.left.push(error.to_string());
-            false
-        }
+        Err(error) => left.push(printable(&error.to_string())),
     }
 }
 
-/// A record that no process holds, which is locked while it is handled.
-struct Abandoned {
-    path: PathBuf,
-    content: RecordContent,
-    _file: File,
-}
-
-/// Finds the records of processes that are gone.
-fn find_abandoned(results: &Path) -> Vec<Abandoned> {
-    let shared = place_of(results, "");
-    let Some(name) = shared.file_name() else { return Vec::new() };
-    let begin = name.as_bytes().strip_suffix(NAME[1].as_bytes()).unwrap_or_default();
-    let Ok(entries) = fs::read_dir(folder_of(&shared)) else { return Vec::new() };
-    let mut found = Vec::new();
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let is_record =
-            name.as_bytes().starts_with(begin) && name.as_bytes().ends_with(NAME[1].as_bytes());
-        if is_record && let Some((content, file)) = read_record(&entry.path()) {
-            found.push(Abandoned { path: entry.path(), content, _file: file });
-        }
-    }
-    found
-}
-
-/// Reads a record that no process holds, and that the user of this process, or root, has made.
-fn read_record(path: &Path) -> Option<(RecordContent, File)> {
-    let mut options = OpenOptions::new();
-    options.read(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
-    let file = options.open(path).ok()?;
-    let found = file.metadata().ok()?;
-    let me = rustix::process::geteuid().as_raw();
-    // What it names will be removed: only this user and root may choose that.
-    if !found.is_file() || !(found.uid() == me || found.uid() == 0) || found.mode() & 0o022 != 0 {
-        return None;
-    }
-    file.try_lock().ok()?;
-    let mut text = String::new();
-    (&file).take(BYTES_MAX).read_to_string(&mut text).ok()?;
-    Some((serde_json::from_str(&text).ok()?, file))
-}
-
-/// Writes a record and syncs it, with its folder: it must outlive what is made next.
-fn write_record(path: &Path, content: &RecordContent) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600);
-    let mut file = options.open(path)?;
-    file.lock()?;
-    file.write_all(serde_json::to_string(content)?.as_bytes())?;
-    file.sync_all()?;
-    File::open(folder_of(path))?.sync_all()?;
-    Ok(file)
-}
-
-/// Returns the directory of a file; a bare name has an empty parent, which can't be opened.
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
-}
-
-/// Returns the path of a campaign's record: beside the results file, whatever name that goes by.
-fn place_of(results: &Path, campaign: &str) -> PathBuf {
-    let results = fs::canonicalize(results).unwrap_or_else(|_| results.to_owned());
-    let mut path = results.into_os_string();
-    path.push(format!("{}{campaign}{}", NAME[0], NAME[1]));
-    PathBuf::from(path)
+/// Replaces control characters, which a forged record could send to a terminal.
+fn printable(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
 }
 
 /// Lists the targets that outlive this process, each once. What hosts are set up with is in their
@@ -311,7 +277,7 @@ fn targets_of(runs: &[RunSpec]) -> Vec<Worked> {
         for host in &run.placement.hosts {
             hosts.extend(host.ssh.clone());
         }
-        let worked = Worked { target: run.target.clone(), hosts, tree: None };
+        let worked = Worked::new(run.target.clone(), hosts, None);
         if run.target.outlives_process() && !targets.contains(&worked) {
             targets.push(worked);
         }
@@ -338,9 +304,12 @@ fn holds_some(target: &Target, campaign: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use model::Workload;
+    use model::testing::RunBuilder;
 
     use super::*;
-    use model::testing::RunBuilder;
+
+    const CAMPAIGN: &str = "4711";
+    const TREE: &str = "dfsbench-replay-0123456789abcdef";
 
     fn run_on(path: &Path) -> RunSpec {
         let target = Target::Directory { path: path.to_owned() };
@@ -351,51 +320,125 @@ mod tests {
         fs::read_dir(folder).unwrap().count()
     }
 
+    /// A record of a process that is gone, beside a results file.
+    fn abandon(results: &Path, campaign: &str, targets: Vec<Worked>) -> PathBuf {
+        let content = content_of(campaign, targets, None);
+        let path = record_file::path_of(results, campaign);
+        drop(record_file::write(&path, &content).unwrap());
+        path
+    }
+
+    fn worked(target: &Path, tree: Option<&str>) -> Vec<Worked> {
+        let target = Target::Directory { path: target.to_owned() };
+        vec![Worked { target, hosts: Vec::new(), tree: tree.map(str::to_owned) }]
+    }
+
+    /// Cleans, once no process that another test has just forked holds the lock of a record.
+    fn clean_beside(results: &Path) -> Cleaned {
+        for _ in 0..500 {
+            let found = record_file::find(results);
+            if !found.abandoned.is_empty() || !found.refused.is_empty() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let mut cleaned = Cleaned::default();
+        clean_recorded(results, &mut cleaned);
+        cleaned
+    }
+
     #[test]
     fn a_record_goes_with_its_process_unless_something_is_left() {
         let folder = tempfile::tempdir().unwrap();
         let (results, target) = (folder.path().join("r.db"), folder.path().join("target"));
         fs::create_dir(&target).unwrap();
         let runs = [run_on(&target)];
-        let record = Record::begin(&results, "ab", &runs).unwrap().unwrap();
-        assert_eq!((files(folder.path()), find_abandoned(&results).len()), (2, 0));
+        let record = Record::begin(&results, "ab", &runs, None).unwrap().unwrap();
+        assert_eq!((files(folder.path()), record_file::find(&results).abandoned.len()), (2, 0));
         drop(record);
         assert_eq!(files(folder.path()), 1);
-        let record = Record::begin(&results, "ab", &runs).unwrap();
+        let record = Record::begin(&results, "ab", &runs, None).unwrap();
         fs::create_dir(target.join(".dfsbench-ab-0")).unwrap();
         drop(record);
-        let mut cleaned = Cleaned::default();
-        clean_recorded(&results, &mut cleaned);
-        assert_eq!((cleaned.removed.len(), cleaned.left.len()), (1, 0), "{cleaned:?}");
+        let cleaned = clean_beside(&results);
+        assert_eq!((cleaned.removed.len(), cleaned.unfinished.len()), (1, 0), "{cleaned:?}");
         assert_eq!((files(folder.path()), files(&target)), (1, 0));
         assert!(
-            Record::begin(&results, "ab", &[RunSpec::null(Workload::Stream)]).unwrap().is_none()
+            Record::begin(&results, "ab", &[RunSpec::null(Workload::Stream)], None)
+                .unwrap()
+                .is_none()
         );
     }
 
     #[test]
-    fn the_tree_of_a_killed_replay_in_a_directory_is_removed_with_all_that_is_in_it() {
+    fn removes_marked_tree_of_killed_replay() {
         let folder = tempfile::tempdir().unwrap();
         let (records, target) = (folder.path().join("replay"), folder.path().join("target"));
-        for tree in ["dfsbench-replay-1", "dfsbench-replay-2"] {
-            fs::create_dir_all(target.join(tree).join("a/b")).unwrap();
+        let other = "dfsbench-replay-0123456789abcde0";
+        for tree in [TREE, other] {
+            fs::create_dir_all(target.join(tree).join("tree/a/b")).unwrap();
+            fs::create_dir(target.join(tree).join(format!("{tree}.campaign"))).unwrap();
         }
-        let content = RecordContent {
-            campaign: "dfsbench-replay-1".into(),
-            pid: 1,
-            targets: vec![Worked {
-                target: Target::Directory { path: target.clone() },
-                hosts: Vec::new(),
-                tree: Some("dfsbench-replay-1".into()),
-            }],
-        };
-        drop(write_record(&place_of(&records, &content.campaign), &content).unwrap());
-        let mut cleaned = Cleaned::default();
-        clean_recorded(&records, &mut cleaned);
-        assert_eq!((cleaned.removed.len(), cleaned.left.len()), (1, 0), "{cleaned:?}");
+        abandon(&records, TREE, worked(&target, Some(TREE)));
+        let cleaned = clean_beside(&records);
+        assert_eq!((cleaned.removed.len(), cleaned.unfinished.len()), (1, 0), "{cleaned:?}");
         // The other one has no record.
-        assert!(!target.join("dfsbench-replay-1").exists());
-        assert!(target.join("dfsbench-replay-2").exists());
+        assert!(!target.join(TREE).exists() && target.join(other).exists());
+        assert_eq!(files(folder.path()), 1);
+    }
+
+    #[test]
+    fn refuses_records_that_name_foreign_directories() {
+        let folder = tempfile::tempdir().unwrap();
+        let (results, target) = (folder.path().join("r.db"), folder.path().join("target"));
+        let precious = [folder.path().join("precious"), target.join("precious")];
+        for directory in &precious {
+            fs::create_dir_all(directory.join("dear")).unwrap();
+        }
+        std::os::unix::fs::symlink(&precious[0], target.join("link")).unwrap();
+        let absolute = precious[0].display().to_string();
+        let names = ["precious", "../precious", absolute.as_str(), ".", "..", "", "link", "link/x"];
+        for name in names {
+            for campaign in [name, TREE, CAMPAIGN] {
+                // A file can't have the name of a path.
+                let campaign = campaign.replace('/', "-");
+                abandon(&results, &campaign, worked(&target, Some(name)));
+                let cleaned = clean_beside(&results);
+                assert_eq!(cleaned.removed, [""; 0], "{name} of {campaign}");
+                let [record] = &cleaned.unfinished[..] else { panic!("{name}: {cleaned:?}") };
+                assert!(record.left[0].contains("is not followed"), "{record:?}");
+                fs::remove_file(&record.path).unwrap();
+            }
+        }
+        // A name of ours leads nowhere without a mark, and to another's mark neither.
+        let tree = target.join(TREE);
+        fs::create_dir_all(tree.join("dear")).unwrap();
+        fs::create_dir(tree.join("dfsbench-replay-0000000000000000.campaign")).unwrap();
+        abandon(&results, TREE, worked(&target, Some(TREE)));
+        let cleaned = clean_beside(&results);
+        assert!(cleaned.unfinished[0].left[0].contains("has no directory"), "{cleaned:?}");
+        for directory in [&precious[0], &precious[1], &tree] {
+            assert!(directory.join("dear").exists(), "{}", directory.display());
+        }
+    }
+
+    #[test]
+    fn refuses_records_with_wrong_campaign_or_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let (results, target) = (folder.path().join("r.db"), folder.path().join("target"));
+        let work = target.join(format!(".dfsbench-{CAMPAIGN}-0"));
+        fs::create_dir_all(&work).unwrap();
+        let another = abandon(&results, CAMPAIGN, worked(&target, None));
+        fs::rename(&another, record_file::path_of(&results, "815")).unwrap();
+        abandon(&results, "x", worked(&target, None));
+        abandon(&results, "ab", worked(Path::new("target"), None));
+        fs::write(record_file::path_of(&results, "cd"), "{}").unwrap();
+        let cleaned = clean_beside(&results);
+        assert_eq!((cleaned.removed.len(), cleaned.unfinished.len()), (0, 4), "{cleaned:?}");
+        assert!(work.exists());
+        for record in cleaned.unfinished {
+            assert!(record.forget().unwrap().contains("stays"));
+        }
         assert_eq!(files(folder.path()), 1);
     }
 
@@ -407,29 +450,46 @@ mod tests {
         let target = folder.path().join("target");
         let work = target.join(".dfsbench-ab-0");
         fs::create_dir_all(&work).unwrap();
-        let content = RecordContent {
-            campaign: "ab".into(),
-            pid: 1,
-            targets: vec![Worked { target: run_on(&target).target, hosts: Vec::new(), tree: None }],
-        };
-        let path = place_of(&results, "ab");
-        drop(write_record(&path, &content).unwrap());
+        let path = abandon(&results, "ab", worked(&target, None));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
-        clean_recorded(&results, &mut Cleaned::default());
+        assert!(clean_beside(&results).unfinished[0].left[0].contains("other users may write it"));
         assert!(work.exists());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        let link = place_of(&results, "cd");
+        let link = record_file::path_of(&results, "cd");
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        // A process that another test has just forked holds the record's lock until it executes its
-        // program.
-        for _ in 0..500 {
-            if !find_abandoned(&results).is_empty() {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        assert_eq!(find_abandoned(&results).len(), 1);
-        clean_recorded(&results, &mut Cleaned::default());
-        assert!(!work.exists() && link.symlink_metadata().is_ok());
+        // A pipe would keep a reader waiting.
+        let pipe = record_file::path_of(&results, "ef");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let cleaned = clean_beside(&results);
+        assert_eq!(cleaned.unfinished.len(), 2, "{cleaned:?}");
+        assert!(!work.exists() && link.symlink_metadata().is_ok() && pipe.exists());
+    }
+
+    #[test]
+    fn removes_empty_record_silently() {
+        let folder = tempfile::tempdir().unwrap();
+        let results = folder.path().join("r.db");
+        fs::write(record_file::path_of(&results, "ab"), "").unwrap();
+        let mut cleaned = Cleaned::default();
+        clean_recorded(&results, &mut cleaned);
+        assert_eq!((cleaned.unfinished.len(), files(folder.path())), (0, 0), "{cleaned:?}");
+    }
+
+    #[test]
+    fn knows_killed_campaign_that_was_never_stored() {
+        let folder = tempfile::tempdir().unwrap();
+        let results = folder.path().join("r.db");
+        let begun = |campaign: &str, begun_unix_ms, resumes| {
+            let targets = worked(Path::new("/some/where"), None);
+            let content = RecordContent { begun_unix_ms, ..content_of(campaign, targets, resumes) };
+            drop(record_file::write(&record_file::path_of(&results, campaign), &content).unwrap());
+        };
+        // That of the stored campaign itself, and of a process that went on with it.
+        begun("a", 99, None);
+        begun("b", 200, Some(1));
+        assert_eq!(killed_unstored(&results, 100), None);
+        begun("c", 101, None);
+        assert_eq!(killed_unstored(&results, 100).as_deref(), Some("/some/where"));
     }
 }

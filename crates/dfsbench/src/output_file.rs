@@ -360,8 +360,12 @@ pub fn remove_abandoned_parts(place: &Path) -> usize {
         let path = entry.path();
         let is_ours = fs::symlink_metadata(&path)
             .is_ok_and(|found| found.is_file() && found.uid() == me && found.len() > 0);
+        if !is_ours {
+            // It may be a pipe, whose opening never ends.
+            continue;
+        }
         let Ok(file) = File::open(&path) else { continue };
-        if is_ours && file.try_lock().is_ok() && fs::remove_file(&path).is_ok() {
+        if file.try_lock().is_ok() && fs::remove_file(&path).is_ok() {
             removed += 1;
         }
     }
@@ -405,11 +409,15 @@ mod tests {
         {
             fs::write(at(name), "page").unwrap();
         }
+        // Another user's pipe would keep a reader waiting.
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        let (pipe, kind) = (at("r.html.2-0.part"), rustix::fs::FileType::Fifo);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
         let (used, mut file) = make_part(&at("r.html")).unwrap();
         file.write_all(b"page").unwrap();
         assert_eq!(remove_abandoned_parts(&at("r.html")), 1);
         assert!(!at("r.html.1-0.part").exists() && used.exists());
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 6);
         drop(file);
         assert_eq!(remove_abandoned_parts(&at("r.html")), 1);
     }

@@ -64,7 +64,8 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
         PlanSettings { window: request.window, clients_max: args.clients, target, rsize, wsize };
     let Planned { mut plan, hosts } = read_plan(args, source, settings, &stop)?;
     // What a kill leaves is found by its record, which is removed at the end.
-    let record = match recorded_target(args, target)? {
+    let recorded = recorded_target(args, target)?;
+    let record = match recorded {
         Some(target) if !request.keeps_tree => {
             Some(leftovers::Record::of_replay(target, &request.directory)?)
         }
@@ -318,11 +319,7 @@ fn recorded_target(args: &ReplayArgs, kind: TargetKind) -> Result<Option<Target>
             }
             Some(Target::Nfs(nfs))
         }
-        TargetArg::Ready(Target::Directory { path }) => {
-            // It is cleaned from any folder.
-            let path = std::path::absolute(&path).unwrap_or(path);
-            Some(Target::Directory { path })
-        }
+        TargetArg::Ready(target @ Target::Directory { .. }) => Some(target),
         _ => None,
     })
 }

@@ -24,9 +24,19 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     let id = joined::campaign_id(&store, args.campaign)?;
     let stored = store.load(id)?;
     drop(store);
+    let unstored = match args.campaign {
+        Some(_) => None,
+        None => leftovers::killed_unstored(&args.making.results, stored.started_unix_ms),
+    };
     if stored.state == CampaignState::Complete {
-        let what = format!("campaign {id} ({}) is complete; no trial is missing", stored.name);
-        return Err(Failure::Usage(format!("{what} (hint: `dfsbench run` makes a new one)")));
+        return Err(refuse_complete(args, &stored, unstored.as_deref()));
+    }
+    if let Some(targets) = unstored {
+        output::message(&format!(
+            "warning: the last campaign, on {targets}, was killed before it was stored and can't be \
+             resumed; this is campaign {id} ({})",
+            stored.name
+        ));
     }
     if stored.question.is_search() {
         let what =
@@ -36,10 +46,14 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
         )));
     }
     let mut raw = RawPlan::parse(&stored.plan_toml, &format!("campaign {id}"))?;
+    if !args.allow_program {
+        refuse_programs(id, &raw)?;
+    }
     raw.read_systems(|path| input_file::read_recipe(Path::new(path)))?;
     let stop = signals::stop_flag()?;
     // The seed is the stored one, so that order and random choices are those of the first half.
-    let means = Means { question: stored.question.clone(), ..Means::of(&args.making) };
+    let means =
+        Means { question: stored.question.clone(), resumes: Some(id), ..Means::of(&args.making) };
     let mut around = target::surroundings(stored.seed);
     let has_job = campaign::bring(&args.job, &means, &mut around, &stop)?;
     let mut plan = Plan::resolve(&raw, &around)?;
@@ -67,10 +81,56 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     for place in &cleaned.removed {
         output::message(&format!("removed what a killed run left: {place}"));
     }
-    for left in &cleaned.left {
-        output::message(&format!("warning: {left}"));
+    for record in &cleaned.unfinished {
+        for left in &record.left {
+            output::message(&format!("warning: {left}"));
+        }
     }
     campaign::make(&means, &mut plan, Some(id), &stop)
+}
+
+/// A campaign that was stopped before its first trial is not stored, so that the last one that is
+/// stored may be another one than the user means.
+fn refuse_complete(args: &ResumeArgs, stored: &Campaign, unstored: Option<&str>) -> Failure {
+    let Campaign { id, name, .. } = stored;
+    let shown = args.making.results.display();
+    Failure::Usage(match (args.campaign, unstored) {
+        (None, Some(targets)) => format!(
+            "the last campaign, on {targets}, was killed before it was stored, so there is \
+             nothing to resume; campaign {id} ({name}), the last that {shown} holds, is complete \
+             (hint: run it again; `dfsbench clean --results {shown}` removes what it left)"
+        ),
+        (None, None) => format!(
+            "campaign {id} ({name}), the last that {shown} holds, is complete; no trial is \
+             missing (hint: a campaign that is stopped before its first trial is not stored; \
+             `dfsbench run` makes a new one)"
+        ),
+        (Some(_), _) => format!(
+            "campaign {id} ({name}) is complete; no trial is missing (hint: `dfsbench run` makes a \
+             new one)"
+        ),
+    })
+}
+
+/// Maximum number of programs to list; the rest are only counted.
+const PROGRAMS_SHOWN: usize = 20;
+
+/// Refuses to run what a results file names, which may have come from somebody else.
+fn refuse_programs(id: i64, raw: &RawPlan) -> Result<(), Failure> {
+    let programs = plan::chosen_programs(raw);
+    if programs.is_empty() {
+        return Ok(());
+    }
+    let mut lines = vec![format!("the plan of campaign {id} runs programs that its author chose:")];
+    lines.extend(programs.iter().take(PROGRAMS_SHOWN).map(|program| format!("  {program}")));
+    if programs.len() > PROGRAMS_SHOWN {
+        lines.push(format!("  and {} more", programs.len() - PROGRAMS_SHOWN));
+    }
+    lines.push(format!(
+        "(hint: `dfsbench show {id}` prints the plan; if you trust whoever made this results \
+         file, repeat with --allow-program)"
+    ));
+    Err(Failure::Usage(lines.join("\n       ")))
 }
 
 /// Figures of other hosts don't belong to the same campaign.

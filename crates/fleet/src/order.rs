@@ -128,7 +128,10 @@ pub enum Order {
     /// End watching it, and report what was seen.
     Unwatch,
     /// Restore what campaigns that were killed left changed.
-    Clean,
+    Clean {
+        /// Drops what can't be restored from the undo log.
+        forget: bool,
+    },
     /// Change the host for a while, also while workers work; not answered in their stead.
     Disturb(#[serde(with = "json")] Box<Action>),
     /// Revert the fault.
@@ -159,7 +162,7 @@ impl Order {
             Self::AwaitQuiet { .. } => "AwaitQuiet",
             Self::Watch => "Watch",
             Self::Unwatch => "Unwatch",
-            Self::Clean => "Clean",
+            Self::Clean { .. } => "Clean",
             Self::Disturb(_) => "Disturb",
             Self::EndDisturbance => "EndDisturbance",
             Self::Crash => "Crash",
@@ -273,6 +276,9 @@ pub struct RestoredChange {
     pub what: String,
     /// Why it can't be restored; `None` where it was.
     pub refused: Option<String>,
+    /// What stays on the host, a sentence each, because the change was dropped from the undo log.
+    #[serde(default)]
+    pub stays: Vec<String>,
 }
 
 /// The readings of a host's clocks at one instant.

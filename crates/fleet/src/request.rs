@@ -161,9 +161,14 @@ pub const fn unwatch() -> Request<Telemetry> {
     request!(Order::Unwatch, Report::Watched(seen) => *seen)
 }
 
+/// Restores as [`clean`] does, and drops from the undo log what can't be restored.
+pub const fn clean_and_forget() -> Request<Vec<RestoredChange>> {
+    request!(Order::Clean { forget: true }, Report::Cleaned(found) => found)
+}
+
 /// Restores what campaigns that were killed left changed; answered by what that was.
 pub const fn clean() -> Request<Vec<RestoredChange>> {
-    request!(Order::Clean, Report::Cleaned(found) => found)
+    request!(Order::Clean { forget: false }, Report::Cleaned(found) => found)
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use crate::ACK_JOURNAL_PREFIX;
 use crate::commands::Runner;
 use crate::error::LabError;
 use crate::log::{UndoLog, boot_id};
-use crate::restore::restore_entry;
+use crate::restore::{restore, restore_entry};
+use crate::undo::Undo;
 
 /// The longest time for a program that an earlier dfsbench waited for.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -28,6 +29,8 @@ pub struct Cleaned {
     pub what: String,
     /// Whether it was restored.
     pub outcome: Result<(), LabError>,
+    /// What stays, a sentence each, because the change was dropped from the log.
+    pub stays: Vec<String>,
 }
 
 /// Restores everything that the undo log of this host holds, the last first.
@@ -35,8 +38,37 @@ pub struct Cleaned {
 /// What can't be restored is kept in the log, and the rest is restored all the same.
 ///
 /// # Errors
-/// Where the log can't be read, or another dfsbench is at work.
+/// When the log can't be read, or another dfsbench is at work.
 pub fn clean(state_dir: &Path) -> Result<Vec<Cleaned>, LabError> {
+    restore_logged(state_dir, Unrestorable::Kept)
+}
+
+/// Restores as [`clean`] does, and drops from the log what can't be restored or read.
+///
+/// # Errors
+/// When another dfsbench is at work, or the log can't be written.
+pub fn clean_and_forget(state_dir: &Path) -> Result<Vec<Cleaned>, LabError> {
+    let mut cleaned = Vec::new();
+    for line in UndoLog::drop_unreadable(state_dir, PATIENCE)? {
+        cleaned.push(Cleaned {
+            campaign: "unknown".to_owned(),
+            what: "a line of the undo log that can't be read".to_owned(),
+            outcome: Err(LabError::Refused(format!("`{line}`"))),
+            stays: vec!["whatever that line was to undo stays".to_owned()],
+        });
+    }
+    cleaned.extend(restore_logged(state_dir, Unrestorable::Forgotten)?);
+    Ok(cleaned)
+}
+
+/// What becomes of entries that can't be restored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unrestorable {
+    Kept,
+    Forgotten,
+}
+
+fn restore_logged(state_dir: &Path, unrestorable: Unrestorable) -> Result<Vec<Cleaned>, LabError> {
     let mut log = UndoLog::open(state_dir, PATIENCE)?;
     let mut runner = Runner::with_lock(log.lock()?);
     let boot = boot_id();
@@ -47,13 +79,33 @@ pub fn clean(state_dir: &Path) -> Result<Vec<Cleaned>, LabError> {
             // Mounts, mappings, sysctls, rules and programs were the kernel's, and went with it:
             // what a setting is now was made by another, and is left alone. Files and marks on
             // devices outlive a boot.
-            undo.retain(crate::undo::Undo::outlives_boot);
+            undo.retain(Undo::outlives_boot);
         }
-        let outcome = restore_entry(&mut runner, &mut log, entry.id, &undo);
-        cleaned.push(Cleaned { campaign: entry.campaign, what: entry.what, outcome });
+        let mut outcome = restore_entry(&mut runner, &mut log, entry.id, &undo);
+        let mut stays = Vec::new();
+        if unrestorable == Unrestorable::Forgotten && outcome.is_err() {
+            stays = name_remainders(&mut runner, &undo);
+            log.undone(entry.id)?;
+            if stays.is_empty() {
+                outcome = Ok(());
+            }
+        }
+        cleaned.push(Cleaned { campaign: entry.campaign, what: entry.what, outcome, stays });
     }
     remove_old_journals(state_dir);
     Ok(cleaned)
+}
+
+/// States what stays of a change that could not be undone as a whole.
+fn name_remainders(runner: &mut Runner, undo: &[Undo]) -> Vec<String> {
+    let mut stays = Vec::new();
+    for part in undo.iter().rev() {
+        // Each part is tried once more by itself: the others were undone.
+        if restore(part, runner).is_err() {
+            stays.push(part.remainder());
+        }
+    }
+    stays
 }
 
 /// Removes the acknowledgement journals of agents that were killed, where no agent goes on with
@@ -88,6 +140,75 @@ mod tests {
     use std::time::SystemTime;
 
     use super::*;
+
+    /// A state folder with these changes in its log.
+    fn logged(changes: Vec<Vec<Undo>>) -> tempfile::TempDir {
+        let state = tempfile::tempdir().unwrap();
+        let mut log = UndoLog::open(state.path(), PATIENCE).unwrap();
+        for undo in changes {
+            log.begin("c", "a file".to_owned(), undo).unwrap();
+        }
+        state
+    }
+
+    #[test]
+    fn forgets_what_cannot_be_undone() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("real")).unwrap();
+        std::os::unix::fs::symlink(at("real"), at("link")).unwrap();
+        for name in ["real/kept", "gone"] {
+            File::create(at(name)).unwrap();
+        }
+        let (through_link, plain) = (at("link/kept"), at("gone"));
+        let state = logged(vec![
+            vec![
+                Undo::Folder { path: at("gone-folder") },
+                Undo::File { path: through_link.clone() },
+            ],
+            vec![Undo::File { path: plain.clone() }],
+        ]);
+        let kept = clean(state.path()).unwrap();
+        assert!(kept[0].outcome.is_ok() && !plain.exists());
+        assert!(kept[1].outcome.is_err() && kept[1].stays.is_empty(), "{kept:?}");
+        // It would block every later campaign.
+        let forgotten = clean_and_forget(state.path()).unwrap();
+        let [change] = &forgotten[..] else { panic!("{forgotten:?}") };
+        assert_eq!(change.stays, [format!("the file {} stays", through_link.display())]);
+        assert!(at("real/kept").exists());
+        assert!(clean(state.path()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn forgets_nothing_that_was_restored() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        File::create(&path).unwrap();
+        let state = logged(vec![vec![Undo::File { path: path.clone() }]]);
+        let restored = clean_and_forget(state.path()).unwrap();
+        assert!(restored[0].outcome.is_ok() && restored[0].stays.is_empty(), "{restored:?}");
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn drops_unreadable_lines_when_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        File::create(&path).unwrap();
+        let state = logged(vec![vec![Undo::File { path: path.clone() }]]);
+        let log = state.path().join("undo.jsonl");
+        let readable = fs::read_to_string(&log).unwrap();
+        fs::write(&log, format!("{{\"begin\":\x1b1}}\n{readable}")).unwrap();
+        let error = clean(state.path()).unwrap_err().to_string();
+        assert!(error.contains("line 1") && error.contains("clean --forget"), "{error}");
+        assert!(path.exists());
+        let cleaned = clean_and_forget(state.path()).unwrap();
+        let [unreadable, restored] = &cleaned[..] else { panic!("{cleaned:?}") };
+        let shown = unreadable.outcome.as_ref().unwrap_err().to_string();
+        assert!(shown.contains(r#"{\"begin\":\x1b1}"#), "{shown}");
+        assert!(restored.outcome.is_ok() && !path.exists());
+        assert!(clean(state.path()).unwrap().is_empty());
+    }
 
     #[test]
     fn a_journal_that_an_agent_is_about_to_go_on_with_is_left() {

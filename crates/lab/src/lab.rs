@@ -17,6 +17,7 @@ use crate::invalidate;
 use crate::log::{Entry, UndoLog, boot_id};
 use crate::restore::{restore_all, restore_entry};
 use crate::undo::Undo;
+use crate::undo_guard;
 
 /// The longest time for an earlier dfsbench that was killed to let go of the log.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -139,6 +140,7 @@ impl Lab {
             let (directory, campaign) = (directory.to_owned(), self.campaign.clone());
             undo.insert(0, Undo::Works { directory, campaign });
         }
+        undo.iter().rev().try_for_each(undo_guard::check_before_change)?;
         // On disk before the first step: a process that is killed now leaves nothing unknown.
         let id = self.log.begin(&self.campaign, actions::describe(action), undo.clone())?;
         self.applied.push(Applied { id, undo });
@@ -238,6 +240,31 @@ mod tests {
         fs::write(&log, begin(0, wipe) + &begin(1, mounted)).unwrap();
         fs::set_permissions(&log, fs::Permissions::from_mode(0o600)).unwrap();
         folder
+    }
+
+    fn loop_file(file: PathBuf) -> Action {
+        Action::LoopFile(model::action::LoopFile { file, bytes: 4096 })
+    }
+
+    #[test]
+    fn refuses_loop_file_below_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("real")).unwrap();
+        std::os::unix::fs::symlink(at("real"), at("link")).unwrap();
+        for file in ["link/x", "link/new/x"] {
+            let mut lab = Lab::open(&at("state"), "c", Vec::new()).unwrap();
+            let error = lab.apply(&loop_file(at(file))).unwrap_err().to_string();
+            assert!(error.contains(&at("link").display().to_string()), "{error}");
+            let real = at("real").join(Path::new(file).strip_prefix("link").unwrap());
+            assert!(error.contains(&format!("name {} itself", real.display())), "{error}");
+            assert_eq!((lab.height(), lab.log.open_entries().len()), (0, 0));
+        }
+        assert_eq!(fs::read_dir(at("real")).unwrap().count(), 0);
+        // Without the link it may be made.
+        let action = loop_file(at("real/x"));
+        let undo = actions::prepare(&action).unwrap().undo(&[]).unwrap();
+        undo.iter().try_for_each(undo_guard::check_before_change).unwrap();
     }
 
     #[test]

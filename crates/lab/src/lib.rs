@@ -43,7 +43,7 @@ mod undo_guard;
 mod unmount;
 
 pub use actions::commands;
-pub use clean::{Cleaned, clean};
+pub use clean::{Cleaned, clean, clean_and_forget};
 pub use compose::{
     ComposeError, after_power_loss, compose, counters_of_system, disturbance, fresh_from,
     kill_of_system, outlasts_power_loss, redo_from, restart_of_system,

@@ -21,6 +21,10 @@ use crate::undo::Undo;
 
 const LOG: &str = "undo.jsonl";
 const LOCK: &str = "lock";
+/// Name of the log while it is written again.
+const NEW_LOG: &str = "undo.jsonl.new";
+/// How much of a line that can't be read is shown, in bytes.
+const SHOWN_BYTES: usize = 500;
 /// How often a lock that another process holds is requested again.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -69,13 +73,50 @@ impl UndoLog {
         await_lock(&lock, &folder.join(LOCK), patience)?;
         let path = folder.join(LOG);
         let file = trust::open_log(&path)?;
-        let entries = read(&file, &path)?;
+        let Contents { entries, unreadable } = read(&file, &path)?;
+        if let Some(UnreadableLine { number, error, .. }) = unreadable.first() {
+            let message = format!(
+                "line {number}: {error} (hint: `dfsbench clean --forget` drops what it can't read)"
+            );
+            let error = io::Error::new(ErrorKind::InvalidData, message);
+            return Err(LabError::file("read", &path, error));
+        }
         // The last entry has the largest number: numbers only grow, and entries keep their order.
         let next_id = match entries.last() {
             Some(last) => last.id + 1,
             None => 0,
         };
         Ok(Self { path, file, lock, open: entries, next_id })
+    }
+
+    /// Drops the lines that can't be read from the log in a folder, and returns their text.
+    ///
+    /// # Errors
+    /// As [`UndoLog::open`].
+    pub fn drop_unreadable(folder: &Path, patience: Duration) -> Result<Vec<String>, LabError> {
+        trust::private_folder(folder)?;
+        let lock = trust::open_log(&folder.join(LOCK))?;
+        await_lock(&lock, &folder.join(LOCK), patience)?;
+        let path = folder.join(LOG);
+        let Contents { entries, unreadable } = read(&trust::open_log(&path)?, &path)?;
+        if unreadable.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut text = Vec::new();
+        for entry in entries {
+            text.extend(line_of(&Line::Begin(entry)));
+        }
+        // Exchanged as a whole: a kill leaves either the old log or the new one.
+        let new = folder.join(NEW_LOG);
+        let written = trust::create_file(&new)?;
+        let write = || -> io::Result<()> {
+            (&written).write_all(&text)?;
+            written.sync_all()?;
+            fs::rename(&new, &path)?;
+            File::open(folder)?.sync_all()
+        };
+        write().map_err(|error| LabError::file("write", &path, error))?;
+        Ok(unreadable.into_iter().map(|line| line.text).collect())
     }
 
     /// The lock, for the programs that are run meanwhile.
@@ -131,9 +172,7 @@ impl UndoLog {
     }
 
     fn append(&mut self, line: &Line) -> Result<(), LabError> {
-        let mut text = serde_json::to_vec(line).expect("a line has no maps with other keys");
-        text.push(b'\n');
-        match self.write_synced(&text) {
+        match self.write_synced(&line_of(line)) {
             Ok(()) => Ok(()),
             Err(error) => Err(LabError::file("write", &self.path, error)),
         }
@@ -146,6 +185,12 @@ impl UndoLog {
         self.file.write_all(line)?;
         self.file.sync_data()
     }
+}
+
+fn line_of(line: &Line) -> Vec<u8> {
+    let mut text = serde_json::to_vec(line).expect("a line has no maps with other keys");
+    text.push(b'\n');
+    text
 }
 
 /// Returns the id of this boot of the host; empty where the kernel doesn't say.
@@ -171,8 +216,22 @@ fn await_lock(lock: &File, path: &Path, patience: Duration) -> Result<(), LabErr
     }
 }
 
-/// The entries that were begun and not undone.
-fn read(mut file: &File, path: &Path) -> Result<Vec<Entry>, LabError> {
+/// The contents of a log.
+struct Contents {
+    /// Entries that were begun and not undone.
+    entries: Vec<Entry>,
+    unreadable: Vec<UnreadableLine>,
+}
+
+/// A line that is none of ours, or one of a later version.
+struct UnreadableLine {
+    number: usize,
+    /// Its beginning, without control characters.
+    text: String,
+    error: serde_json::Error,
+}
+
+fn read(mut file: &File, path: &Path) -> Result<Contents, LabError> {
     let mut text = Vec::new();
     file.read_to_end(&mut text).map_err(|error| LabError::file("read", path, error))?;
     // A line that was cut off while it was written: its change never began.
@@ -184,19 +243,20 @@ fn read(mut file: &File, path: &Path) -> Result<Vec<Entry>, LabError> {
         // Cut off here, too: the next line would otherwise be appended to it.
         file.set_len(whole as u64).map_err(|error| LabError::file("shorten", path, error))?;
     }
-    let mut entries: Vec<Entry> = Vec::new();
+    let (mut entries, mut unreadable) = (Vec::<Entry>::new(), Vec::new());
     for (number, line) in text[..whole].split_inclusive(|byte| *byte == b'\n').enumerate() {
         match serde_json::from_slice(line) {
             Ok(Line::Begin(entry)) => entries.push(entry),
             Ok(Line::Undone(id)) => entries.retain(|entry| entry.id != id),
             Err(error) => {
-                let message = format!("line {}: {error}", number + 1);
-                let error = io::Error::new(ErrorKind::InvalidData, message);
-                return Err(LabError::file("read", path, error));
+                let shown =
+                    line.trim_ascii_end().get(..SHOWN_BYTES).unwrap_or(line.trim_ascii_end());
+                let text = shown.escape_ascii().to_string();
+                unreadable.push(UnreadableLine { number: number + 1, text, error });
             }
         }
     }
-    Ok(entries)
+    Ok(Contents { entries, unreadable })
 }
 
 #[cfg(test)]

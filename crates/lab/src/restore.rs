@@ -6,11 +6,10 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use model::work::directory_name;
+use model::work::{directory_name, mark_of};
 
 use crate::commands::{LONG, Runner, SOON};
 use crate::error::LabError;
@@ -114,18 +113,43 @@ fn remove_all(runner: &Runner, path: &Path, within: Duration) -> Result<(), LabE
     Ok(())
 }
 
-/// A directory that is gone holds nothing.
+/// Removes the working directories of a campaign: those that carry their marks or are empty. A
+/// directory that is gone holds nothing.
 fn remove_works(runner: &Runner, directory: &Path, campaign: &str) -> Result<(), LabError> {
     let ours = directory_name(campaign, "");
     let Ok(entries) = fs::read_dir(directory) else { return Ok(()) };
+    let mut errors = Vec::new();
     for entry in entries.flatten() {
         // The type is that of the entry itself: a link to a directory is none, and is left alone.
         let Ok(kind) = entry.file_type() else { continue };
-        if kind.is_dir() && entry.file_name().as_bytes().starts_with(ours.as_bytes()) {
-            remove_all(runner, &entry.path(), LONG)?;
+        if let Some(name) = entry.file_name().to_str()
+            && kind.is_dir()
+            && name.starts_with(&ours)
+        {
+            errors.extend(remove_work(runner, &entry.path(), &mark_of(name)).err());
         }
     }
-    Ok(())
+    LabError::join(errors)
+}
+
+fn remove_work(runner: &Runner, work: &Path, mark: &str) -> Result<(), LabError> {
+    if fs::symlink_metadata(work.join(mark)).is_ok_and(|mark| mark.is_dir()) {
+        // The mark goes last, so that a removal that is cut short can be repeated.
+        let path = work.display().to_string();
+        let mut argv = vec!["find", &path, "-mindepth", "1", "-maxdepth", "1"];
+        argv.extend(["!", "-name", mark, "-exec", "rm", "--recursive", "--one-file-system"]);
+        argv.extend(["--", "{}", "+"]);
+        runner.run(&argv, LONG)?;
+        return remove_all(runner, work, SOON);
+    }
+    remove_folder(runner, work)?;
+    if work.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    Err(LabError::Refused(format!(
+        "{} is left alone: it is not empty and has no directory {mark}",
+        work.display()
+    )))
 }
 
 fn remove_file(runner: &Runner, path: &Path) -> Result<(), LabError> {
@@ -138,4 +162,27 @@ fn remove_file(runner: &Runner, path: &Path) -> Result<(), LabError> {
     let path = path.display().to_string();
     runner.run(&["rm", "--", path.as_str()], SOON)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removes_only_marked_working_directories() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in ["c-0/d", "c-0/.dfsbench-c-0.campaign", "c-1/d", "c-1/.dfsbench-c-0.campaign"] {
+            fs::create_dir_all(at(&format!(".dfsbench-{name}"))).unwrap();
+        }
+        fs::create_dir(at(".dfsbench-c-2")).unwrap();
+        fs::write(at(".dfsbench-c-0/d/file"), "data").unwrap();
+        let undo = Undo::Works { directory: folder.path().to_owned(), campaign: "c".to_owned() };
+        let error = restore(&undo, &mut Runner::default()).unwrap_err().to_string();
+        assert!(error.contains(".dfsbench-c-1 is left alone"), "{error}");
+        let left = [0, 1, 2].map(|number| at(&format!(".dfsbench-c-{number}")).exists());
+        assert_eq!(left, [false, true, false]);
+        fs::remove_dir_all(at(".dfsbench-c-1")).unwrap();
+        restore(&undo, &mut Runner::default()).unwrap();
+    }
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use model::work::directory_name;
 use serde::{Deserialize, Serialize};
 
 use crate::host::nfsd;
@@ -130,5 +131,45 @@ impl Undo {
     pub const fn outlives_boot(&self) -> bool {
         matches!(self, Self::File { .. } | Self::Array { .. } | Self::Wipe { .. })
             || matches!(self, Self::Folder { .. } | Self::Works { .. } | Self::Additions { .. })
+    }
+
+    /// States what stays on the host if this is never undone.
+    pub fn remainder(&self) -> String {
+        match self {
+            Self::Write { path, text } => {
+                format!("the setting {} keeps its value; it was `{text}` before", path.display())
+            }
+            Self::Mtu { interface, bytes } => {
+                format!("interface {interface} keeps its MTU; it was {bytes} before")
+            }
+            Self::Shape { interface } => format!("interface {interface} keeps its traffic rules"),
+            Self::Unmount { point, .. } => format!("{} stays mounted", point.display()),
+            Self::Folder { path } | Self::Tree { path } => {
+                format!("the folder {} stays", path.display())
+            }
+            Self::File { path } => format!("the file {} stays", path.display()),
+            Self::Loop { file } => format!("the loop device of {} stays attached", file.display()),
+            Self::Array { name, .. } => format!("the array {name} stays"),
+            Self::Mapped { name } => format!("the encrypted mapping {name} stays open"),
+            Self::Wipe { device, uuid } => {
+                format!("the file system {uuid} on {} stays", device.display())
+            }
+            Self::End { program } => format!("processes of {} keep running", program.display()),
+            Self::EndMarked { mark, .. } => {
+                format!("processes of the system in {} keep running", mark.display())
+            }
+            Self::Additions { path, .. } => {
+                format!("what was added to {} stays", path.display())
+            }
+            Self::Works { directory, campaign } => {
+                let name = directory_name(campaign, '*');
+                format!("working directories {} stay", directory.join(name).display())
+            }
+            Self::Export { directory, clients } => {
+                format!("{} stays exported to {clients}", directory.display())
+            }
+            Self::Nfsd { .. } => "the kernel's NFS server stays as it is".to_owned(),
+            Self::Calendar { .. } => "the wall clock stays as it is".to_owned(),
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! what is read is held here to what dfsbench ever notes: settings of the kernel, names of ours,
 //! paths below /run/dfsbench, and files whose path leads through no link. **Source:** proc_sys(5).
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
@@ -22,12 +23,31 @@ use crate::{NFSD_FOLDER, RUN, safety, trust};
 /// Refuses to undo what dfsbench never did.
 ///
 /// # Errors
-/// Where the log names what isn't ours, with what it names.
+/// When the log names what isn't ours, with what it names.
 pub fn check(undo: &Undo) -> Result<(), LabError> {
+    inspect(undo).map_err(|error| explain("left alone, though the undo log names it", error))
+}
+
+/// Refuses a change that [`check`] would not let anybody undo.
+///
+/// # Errors
+/// With what stands in the way of the undoing.
+pub fn check_before_change(undo: &Undo) -> Result<(), LabError> {
+    inspect(undo).map_err(|error| explain("not begun, since it could not be undone", error))
+}
+
+fn explain(consequence: &str, error: LabError) -> LabError {
+    match error {
+        LabError::Refused(why) => LabError::Refused(format!("{consequence}: {why}")),
+        error => error,
+    }
+}
+
+fn inspect(undo: &Undo) -> Result<(), LabError> {
     match undo {
         Undo::Write { path, text } => {
             if text.contains(['\n', '\0']) {
-                return Err(refuse(path, "its old value has several lines"));
+                return Err(refuse(path, "has an old value of several lines"));
             }
             check_noted_setting(path)
         }
@@ -90,7 +110,7 @@ pub fn check(undo: &Undo) -> Result<(), LabError> {
             // It begins the names of the directories that are removed: an empty one would begin
             // all.
             if campaign.is_empty() || campaign.contains(is_no_letter_of_names) {
-                return Err(refuse(directory, "its campaign has no name"));
+                return Err(refuse(directory, "has a campaign without a name"));
             }
             check_no_link_on_the_way(directory)
         }
@@ -146,15 +166,23 @@ fn check_no_link_on_the_way(path: &Path) -> Result<(), LabError> {
     let parts: Vec<&Path> = path.ancestors().collect();
     for part in parts.into_iter().rev() {
         match fs::read_link(part) {
-            Ok(_) => {
-                return Err(refuse(path, &format!("leads through a link, {}", part.display())));
-            }
+            Ok(_) => return Err(refuse(path, &describe_link(path, part))),
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             // No link.
             Err(_) => {}
         }
     }
     Ok(())
+}
+
+fn describe_link(path: &Path, link: &Path) -> String {
+    let mut text = format!("leads through the link {}", link.display());
+    if let (Ok(real), Ok(rest)) = (link.canonicalize(), path.strip_prefix(link)) {
+        let real = if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+        // Writing to a string never fails.
+        let _ = write!(text, " (hint: name {} itself)", real.display());
+    }
+    text
 }
 
 /// A file of ours is a regular one with one name.
@@ -176,14 +204,11 @@ fn check_device(device: &Path, made_of_it: Option<&Path>) -> Result<(), LabError
 }
 
 fn parsed(named: &Path, checked: Result<(), OptionError>) -> Result<(), LabError> {
-    checked.map_err(|error| refuse(named, &error.to_string()))
+    checked.map_err(|error| refuse(named, &format!("can't be one: {error}")))
 }
 
 fn refuse(named: &Path, why: &str) -> LabError {
-    LabError::Refused(format!(
-        "the undo log names `{}`, which is left alone: {why}",
-        named.display().to_string().escape_debug()
-    ))
+    LabError::Refused(format!("`{}` {why}", named.display().to_string().escape_debug()))
 }
 
 #[cfg(test)]

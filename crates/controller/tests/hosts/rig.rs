@@ -253,7 +253,9 @@ impl Played {
             Order::Watch => Report::Watching,
             Order::Unwatch => Report::Watched(Box::new(self.world.script.borrow().seen.clone())),
             Order::Facts => Report::Facts(vec![Fact::new("host", "kernel", "Linux 6.12", "rig")]),
-            Order::Clean | Order::Disturb(_) | Order::EndDisturbance | Order::Crash => return None,
+            Order::Clean { .. } | Order::Disturb(_) | Order::EndDisturbance | Order::Crash => {
+                return None;
+            }
         })
     }
 

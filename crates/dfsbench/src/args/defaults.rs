@@ -19,7 +19,14 @@ use super::config_file::{ConfigFile, Entry, RESULTS_VARIABLE};
 use crate::exit::Failure;
 
 /// Flags that consent to a loss: they stand on the command line, where they are seen.
-const CONSENT: [&str; 4] = ["allow-destroy", "confirm-lose-server", "confirm-power-cut", "really"];
+const CONSENT: [&str; 6] = [
+    "allow-destroy",
+    "allow-program",
+    "confirm-lose-server",
+    "confirm-power-cut",
+    "forget",
+    "really",
+];
 
 /// A default that the command in use has taken.
 #[derive(Debug)]

@@ -22,9 +22,8 @@ use crate::agents::{self, Agents};
 use crate::args::DurabilityArgs;
 use crate::calendar::token;
 use crate::exit::Failure;
-use crate::leftovers;
-use crate::output;
 use crate::progress::Visibility;
+use crate::{leftovers, output};
 
 /// How long a server that has lost its power may take until it can be reached again.
 const STARTED_WITHIN: Duration = Duration::from_secs(300);
@@ -54,7 +53,7 @@ pub fn measure_all(
     let token = token();
     let campaign = controller::campaign_name(token);
     leftovers::warn(&args.results, &request.plan.runs);
-    let _record = leftovers::Record::begin(&args.results, &campaign, &request.plan.runs)?;
+    let _record = leftovers::Record::begin(&args.results, &campaign, &request.plan.runs, None)?;
     let mut agents = Agents::new(Arc::clone(stop), Visibility::Shown);
     let mut launch = |hosts: &[&Host]| agents.launch(hosts);
     let clock = SystemClock::new();

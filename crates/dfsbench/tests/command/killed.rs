@@ -9,8 +9,8 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use engine::target::mount_options;
-use model::Target;
 use model::random::SplitMix64;
+use model::{NfsTarget, Target};
 use nfs_client::Mount;
 use plan::{Surroundings, parse_target};
 
@@ -166,13 +166,18 @@ fn the_next_run_says_what_a_killed_one_left_and_resume_removes_it() {
     rig.assert_target_is_empty();
 }
 
-/// Lists what is in an export.
-fn list_export(url: &str) -> Vec<String> {
+/// Returns an export as a target of runs.
+pub fn export_target(url: &str) -> NfsTarget {
     let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 1, job: None };
     let what = parse_target(url).unwrap();
     let plan = plan::Plan::resolve(&plan::RawPlan::for_target(what), &around).unwrap();
     let Target::Nfs(target) = &plan.runs[0].target else { panic!("{url} is no NFS target") };
-    let mut mount = Mount::connect(&mount_options(target)).unwrap();
+    target.clone()
+}
+
+/// Lists what is in an export.
+fn list_export(url: &str) -> Vec<String> {
+    let mut mount = Mount::connect(&mount_options(&export_target(url))).unwrap();
     let root = mount.root();
     let names = mount.readdir(root).unwrap();
     let names = names.into_iter().map(|entry| String::from_utf8(entry.name).unwrap());

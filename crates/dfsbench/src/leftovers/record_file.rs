@@ -1,0 +1,264 @@
+//! Record files of what a process works on: how they are named, written, found and verified.
+//!
+//! Principal type: [`RecordContent`]. A record is untrusted input: a folder of results may have
+//! been unpacked from an archive, and what a record names is removed. So [`find`] returns only
+//! records that this user or root wrote and that name what this program makes; it returns the
+//! others with the reason, and follows no link.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use model::Target;
+use model::work::{is_hex, is_replay_directory};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+/// Middle of a record's name, after that of the results file, and its end.
+const MIDDLE: &str = "-work-";
+const END: &str = ".lock";
+
+/// Maximum size of a record, in bytes.
+const BYTES_MAX: u64 = 16 << 20;
+
+/// The contents of a record.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordContent {
+    /// The part of the working directories' names that identifies the campaign, or the name of the
+    /// directory that a replay made.
+    pub campaign: String,
+    /// The process that made it.
+    pub pid: u32,
+    /// When that process began, in milliseconds since 1970 UTC.
+    #[serde(default)]
+    pub begun_unix_ms: u64,
+    /// The stored campaign that it went on with.
+    #[serde(default)]
+    pub resumes: Option<i64>,
+    pub targets: Vec<Worked>,
+}
+
+/// A target that is worked on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worked {
+    pub target: Target,
+    /// The hosts that see it, by the words that ssh finds them by; none if it is this one.
+    pub hosts: Vec<String>,
+    /// The directory that a replay made there; `None` if directories have the name of the campaign.
+    #[serde(default)]
+    pub tree: Option<String>,
+}
+
+impl Worked {
+    pub fn new(mut target: Target, hosts: Vec<String>, tree: Option<String>) -> Self {
+        // It is cleaned from any folder. On other hosts relative paths begin elsewhere.
+        if hosts.is_empty() {
+            let paths = match &mut target {
+                Target::Directory { path } => std::slice::from_mut(path),
+                Target::Directories { paths } => paths,
+                _ => &mut [],
+            };
+            for path in paths {
+                *path = std::path::absolute(&*path).unwrap_or_else(|_| path.clone());
+            }
+        }
+        Self { target, hosts, tree }
+    }
+
+    /// Returns true if the target is a file system of this host.
+    pub fn is_here(&self) -> bool {
+        self.hosts.is_empty() && self.target.is_local()
+    }
+}
+
+impl RecordContent {
+    /// Checks that a record of this campaign names nothing but what this program makes.
+    fn check(&self, campaign: &str) -> Result<(), String> {
+        if self.campaign != campaign {
+            return Err("it names another campaign than its file name does".to_owned());
+        }
+        for worked in &self.targets {
+            match &worked.tree {
+                Some(tree) if tree != campaign || !is_replay_directory(tree) => {
+                    return Err(format!("it names the directory `{tree}`, which no replay made"));
+                }
+                None if !is_hex(campaign) => {
+                    return Err(format!("`{campaign}` is no name of a campaign"));
+                }
+                _ => {}
+            }
+            if worked.is_here()
+                && let Some(path) = worked.target.paths().iter().find(|path| path.is_relative())
+            {
+                return Err(format!("it names the relative path `{}`", path.display()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What was found beside a results file.
+#[derive(Debug, Default)]
+pub struct FoundRecords {
+    /// Records whose processes are gone.
+    pub abandoned: Vec<AbandonedRecord>,
+    /// Files that are not acted on.
+    pub refused: Vec<RefusedRecord>,
+}
+
+/// A record that no process holds, which is locked while it is handled.
+#[derive(Debug)]
+pub struct AbandonedRecord {
+    pub path: PathBuf,
+    pub content: RecordContent,
+    _file: File,
+}
+
+/// A file with the name of a record that is not acted on.
+#[derive(Debug)]
+pub struct RefusedRecord {
+    pub path: PathBuf,
+    pub why: String,
+    /// Another user made it, whose business it is.
+    pub is_foreign: bool,
+}
+
+/// Finds the records beside a results file that no running process holds.
+pub fn find(results: &Path) -> FoundRecords {
+    let mut found = FoundRecords::default();
+    let shared = path_of(results, "");
+    let Some(name) = shared.file_name() else { return found };
+    let begin = name.as_bytes().strip_suffix(END.as_bytes()).unwrap_or_default();
+    let Ok(entries) = fs::read_dir(folder_of(&shared)) else { return found };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let campaign = name.as_bytes().strip_prefix(begin);
+        let Some(campaign) = campaign.and_then(|rest| rest.strip_suffix(END.as_bytes())) else {
+            continue;
+        };
+        let path = entry.path();
+        match read(&path, &String::from_utf8_lossy(campaign)) {
+            Ok(Some(record)) => found.abandoned.push(record),
+            Ok(None) => {}
+            Err(why) => {
+                let is_foreign = is_foreign(&path);
+                found.refused.push(RefusedRecord { path, why, is_foreign });
+            }
+        }
+    }
+    found
+}
+
+fn is_foreign(path: &Path) -> bool {
+    let me = rustix::process::geteuid().as_raw();
+    fs::symlink_metadata(path).is_ok_and(|found| found.uid() != me && found.uid() != 0)
+}
+
+/// Reads and verifies a record; `None` if a process holds it or it is gone.
+fn read(path: &Path, campaign: &str) -> Result<Option<AbandonedRecord>, String> {
+    // Not blocking: a pipe in its place would hold us.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(flags.bits().cast_signed());
+    let file = match options.open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
+            return Err("it is a link".to_owned());
+        }
+        opened => opened.map_err(|error| error.to_string())?,
+    };
+    let metadata = file.metadata().map_err(|error| error.to_string())?;
+    check_author(metadata.uid(), metadata.mode(), rustix::process::geteuid().as_raw())?;
+    if !metadata.is_file() || metadata.nlink() > 1 {
+        return Err("it is no file, or has another name as well".to_owned());
+    }
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        Err(TryLockError::Error(error)) => return Err(error.to_string()),
+    }
+    let mut text = String::new();
+    (&file).take(BYTES_MAX).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    if text.is_empty() {
+        // Its process was killed before it wrote the record, and so before it made anything.
+        let _ = fs::remove_file(path);
+        return Ok(None);
+    }
+    let content: RecordContent =
+        serde_json::from_str(&text).map_err(|error| format!("it is no record: {error}"))?;
+    content.check(campaign)?;
+    Ok(Some(AbandonedRecord { path: path.to_owned(), content, _file: file }))
+}
+
+/// Checks that nobody but this user and root chose what is removed.
+fn check_author(owner: u32, mode: u32, me: u32) -> Result<(), String> {
+    if owner != me && owner != 0 {
+        return Err(format!("it belongs to user {owner}"));
+    }
+    if mode & 0o022 != 0 {
+        return Err("other users may write it".to_owned());
+    }
+    Ok(())
+}
+
+/// Writes a record and syncs it, with its folder: it must outlive what is made next. The file that
+/// is returned holds the lock.
+///
+/// # Errors
+/// When no file of that name can be made.
+pub fn write(path: &Path, content: &RecordContent) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let mut file = loop {
+        let file = options.open(path)?;
+        file.lock()?;
+        // A clean-up may have taken the empty file away before it was locked.
+        if file.metadata()?.nlink() > 0 {
+            break file;
+        }
+    };
+    file.write_all(serde_json::to_string(content)?.as_bytes())?;
+    file.sync_all()?;
+    File::open(folder_of(path))?.sync_all()?;
+    Ok(file)
+}
+
+/// Returns the directory of a file; a bare name has an empty parent, which can't be opened.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Returns the path of a campaign's record: beside the results file, whatever name that goes by.
+pub fn path_of(results: &Path, campaign: &str) -> PathBuf {
+    let results = fs::canonicalize(results).unwrap_or_else(|_| results.to_owned());
+    let mut path = results.into_os_string();
+    path.push(format!("{MIDDLE}{campaign}{END}"));
+    PathBuf::from(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_records_of_other_users() {
+        for (owner, mode, me, is_trusted) in [
+            (1000, 0o600, 1000, true),
+            (0, 0o644, 1000, true),
+            (0, 0o600, 0, true),
+            (1000, 0o600, 0, false),
+            (1001, 0o644, 1000, false),
+            (1000, 0o620, 1000, false),
+            (1000, 0o602, 1000, false),
+        ] {
+            let checked = check_author(owner, mode, me);
+            assert_eq!(checked.is_ok(), is_trusted, "{owner} {mode:o} {me}: {checked:?}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Records that were forged, as a folder of results from elsewhere may contain them: nothing that
+//! this program did not make is removed, and each record that is not followed is named.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use engine::target::mount_options;
+use model::Target;
+use nfs_client::Mount;
+use serde_json::{Value, json};
+
+use crate::killed::export_target;
+use crate::rig::{Rig, Served};
+
+const TREE: &str = "dfsbench-replay-0123456789abcdef";
+
+/// Writes a record beside the results file `r.db`, as an archive would unpack it.
+fn forge(rig: &Rig, campaign: &str, target: &Value, tree: &str) -> PathBuf {
+    let path = rig.folder().join(format!("r.db-work-{campaign}.lock"));
+    let worked = json!({"target": target, "hosts": [], "tree": tree});
+    let record = json!({"campaign": campaign, "pid": 1, "targets": [worked]});
+    fs::write(&path, record.to_string()).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    fs::set_permissions(&path, mode).unwrap();
+    path
+}
+
+fn directory(path: &Path) -> Value {
+    json!({"kind": "directory", "path": path})
+}
+
+#[test]
+fn clean_refuses_forged_records() {
+    let rig = Rig::new();
+    let precious = rig.folder().join("precious");
+    fs::create_dir_all(precious.join("dear")).unwrap();
+    std::os::unix::fs::symlink(rig.folder(), rig.target().join("link")).unwrap();
+    let absolute = precious.display().to_string();
+    let cases = [
+        (rig.folder().to_owned(), "precious"),
+        (rig.target(), "../precious"),
+        (rig.target(), absolute.as_str()),
+        (precious.clone(), "."),
+        (precious.join("dear"), ".."),
+        (rig.target(), "link/precious"),
+        (rig.target().join("link"), "precious"),
+    ];
+    for (target, tree) in cases {
+        for campaign in ["x", TREE] {
+            let record = forge(&rig, campaign, &directory(&target), tree);
+            let end = rig.run(&["clean", "--results", "r.db"]);
+            assert_eq!(end.code, 3, "{tree}: {end:?}");
+            let name = record.file_name().unwrap().to_str().unwrap();
+            assert!(end.stderr.contains(&format!("{name} is not followed")), "{tree}: {end:?}");
+            assert!(end.stderr.contains("clean --forget"), "{tree}: {end:?}");
+            assert!(precious.join("dear").exists(), "{tree} was removed");
+            assert!(record.exists());
+            // It can be given up by a command, and what it named stays.
+            let forgotten = rig.run(&["clean", "--results", "r.db", "--forget"]);
+            assert_eq!(forgotten.code, 0, "{tree}: {forgotten:?}");
+            assert!(forgotten.stdout.contains("forgotten: "), "{forgotten:?}");
+            assert!(!record.exists() && precious.join("dear").exists());
+        }
+    }
+}
+
+#[test]
+fn clean_removes_only_marked_tree() {
+    let rig = Rig::new();
+    let tree = rig.target().join(TREE);
+    fs::create_dir_all(tree.join("tree/dear")).unwrap();
+    let record = forge(&rig, TREE, &directory(&rig.target()), TREE);
+    let end = rig.run(&["clean", "--results", "r.db"]);
+    assert_eq!(end.code, 3, "{end:?}");
+    assert!(end.stderr.contains(&format!("has no directory {TREE}.campaign")), "{end:?}");
+    assert!(tree.join("tree/dear").exists());
+    fs::create_dir(tree.join(format!("{TREE}.campaign"))).unwrap();
+    let end = rig.run(&["clean", "--results", "r.db"]);
+    assert_eq!(end.code, 0, "{end:?}");
+    assert!(end.stdout.contains(&format!("{TREE}\n")), "{end:?}");
+    rig.assert_target_is_empty();
+    assert!(!record.exists());
+}
+
+#[test]
+fn clean_removes_only_marked_tree_of_server() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &[]);
+    let target = export_target(&served.url);
+    let mut mount = Mount::connect(&mount_options(&target)).unwrap();
+    let target = json!(Target::Nfs(target));
+    let root = mount.root();
+    let clean = || rig.run(&["clean", "--results", "r.db"]);
+
+    let precious = mount.mkdir(root, "precious").unwrap();
+    mount.mkdir(precious, "dear").unwrap();
+    let record = forge(&rig, "precious", &target, "precious");
+    let end = clean();
+    assert!(end.code == 3 && end.stderr.contains("is not followed"), "{end:?}");
+    mount.lookup(precious, "dear").unwrap();
+    fs::remove_file(record).unwrap();
+
+    // A file with the name of the mark is none.
+    let made = mount.mkdir(root, TREE).unwrap();
+    let mark = format!("{TREE}.campaign");
+    // Names in a tree are those of a trace, and say nothing of what they are.
+    let tree = mount.mkdir(made, "tree").unwrap();
+    mount.mkdir(tree, "a").unwrap();
+    mount.create(tree, "text").unwrap();
+    mount.create(made, &mark).unwrap();
+    let record = forge(&rig, TREE, &target, TREE);
+    let end = clean();
+    assert!(end.code == 3 && end.stderr.contains("has no directory"), "{end:?}");
+    mount.lookup(tree, "a").unwrap();
+
+    mount.remove(made, &mark).unwrap();
+    mount.mkdir(made, &mark).unwrap();
+    let end = clean();
+    assert_eq!(end.code, 0, "{end:?}");
+    assert!(mount.lookup(root, TREE).is_err() && !record.exists());
+    mount.lookup(precious, "dear").unwrap();
+}
