@@ -34,7 +34,7 @@ use crate::output::Printable;
 use crate::progress::lines::{self, Lines};
 use crate::progress::{Progress, Visibility, check_screen};
 use crate::{
-    agents, contenders, dry_run, embedded, job, leftovers, output, output_file,
+    agents, contenders, dry_run, embedded, foreign_folder, job, leftovers, output, output_file,
     plan_source, render, signals, user_dirs, writeback,
 };
 
@@ -298,6 +298,7 @@ pub fn prepare(means: &Means<'_>) -> Result<(), Failure> {
             Err(error) => return Err(error.into()),
         }
     }
+    foreign_folder::warn_beside(means.results);
     render::check_page(&page_path(means.results), means.results)?;
     // Files of many workers are open at once; more than the soft limit is no surprise.
     embedded::raise_descriptor_limit();
@@ -337,6 +338,7 @@ pub fn with_agents<T>(
         let mut launch = |hosts: &[&Host]| agents.launch(hosts);
         let token = token();
         let campaign = controller::campaign_name(token);
+        foreign_folder::warn_of_targets(&plan.runs);
         leftovers::warn(means.results, &plan.runs);
         let _record = if means.keep {
             None

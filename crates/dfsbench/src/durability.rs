@@ -35,7 +35,7 @@ use crate::contenders::unknown_contender;
 use crate::embedded::{self, Embedded};
 use crate::exit::{End, Failure};
 use crate::output::Printable;
-use crate::{joined, leftovers, output, signals};
+use crate::{foreign_folder, joined, leftovers, output, signals};
 
 pub use client::run as run_client;
 
@@ -115,6 +115,8 @@ fn measure_one(
     }
     let token = token();
     let campaign = controller::campaign_name(token);
+    foreign_folder::warn_beside(&args.results);
+    foreign_folder::warn_of_targets(&request.plan.runs);
     leftovers::warn(&args.results, &request.plan.runs);
     let _record = leftovers::Record::begin(&args.results, &campaign, &request.plan.runs, None)?;
     let target = &request.subjects[0].spec.target;

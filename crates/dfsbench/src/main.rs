@@ -27,6 +27,7 @@ mod dry_run;
 mod durability;
 mod embedded;
 mod exit;
+mod foreign_folder;
 mod http;
 mod input_file;
 mod job;

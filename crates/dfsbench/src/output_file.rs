@@ -16,8 +16,8 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, fchown};
 use std::path::{Path, PathBuf};
 
 use crate::exit::Failure;
-use crate::output;
 use crate::output::Printable;
+use crate::{foreign_folder, output};
 
 pub use streamed::StreamedFile;
 
@@ -266,6 +266,7 @@ fn open_checked(path: &Path) -> io::Result<Opened> {
     let place = follow_links(path)?;
     let found = match fs::metadata(&place) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
+            foreign_folder::warn_beside(&place);
             let (part, file) = make_part(&place)?;
             return Ok(Opened { file, moved: Some(Moved { part, place }) });
         }

@@ -29,7 +29,9 @@ use report::document::Form;
 use crate::args::{DescribeFormat, ReplayArgs};
 use crate::exit::{End, Failure};
 use crate::output::Printable;
-use crate::{embedded, input_file, leftovers, output, output_file, signals, target};
+use crate::{
+    embedded, foreign_folder, input_file, leftovers, output, output_file, signals, target,
+};
 use hosts::{NamedHosts, ShareHosts, SharedTrace};
 use request::{Request, check_hosts, read_request};
 use site::{Found, Site, Tree};
@@ -65,6 +67,9 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let Planned { mut plan, hosts } = read_plan(args, source, settings, &stop)?;
     // What a kill leaves is found by its record, which is removed at the end.
     let recorded = recorded_target(args, target)?;
+    if let Some(target) = &recorded {
+        target.paths().iter().for_each(|path| foreign_folder::warn(path));
+    }
     let record = match recorded {
         Some(target) if !request.keeps_tree => {
             Some(leftovers::Record::of_replay(target, &request.directory)?)

@@ -23,7 +23,7 @@ use crate::args::DurabilityArgs;
 use crate::calendar::token;
 use crate::exit::Failure;
 use crate::progress::Visibility;
-use crate::{leftovers, output};
+use crate::{foreign_folder, leftovers, output};
 
 /// How long a server that has lost its power may take until it can be reached again.
 const STARTED_WITHIN: Duration = Duration::from_secs(300);
@@ -52,6 +52,8 @@ pub fn measure_all(
 ) -> Result<Vec<Found>, Failure> {
     let token = token();
     let campaign = controller::campaign_name(token);
+    foreign_folder::warn_beside(&args.results);
+    foreign_folder::warn_of_targets(&request.plan.runs);
     leftovers::warn(&args.results, &request.plan.runs);
     let _record = leftovers::Record::begin(&args.results, &campaign, &request.plan.runs, None)?;
     let mut agents = Agents::new(Arc::clone(stop), Visibility::Shown);
