@@ -74,6 +74,9 @@ fn parse(text: &str) -> Result<Vec<(&'static str, u64)>, String> {
 }
 
 #[cfg(test)]
+mod recipes;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
