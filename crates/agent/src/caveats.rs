@@ -9,7 +9,7 @@ mod processors;
 mod storage;
 mod timeline;
 
-use engine::backend::{Recovered, Tally, TcpCounters};
+use engine::backend::{Recovered, ShortTransfers, Tally, TcpCounters};
 use engine::worker::Ending;
 use lab::mounts::Mount;
 use model::units::{Nanos, Size, three_digits};
@@ -232,6 +232,32 @@ pub fn about_recovery(recovered: &Recovered) -> Vec<Caveat> {
 
 /// Says whether a directory lies on a mount of the kernel's NFS client.
 fn is_on_nfs(mount: Option<&Mount>) -> bool {
+/// Above this share of calls that move less than they ask for, the further calls show in the figure.
+/// Each of them is one more round trip, so that one in a hundred costs about 1 %.
+pub const SHORT_SHARE_MAX: f64 = 0.01;
+
+/// Raises a caveat about calls that moved less data than they asked for: each block then takes more
+/// round trips than the transfer size explains.
+pub fn about_short_transfers(transfers: &ShortTransfers, source: &str) -> Option<Caveat> {
+    let ShortTransfers { calls, short_reads, short_writes, missing_bytes } = *transfers;
+    let share = (short_reads + short_writes) as f64 / calls.max(1) as f64;
+    if share <= SHORT_SHARE_MAX {
+        return None;
+    }
+    let missing = match missing_bytes {
+        0 => String::new(),
+        bytes => format!("; further calls moved the missing {}", Size(bytes)),
+    };
+    let evidence = format!(
+        "{short_reads} READs and {short_writes} WRITEs of {calls} calls moved less than they asked \
+         for ({} %, at most {} %; {source}){missing}",
+        three_digits(share * 100.0),
+        three_digits(SHORT_SHARE_MAX * 100.0),
+    );
+    let data = Evidence::shares(share, SHORT_SHARE_MAX, source);
+    Some(CaveatCode::ShortTransfers.because(evidence).with_data(data))
+}
+
     mount.is_some_and(Mount::is_nfs)
 }
 

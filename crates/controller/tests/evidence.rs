@@ -8,7 +8,7 @@ use std::path::Path;
 use agent::{accounting, caveats};
 use controller::clock::{Drift, Sample};
 use controller::{quiet, results_place, watching};
-use engine::backend::{Recovered, Tally, TcpCounters};
+use engine::backend::{Recovered, ShortTransfers, Tally, TcpCounters};
 use engine::worker::Ending;
 use fleet::{ClockReading, QuietWait};
 use lab::memory::Memory;
@@ -167,6 +167,7 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
         | CaveatCode::Retransmits
         | CaveatCode::Recovered
         | CaveatCode::ServerBusy
+        | CaveatCode::ShortTransfers
         | CaveatCode::TcpRetransmits => plant_outcome(code),
         CaveatCode::Unsynchronised
         | CaveatCode::ClientSaturated
@@ -232,6 +233,10 @@ fn plant_outcome(code: CaveatCode) -> Option<Evidence> {
         CaveatCode::ServerBusy => {
             let recovered = Recovered { delays: 2, ..Recovered::default() };
             data_of(code, caveats::about_recovery(&recovered))
+        }
+        CaveatCode::ShortTransfers => {
+            let short = ShortTransfers { calls: 10, short_reads: 2, ..ShortTransfers::default() };
+            data_of(code, caveats::about_short_transfers(&short, "counted by the client"))
         }
         CaveatCode::TcpRetransmits => {
             let tcp = TcpCounters {

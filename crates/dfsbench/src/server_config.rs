@@ -78,6 +78,7 @@ fn add_fault(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
             plan.delay_reply = DelayFault { share, delay_ns: time_ns };
         }
         PlannedFault::Duplicate(share) => plan.duplicate_reply = share,
+        PlannedFault::ShortReads(share) => plan.short_read = share,
         PlannedFault::ShortWrites(share) => plan.short_write = share,
         PlannedFault::WriteStability(ClaimedStability::Unstable) => {
             plan.write_stability = Some(StableHow::Unstable);

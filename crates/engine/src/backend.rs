@@ -104,6 +104,8 @@ pub struct Tally {
     pub ops: Option<u64>,
     /// Work that was done more than once, or late.
     pub recovered: Recovered,
+    /// Calls that moved less data than they asked for.
+    pub short_transfers: ShortTransfers,
     /// Calls that were started, where ops are calls.
     pub calls: Option<Calls>,
     /// Syncs that took no COMMIT, for the server had answered all WRITEs as durable.
@@ -146,6 +148,47 @@ pub struct Recovered {
     pub delays: u64,
     /// Data written more than once, in bytes.
     pub resent_bytes: u64,
+}
+
+/// READ and WRITE calls that moved data, and those of them that moved less than they asked for
+/// although the file had more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShortTransfers {
+    /// Calls that moved data.
+    pub calls: u64,
+    /// READs that brought less.
+    pub short_reads: u64,
+    /// WRITEs that took less.
+    pub short_writes: u64,
+    /// Bytes that further calls had to move.
+    pub missing_bytes: u64,
+}
+
+impl ShortTransfers {
+    /// Counts a READ that brought `moved` of `asked` bytes.
+    pub(crate) const fn note_read(&mut self, moved: u32, asked: u32) {
+        self.short_reads += self.note(moved, asked);
+    }
+
+    /// Counts a WRITE that took `moved` of `asked` bytes.
+    pub(crate) const fn note_write(&mut self, moved: u32, asked: u32) {
+        self.short_writes += self.note(moved, asked);
+    }
+
+    /// Returns 1 for a short call.
+    const fn note(&mut self, moved: u32, asked: u32) -> u64 {
+        self.calls += 1;
+        self.missing_bytes += (asked - moved) as u64;
+        (moved < asked) as u64
+    }
+
+    /// Adds the counts of another backend.
+    pub const fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.short_reads += other.short_reads;
+        self.short_writes += other.short_writes;
+        self.missing_bytes += other.missing_bytes;
+    }
 }
 
 impl Recovered {

@@ -457,6 +457,7 @@ impl Measured {
             sum.add(calls);
         }
         all.recovered.add(&tally.recovered);
+        all.short_transfers.add(&tally.short_transfers);
         all.mismatches.merge(&tally.mismatches);
         all.syncs_without_commit += tally.syncs_without_commit;
         all.delegated_opens += tally.delegated_opens;

@@ -182,6 +182,10 @@ codes! {
     ServerBusy, "server-busy", Degraded,
         "The server put calls off until later.",
         "Wait for the end of its grace period, or offer it less.";
+    ShortTransfers, "short-transfers", Degraded,
+        "The server moved less data than calls asked for: blocks took further calls.",
+        "Ask for transfers as small as the server moves in one call (rsize, wsize), or fix the \
+         server.";
     BelowOffered, "below-offered", Degraded,
         "Less load was done than was offered: response times are those of a queue that grows.",
         "Offer less, or find out what is full; the highest load without this caveat is the limit.";

@@ -3,11 +3,12 @@
 //! The counters are those of the whole mount: other processes that use it meanwhile are in them,
 //! which can hide a cached read but never make one up.
 
+use engine::backend::ShortTransfers;
 use lab::mounts::Mount;
 use model::units::Size;
 use model::{Caveat, CaveatCode, Evidence, Pass, PassResult, Telemetry};
 
-use super::{evidence_of_cache, read_bytes};
+use super::{about_short_transfers, evidence_of_cache, read_bytes};
 
 /// Procedures that ask a server for names and attributes.
 const ATTRIBUTE_PROCEDURES: [&str; 6] =
@@ -28,6 +29,7 @@ pub fn about_mount(result: &PassResult, mount: Option<&Mount>) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     caveats.extend(check_cached(result, &counters));
     caveats.extend(check_retransmissions(&counters));
+    caveats.extend(check_short_transfers(&counters));
     caveats
 }
 
@@ -99,6 +101,17 @@ fn check_cached(result: &PassResult, counters: &MountCounters<'_>) -> Option<Cav
         (evidence, data)
     };
     Some(CaveatCode::Cached.because(evidence).with_data(data))
+}
+
+/// Raises a caveat if the server moved less than the calls of the kernel's client asked for.
+fn check_short_transfers(counters: &MountCounters<'_>) -> Option<Caveat> {
+    let transfers = ShortTransfers {
+        calls: counters.risen("READ.ops").saturating_add(counters.risen("WRITE.ops")),
+        short_reads: counters.risen("short_reads"),
+        short_writes: counters.risen("short_writes"),
+        missing_bytes: 0,
+    };
+    about_short_transfers(&transfers, "/proc/self/mountstats")
 }
 
 /// Raises a caveat where the kernel's client sent calls again.

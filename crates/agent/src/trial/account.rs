@@ -47,6 +47,8 @@ impl Trial<'_> {
         }
         self.add_journal(&mut result, &tally);
         self.caveat(&mut result, share, &ending, &tally);
+            let short = &tally.short_transfers;
+            result.caveats.extend(caveats::about_short_transfers(short, "counted by the client"));
         let broken = broken(&result, &ending);
         Report::Ran(Box::new(PassEnd { broken, result, facts, span, timeline }))
     }

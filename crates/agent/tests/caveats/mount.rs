@@ -102,6 +102,16 @@ fn calls_that_were_sent_again_are_reported() {
     assert_eq!(codes_of_read(&timed_out), ["retransmits"]);
 }
 
+#[test]
+fn reports_short_reads_of_mounts() {
+    let wire = ("server_read_bytes", 100);
+    let short = |count| [wire, ("READ.ops", 1_000), ("short_reads", count)];
+    assert_eq!(codes_of_read(&short(10)), [""; 0], "one in a hundred");
+    assert_eq!(codes_of_read(&short(11)), ["short-transfers"]);
+    let writes = [wire, ("WRITE.ops", 10), ("short_writes", 1)];
+    assert_eq!(codes_of_read(&writes), ["short-transfers"]);
+}
+
 /// A run over NFS, and one in a directory that is no mount.
 fn served_and_local() -> [RunSpec; 2] {
     let served = RunBuilder::new(Workload::Stream)

@@ -1,6 +1,6 @@
 //! Causes planted on the way between client and server, which the client makes good.
 
-use model::{Caveat, CaveatCode, NfsSettings, Pass, Proto, RunSpec, Target};
+use model::{Caveat, CaveatCode, NfsSettings, NfsVersion, Pass, Proto, RunSpec, Target};
 use nfs_proto::nfs3::{Procedure, Status};
 use nfs_server::{ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, ServerConfig};
 
@@ -49,6 +49,52 @@ fn what_a_server_takes_in_two_parts_was_not_lost() {
         FaultPlan { seed: 3, short_write: PartsPerMillion(300_000), ..FaultPlan::default() };
     let caveats = written(faults, NfsSettings::default());
     assert!(is_smooth(&caveats), "{caveats:?}");
+}
+
+/// Writes and reads files on a server that moves half of some calls; the evidence of both passes.
+fn short_transfers(faults: FaultPlan, version: NfsVersion) -> [Option<String>; 2] {
+    let server = server(ServerConfig { faults, ..ServerConfig::default() });
+    let mut spec = RunSpec { file_size_bytes: 4 << 20, ..nfs(&server) };
+    if let Target::Nfs(target) = &mut spec.target {
+        target.settings = NfsSettings { version, ..NfsSettings::default() };
+    }
+    let mut rig = Rig::new();
+    rig.begin(&spec);
+    [Pass::Write, Pass::Read].map(|pass| {
+        let end = rig.run(pass);
+        let caveats = &end.result.caveats;
+        assert_eq!(evidence(caveats, CaveatCode::Accounting), None, "{version} {pass}");
+        evidence(caveats, CaveatCode::ShortTransfers).map(str::to_owned)
+    })
+}
+
+#[test]
+fn reports_half_reads() {
+    for version in [NfsVersion::V3, NfsVersion::V4_1] {
+        let all = PartsPerMillion(1_000_000);
+        let faults = FaultPlan { short_read: all, ..FaultPlan::default() };
+        let [written, read] = short_transfers(faults, version);
+        assert_eq!(written, None);
+        let read = read.expect("short-transfers");
+        assert!(read.contains(" and 0 WRITEs of "), "{read}");
+        assert!(read.contains("counted by the client"), "{read}");
+    }
+}
+
+#[test]
+fn reports_half_writes() {
+    let faults =
+        FaultPlan { seed: 3, short_write: PartsPerMillion(300_000), ..FaultPlan::default() };
+    let [written, read] = short_transfers(faults, NfsVersion::V3);
+    assert!(written.expect("short-transfers").starts_with("0 READs and "));
+    assert_eq!(read, None);
+}
+
+#[test]
+fn whole_transfers_raise_no_caveat() {
+    for version in [NfsVersion::V3, NfsVersion::V4_1] {
+        assert_eq!(short_transfers(FaultPlan::default(), version), [None, None], "{version}");
+    }
 }
 
 #[test]

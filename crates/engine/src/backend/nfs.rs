@@ -151,6 +151,7 @@ fn tally_of<'a>(connections: impl Iterator<Item = &'a Connection>, common: &Comm
         write_bytes: Some(write_bytes - common.resent_bytes),
         ops: None,
         recovered,
+        short_transfers: common.short_transfers,
         calls: Some(common.calls.get()),
         syncs_without_commit: common.syncs_without_commit,
         delegated_opens: common.delegated_opens,

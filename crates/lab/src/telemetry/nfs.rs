@@ -50,6 +50,11 @@ fn read_mount(readings: &mut Readings, point: &str, statistics: &MountNFSStatist
     ] {
         readings.counter(format!("nfs.{point}.{name}"), value);
     }
+    let events = &statistics.events;
+    // A READ that brought less than it asked for before the end of the file, and a WRITE that took
+    // less; the client moves the rest by further calls.
+    readings.counter(format!("nfs.{point}.short_reads"), events.short_read);
+    readings.counter(format!("nfs.{point}.short_writes"), events.short_write);
     for (op, done) in &statistics.per_op_stats {
         if done.operations == 0 {
             continue;

@@ -131,6 +131,8 @@ pub struct FaultPlan {
     pub delay_reply: DelayFault,
     /// How often a reply is sent twice.
     pub duplicate_reply: PartsPerMillion,
+    /// How often a READ of two bytes or more brings at most the first half of what it asks for.
+    pub short_read: PartsPerMillion,
     /// How often a WRITE of two bytes or more takes only the first half of its data, and says so.
     pub short_write: PartsPerMillion,
     /// The stability that replies of WRITE claim, whatever the client requested.
@@ -203,6 +205,8 @@ fault_kinds! {
     Delay => "delayed reply",
     /// A reply was sent twice.
     Duplicate => "duplicated reply",
+    /// A READ brought less than it asked for.
+    ShortRead => "short read",
     /// A WRITE took less than it was given.
     ShortWrite => "short write",
     /// A connection fell silent.
@@ -244,6 +248,7 @@ impl FaultPlan {
             || self.drop_reply.0 > 0
             || self.delay_reply.share.0 > 0
             || self.duplicate_reply.0 > 0
+            || self.short_read.0 > 0
             || self.short_write.0 > 0
             || self.hang_after_calls.is_some()
             || self.close_after_calls.is_some()

@@ -307,6 +307,19 @@ impl Service {
         Some(status)
     }
 
+    /// Returns how many bytes a READ may bring at most: the RFCs allow fewer than it asks for.
+    pub(crate) fn granted_read(&mut self, count: u32) -> u32 {
+        let granted = count.min(self.granted.read_bytes_max);
+        if let Some(faults) = &mut self.faults
+            && granted > 1
+            && faults.draw_strike(self.shared.faults.short_read)
+        {
+            self.counters.fault(FaultKind::ShortRead);
+            return granted / 2;
+        }
+        granted
+    }
+
     /// Writes to a file, never more than is granted: the RFCs allow to answer with less.
     /// Unstable data may be lost in a planned restart until it is committed.
     pub(crate) fn write_data(

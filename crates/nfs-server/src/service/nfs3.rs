@@ -166,7 +166,7 @@ impl Service {
         out: &mut Outbox,
     ) {
         let Range { offset, count } = range;
-        let count = count.min(self.granted.read_bytes_max);
+        let count = self.granted_read(count);
         let found = self
             .inode_of(file)
             .and_then(|id| self.shared.fs.read(id, offset, count, context, &mut self.pieces));

@@ -134,6 +134,21 @@ fn short_writes_say_what_they_took() {
 }
 
 #[test]
+fn short_reads_bring_half() {
+    let (server, mut client, root) =
+        faulty(FaultPlan { short_read: PartsPerMillion(1_000_000), ..FaultPlan::default() });
+    let file = client.create(root, "f");
+    assert_eq!(client.write(file, 0, &[1; 10_001]), Ok(10_001));
+    let read = |client: &mut Client, offset, count| {
+        let (data, eof) = client.read(file, offset, count).unwrap();
+        (data.len(), eof)
+    };
+    assert_eq!(read(&mut client, 0, 10_001), (5_000, false));
+    assert_eq!(read(&mut client, 10_000, 1), (1, true));
+    assert_eq!(server.counters().faults_of(FaultKind::ShortRead), 1);
+}
+
+#[test]
 fn clients_beyond_the_number_are_never_answered() {
     let server = start(ServerConfig {
         faults: FaultPlan { hang_from_clients: Some(2), ..FaultPlan::default() },

@@ -70,6 +70,7 @@ fn read_words(kind: &str, words: &[&str]) -> Result<Option<PlannedFault>, Fault>
         ("bandwidth", [rate, rest @ ..]) => return read_bandwidth(rate, rest),
         ("drop", [rate]) => F::Drop(share(rate)?),
         ("duplicate", [rate]) => F::Duplicate(share(rate)?),
+        ("short_reads", [rate]) => F::ShortReads(share(rate)?),
         ("short_writes", [rate]) => F::ShortWrites(share(rate)?),
         ("write_stability", ["UNSTABLE"]) => F::WriteStability(ClaimedStability::Unstable),
         ("write_stability", ["FILE_SYNC"]) => F::WriteStability(ClaimedStability::FileSync),

@@ -26,6 +26,7 @@ impl PlannedFault {
             }
             Self::Drop(share)
             | Self::Duplicate(share)
+            | Self::ShortReads(share)
             | Self::ShortWrites(share)
             | Self::WrongXid(share)
             | Self::OversizedRecords(share) => percent(share),
@@ -106,7 +107,7 @@ mod tests {
     use crate::reading::fault::{check_faults, parse_fault};
     use crate::written::fault::KINDS;
 
-    const EXAMPLES: [&str; 42] = [
+    const EXAMPLES: [&str; 43] = [
         "service-time 200us",
         "service-time uniform 100us 1ms",
         "service-time exponential 1500ns",
@@ -118,6 +119,7 @@ mod tests {
         "drop 0.1%",
         "delay 5% 200ms",
         "duplicate 100%",
+        "short-reads 50%",
         "short-writes 0.0001%",
         "write-stability UNSTABLE",
         "write-stability FILE_SYNC",

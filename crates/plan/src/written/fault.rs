@@ -65,6 +65,8 @@ pub enum PlannedFault {
     },
     /// An answer is sent twice.
     Duplicate(PartsPerMillion),
+    /// A READ brings the first half of what it asks for.
+    ShortReads(PartsPerMillion),
     /// A WRITE takes the first half of its data.
     ShortWrites(PartsPerMillion),
     /// WRITE replies claim a stability whatever was requested.
@@ -155,7 +157,7 @@ const fn kind(name: &'static str, form: &'static str, meaning: &'static str) -> 
 }
 
 /// Every kind, in the order in which they are best read.
-pub const KINDS: [FaultKind; 31] = [
+pub const KINDS: [FaultKind; 32] = [
     kind(
         "service_time",
         "TIME | uniform TIME TIME | exponential TIME [on CALL]",
@@ -169,6 +171,7 @@ pub const KINDS: [FaultKind; 31] = [
     kind("drop", "SHARE", "Calls are carried out and not answered."),
     kind("delay", "SHARE TIME", "Answers come late."),
     kind("duplicate", "SHARE", "Answers are sent twice."),
+    kind("short_reads", "SHARE", "A READ brings the first half of what it asks for."),
     kind("short_writes", "SHARE", "A WRITE takes the first half of its data."),
     kind(
         "write_stability",
@@ -226,6 +229,7 @@ impl PlannedFault {
             Self::Drop(_) => "drop",
             Self::Delay { .. } => "delay",
             Self::Duplicate(_) => "duplicate",
+            Self::ShortReads(_) => "short_reads",
             Self::ShortWrites(_) => "short_writes",
             Self::WriteStability(_) => "write_stability",
             Self::Error { .. } => "error",

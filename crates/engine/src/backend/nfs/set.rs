@@ -14,7 +14,7 @@ use workload::{Mismatches, Pattern, Places};
 
 use super::uncommitted::{Grid, Piece, Uncommitted};
 use crate::backend::calls::CallCounts;
-use crate::backend::{BadReply, Lost};
+use crate::backend::{BadReply, Lost, ShortTransfers};
 use crate::clients::ClientRecords;
 use crate::limits::REWRITE_ROUNDS_MAX;
 
@@ -107,6 +107,8 @@ pub(super) struct Common {
     pub(super) resent_bytes: u64,
     /// That of it which a server may have lost, in bytes.
     pub(super) rewritten_bytes: u64,
+    /// Calls that moved less data than they asked for.
+    pub(super) short_transfers: ShortTransfers,
     /// Syncs that took no COMMIT.
     pub(super) syncs_without_commit: u64,
     /// Ops that read a file by a delegation, without an OPEN.
@@ -134,6 +136,7 @@ impl Common {
             again_out: 0,
             resent_bytes: 0,
             rewritten_bytes: 0,
+            short_transfers: ShortTransfers::default(),
             syncs_without_commit: 0,
             delegated_opens: 0,
             mismatches: Mismatches::default(),

@@ -120,7 +120,7 @@ impl Service {
         run: &mut Run<'_>,
     ) -> Outcome {
         let id = self.check_access(stateid, READ, run)?;
-        let count = count.min(self.granted.read_bytes_max);
+        let count = self.granted_read(count);
         let read = self.shared.fs.read(id, offset, count, &run.context, &mut self.pieces);
         let (_, span) = match read {
             Ok(read) => read,

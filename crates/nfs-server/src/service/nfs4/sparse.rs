@@ -97,7 +97,7 @@ impl Service {
     ) -> Outcome {
         let id = self.check_access(stateid, READ, run)?;
         self.check_regular(id)?;
-        let count = count.min(self.granted.read_bytes_max);
+        let count = self.granted_read(count);
         let mut extents = Vec::new();
         let mut into = ExtentsRead {
             extents: &mut extents,

@@ -46,6 +46,7 @@ pub(super) fn judge(
             if count > transfer.len || (count < transfer.len && (eof || count == 0)) {
                 return Err(OpError::SHORT);
             }
+            common.short_transfers.note_read(count, transfer.len);
             if transfer.kind == OpKind::GetChars {
                 get_each(event.payload);
             }
@@ -66,6 +67,7 @@ pub(super) fn judge(
             if count == 0 || count > transfer.len {
                 return Err(OpError::SHORT);
             }
+            common.short_transfers.note_write(count, transfer.len);
             // What is opened by name is written FILE_SYNC.
             let in_set = !matches!(transfer.kind, OpKind::Create | OpKind::Append);
             let requested = if in_set { common.set.stable } else { StableHow::FileSync };
