@@ -204,6 +204,10 @@ pub struct Inventory {
     pub directories: u64,
     /// How many symbolic links.
     pub links: u64,
+    /// How many files that were removed while a client had them open, and that are kept under
+    /// another name (`.fuse_hidden...`, `.nfs...`) until it closes them. They are no files of the
+    /// directory any more.
+    pub removed_but_open: u64,
 }
 
 /// The part of a working directory that is counted.

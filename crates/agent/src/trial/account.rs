@@ -4,12 +4,13 @@
 //! counted, and the directory once all agents have ended.
 
 use engine::backend::{Recovered, Tally};
+use engine::target::Inventory;
 use engine::worker::Ending;
 use engine::{InventoryScope, Measured};
 use fleet::{Assignment, Broken, Done, PassEnd, Report};
 use lab::memory::Memory;
 use model::soak::Recovery;
-use model::{Caveat, CaveatCode, Evidence, Pass, PassResult, RunSpec, Share};
+use model::{Caveat, CaveatCode, Evidence, Fact, Pass, PassResult, RunSpec, Share};
 
 use super::{Trial, Worked, read_clocks};
 use crate::accounting::{self, CrossCheckSources};
@@ -22,7 +23,7 @@ impl Trial<'_> {
         let Some(worked) = self.worked.take() else {
             return Report::Failed("no pass has been worked".to_owned());
         };
-        let Worked { pass, share, measured, facts, server } = worked;
+        let Worked { pass, share, measured, mut facts, server, sources } = worked;
         let Measured { mut result, ending, tally, span, timeline } = measured;
         let spec = &self.assignment.spec;
         if self.external.is_some() {
@@ -35,6 +36,7 @@ impl Trial<'_> {
         } else {
             let inventory = self.inventory(pass, &ending, &mut result.caveats);
             let sources = CrossCheckSources {
+            facts.extend(removed_but_open(pass, inventory));
                 // What others did at the same moment, our server counted, too.
                 server: if self.is_alone() { server } else { None },
                 tally,
@@ -73,7 +75,7 @@ impl Trial<'_> {
         pass: Pass,
         ending: &Ending,
         caveats: &mut Vec<Caveat>,
-    ) -> Option<engine::target::Inventory> {
+    ) -> Option<Inventory> {
         let Assignment { spec, share, .. } = &self.assignment;
         let whose = match pass {
             _ if self.is_alone() => InventoryScope::All,
@@ -160,6 +162,14 @@ fn broken(result: &PassResult, ending: &Ending) -> Option<Broken> {
         Ending::TooManyErrors => {
             let errors = caveats::errors_in_words(result);
             Some(Broken::Failed(format!("{pass} given up after {errors}")))
+/// Reports files that were removed and are kept under another name until a client closes them.
+fn removed_but_open(pass: Pass, inventory: Option<Inventory>) -> Option<Fact> {
+    let count = inventory?.removed_but_open;
+    let name = format!("{pass}: removed files still open");
+    let source = "names that begin with .fuse_hidden or .nfs";
+    (count > 0).then(|| Fact::new("target", name, count.to_string(), source))
+}
+
         }
     }
 }

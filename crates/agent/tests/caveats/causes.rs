@@ -69,6 +69,33 @@ fn a_foreign_file_is_noticed() {
 }
 
 #[test]
+fn removed_open_files_are_no_strangers() {
+    let directory = on_storage();
+    // FUSE and NFS clients keep a file under such a name that was removed while it was open.
+    let nfs_name = format!(".nfs{:024x}", 17);
+    for (name, is_removed) in [
+        (".fuse_hidden0000000200000001", true),
+        (nfs_name.as_str(), true),
+        (".fuse_hidden", false),
+        (".nfsmount", false),
+    ] {
+        let mut rig = Rig::new();
+        let spec = metadata(directory.path(), 100);
+        let work = directory.path().join(rig.begin(&spec));
+        fs::write(work.join(name), "data").unwrap();
+        for pass in [Pass::Create, Pass::Remove] {
+            let end = rig.run(pass);
+            let is_exact = !codes(&end).contains(&CaveatCode::Accounting);
+            assert_eq!(is_exact, is_removed, "{name} after {pass}");
+            let reported = format!("{pass}: removed files still open");
+            let fact = end.facts.iter().find(|fact| fact.name == reported);
+            assert_eq!(fact.map(|fact| fact.value.as_str()), is_removed.then_some("1"), "{name}");
+        }
+        rig.end();
+    }
+}
+
+#[test]
 fn a_flipped_bit_is_found() {
     let directory = on_storage();
     for backend in [BackendKind::Posix, BackendKind::Uring] {

@@ -88,6 +88,18 @@ pub(super) trait TargetAccess: Send + Sync {
     }
 }
 
+/// Returns true for the name that a client gives to a file that was removed and is still open: it
+/// goes when the last open is closed, which FUSE does after close(2) has returned.
+///
+/// **Source:** libfuse, lib/fuse.c (`hidden_name`); Linux, fs/nfs/unlink.c (`SILLYNAME_PREFIX`).
+pub(super) fn is_removed_but_open(name: &[u8]) -> bool {
+    let is_hex =
+        |rest: &[u8], digits: usize| rest.len() >= digits && rest.iter().all(u8::is_ascii_hexdigit);
+    let is_hidden =
+        |prefix: &[u8], digits| name.strip_prefix(prefix).is_some_and(|rest| is_hex(rest, digits));
+    is_hidden(b".fuse_hidden", 16) || is_hidden(b".nfs", 24)
+}
+
 /// Reaches no target: opens the null backend.
 #[derive(Default)]
 pub(super) struct NullAccess {

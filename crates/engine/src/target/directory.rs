@@ -24,7 +24,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use workload::{FileSet, Name, Places};
 
-use super::access::{TargetAccess, WorkerPass};
+use super::access::{TargetAccess, WorkerPass, is_removed_but_open};
 use super::fixtures::Preparation;
 use super::marked::remove_directory;
 use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
@@ -290,6 +290,11 @@ fn count_entries(
             continue;
         }
         if !is_counted {
+            continue;
+        }
+        // It may be gone any moment: its attributes are not asked for.
+        if is_removed_but_open(entry.file_name().as_bytes()) {
+            inventory.removed_but_open += 1;
             continue;
         }
         let found = entry.metadata()?;

@@ -11,6 +11,7 @@ use nfs_client::proto::status::Status;
 use nfs_client::{CallFailure, DirEntry, Mount};
 use workload::names::Sort;
 
+use super::super::access::is_removed_but_open;
 use super::super::job_timer::{Job, JobTimer};
 use super::super::removal::Removal;
 use super::super::{Inventory, InventoryScope, TargetError};
@@ -130,6 +131,10 @@ impl Walk<'_> {
             let is_counted = whose.counts_name(name.as_bytes());
             let is_file = !Sort::is_directory(name.as_bytes());
             if (is_file && !is_counted) || is_mark(name.as_bytes()) {
+                continue;
+            }
+            if is_removed_but_open(name.as_bytes()) {
+                inventory.removed_but_open += 1;
                 continue;
             }
             let found = if let Some(attributes) = attributes {
