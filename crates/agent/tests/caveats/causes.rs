@@ -231,6 +231,21 @@ fn posix_has_no_depth() {
 }
 
 #[test]
+fn transactions_have_no_depth() {
+    let server = server(ServerConfig::default());
+    for (queue_depth, is_reported) in [(8, true), (1, false)] {
+        let mut spec = RunSpec { queue_depth, ..nfs(&server) };
+        (spec.workload, spec.files, spec.transactions.count) = (Workload::Transactions, 20, 50);
+        (spec.file_size_bytes, spec.io_size_bytes) = (512, 512);
+        let mut rig = Rig::new();
+        rig.begin(&spec);
+        rig.run(Pass::Create);
+        let found = codes(&rig.run(Pass::Transactions));
+        assert_eq!(found.contains(&CaveatCode::OptionNotEffective), is_reported, "{found:?}");
+    }
+}
+
+#[test]
 fn a_refused_ring_falls_back_to_posix() {
     // More entries than the kernel grants (IORING_MAX_ENTRIES is 32768) is a sure refusal.
     let directory = on_storage();

@@ -300,7 +300,7 @@ settings! {
     /// Ops in flight per worker, over NFS per client. Not for posix, whose calls are synchronous.
     QueueDepth => count("queue_depth", run!(queue_depth)).unit("ops")
         .range(1, 4_096, "an io_uring or a connection holds no more in flight")
-        .default_rule("uring, nfs: 8; null: 1").when(is_asynchronous).always_shown();
+        .default_rule("uring, nfs: 8; null, transactions: 1").when(is_asynchronous).always_shown();
     /// Version of NFS; it is not negotiated. Also with a target. Only for nfs and mounts of ours.
     NfsVers => word("nfsvers", nfs!(version), NfsVersion::NAMES).of_targets().always_shown();
     /// Transport of RPC; udp for v2 and v3. Also with a target. Only for nfs and mounts of ours.

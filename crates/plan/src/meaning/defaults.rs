@@ -42,6 +42,8 @@ pub(crate) fn of(setting: Setting, run: &RunSpec) -> Value {
         // However many workers there are, none stands idle.
         Setting::SmallFiles => Value::Number(SMALL_FILES.max(run.all_workers().into())),
         Setting::IoSize => io_size(run),
+        // A transaction needs what those before it made, so a worker has one in flight.
+        Setting::QueueDepth if run.workload == Workload::Transactions => Value::Number(1),
         Setting::QueueDepth => Value::Number(run.backend.row().default_queue_depth.into()),
         // What the target says, where it says anything.
         _ if setting.family() == Family::Lab || setting == Setting::ClientHosts => setting.get(run),

@@ -241,6 +241,10 @@ fn defaults_are_filled_in_by_workload_and_backend() {
         (metadata.files, metadata.file_size_bytes, metadata.io_size_bytes),
         (5000, 4096, 4096)
     );
+    // Transactions are made one after the other.
+    let pool = wide_plan("", "kind = \"transactions\"").runs;
+    assert!(pool.iter().any(|run| run.backend == BackendKind::Nfs));
+    assert!(pool.iter().all(|run| run.queue_depth == 1));
     let small = &wide_plan("file_size = \"64KiB\"", "kind = \"stream\"").runs[0];
     assert_eq!(small.io_size_bytes, 64 << 10);
 }
