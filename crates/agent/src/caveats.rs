@@ -4,6 +4,7 @@
 
 mod load;
 mod loops;
+mod memory;
 mod mount;
 mod processors;
 mod storage;
@@ -22,6 +23,7 @@ use crate::accounting;
 
 pub use load::{LOAD_SHARE_MIN, SHARE_POINTS_MAX, about_data, about_load};
 pub use loops::{about_loops, about_uncounted_loops};
+pub use memory::about_memory;
 pub use mount::{IN_FLIGHT_MAX, about_mount};
 pub use processors::{CLIENT_CPU_SHARE_MAX, PROCESSOR_WAIT_SHARE_MAX};
 pub use storage::{RESIDENT_SHARE_MAX, RunCounts, about_cache, about_direct, about_run};
@@ -230,8 +232,6 @@ pub fn about_recovery(recovered: &Recovered) -> Vec<Caveat> {
     caveats
 }
 
-/// Says whether a directory lies on a mount of the kernel's NFS client.
-fn is_on_nfs(mount: Option<&Mount>) -> bool {
 /// Above this share of calls that move less than they ask for, the further calls show in the figure.
 /// Each of them is one more round trip, so that one in a hundred costs about 1 %.
 pub const SHORT_SHARE_MAX: f64 = 0.01;
@@ -258,6 +258,8 @@ pub fn about_short_transfers(transfers: &ShortTransfers, source: &str) -> Option
     Some(CaveatCode::ShortTransfers.because(evidence).with_data(data))
 }
 
+/// Says whether a directory lies on a mount of the kernel's NFS client.
+fn is_on_nfs(mount: Option<&Mount>) -> bool {
     mount.is_some_and(Mount::is_nfs)
 }
 

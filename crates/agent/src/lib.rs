@@ -10,6 +10,7 @@ pub mod caveats;
 mod hang;
 mod outside;
 mod quiet;
+pub mod sources;
 mod this_host;
 mod trial;
 

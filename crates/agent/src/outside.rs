@@ -11,6 +11,7 @@ use model::{CrossCheck, Fact, Pass, PassResult, Share, Span, Workload};
 
 use crate::THIS_HOST;
 use crate::caveats::{self, RunCounts};
+use crate::sources::SourceWatch;
 use crate::trial::{Gate, Trial, Worked};
 
 impl Trial<'_> {
@@ -29,13 +30,21 @@ impl Trial<'_> {
             clock.sleep_until(start_ns);
         }
         let starts_program = external.starts_program();
+        let sources = SourceWatch::begin(self.mount.as_ref());
         let watch = self.agent.watch();
         let begun_ns = clock.now_ns();
         let outside = external.run(pass)?;
         let telemetry = watch.stop(THIS_HOST);
+        let mut sources = sources.map(SourceWatch::end);
         let Outside { mut measured, mut facts, whole_run } = outside;
         let result = &mut measured.result;
+        // Storage reads for the program, not for this process.
+        if let Some(sources) = &mut sources {
+            sources.own_stored_bytes = result.storage_read_bytes.unwrap_or(0);
+        }
         if let Some(reads) = whole_run {
+            // Counters of one pass have nothing to do with the program's passes.
+            sources = None;
             // The counters of the run that made all passes are not those of one of them.
             if starts_program {
                 self.run_telemetry.replace(Some(telemetry));
@@ -59,7 +68,7 @@ impl Trial<'_> {
         for fact in &mut facts {
             name_after(fact, pass);
         }
-        Ok(Worked { pass, share, measured, facts, server: None })
+        Ok(Worked { pass, share, measured, facts, server: None, sources })
     }
 
     /// Compares the sizes of the files that a program leaves with the bytes that it says it wrote.

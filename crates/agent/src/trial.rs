@@ -29,6 +29,7 @@ use workload::Pattern;
 
 use crate::accounting;
 use crate::caveats::Calendar;
+use crate::sources::{ReadSources, SourceWatch};
 use crate::this_host::ThisHost;
 use crate::{Agent, ServerCounts, THIS_HOST, caveats};
 
@@ -66,6 +67,8 @@ pub(crate) struct Worked {
     pub(crate) facts: Vec<Fact>,
     /// The counts of our server over the pass.
     pub(crate) server: Option<ServerCounts>,
+    /// Where reads came from, if the kernel does not count that for this process.
+    pub(crate) sources: Option<ReadSources>,
 }
 
 /// Reports to the controller that all is open, and waits for the order to start.
@@ -248,6 +251,7 @@ impl<'a> Trial<'a> {
         let watch = Cell::new(None);
         let server_cpu_before = self.server_cpu_ns();
         let storage_before = counters::storage_read_bytes();
+        let sources = SourceWatch::begin(self.mount.as_ref());
         let end = gate.end;
         let mut calendar = Calendar::begin(read_clocks(self.agent));
         let mut monitor = Monitor {
@@ -293,7 +297,8 @@ impl<'a> Trial<'a> {
         result.caveats.extend(caveats::about_direct(pass, resident_before, resident));
         let mut facts = self.target.end_pass(pass);
         facts.extend(caveats::sending_limits(&measured.result, &measured.tally.tcp));
-        Ok(Worked { pass, share, measured, facts, server })
+        let sources = sources.map(SourceWatch::end);
+        Ok(Worked { pass, share, measured, facts, server, sources })
     }
 
     /// Says whether no other agent works in the same trial.
@@ -415,7 +420,7 @@ impl<'a> Trial<'a> {
 }
 
 /// Returns by how much a counter has risen; `None` where it could not be read both times.
-fn difference(before: Option<u64>, after: Option<u64>) -> Option<u64> {
+pub(crate) fn difference(before: Option<u64>, after: Option<u64>) -> Option<u64> {
     Some(after?.saturating_sub(before?))
 }
 

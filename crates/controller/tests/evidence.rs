@@ -287,7 +287,9 @@ fn plant_figure(code: CaveatCode) -> Option<Evidence> {
         CaveatCode::FitsMemory => {
             let memory = Memory::of_host(1 << 40);
             let mount = mount("overlay");
-            data_of(code, caveats::about_data(&local(), &reads(), Some(&mount), Some(&memory)))
+            let found =
+                caveats::about_memory(&local(), &reads(), Some(&mount), Some(&memory), None);
+            data_of(code, found)
         }
         CaveatCode::Clock => {
             data_of(code, caveats::about_calendar(i128::from(60 * SECOND), SECOND))

@@ -17,6 +17,7 @@ pub mod disks;
 mod error;
 pub mod facts;
 mod findings;
+pub mod fuse;
 mod hardware;
 mod host;
 mod invalidate;

@@ -81,6 +81,12 @@ impl Mount {
         matches!(self.file_system.as_str(), "nfs" | "nfs4")
     }
 
+    /// A program serves it (FUSE).
+    pub fn is_fuse(&self) -> bool {
+        matches!(self.file_system.as_str(), "fuse" | "fuseblk")
+            || self.file_system.starts_with("fuse.")
+    }
+
     /// Reads that reach storage are counted in the process's `read_bytes`.
     ///
     /// The block layer counts them for the process that submits them. File systems in user space

@@ -17,10 +17,13 @@ struct Hint {
 }
 
 impl Hint {
-    /// Returns true if a run has the setting and doesn't already obey the hint.
+    /// Returns true if the run can do it and doesn't do it already.
     fn helps(&self, run: &RunSpec) -> bool {
-        let is_obeyed = self.needs == Some(Setting::Direct) && run.direct;
-        !is_obeyed && self.needs.is_none_or(|setting| setting.applies(run))
+        match self.needs {
+            None => true,
+            Some(Setting::Direct) if run.direct => false,
+            Some(setting) => setting.applies(run),
+        }
     }
 }
 
@@ -192,6 +195,11 @@ mod tests {
         assert_eq!(flag(cached, Workload::Metadata, Pass::Stat), None);
         assert_eq!(flag(cached, Workload::Metadata, Pass::GetXattr), None);
         assert_eq!(flag(CaveatCode::Errors, Workload::Stream, Pass::Read), None);
+        // A run that is direct already gains nothing by it.
+        let stream = RunBuilder::new(Workload::Stream).on_directory(Path::new("/srv"));
+        let direct = stream.direct(true).build();
+        assert_eq!(cached.flag_for(&direct, Pass::Read), None);
+        assert!(!cached.advice_for(&direct, Pass::Read).contains("--direct"));
         // How many trials settle a wide interval depends on how many there were.
         assert_eq!(flag(CaveatCode::WideInterval, Workload::Stream, Pass::Read), None);
         assert!(CaveatCode::WideInterval.needs_trials() && !short.needs_trials());

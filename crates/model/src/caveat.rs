@@ -223,8 +223,8 @@ codes! {
         "Disks or networks of the hosts were at work before the trial began.",
         "See what works there, or wait longer for it to end: quiet = \"5m\" in the plan.";
     FitsMemory, "fits-memory", Note,
-        "The files fit in this host's memory, and nothing here counts what was read from it.",
-        "Use files larger than memory, --direct true, or remount between passes.";
+        "The files fit in this host's memory, and no counter shows that storage delivered them.",
+        "Use files larger than memory, or remount between passes.";
     Emulated, "emulated", Degraded,
         "A host's processors are emulated in software: speeds are not representative.",
         "Take from it what works and what does not; measure on real or virtual processors.";

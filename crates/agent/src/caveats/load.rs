@@ -3,9 +3,8 @@
 //! Each function sees the figures of one pass and what is known of its target, and decides by a
 //! rule with a source; where chance moves a figure, three standard deviations are allowed for.
 
-use lab::memory::Memory;
 use lab::mounts::Mount;
-use model::units::{Size, three_digits};
+use model::units::three_digits;
 use model::{
     Arrivals, Caveat, CaveatCode, Evidence, Fill, Keeps, OpKind, Pass, PassResult, RunSpec,
 };
@@ -159,21 +158,12 @@ fn check_shares(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     Some(CaveatCode::MixShares.because(evidence).with_data(data))
 }
 
-/// Raises caveats about the data: whether it was as large on its way as it was written, and whether
-/// it left the memory of this host, of which this process may use `memory`.
-pub fn about_data(
-    spec: &RunSpec,
-    result: &PassResult,
-    mount: Option<&Mount>,
-    memory: Option<&Memory>,
-) -> Vec<Caveat> {
+/// Raises a caveat about data that may have been smaller on its way than it was written.
+pub fn about_data(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -> Option<Caveat> {
     if result.bytes() == 0 {
-        return Vec::new();
+        return None;
     }
-    let mut caveats = Vec::new();
-    caveats.extend(check_compressible(spec, mount));
-    caveats.extend(check_memory(spec, result, mount, memory));
-    caveats
+    check_compressible(spec, mount)
 }
 
 fn check_compressible(spec: &RunSpec, mount: Option<&Mount>) -> Option<Caveat> {
@@ -215,31 +205,4 @@ fn find_compression(mount: &Mount) -> Option<String> {
         }
         _ => None,
     }
-}
-
-/// Compares sizes alone where no counter says what was read from storage: data that fits memory may
-/// never have left it.
-fn check_memory(
-    spec: &RunSpec,
-    result: &PassResult,
-    mount: Option<&Mount>,
-    memory: Option<&Memory>,
-) -> Option<Caveat> {
-    let (mount, memory) = (mount?, memory?);
-    if mount.counts_storage_reads() || mount.is_nfs() {
-        return None;
-    }
-    if spec.set_bytes() >= memory.bytes || !result.pass.reads() || spec.direct {
-        return None;
-    }
-    let evidence = format!(
-        "{} of files on {}, {} of memory ({})",
-        Size(spec.set_bytes()),
-        mount.file_system,
-        Size(memory.bytes),
-        memory.source
-    );
-    let source = format!("size of the files, and {}", memory.source);
-    let data = Evidence::bytes(spec.set_bytes(), memory.bytes, source);
-    Some(CaveatCode::FitsMemory.because(evidence).with_data(data))
 }

@@ -15,6 +15,7 @@ use model::{Caveat, CaveatCode, Evidence, Fact, Pass, PassResult, RunSpec, Share
 use super::{Trial, Worked, read_clocks};
 use crate::accounting::{self, CrossCheckSources};
 use crate::caveats;
+use crate::sources::ReadSources;
 
 impl Trial<'_> {
     /// Holds the pass that was worked last against every cross-check source, and raises its
@@ -35,8 +36,8 @@ impl Trial<'_> {
             }
         } else {
             let inventory = self.inventory(pass, &ending, &mut result.caveats);
-            let sources = CrossCheckSources {
             facts.extend(removed_but_open(pass, inventory));
+            let sources = CrossCheckSources {
                 // What others did at the same moment, our server counted, too.
                 server: if self.is_alone() { server } else { None },
                 tally,
@@ -46,11 +47,11 @@ impl Trial<'_> {
             };
             result.cross_checks = accounting::cross_checks(spec, &result, &sources);
             result.caveats.extend(caveats::about_recovery(&tally.recovered));
-        }
-        self.add_journal(&mut result, &tally);
-        self.caveat(&mut result, share, &ending, &tally);
             let short = &tally.short_transfers;
             result.caveats.extend(caveats::about_short_transfers(short, "counted by the client"));
+        }
+        self.add_journal(&mut result, &tally);
+        self.caveat(&mut result, share, &ending, &tally, sources.as_ref());
         let broken = broken(&result, &ending);
         Report::Ran(Box::new(PassEnd { broken, result, facts, span, timeline }))
     }
@@ -103,7 +104,14 @@ impl Trial<'_> {
     }
 
     /// Raises the caveats about a pass.
-    fn caveat(&self, result: &mut PassResult, share: Share, ending: &Ending, tally: &Tally) {
+    fn caveat(
+        &self,
+        result: &mut PassResult,
+        share: Share,
+        ending: &Ending,
+        tally: &Tally,
+        sources: Option<&ReadSources>,
+    ) {
         // What is requested of this agent is its part of the run.
         let in_pass = self.assignment.spec.in_pass(result.pass);
         let spec = &in_pass.part(share);
@@ -119,8 +127,10 @@ impl Trial<'_> {
         caveats.extend(caveats::about_host(lab::facts::emulated().as_deref()));
         let memory = lab::facts::memory_bytes();
         caveats.extend(caveats::about_server_cache(spec, result, self.mount.as_ref(), memory));
+        let mount = self.mount.as_ref();
         let usable = lab::memory::usable();
-        caveats.extend(caveats::about_data(spec, result, self.mount.as_ref(), usable.as_ref()));
+        caveats.extend(caveats::about_data(spec, result, mount));
+        caveats.extend(caveats::about_memory(spec, result, mount, usable.as_ref(), sources));
         caveats.extend(self.caveat_of_loops(spec, result, usable.as_ref()));
         caveats.extend(self.calendar());
         result.caveats.extend(caveats);
@@ -152,6 +162,14 @@ impl Trial<'_> {
     }
 }
 
+/// Reports files that were removed and are kept under another name until a client closes them.
+fn removed_but_open(pass: Pass, inventory: Option<Inventory>) -> Option<Fact> {
+    let count = inventory?.removed_but_open;
+    let name = format!("{pass}: removed files still open");
+    let source = "names that begin with .fuse_hidden or .nfs";
+    (count > 0).then(|| Fact::new("target", name, count.to_string(), source))
+}
+
 /// Returns why a trial can't go on after a pass; `None` where it can.
 fn broken(result: &PassResult, ending: &Ending) -> Option<Broken> {
     let pass = result.pass.name();
@@ -162,14 +180,6 @@ fn broken(result: &PassResult, ending: &Ending) -> Option<Broken> {
         Ending::TooManyErrors => {
             let errors = caveats::errors_in_words(result);
             Some(Broken::Failed(format!("{pass} given up after {errors}")))
-/// Reports files that were removed and are kept under another name until a client closes them.
-fn removed_but_open(pass: Pass, inventory: Option<Inventory>) -> Option<Fact> {
-    let count = inventory?.removed_but_open;
-    let name = format!("{pass}: removed files still open");
-    let source = "names that begin with .fuse_hidden or .nfs";
-    (count > 0).then(|| Fact::new("target", name, count.to_string(), source))
-}
-
         }
     }
 }

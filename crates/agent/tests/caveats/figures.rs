@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use agent::caveats;
-use lab::memory::Memory;
 use lab::mounts::Mount;
 use model::{
     Arrivals, Caveat, CaveatCode, Fill, Histogram, KindResult, OpKind, Pass, PassResult, RunSpec,
@@ -169,9 +168,7 @@ fn compression_is_no_cache() {
 fn content_of_programs_may_be_compressed() {
     let written = done(Pass::Write, &[(OpKind::Write, 10)]);
     let dd = RunSpec { workload: Workload::Dd, ..stream(Path::new("/")) };
-    let raised = |mount: &Mount| {
-        has(&caveats::about_data(&dd, &written, Some(mount), None), CaveatCode::Compressible)
-    };
+    let raised = |mount: &Mount| caveats::about_data(&dd, &written, Some(mount)).is_some();
     assert!(raised(&compressing()));
     // What they write over NFS is their own affair.
     assert!(!raised(&mount("btrfs")) && !raised(&mount("nfs4")));
@@ -185,9 +182,8 @@ fn data_that_shrinks_on_its_way_raises_a_caveat() {
     zeros.data.fill = Fill::Zeros;
     let mut half = random.clone();
     half.data.compress_percent = 50;
-    let raises_compressible = |spec: &RunSpec, mount: &Mount| {
-        has(&caveats::about_data(spec, &written, Some(mount), None), CaveatCode::Compressible)
-    };
+    let raises_compressible =
+        |spec: &RunSpec, mount: &Mount| caveats::about_data(spec, &written, Some(mount)).is_some();
     for (mount, expected) in [
         (compressing(), true),
         (mount("btrfs"), false),
@@ -202,29 +198,9 @@ fn data_that_shrinks_on_its_way_raises_a_caveat() {
     }
     let server = server(ServerConfig::default());
     let over_nfs = RunSpec { data: zeros.data, ..nfs(&server) };
-    let raised = caveats::about_data(&over_nfs, &written, None, None);
-    assert!(raised[0].evidence.starts_with("every byte is zero; an NFS server"));
-    assert!(caveats::about_data(&nfs(&server), &written, None, None).is_empty());
-}
-
-#[test]
-fn files_that_fit_in_memory_are_noted_where_nothing_counts_reads() {
-    let read = done(Pass::Read, &[(OpKind::Read, 10)]);
-    let noted = |spec: &RunSpec, file_system, memory| {
-        let memory = Memory { bytes: memory, source: "memory.max".to_owned() };
-        let mount = mount(file_system);
-        let caveats = caveats::about_data(spec, &read, Some(&mount), Some(&memory));
-        assert!(caveats.iter().all(|caveat| caveat.evidence.ends_with(" of memory (memory.max)")));
-        has(&caveats, CaveatCode::FitsMemory)
-    };
-    let spec = stream(Path::new("/"));
-    assert!(noted(&spec, "fuse.sshfs", (64 << 20) + 1));
-    assert!(!noted(&spec, "fuse.sshfs", 64 << 20));
-    for counted in ["ext4", "nfs4"] {
-        assert!(!noted(&spec, counted, 1 << 40));
-    }
-    assert!(!noted(&RunSpec { direct: true, ..spec }, "fuse.sshfs", 1 << 40));
-    assert!(lab::facts::memory_bytes().unwrap() > 1 << 20);
+    let raised = caveats::about_data(&over_nfs, &written, None).unwrap();
+    assert!(raised.evidence.starts_with("every byte is zero; an NFS server"));
+    assert!(caveats::about_data(&nfs(&server), &written, None).is_none());
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod causes;
 mod direct;
 mod figures;
 mod loops;
+mod memory;
 mod mount;
 mod offered;
 mod page;
