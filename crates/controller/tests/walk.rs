@@ -114,7 +114,7 @@ fn walked(
     let mut observe = |event: Event<'_>| {
         events.push(match event {
             // The directory of each trial; that of the preflight has no other event.
-            Event::DirectoryBegun { .. } | Event::DirectoryEnded => return,
+            Event::DirectoryBegun { .. } | Event::DirectoryEnded { .. } => return,
             Event::TrialBegun { position, .. } => format!("trial {position}"),
             Event::PassBegun(pass) => pass.name().to_owned(),
             Event::TrialEnded { .. } => "ended".to_owned(),
