@@ -1,8 +1,8 @@
-//! Our client over a network that drops what is too much for it: what TCP sends again is reported.
+//! Our client over a network that drops packets: what TCP sends again is reported.
 //!
 //! Three network namespaces, a client, a router and a server, are there for one check and are gone
-//! with its processes. The router drops, as a full switch does: what a host's own queue drops, its
-//! TCP learns of and does not count. Making namespaces needs root.
+//! with its processes. The router drops, as a full switch or a bad link does: what a host's own
+//! queue drops, its TCP learns of and does not count. Making namespaces needs root.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
 
 use std::process::Command;
@@ -17,12 +17,19 @@ use checks::repo::Profile;
 
 const OURS: Ours = Ours::new(Profile::Debug);
 
-/// Arguments: folder, program, and the queue of the router towards the server, as tc(8) has it.
+/// Arguments: folder, program, the queue of the router towards the server, as tc(8) has it, and the
+/// side (`client` or `server`) that the router drops packets to; then those of the run.
+///
+/// Of the packets of TCP one in 128 goes to a queue without room: those whose identification, which
+/// counts the packets of a connection, ends on these seven bits. One that is sent again has another
+/// identification, and packets of a handshake have 0.
 const SCRIPT: &str = r#"
 set -eu
 cd "$1"
 program=$2
 queue=$3
+lossy=$4
+shift 4
 started=
 trap 'kill $started' EXIT
 # Starts a namespace beside that of the router, which this script is in.
@@ -45,38 +52,66 @@ namespace server 2
 server=$!
 echo 1 > /proc/sys/net/ipv4/ip_forward
 [ -z "$queue" ] || tc qdisc add dev server root $queue
+if [ -n "$lossy" ]; then
+    tc qdisc add dev "$lossy" root handle 1: htb default 1
+    tc class add dev "$lossy" parent 1: classid 1:1 htb rate 10gbit burst 10mb quantum 60000
+    tc class add dev "$lossy" parent 1: classid 1:2 htb rate 8bit quantum 60000
+    tc qdisc add dev "$lossy" parent 1:2 pfifo limit 0
+    tc filter add dev "$lossy" parent 1: protocol ip u32 \
+        match u16 0x11 0x7f at 4 match ip protocol 6 0xff flowid 1:2
+fi
 nsenter --target $server --net \
     "$program" serve --listen 10.77.2.2 --allow 10.77.1.0/24 --port 20490 > serve.log 2>&1 &
 started="$! $started"
 until grep -q 20490 serve.log; do kill -0 $!; sleep 0.02; done
-nsenter --target $client --net "$program" run 'nfs://10.77.2.2:20490/export' --workload stream \
-    --passes write --file-size 16MiB --workers 1 --trials 1 --quiet 2>&1
+nsenter --target $client --net "$program" run 'nfs://10.77.2.2:20490/export' \
+    --file-size 16MiB --workers 1 --trials 1 --quiet "$@" 2>&1
 # With the evidence of each caveat.
 "$program" report --all
 echo "exit $?"
 "#;
 
+/// One large file, written.
+const STREAM: &str = "--workload stream --passes write";
+
+/// Small reads and writes, one at a time, which each loss holds up for 200 ms.
+const MIX: &str = "--workload mixed --io-size 4KiB --queue-depth 1 --duration 6s";
+
 checks! {
     segments_that_a_full_queue_drops_are_reported: 100 s, {
-        let text = write_over("tbf rate 400mbit burst 128kb limit 128kb")?;
+        let text = run_over("tbf rate 400mbit burst 128kb limit 128kb", "", STREAM)?;
         ensure!(text.contains("tcp-retransmits"), "no caveat about retransmissions:\n{text}");
         ensure!(text.contains("tcpi_total_retrans of TCP_INFO"), "no source:\n{text}");
         Ok(())
     };
+    few_losses_are_reported_in_both_directions: 100 s, {
+        for lossy in ["server", "client"] {
+            let text = run_over("", lossy, MIX)?;
+            ensure!(text.contains("tcp-retransmits:"), "no caveat, {lossy}:\n{text}");
+            // Fewer than the share of segments takes notice of.
+            ensure!(text.contains("TCP's timers"), "another reason, {lossy}:\n{text}");
+        }
+        Ok(())
+    };
     nothing_is_reported_where_nothing_is_dropped: 100 s, {
-        let text = write_over("")?;
+        let text = run_over("", "", STREAM)?;
         ensure!(!text.contains("tcp-retransmits"), "a caveat without a loss:\n{text}");
+        // Client and server are in different namespaces of one host.
+        ensure!(text.contains("shared-host:"), "no note about the host:\n{text}");
+        ensure!(text.contains("10.77.2.2, in another network namespace"), "{text}");
         Ok(())
     };
 }
 
-/// Writes over a router with this queue; returns the report.
-fn write_over(queue: &str) -> Result<String> {
+/// Runs over a router with this queue, which drops packets to one side; returns the words of the report.
+fn run_over(queue: &str, lossy: &str, run: &str) -> Result<String> {
     let folder = TempDir::new()?;
     let mut command = Command::new("unshare");
     command.args(["--net", "timeout", "--kill-after=5", "90", "bash", "-c", SCRIPT, "loss"]);
-    command.arg(folder.path()).arg(OURS.command().get_program()).arg(queue);
+    command.arg(folder.path()).arg(OURS.command().get_program()).args([queue, lossy]);
+    command.args(run.split(' '));
     let text = proc::capture_text(&mut command)?;
     ensure!(text.ends_with("exit 0\n"), "{text}");
-    Ok(text)
+    // Lines are as long as a terminal is wide.
+    Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }

@@ -7,6 +7,8 @@ mod loops;
 mod memory;
 mod mount;
 mod processors;
+mod segments;
+mod server_here;
 mod storage;
 mod timeline;
 
@@ -15,8 +17,8 @@ use engine::worker::Ending;
 use lab::mounts::Mount;
 use model::units::{Nanos, Size, three_digits};
 use model::{
-    Caveat, CaveatCode, Durability, Evidence, Fact, OpError, Opens, Pass, PassResult, Proto,
-    RunSpec, Stable, Telemetry, Workload,
+    Caveat, CaveatCode, Durability, Evidence, Fact, OpError, Opens, Pass, PassResult, RunSpec,
+    Stable, Workload,
 };
 
 use crate::accounting;
@@ -26,6 +28,7 @@ pub use loops::{about_loops, about_uncounted_loops};
 pub use memory::about_memory;
 pub use mount::{IN_FLIGHT_MAX, about_mount};
 pub use processors::{CLIENT_CPU_SHARE_MAX, PROCESSOR_WAIT_SHARE_MAX};
+pub use segments::{LOST_MIN, SEGMENTS_AGAIN_MAX, SEGMENTS_AGAIN_SHARE_MAX, about_segments};
 pub use storage::{RESIDENT_SHARE_MAX, RunCounts, about_cache, about_direct, about_run};
 pub use timeline::{CALENDAR_SLEW_MAX, CALENDAR_STEP_MIN_NS, Calendar, about_calendar};
 
@@ -35,17 +38,6 @@ pub const WINDOW_MIN_NS: u64 = 20_000_000;
 
 /// Below this share of bytes read from storage the page cache had its hand in the figure.
 pub const STORAGE_SHARE_MIN: f64 = 0.9;
-
-/// Fewer segments than this are sent again by chance: probes of the tail, a queue that was once
-/// full.
-pub const SEGMENTS_AGAIN_MAX: u64 = 64;
-
-/// Above this share of segments that are sent again TCP is slow for it.
-///
-/// **Source:** Mathis, Semke, Mahdavi and Ott, "The macroscopic behavior of the TCP congestion
-/// avoidance algorithm" (1997): throughput falls with the square root of the loss, to some 40
-/// segments a round trip at one in a thousand.
-pub const SEGMENTS_AGAIN_SHARE_MAX: f64 = 0.001;
 
 /// Raises caveats about whether the pass did what it reports.
 pub fn about_outcome(result: &PassResult, ending: &Ending, tally: &Tally) -> Vec<Caveat> {
@@ -80,96 +72,19 @@ pub fn about_outcome(result: &PassResult, ending: &Ending, tally: &Tally) -> Vec
 }
 
 /// Raises caveats about how the figure was measured.
-pub fn about_figures(spec: &RunSpec, result: &PassResult) -> Vec<Caveat> {
+pub fn about_figures(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     caveats.extend(too_short(result));
     // Passes in which workers are idle by design can't be synchronised.
     if !spec.stands_idle(result.pass) {
         caveats.extend(result.unsynchronised(spec.workers));
     }
-    caveats.extend(processors::about_processors(spec, result));
+    let server = server_here::describe(&spec.target, mount);
+    caveats.extend(processors::about_processors(spec, result, server.is_some()));
     caveats.extend(timeline::stalled(spec, result));
-    caveats.extend(processors::shared_host(&spec.target, result));
+    caveats.extend(server.map(|server| processors::shared_host(server, result)));
     caveats.extend(not_durable(spec, result.pass));
     caveats
-}
-
-/// Raises a caveat about TCP: segments that it had to send again while it carried the pass.
-///
-/// Where connections are our own, `tcp` has their counters. Those of the host are the only ones of
-/// the kernel's client: what other programs send is in them, and the evidence says so. A segment
-/// that arrived twice was not lost: TCP probes for a lost tail as soon as an answer is late, as on
-/// a loopback whose receiver waits for a processor.
-pub fn about_segments(
-    spec: &RunSpec,
-    result: &PassResult,
-    mount: Option<&Mount>,
-    tcp: &TcpCounters,
-) -> Option<Caveat> {
-    let has_server = spec.target.server_host().is_some() || is_on_nfs(mount);
-    if !has_server || spec.nfs().proto == Proto::Udp {
-        return None;
-    }
-    let segments = if tcp.connections > 0 {
-        Segments::of_connections(tcp)
-    } else {
-        Segments::of_host(result.telemetry.first()?)
-    };
-    segments.caveat()
-}
-
-/// Segments that were sent, and those of them that were sent again.
-struct Segments {
-    sent: u64,
-    retransmitted: u64,
-    arrived_twice: u64,
-    /// The connections that sent them.
-    senders: String,
-    /// Sources of the counters: of segments sent again, and of those that arrived twice.
-    sources: [&'static str; 2],
-}
-
-impl Segments {
-    fn of_connections(tcp: &TcpCounters) -> Self {
-        let mut senders = format!("{} connections of this client", tcp.connections);
-        if tcp.uncounted > 0 {
-            senders = format!("{senders} ({} more were not counted)", tcp.uncounted);
-        }
-        Self {
-            sent: tcp.segments_sent,
-            retransmitted: tcp.segments_retransmitted,
-            arrived_twice: tcp.segments_arrived_twice,
-            senders,
-            sources: ["tcpi_total_retrans of TCP_INFO", "tcpi_dsack_dups"],
-        }
-    }
-
-    fn of_host(telemetry: &Telemetry) -> Self {
-        Self {
-            sent: telemetry.risen("tcp.segments_sent"),
-            retransmitted: telemetry.risen("tcp.segments_retransmitted"),
-            arrived_twice: telemetry.risen("tcp.segments_arrived_twice"),
-            senders: "all connections of this host".to_owned(),
-            sources: ["RetransSegs of /proc/net/snmp", "TCPDSACKRecvSegs of /proc/net/netstat"],
-        }
-    }
-
-    fn caveat(&self) -> Option<Caveat> {
-        let Self { sent, arrived_twice, senders, sources: [source, twice_source], .. } = self;
-        let again = self.retransmitted.saturating_sub(*arrived_twice);
-        let share = again as f64 / (*sent).max(1) as f64;
-        if again <= SEGMENTS_AGAIN_MAX || share <= SEGMENTS_AGAIN_SHARE_MAX {
-            return None;
-        }
-        let evidence = format!(
-            "{again} of {sent} segments of {senders} were sent again ({} %, at most {} %; \
-             {source}, less {arrived_twice} that arrived twice by {twice_source})",
-            three_digits(share * 100.0),
-            SEGMENTS_AGAIN_SHARE_MAX * 100.0,
-        );
-        let data = Evidence::shares(share, SEGMENTS_AGAIN_SHARE_MAX, *source);
-        Some(CaveatCode::TcpRetransmits.because(evidence).with_data(data))
-    }
 }
 
 /// Below this share of the time in which connections of our own had data to send, a pass tells
@@ -313,10 +228,10 @@ pub fn about_server_cache(
     let set_bytes = spec.set_bytes();
     let set = Size(set_bytes);
     // The plan may name the server's memory; a server on this host has this host's.
-    let memory = match (spec.server_memory_bytes, spec.target.nfs()) {
-        (0, Some(nfs)) if processors::is_on_this_host(nfs) => memory_bytes,
-        (0, _) => None,
-        (given, _) => Some(given),
+    let memory = match spec.server_memory_bytes {
+        0 if server_here::describe(&spec.target, mount).is_some() => memory_bytes,
+        0 => None,
+        given => Some(given),
     };
     let Some(memory) = memory else {
         let evidence = format!("{set} of files, and the size of the server's memory is not known");

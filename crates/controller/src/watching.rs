@@ -1,11 +1,12 @@
 //! Watches the hosts of a run that don't do its work while those that do it work.
 //!
 //! The agent that works watches its own host. What the server did meanwhile tells what only both
-//! sides together can: whether its disk or its memory served what was read.
+//! sides together can: whether its disk or its memory served what was read, and whether its answers
+//! were lost, of which the client sees few.
 
 use fleet::request;
 use model::units::Size;
-use model::{Caveat, CaveatCode, Evidence, FileSystem, LabSpec, PassResult, Telemetry};
+use model::{Caveat, CaveatCode, Evidence, FileSystem, HeldOps, LabSpec, PassResult, Telemetry};
 
 use crate::Walk;
 
@@ -41,6 +42,7 @@ pub(crate) fn end(
         let mut seen = walk.hosts.ask(host, request::unwatch())?;
         host.clone_into(&mut seen.host);
         result.caveats.extend(about_server(lab, &seen));
+        result.caveats.extend(about_lost_answers(result, &seen));
         result.telemetry.push(seen);
     }
     Ok(())
@@ -84,6 +86,28 @@ pub fn about_server(lab: &LabSpec, server: &Telemetry) -> Option<Caveat> {
     Some(CaveatCode::ServerCached.because(evidence).with_data(data))
 }
 
+/// Raises a caveat if segments that a server lost explain much of the time that ops took.
+///
+/// The counters are those of all its connections, so that only ops that took just one timeout longer
+/// count.
+pub fn about_lost_answers(result: &PassResult, server: &Telemetry) -> Option<Caveat> {
+    let sent = server.risen("tcp.segments_sent");
+    let again = server.risen("tcp.segments_retransmitted");
+    let lost = again.saturating_sub(server.risen("tcp.segments_arrived_twice"));
+    let held = HeldOps::timed_out(result, lost, None);
+    if !held.matters() {
+        return None;
+    }
+    let source = "RetransSegs of /proc/net/snmp";
+    let evidence = format!(
+        "all connections of {} lost {lost} of {sent} segments ({source}, less TCPDSACKRecvSegs of \
+         /proc/net/netstat); {}",
+        server.host,
+        held.describe(),
+    );
+    Some(CaveatCode::TcpRetransmits.because(evidence).with_data(held.evidence(source)))
+}
+
 /// Says whether a metric is what a whole disk read: no partition, and no array or mapping.
 fn is_of_whole_disk(metric: &str, server: &Telemetry) -> bool {
     let Some(name) = disk_of(metric) else { return false };
@@ -119,4 +143,66 @@ fn disk_of(metric: &str) -> Option<&str> {
 
 const fn is_digit(letter: char) -> bool {
     letter.is_ascii_digit()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Histogram, KindResult, Metric, MetricKind, OpKind, Pass};
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A pass with ops of 30 µs, and some that took longer.
+    fn pass(longer_ns: u64, ops: u64) -> PassResult {
+        let mut service_time = Histogram::new();
+        service_time.record_n(30_000, 2_500);
+        service_time.record_n(longer_ns, ops);
+        let window_ns = service_time.mean() * service_time.count();
+        let kind = KindResult {
+            kind: OpKind::Write,
+            issued: 2_500 + ops,
+            done: 2_500 + ops,
+            bytes: 0,
+            errors: Vec::new(),
+            service_time,
+            response_time: Histogram::new(),
+        };
+        PassResult { window_ns, kinds: vec![kind], ..PassResult::new(Pass::Mix) }
+    }
+
+    fn server(again: u64, twice: u64) -> Telemetry {
+        let counter = |name: &str, risen: u64| Metric {
+            name: format!("tcp.{name}"),
+            kind: MetricKind::Counter,
+            values: vec![5, 5 + risen],
+        };
+        let metrics = vec![
+            counter("segments_sent", 6_000),
+            counter("segments_retransmitted", again),
+            counter("segments_arrived_twice", twice),
+        ];
+        Telemetry { host: "server".to_owned(), times_ns: vec![0, 1], metrics }
+    }
+
+    #[test]
+    fn lost_answers_are_named_by_server() {
+        let caveat = about_lost_answers(&pass(205 * MS, 18), &server(20, 2)).unwrap();
+        assert_eq!(caveat.code, CaveatCode::TcpRetransmits);
+        let words = "all connections of server lost 18 of 6000 segments (";
+        assert!(caveat.evidence.starts_with(words), "{}", caveat.evidence);
+        assert!(caveat.evidence.contains("; 18 ops waited 3."), "{}", caveat.evidence);
+        let data = caveat.data.unwrap();
+        assert!(data.found > 90.0 && data.limit < 5.1, "{data:?}");
+    }
+
+    #[test]
+    fn segments_lost_without_timeouts_are_not_named() {
+        let timed_out = pass(205 * MS, 18);
+        assert_eq!(about_lost_answers(&timed_out, &server(18, 18)), None);
+        assert_eq!(about_lost_answers(&timed_out, &server(HeldOps::TIMEOUTS_MIN - 1, 0)), None);
+        assert!(about_lost_answers(&timed_out, &server(HeldOps::TIMEOUTS_MIN, 0)).is_some());
+        // Others lost segments, and ops waited for a processor.
+        assert_eq!(about_lost_answers(&pass(30 * MS, 100), &server(900, 0)), None);
+    }
 }

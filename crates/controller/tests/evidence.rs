@@ -164,6 +164,7 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
         | CaveatCode::DataMismatch
         | CaveatCode::Errors
         | CaveatCode::Cached
+        | CaveatCode::Localio
         | CaveatCode::Retransmits
         | CaveatCode::Recovered
         | CaveatCode::ServerBusy
@@ -222,6 +223,11 @@ fn plant_outcome(code: CaveatCode) -> Option<Evidence> {
             let result = PassResult { storage_read_bytes: Some(10), ..reads() };
             data_of(code, caveats::about_cache(&local(), &result, Some(&mount("ext4"))))
         }
+        CaveatCode::Localio => {
+            let telemetry = vec![counters(&[("nfs./srv.server_write_bytes", 1_000)])];
+            let result = PassResult { telemetry, ..result(Pass::Write, OpKind::Write, 1) };
+            data_of(code, caveats::about_mount(&result, Some(&mount("nfs4"))))
+        }
         CaveatCode::Retransmits => {
             let recovered = Recovered { retransmissions: 2, ..Recovered::default() };
             data_of(code, caveats::about_recovery(&recovered))
@@ -260,23 +266,23 @@ fn plant_figure(code: CaveatCode) -> Option<Evidence> {
         }
         CaveatCode::ClientSaturated => {
             let busy = PassResult { client_cpu_ns: SECOND, ..reads() };
-            data_of(code, caveats::about_figures(&served(), &busy))
+            data_of(code, caveats::about_figures(&served(), &busy, None))
         }
         CaveatCode::ProcessorContention => {
             let mut waited = reads();
             waited.scope.processor_wait =
                 Some(ProcessorWait { waited_ns: SECOND / 2, held_ns: 0, of_ns: SECOND });
-            data_of(code, caveats::about_figures(&served(), &waited))
+            data_of(code, caveats::about_figures(&served(), &waited, None))
         }
         CaveatCode::Stalled => {
             let longest = Stall { at_ns: 0, lasts_ns: 2 * SECOND, workers: 1 };
             let mut stalled = reads();
             stalled.scope.stalls = Some(Stalls { count: 1, longest });
-            data_of(code, caveats::about_figures(&local(), &stalled))
+            data_of(code, caveats::about_figures(&local(), &stalled, None))
         }
         CaveatCode::TooShort => {
             let short = PassResult { window_ns: MS, common_window_ns: MS, ..reads() };
-            data_of(code, caveats::about_figures(&local(), &short))
+            data_of(code, caveats::about_figures(&local(), &short, None))
         }
         CaveatCode::BelowOffered => {
             data_of(code, caveats::about_load(&mixed(), &result(Pass::Mix, OpKind::Read, 100)))

@@ -28,6 +28,7 @@ pub mod loops;
 pub mod memory;
 pub mod mounts;
 mod mountstats;
+pub mod namespaces;
 mod options;
 mod packages;
 mod portmap;

@@ -87,6 +87,12 @@ impl Mount {
             || self.file_system.starts_with("fuse.")
     }
 
+    /// Returns the value of an option, such as `rsize`.
+    pub fn option(&self, name: &str) -> Option<&str> {
+        let mut options = self.options.split(',').filter_map(|option| option.split_once('='));
+        options.find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+
     /// Reads that reach storage are counted in the process's `read_bytes`.
     ///
     /// The block layer counts them for the process that submits them. File systems in user space

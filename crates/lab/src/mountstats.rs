@@ -20,6 +20,18 @@ pub(crate) struct Mount<'a> {
     pub lines: Vec<(&'a str, &'a str)>,
 }
 
+impl Mount<'_> {
+    /// Returns true if the client uses layouts of pNFS, by which data goes to other servers.
+    ///
+    /// **Source:** fs/nfs/super.c (`show_pnfs`).
+    pub fn has_layouts(&self) -> bool {
+        let line = self.lines.iter().find(|(name, _)| *name == "nfsv4");
+        let layout =
+            line.and_then(|(_, rest)| rest.split(',').find_map(|w| w.strip_prefix("pnfs=")));
+        layout.is_some_and(|layout| layout != "not configured")
+    }
+}
+
 /// Finds the NFS mount on a point; of several the last, which is effective.
 ///
 /// The kernel writes a blank of a path in octal. **Source:** fs/seq_file.c (`mangle_path`).

@@ -48,6 +48,18 @@ fn read_all(processes: &mut Processes) -> Readings {
     readings
 }
 
+/// Returns the telemetry of NFS mounts from recorded texts of `/proc/self/mountstats`, the oldest
+/// first, a second apart.
+pub fn of_mountstats(texts: &[&str]) -> Telemetry {
+    let mut record = Record::default();
+    for (second, text) in (0..).zip(texts) {
+        let mut readings = Readings::default();
+        nfs::read_mounts(&mut readings, text);
+        record.add(Duration::from_secs(second), readings);
+    }
+    record.into_telemetry("")
+}
+
 /// A running watch.
 pub struct Watch {
     stop: Sender<()>,

@@ -139,6 +139,9 @@ codes! {
         "Data was read from this host's memory and not from the target.",
         "For data use --direct true or files larger than memory; for names remount between passes; \
          for a loop device use losetup --direct-io=on.";
+    Localio, "localio", Degraded,
+        "The data did not pass RPC: the kernel used the server's files on this host directly.",
+        "Write N to /sys/module/nfs/parameters/localio_enabled and mount again to measure NFS.";
     Unsynchronised, "unsynchronised", Degraded,
         "The workers were not all busy for the whole measured window.",
         "Use longer passes, or fewer workers than cores.";

@@ -14,6 +14,7 @@ pub mod contender;
 pub mod csv;
 pub mod durability;
 pub mod fact;
+mod held_ops;
 pub mod histogram;
 pub mod impossible;
 mod invalidation;
@@ -54,6 +55,7 @@ pub use caveat::{Caveat, CaveatCode, Evidence, Severity, Verdict};
 pub use client::{ClientRecord, ClientResult, ClientTimes};
 pub use conclusion::{Conclusion, Expectation};
 pub use fact::Fact;
+pub use held_ops::HeldOps;
 pub use histogram::Histogram;
 pub use impossible::Impossible;
 pub use lab::{

@@ -8,7 +8,7 @@ use lab::mounts::Mount;
 use model::units::Size;
 use model::{Caveat, CaveatCode, Evidence, Pass, PassResult, Telemetry};
 
-use super::{about_short_transfers, evidence_of_cache, read_bytes};
+use super::{STORAGE_SHARE_MIN, about_short_transfers, evidence_of_cache, read_bytes};
 
 /// Procedures that ask a server for names and attributes.
 const ATTRIBUTE_PROCEDURES: [&str; 6] =
@@ -28,6 +28,7 @@ pub fn about_mount(result: &PassResult, mount: Option<&Mount>) -> Vec<Caveat> {
     let counters = MountCounters { telemetry, point: &mount.mount_point };
     let mut caveats = Vec::new();
     caveats.extend(check_cached(result, &counters));
+    caveats.extend(check_localio(mount, &counters));
     caveats.extend(check_retransmissions(&counters));
     caveats.extend(check_short_transfers(&counters));
     caveats
@@ -112,6 +113,39 @@ fn check_short_transfers(counters: &MountCounters<'_>) -> Option<Caveat> {
         missing_bytes: 0,
     };
     about_short_transfers(&transfers, "/proc/self/mountstats")
+}
+
+/// Raises a caveat where data reached the server without calls (LOCALIO, Linux 6.12 and later):
+/// the client counts the bytes as those of the server, and there were too few calls to carry them.
+fn check_localio(mount: &Mount, counters: &MountCounters<'_>) -> Option<Caveat> {
+    // With layouts of pNFS other servers have the data, and their calls are not counted here.
+    if counters.telemetry.metric(&format!("nfs.{}.pnfs", counters.point)).is_some() {
+        return None;
+    }
+    let directions = [
+        ("READ", "read from", "server_read_bytes", ["READ.ops", "READ_PLUS.ops"], "rsize"),
+        ("WRITE", "written to", "server_write_bytes", ["WRITE.ops", ""], "wsize"),
+    ];
+    directions.into_iter().find_map(|(call, verb, bytes, ops, size)| {
+        let bytes = counters.risen(bytes);
+        let calls = ops.iter().map(|name| counters.risen(name)).sum::<u64>();
+        // Without a size any call may have carried everything.
+        let size_bytes = mount.option(size).and_then(|size| size.parse().ok()).unwrap_or(u64::MAX);
+        let carried = calls.saturating_mul(size_bytes).min(bytes);
+        let share = carried as f64 / bytes as f64;
+        if bytes == 0 || share >= STORAGE_SHARE_MIN {
+            return None;
+        }
+        let source = "/proc/self/mountstats";
+        let evidence = format!(
+            "{} were {verb} the server of {} with {calls} {call} calls (bytes and per-op \
+             statistics of {source})",
+            Size(bytes),
+            counters.point,
+        );
+        let data = Evidence::shares(share, STORAGE_SHARE_MIN, source);
+        Some(CaveatCode::Localio.because(evidence).with_data(data))
+    })
 }
 
 /// Raises a caveat where the kernel's client sent calls again.

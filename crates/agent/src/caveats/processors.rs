@@ -6,15 +6,8 @@
 //! processors, and the caveat names who: a server on this host, other processes, or the
 //! hypervisor. Where a server shares this host that is how the run was arranged, and a note.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
-
 use model::units::{Nanos, three_digits};
-use model::{
-    Caveat, CaveatCode, Evidence, NfsTarget, PassResult, ProcessorWait, RunSpec, Target, Telemetry,
-};
-
-/// The port of NFS, for a socket that sends nothing.
-const PORT: u16 = 2049;
+use model::{Caveat, CaveatCode, Evidence, PassResult, ProcessorWait, RunSpec, Target, Telemetry};
 
 /// Above this share of their processor time the workers could not have requested more.
 pub const CLIENT_CPU_SHARE_MAX: f64 = 0.95;
@@ -33,8 +26,13 @@ const OTHERS_SHARE_MAX: f64 = 0.10;
 /// The kernel counts in ticks of 10 ms: over a shorter time shares of it are too coarse.
 const COUNTED_NS_MIN: u64 = 200_000_000;
 
-/// Says whether the client was at its own limit, or others had the processors.
-pub(super) fn about_processors(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
+/// Says whether the client was at its own limit, or others had the processors, which are expected
+/// to have them where the server shares this host.
+pub(super) fn about_processors(
+    spec: &RunSpec,
+    result: &PassResult,
+    shares_host: bool,
+) -> Option<Caveat> {
     if spec.target.is_plain() || spec.workload.is_external() {
         return None;
     }
@@ -45,44 +43,16 @@ pub(super) fn about_processors(spec: &RunSpec, result: &PassResult) -> Option<Ca
     if let Some(caveat) = check_quota(result) {
         return Some(caveat);
     }
-    check_contention(&spec.target, result)
+    check_contention(result, shares_host)
 }
 
 /// Notes that a server shares this host, with what that cost where workers waited for it.
-pub(super) fn shared_host(target: &Target, result: &PassResult) -> Option<Caveat> {
-    let nfs = target.nfs()?;
-    if !is_on_this_host(nfs) {
-        return None;
-    }
-    let mut evidence = format!("the server is {}", nfs.host);
+pub(super) fn shared_host(server: String, result: &PassResult) -> Caveat {
+    let mut evidence = server;
     if let Some(wait) = long_wait(result) {
         evidence = format!("{evidence}; {}", describe_wait(wait, ProcessorUsage::of(result)));
     }
-    Some(CaveatCode::SharedHost.because(evidence))
-}
-
-/// Says whether a server is reached at an address of this very host, which need not be loopback: to
-/// its own addresses a host sends from those addresses.
-pub(super) fn is_on_this_host(nfs: &NfsTarget) -> bool {
-    // A datagram socket that connects sends nothing; it only learns its own address.
-    let own_address = |address: SocketAddr| {
-        let socket = UdpSocket::bind(SocketAddr::new(unspecified(address.ip()), 0)).ok()?;
-        socket.connect(address).ok()?;
-        Some(socket.local_addr().ok()?.ip() == address.ip())
-    };
-    if nfs.is_loopback() {
-        return true;
-    }
-    let Ok(addresses) = (nfs.host.as_str(), PORT).to_socket_addrs() else { return false };
-    addresses.into_iter().any(|address| own_address(address).unwrap_or(false))
-}
-
-/// Returns the address that stands for all of this host's, of the same family.
-const fn unspecified(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-    }
+    CaveatCode::SharedHost.because(evidence)
 }
 
 /// Raises a caveat where the client's threads had all processor time that they could use.
@@ -130,13 +100,9 @@ fn check_quota(result: &PassResult) -> Option<Caveat> {
 
 /// Raises a caveat where ready workers waited: for each other where the client had all processors,
 /// else for other processes or machines.
-fn check_contention(target: &Target, result: &PassResult) -> Option<Caveat> {
+fn check_contention(result: &PassResult, shares_host: bool) -> Option<Caveat> {
     let wait = long_wait(result)?;
     let usage = ProcessorUsage::of(result);
-    let shares_host = match target.nfs() {
-        Some(nfs) => is_on_this_host(nfs),
-        None => false,
-    };
     let evidence = describe_wait(wait, usage);
     let source = "time that ready workers waited, /proc/thread-self/schedstat";
     let waited = Evidence::shares(wait.share(), PROCESSOR_WAIT_SHARE_MAX, source);
@@ -284,7 +250,8 @@ mod tests {
     }
 
     fn code(spec: &RunSpec, result: &PassResult) -> Option<CaveatCode> {
-        about_processors(spec, result).map(|caveat| caveat.code)
+        let shares_host = spec.target.nfs().is_some_and(NfsTarget::is_loopback);
+        about_processors(spec, result, shares_host).map(|caveat| caveat.code)
     }
 
     #[test]
@@ -293,7 +260,7 @@ mod tests {
         // 37 % of a core, and other processes on both: not the client's limit.
         let busy = waiting(0.18, None, 0.98, 0.0);
         assert_eq!(code(&far, &busy), Some(CaveatCode::ProcessorContention));
-        let evidence = about_processors(&far, &busy).unwrap().evidence;
+        let evidence = about_processors(&far, &busy, false).unwrap().evidence;
         assert!(
             evidence.contains("of 2 processors the client had 18 %, other processes 80 %"),
             "{evidence}"
@@ -313,7 +280,7 @@ mod tests {
         let near = nfs("127.0.0.1", 1);
         let shared = waiting(0.40, Some(0.45), 0.88, 0.0);
         assert_eq!(code(&near, &shared), None);
-        let note = shared_host(&near.target, &shared).unwrap();
+        let note = shared_host("the server is 127.0.0.1".to_owned(), &shared);
         assert_eq!(note.code, CaveatCode::SharedHost);
         let words = "the client had 40 %, the server in this process 45 %, other processes 3 %";
         assert!(note.evidence.contains(words), "{}", note.evidence);
@@ -324,20 +291,6 @@ mod tests {
         // A foreign server on this host is among the other processes.
         let theirs = waiting(0.40, None, 0.95, 0.0);
         assert_eq!(code(&near, &theirs), None);
-        assert_eq!(shared_host(&nfs("192.0.2.1", 1).target, &shared), None);
-    }
-
-    #[test]
-    fn any_address_of_this_host_is_one_of_a_server_on_it() {
-        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
-        // Where there is a way out, the address that leads there is not loopback.
-        let own = match socket.connect(("192.0.2.1", PORT)).and_then(|()| socket.local_addr()) {
-            Ok(own) => own.ip(),
-            Err(_) => Ipv4Addr::new(127, 9, 9, 9).into(),
-        };
-        assert!(is_on_this_host(&NfsTarget::new(own.to_string(), "/")), "{own}");
-        assert!(!is_on_this_host(&NfsTarget::new("192.0.2.1", "/")));
-        assert!(!is_on_this_host(&NfsTarget::new("2001:db8::1", "/")));
     }
 
     #[test]
@@ -345,7 +298,7 @@ mod tests {
         let mut held = waiting(0.1, None, 0.2, 0.0);
         held.scope.processor_wait =
             Some(ProcessorWait { waited_ns: SECOND / 2, held_ns: SECOND / 2, of_ns: SECOND });
-        let caveat = about_processors(&nfs("192.0.2.1", 1), &held).unwrap();
+        let caveat = about_processors(&nfs("192.0.2.1", 1), &held, false).unwrap();
         assert_eq!(caveat.code, CaveatCode::ClientSaturated);
         assert!(caveat.evidence.starts_with("a quota of its control group held"), "{caveat:?}");
     }
@@ -366,7 +319,7 @@ mod tests {
     fn the_evidence_names_no_shares_where_nothing_was_counted() {
         let mut unknown = waiting(0.1, None, 0.9, 0.0);
         unknown.telemetry.clear();
-        let caveat = about_processors(&nfs("192.0.2.1", 1), &unknown).unwrap();
+        let caveat = about_processors(&nfs("192.0.2.1", 1), &unknown, false).unwrap();
         assert_eq!(caveat.code, CaveatCode::ProcessorContention);
         assert!(caveat.evidence.ends_with("schedstat)"), "{}", caveat.evidence);
         assert_eq!(code(&nfs("127.0.0.1", 1), &unknown), None);

@@ -118,7 +118,7 @@ impl Trial<'_> {
         let mut caveats = self.target.caveats(spec);
         caveats.extend(caveats::about_outcome(result, ending, tally));
         if *ending == Ending::Complete {
-            caveats.extend(caveats::about_figures(spec, result));
+            caveats.extend(caveats::about_figures(spec, result, self.mount.as_ref()));
             caveats.extend(caveats::about_load(spec, result));
         }
         caveats.extend(caveats::about_cache(spec, result, self.mount.as_ref()));

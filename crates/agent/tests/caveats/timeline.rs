@@ -285,7 +285,7 @@ fn waits_within_a_tenth_are_no_caveat() {
     let caveated = |waited_ns| {
         let processor_wait = Some(ProcessorWait { waited_ns, held_ns: 0, of_ns: SECOND });
         let result = PassResult { scope: Scope { processor_wait, ..Scope::default() }, ..result() };
-        let caveats = caveats::about_figures(&stream(Path::new("/")), &result);
+        let caveats = caveats::about_figures(&stream(Path::new("/")), &result, None);
         evidence(&caveats, CaveatCode::ProcessorContention).is_some()
     };
     assert!(caveated(101_000_000) && !caveated(100_000_000));

@@ -40,10 +40,13 @@ pub(super) fn read(readings: &mut Readings) {
         readings.counter("udp.receive_buffer_errors", net.udp_rcvbuf_errors);
         readings.counter("ip.reassembly_failures", net.ip_reasm_fails);
     }
-    if let Ok(text) = std::fs::read_to_string("/proc/net/netstat")
-        && let Some(count) = dsacked(&text)
-    {
-        readings.counter("tcp.segments_arrived_twice", count);
+    if let Ok(text) = std::fs::read_to_string("/proc/net/netstat") {
+        if let Some(count) = dsacked(&text) {
+            readings.counter("tcp.segments_arrived_twice", count);
+        }
+        if let Some(count) = tcp_ext(&text, "TCPOFOQueue") {
+            readings.counter("tcp.segments_out_of_order", count);
+        }
     }
     read_pressure(readings);
 }
@@ -124,25 +127,19 @@ fn read_pressure(readings: &mut Readings) {
 }
 
 /// Returns the segments of this host that arrived twice, as their receivers reported by duplicate
-/// SACKs (RFC 2883): what was sent again though nothing was lost.
-///
-/// `/proc/net/netstat` has two lines for each group, first the names and then the values. Kernels
-/// before 5.9 count the reports only, not the segments in them.
+/// SACKs (RFC 2883): what was sent again though nothing was lost. Kernels before 5.9 count the
+/// reports only, not the segments in them.
 fn dsacked(netstat: &str) -> Option<u64> {
-    let mut groups = Vec::new();
-    for line in netstat.lines() {
-        groups.extend(line.strip_prefix("TcpExt: "));
-    }
-    let [names, values, ..] = groups[..] else { return None };
-    let mut reports = None;
-    for (name, value) in names.split_whitespace().zip(values.split_whitespace()) {
-        match name {
-            "TCPDSACKRecvSegs" => return value.parse().ok(),
-            "TCPDSACKRecv" => reports = value.parse().ok(),
-            _ => {}
-        }
-    }
-    reports
+    tcp_ext(netstat, "TCPDSACKRecvSegs").or_else(|| tcp_ext(netstat, "TCPDSACKRecv"))
+}
+
+/// Returns a counter of TCP. `/proc/net/netstat` has two lines for each group, first the names and
+/// then the values.
+fn tcp_ext(netstat: &str, wanted: &str) -> Option<u64> {
+    let mut lines = netstat.lines().filter_map(|line| line.strip_prefix("TcpExt: "));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let at = names.split_whitespace().position(|name| name == wanted)?;
+    values.split_whitespace().nth(at)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -158,6 +155,6 @@ mod tests {
         assert_eq!(dsacked("TcpExt: SyncookiesSent\nTcpExt: 7\n"), None);
         assert_eq!(dsacked(""), None);
         let own = std::fs::read_to_string("/proc/net/netstat").unwrap();
-        assert!(dsacked(&own).is_some(), "{own}");
+        assert!(dsacked(&own).is_some() && tcp_ext(&own, "TCPOFOQueue").is_some(), "{own}");
     }
 }

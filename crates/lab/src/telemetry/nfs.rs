@@ -1,15 +1,17 @@
 //! Counters of the kernel's NFS client and server.
 //!
 //! Of a mount: what applications moved (`read_bytes`, `direct_read_bytes`), what went over the wire
-//! (`server_read_bytes`), and each procedure's calls, transmissions and times. Of the server: the
-//! lines `rc`, `io`, `th`, `net` and `rpc`, and each procedure's calls.
+//! (`server_read_bytes`), and each procedure's calls, transmissions and times; and the gauge `pnfs`
+//! if data may go to other servers than the mount's. Of the server: the lines `rc`, `io`, `th`,
+//! `net` and `rpc`, and each procedure's calls.
 //!
 //! **Source:** include/linux/nfs_iostat.h, net/sunrpc/stats.c and fs/nfsd/stats.c of Linux;
 //! mountstats(8) for the lines `xprt:`, which depend on the transport.
 
 use std::fs;
 
-use procfs::process::{MountNFSStatistics, Process};
+use procfs::FromBufRead as _;
+use procfs::process::{MountNFSStatistics, MountStats};
 
 use super::Readings;
 use crate::mountstats;
@@ -18,23 +20,31 @@ const NS_PER_MS: u64 = 1_000_000;
 const NFSD: &str = "/proc/net/rpc/nfsd";
 
 pub(super) fn read(readings: &mut Readings) {
-    if let Ok(text) = fs::read_to_string(mountstats::PATH)
-        && text.contains("with fstype nfs")
-    {
-        read_transports(readings, &text);
-        if let Ok(process) = Process::myself()
-            && let Ok(mounts) = process.mountstats()
-        {
-            for mount in mounts {
-                let is_nfs = mount.fs == "nfs" || mount.fs == "nfs4";
-                if let (true, Some(statistics)) = (is_nfs, &mount.statistics) {
-                    read_mount(readings, &mount.mount_point.display().to_string(), statistics);
-                }
-            }
-        }
+    if let Ok(text) = fs::read_to_string(mountstats::PATH) {
+        read_mounts(readings, &text);
     }
     if let Ok(text) = fs::read_to_string(NFSD) {
         read_server(readings, &text);
+    }
+}
+
+/// Reads the counters of the NFS mounts from the text of [`mountstats::PATH`].
+pub(super) fn read_mounts(readings: &mut Readings, text: &str) {
+    if !text.contains("with fstype nfs") {
+        return;
+    }
+    read_transports(readings, text);
+    for mount in mountstats::of(text) {
+        if mount.has_layouts() {
+            readings.gauge(format!("nfs.{}.pnfs", mount.point), 1);
+        }
+    }
+    let Ok(mounts) = MountStats::from_buf_read(text.as_bytes()) else { return };
+    for mount in mounts {
+        let is_nfs = mount.fs == "nfs" || mount.fs == "nfs4";
+        if let (true, Some(statistics)) = (is_nfs, &mount.statistics) {
+            read_mount(readings, &mount.mount_point.display().to_string(), statistics);
+        }
     }
 }
 
@@ -55,10 +65,8 @@ fn read_mount(readings: &mut Readings, point: &str, statistics: &MountNFSStatist
     // less; the client moves the rest by further calls.
     readings.counter(format!("nfs.{point}.short_reads"), events.short_read);
     readings.counter(format!("nfs.{point}.short_writes"), events.short_write);
+    // Those without a call, too: the first calls of a mount would have no value before them.
     for (op, done) in &statistics.per_op_stats {
-        if done.operations == 0 {
-            continue;
-        }
         // Sums over all calls: waiting for a slot, on the wire with the server, and all of it.
         for (name, value) in [
             ("ops", done.operations),

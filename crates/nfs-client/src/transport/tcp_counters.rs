@@ -22,6 +22,9 @@ pub struct TcpCounters {
     pub segments_retransmitted: u64,
     /// Segments sent again that had arrived already, by the receiver's D-SACKs.
     pub segments_arrived_twice: u64,
+    /// Segments that arrived out of order, as behind one that the other end sends again; 0 before
+    /// Linux 5.4.
+    pub segments_out_of_order: u64,
     /// Data that was sent again, in bytes.
     pub bytes_retransmitted: u64,
     /// Time with data to send or without an acknowledgement, in microseconds.
@@ -40,6 +43,7 @@ impl TcpCounters {
         self.segments_sent += other.segments_sent;
         self.segments_retransmitted += other.segments_retransmitted;
         self.segments_arrived_twice += other.segments_arrived_twice;
+        self.segments_out_of_order += other.segments_out_of_order;
         self.bytes_retransmitted += other.bytes_retransmitted;
         self.busy_us += other.busy_us;
         self.receiver_limited_us += other.receiver_limited_us;
@@ -54,6 +58,7 @@ struct Reading {
     segments_sent: u32,
     segments_retransmitted: u32,
     segments_arrived_twice: u32,
+    segments_out_of_order: u32,
     bytes_retransmitted: u64,
     busy_us: u64,
     receiver_limited_us: u64,
@@ -71,7 +76,8 @@ const RWND_LIMITED_AT: usize = 176;
 const SNDBUF_LIMITED_AT: usize = 184;
 const BYTES_RETRANS_AT: usize = 208;
 const DSACK_DUPS_AT: usize = 216;
-/// Bytes that a kernel gives which has all of these fields: Linux 4.19 and later.
+const RCV_OOOPACK_AT: usize = 224;
+/// Bytes that a kernel gives which has all of these fields but the last: Linux 4.19 and later.
 const BYTES_MIN: usize = DSACK_DUPS_AT + 4;
 
 impl Reading {
@@ -85,6 +91,8 @@ impl Reading {
             segments_sent: u32_at(&words, SEGS_OUT_AT),
             segments_retransmitted: u32_at(&words, TOTAL_RETRANS_AT),
             segments_arrived_twice: u32_at(&words, DSACK_DUPS_AT),
+            // Zero where the kernel wrote less: it has no such counter.
+            segments_out_of_order: u32_at(&words, RCV_OOOPACK_AT),
             bytes_retransmitted: words[BYTES_RETRANS_AT / 8],
             busy_us: words[BUSY_TIME_AT / 8],
             receiver_limited_us: words[RWND_LIMITED_AT / 8],
@@ -107,6 +115,10 @@ impl Reading {
             segments_arrived_twice: wrapped(
                 self.segments_arrived_twice,
                 before.segments_arrived_twice,
+            ),
+            segments_out_of_order: wrapped(
+                self.segments_out_of_order,
+                before.segments_out_of_order,
             ),
             bytes_retransmitted: risen(self.bytes_retransmitted, before.bytes_retransmitted),
             busy_us: risen(self.busy_us, before.busy_us),

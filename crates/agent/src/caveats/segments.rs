@@ -1,0 +1,188 @@
+//! The caveat about segments that TCP sent again while it carried the pass.
+//!
+//! Two rules raise it. A *share* of segments sent again makes TCP slow at any rate. And with few
+//! segments in flight a single loss costs a timeout of 200 ms, which is thousands of small ops: so
+//! the *time* counts that ops were held up, as far as lost segments explain it.
+//!
+//! In the other direction only traces of a loss can be seen: a segment that arrives out of order
+//! because the one before was lost, and a call that was sent again although it had arrived, because
+//! the answer was lost that would have acknowledged it. Both also happen on loopback, where nothing
+//! is lost, so that they count only where ops took just one timeout longer.
+
+use std::ops::Range;
+
+use engine::backend::TcpCounters;
+use lab::mounts::Mount;
+use model::units::three_digits;
+use model::{Caveat, CaveatCode, Evidence, HeldOps, PassResult, Proto, RunSpec, Telemetry};
+
+use super::is_on_nfs;
+
+/// Fewer segments than this are sent again by chance: probes of the tail, a queue that was once
+/// full.
+pub const SEGMENTS_AGAIN_MAX: u64 = 64;
+
+/// Above this share of segments that are sent again TCP is slow for it.
+///
+/// **Source:** Mathis, Semke, Mahdavi and Ott, "The macroscopic behavior of the TCP congestion
+/// avoidance algorithm" (1997): throughput falls with the square root of the loss, to some 40
+/// segments a round trip at one in a thousand.
+pub const SEGMENTS_AGAIN_SHARE_MAX: f64 = 0.001;
+
+/// Fewer lost segments than this say nothing about ops that took some milliseconds longer: those
+/// may have waited for a processor.
+pub const LOST_MIN: u64 = 8;
+
+const MS: u64 = 1_000_000;
+
+/// How much longer than the usual an op takes that waits for any of TCP's timers.
+///
+/// **Source:** net/ipv4/tcp_output.c (`tcp_schedule_loss_probe`): two ticks, which are 2 ms at the
+/// least, and two round trips.
+const ANY_TIMER_NS: Range<u64> = 2 * MS..u64::MAX;
+
+/// How much longer an op takes that waits for a timeout.
+///
+/// **Source:** include/net/tcp.h (`TCP_RTO_MIN`): 200 ms.
+const TIMEOUT_NS: Range<u64> = 180 * MS..u64::MAX;
+
+/// Raises a caveat about TCP: segments that it had to send again while it carried the pass.
+///
+/// Where connections are our own, `tcp` has their counters. Those of the host are the only ones of
+/// the kernel's client: what other programs send is in them, and the evidence says so. A segment
+/// that arrived twice was not lost: TCP probes for a lost tail as soon as an answer is late, as on
+/// a loopback whose receiver waits for a processor.
+pub fn about_segments(
+    spec: &RunSpec,
+    result: &PassResult,
+    mount: Option<&Mount>,
+    tcp: &TcpCounters,
+) -> Option<Caveat> {
+    let has_server = spec.target.server_host().is_some() || is_on_nfs(mount);
+    if !has_server || spec.nfs().proto == Proto::Udp {
+        return None;
+    }
+    let segments = if tcp.connections > 0 {
+        Segments::of_connections(tcp)
+    } else {
+        Segments::of_host(result.telemetry.first()?)
+    };
+    segments.check_share().or_else(|| segments.check_held(result))
+}
+
+/// Segments that were sent, and those of them that were sent again.
+struct Segments {
+    sent: u64,
+    retransmitted: u64,
+    arrived_twice: u64,
+    out_of_order: u64,
+    /// Connections that share the ops in flight; `None` if they are not the only ones counted.
+    connections: Option<u32>,
+    /// The connections that sent them.
+    senders: String,
+    /// Sources of the counters: of segments sent again, of those that arrived twice, and of those
+    /// that arrived out of order.
+    sources: [&'static str; 3],
+}
+
+impl Segments {
+    fn of_connections(tcp: &TcpCounters) -> Self {
+        let plural = if tcp.connections == 1 { "" } else { "s" };
+        let mut senders = format!("{} connection{plural} of this client", tcp.connections);
+        if tcp.uncounted > 0 {
+            senders = format!("{senders} ({} more were not counted)", tcp.uncounted);
+        }
+        Self {
+            sent: tcp.segments_sent,
+            retransmitted: tcp.segments_retransmitted,
+            arrived_twice: tcp.segments_arrived_twice,
+            out_of_order: tcp.segments_out_of_order,
+            connections: Some(tcp.connections),
+            senders,
+            sources: ["tcpi_total_retrans of TCP_INFO", "tcpi_dsack_dups", "tcpi_rcv_ooopack"],
+        }
+    }
+
+    fn of_host(telemetry: &Telemetry) -> Self {
+        Self {
+            sent: telemetry.risen("tcp.segments_sent"),
+            retransmitted: telemetry.risen("tcp.segments_retransmitted"),
+            arrived_twice: telemetry.risen("tcp.segments_arrived_twice"),
+            out_of_order: telemetry.risen("tcp.segments_out_of_order"),
+            connections: None,
+            senders: "all connections of this host".to_owned(),
+            sources: [
+                "RetransSegs of /proc/net/snmp",
+                "TCPDSACKRecvSegs of /proc/net/netstat",
+                "TCPOFOQueue",
+            ],
+        }
+    }
+
+    /// Segments that were sent again and had not arrived.
+    fn again(&self) -> u64 {
+        self.retransmitted.saturating_sub(self.arrived_twice)
+    }
+
+    fn check_share(&self) -> Option<Caveat> {
+        let Self { sent, arrived_twice, senders, sources: [source, twice_source, _], .. } = self;
+        let again = self.again();
+        let share = again as f64 / (*sent).max(1) as f64;
+        if again <= SEGMENTS_AGAIN_MAX || share <= SEGMENTS_AGAIN_SHARE_MAX {
+            return None;
+        }
+        let evidence = format!(
+            "{again} of {sent} segments of {senders} were sent again ({} %, at most {} %; \
+             {source}, less {arrived_twice} that arrived twice by {twice_source})",
+            three_digits(share * 100.0),
+            SEGMENTS_AGAIN_SHARE_MAX * 100.0,
+        );
+        let data = Evidence::shares(share, SEGMENTS_AGAIN_SHARE_MAX, *source);
+        Some(CaveatCode::TcpRetransmits.because(evidence).with_data(data))
+    }
+
+    /// Raises the caveat if lost segments explain much of the time that ops took.
+    fn check_held(&self, result: &PassResult) -> Option<Caveat> {
+        let held = self.held_ops(result);
+        if !held.matters() {
+            return None;
+        }
+        let Self { sent, arrived_twice, out_of_order, senders, sources, .. } = self;
+        let [source, twice_source, order_source] = sources;
+        let evidence = format!(
+            "{senders} lost {} of {sent} segments ({source}, less {twice_source}); what the \
+             server lost shows in {out_of_order} that arrived out of order ({order_source}) and \
+             {arrived_twice} that were sent again in vain ({twice_source}); {}",
+            self.again(),
+            held.describe(),
+        );
+        Some(CaveatCode::TcpRetransmits.because(evidence).with_data(held.evidence(source)))
+    }
+
+    /// Returns the ops that lost segments held up, by the rule that explains most of their time.
+    fn held_ops(&self, result: &PassResult) -> HeldOps {
+        let mut held = HeldOps::default();
+        let mut consider = |found: HeldOps| {
+            held = if found.held_ns > held.held_ns { found } else { held };
+        };
+        let traces = self.arrived_twice + self.out_of_order;
+        let Some(connections) = self.connections else {
+            // Other programs may have lost them. A mount has one connection, unless it was asked
+            // for more.
+            consider(HeldOps::timed_out(result, self.again() + traces, Some(1)));
+            return held;
+        };
+        consider(HeldOps::timed_out(result, traces, Some(connections)));
+        // Processors swap a few segments of loopback by chance.
+        let swapped_max = (self.sent as f64 * SEGMENTS_AGAIN_SHARE_MAX) as u64;
+        let out_of_order = if self.out_of_order > swapped_max { self.out_of_order } else { 0 };
+        let lost = self.again() + out_of_order;
+        for (lost_min, excess_ns) in [(LOST_MIN, ANY_TIMER_NS), (HeldOps::TIMEOUTS_MIN, TIMEOUT_NS)]
+        {
+            if lost >= lost_min {
+                consider(HeldOps::of_losses(result, lost, Some(connections), excess_ns));
+            }
+        }
+        held
+    }
+}

@@ -1,0 +1,130 @@
+//! Finds a server that shares this host with the client.
+//!
+//! The server is that of an NFS target, or of the mount of the kernel's client that a directory is
+//! on. Its address may be loopback, an address of this host, or one in another network namespace
+//! of it, such as that of a container.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
+
+use lab::mounts::Mount;
+use lab::namespaces::{self, NamespaceServer};
+use model::Target;
+
+/// The port of NFS.
+const PORT: u16 = 2049;
+
+/// Describes the server, with its address, if it is on this host.
+pub(super) fn describe(target: &Target, mount: Option<&Mount>) -> Option<String> {
+    let (server, addresses) = match (target.nfs(), mount) {
+        (Some(nfs), _) if nfs.is_loopback() => return Some(format!("the server is {}", nfs.host)),
+        (Some(nfs), _) => {
+            let port = nfs.port.unwrap_or(PORT);
+            let addresses = (nfs.host.as_str(), port).to_socket_addrs().ok()?.collect();
+            (format!("the server is {}", nfs.host), addresses)
+        }
+        (None, Some(mount)) if mount.is_nfs() => {
+            let server = server_of(mount)?;
+            (format!("the server of {} is {}", mount.mount_point, server.ip()), vec![server])
+        }
+        _ => return None,
+    };
+    if addresses.iter().any(|address| is_own(address.ip())) {
+        return Some(server);
+    }
+    let NamespaceServer { namespace, process } =
+        addresses.into_iter().find_map(namespaces::find_server)?;
+    Some(format!(
+        "{server}, in another network namespace of this host ({namespace}, /proc/{process}/net)"
+    ))
+}
+
+/// Returns the address in the options of a mount of the kernel's client, which name the port only
+/// if it is not the usual one. **Source:** fs/nfs/super.c (`nfs_show_mount_options`).
+fn server_of(mount: &Mount) -> Option<SocketAddr> {
+    // A link-local address has its interface behind it.
+    let address = mount.option("addr")?.split('%').next()?.parse().ok()?;
+    let port = mount.option("port").and_then(|port| port.parse().ok()).filter(|port| *port != 0);
+    let port = port.unwrap_or(PORT);
+    Some(SocketAddr::new(address, port))
+}
+
+/// Returns true if an address leads to this host itself: to its own addresses a host sends from
+/// those addresses.
+fn is_own(address: IpAddr) -> bool {
+    // A datagram socket that connects sends nothing; it only learns its own address.
+    let sends_from_it = || {
+        let socket = UdpSocket::bind(SocketAddr::new(unspecified(address), 0)).ok()?;
+        socket.connect((address, PORT)).ok()?;
+        Some(socket.local_addr().ok()?.ip() == address)
+    };
+    sends_from_it().unwrap_or(false) || namespaces::is_own_address(address)
+}
+
+/// Returns the address that stands for all of this host's, of the same family.
+const fn unspecified(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::NfsTarget;
+
+    use super::*;
+
+    fn nfs(host: &str) -> Target {
+        Target::Nfs(NfsTarget::new(host, "/e"))
+    }
+
+    fn mounted(options: &str) -> Mount {
+        Mount {
+            file_system: "nfs4".to_owned(),
+            source: "server:/export".to_owned(),
+            mount_point: "/mnt".to_owned(),
+            options: options.to_owned(),
+            device: "0:1".into(),
+            id: 1,
+        }
+    }
+
+    #[test]
+    fn finds_server_of_kernel_mount() {
+        let directory = Target::Directory { path: "/mnt/x".into() };
+        let server = |options: &str| describe(&directory, Some(&mounted(options)));
+        let here = |address: &str| Some(format!("the server of /mnt is {address}"));
+        assert_eq!(server("rw,proto=tcp,addr=127.0.0.1"), here("127.0.0.1"));
+        assert_eq!(server("rw,proto=tcp6,addr=::1"), here("::1"));
+        assert_eq!(server("rw,proto=tcp,addr=192.0.2.1"), None);
+        assert_eq!(server("rw"), None);
+        let local = Mount { file_system: "ext4".to_owned(), ..mounted("rw,addr=127.0.0.1") };
+        assert_eq!((describe(&directory, Some(&local)), describe(&directory, None)), (None, None));
+    }
+
+    #[test]
+    fn finds_any_address_of_this_host() {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+        // If there is a way out, the address that leads there is not loopback.
+        let own = match socket.connect(("192.0.2.1", PORT)).and_then(|()| socket.local_addr()) {
+            Ok(own) => own.ip(),
+            Err(_) => Ipv4Addr::new(127, 9, 9, 9).into(),
+        };
+        for host in [own.to_string(), "localhost".to_owned(), "::1".to_owned()] {
+            assert_eq!(describe(&nfs(&host), None), Some(format!("the server is {host}")));
+        }
+        assert_eq!(describe(&nfs("192.0.2.1"), None), None);
+        assert_eq!(describe(&nfs("2001:db8::1"), None), None);
+    }
+
+    #[test]
+    fn reads_server_from_mount_options() {
+        let server_of = |options: &str| server_of(&mounted(options));
+        let v3 = "rw,vers=3,rsize=1048576,proto=tcp,mountaddr=127.0.0.1,mountport=33,addr=10.0.0.9";
+        assert_eq!(server_of(v3), Some("10.0.0.9:2049".parse().unwrap()));
+        let v4 = "rw,vers=4.2,proto=tcp6,port=20490,clientaddr=fe80::2%eth0,addr=fe80::1%eth0";
+        assert_eq!(server_of(v4), Some("[fe80::1]:20490".parse().unwrap()));
+        assert_eq!(server_of("rw,relatime"), None);
+        assert_eq!(server_of("rw,addr=server"), None);
+    }
+}

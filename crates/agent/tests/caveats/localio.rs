@@ -1,0 +1,113 @@
+//! Data that reached a server without calls, from counters of mounts as the kernel writes them.
+
+use agent::caveats::about_mount;
+use lab::mounts::Mount;
+use lab::telemetry;
+use model::{CaveatCode, Evidence, KindResult, OpKind, Pass, PassResult};
+
+use crate::mount::{done, nfs_mount};
+
+const V3: &str = include_str!("mountstats/v3.txt");
+const V4: &str = include_str!("mountstats/v4.txt");
+
+const MIB: u64 = 1 << 20;
+
+/// What a pass did on a mount: bytes read from the server and written to it, and calls.
+#[derive(Clone, Copy, Default)]
+struct Moved {
+    read_bytes: u64,
+    written_bytes: u64,
+    read_calls: u64,
+    write_calls: u64,
+    /// Calls READ_PLUS of NFS 4.2.
+    read_plus_calls: u64,
+}
+
+/// Returns the text of mountstats after a pass.
+fn after(before: &str, moved: Moved) -> String {
+    let mut text = String::new();
+    for line in before.lines() {
+        let row =
+            |calls: u64| format!("{calls} {calls} 0 {} {} 5 10 16 0", 140 * calls, 120 * calls);
+        let (name, _) = line.split_once(':').unwrap_or_default();
+        text += &match name.trim() {
+            "bytes" => {
+                let Moved { read_bytes: read, written_bytes: written, .. } = moved;
+                format!("\tbytes:\t0 0 {read} {written} {read} {written} 0 0 ")
+            }
+            "READ" => format!("\tREAD: {}", row(moved.read_calls)),
+            "WRITE" => format!("\tWRITE: {}", row(moved.write_calls)),
+            "READ_PLUS" => format!("\tREAD_PLUS: {}", row(moved.read_plus_calls)),
+            _ => line.to_owned(),
+        };
+        text.push('\n');
+    }
+    text
+}
+
+/// The mount of the recorded texts.
+fn recorded_mount() -> Mount {
+    Mount { options: "rw,rsize=262144,wsize=262144,addr=127.0.0.1".to_owned(), ..nfs_mount() }
+}
+
+/// Returns the caveats about a pass between two texts.
+fn caveats(pass: Pass, op: KindResult, before: &str, after: &str) -> Vec<model::Caveat> {
+    let telemetry = vec![telemetry::of_mountstats(&[before, after])];
+    let result = PassResult { pass, kinds: vec![op], telemetry, ..crate::figures::result() };
+    about_mount(&result, Some(&recorded_mount()))
+}
+
+fn codes_of_read(before: &str, moved: Moved) -> Vec<CaveatCode> {
+    let found = caveats(Pass::Read, done(OpKind::Read, 16 * MIB), before, &after(before, moved));
+    found.into_iter().map(|caveat| caveat.code).collect()
+}
+
+#[test]
+fn names_reads_and_writes_without_calls() {
+    // What Linux 6.12 counted with LOCALIO: no call at all.
+    let local = Moved { read_bytes: 31_064_064, written_bytes: 19_791_872, ..Moved::default() };
+    for before in [V3, V4] {
+        let found =
+            caveats(Pass::Read, done(OpKind::Read, 16 * MIB), before, &after(before, local));
+        let [caveat] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(caveat.code, CaveatCode::Localio);
+        let evidence = "29.6 MiB were read from the server of /mnt with 0 READ calls (bytes and \
+                        per-op statistics of /proc/self/mountstats)";
+        assert_eq!(caveat.evidence, evidence);
+        let data = Evidence::shares(0.0, 0.9, "/proc/self/mountstats");
+        assert_eq!(caveat.data, Some(data));
+        let written = Moved { read_bytes: 0, ..local };
+        let text = after(before, written);
+        let found = caveats(Pass::Write, done(OpKind::Write, 16 * MIB), before, &text);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].evidence.contains("written to the server of /mnt with 0 WRITE calls"));
+    }
+    // The client found the server on its host only after the first calls.
+    let late = Moved { read_bytes: 16 * MIB, read_calls: 50, ..Moved::default() };
+    assert_eq!(codes_of_read(V4, late), [CaveatCode::Localio]);
+}
+
+#[test]
+fn is_silent_about_data_in_calls() {
+    let wire = Moved {
+        read_bytes: 16 * MIB,
+        written_bytes: 16 * MIB,
+        read_calls: 64,
+        write_calls: 64,
+        ..Moved::default()
+    };
+    let plus = Moved { read_calls: 0, read_plus_calls: 64, ..wire };
+    for (before, moved) in [(V3, wire), (V4, wire), (V4, plus)] {
+        assert_eq!(codes_of_read(before, moved), []);
+    }
+    // A read that the page cache answered brought nothing from the server.
+    assert_eq!(codes_of_read(V4, Moved::default()), [CaveatCode::Cached]);
+}
+
+#[test]
+fn is_silent_where_layouts_send_data_elsewhere() {
+    let flexfiles = V4.replace("pnfs=not configured", "pnfs=LAYOUT_FLEX_FILES");
+    let elsewhere = Moved { read_bytes: 16 * MIB, ..Moved::default() };
+    assert_eq!(codes_of_read(V4, elsewhere), [CaveatCode::Localio]);
+    assert_eq!(codes_of_read(&flexfiles, elsewhere), []);
+}
