@@ -33,6 +33,7 @@ mod options;
 mod packages;
 mod portmap;
 mod processes;
+pub mod processors;
 mod restore;
 mod reuse;
 pub mod safety;

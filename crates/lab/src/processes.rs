@@ -151,16 +151,23 @@ fn send_to_marked(pid: u32, mark: &Path, signal: Signal) {
 
 /// Names the process that listens on a TCP port, as `name (pid n)`.
 pub fn listener(port: u16) -> Option<String> {
+    listeners(port).first().map(|pid| describe(*pid))
+}
+
+/// Returns the processes that listen on a TCP port, as far as their open files may be seen.
+pub fn listeners(port: u16) -> Vec<u32> {
     let sockets = [procfs::net::tcp(), procfs::net::tcp6()];
+    let mut wanted = Vec::new();
     for entry in sockets.into_iter().flatten().flatten() {
         if entry.local_address.port() == port && entry.state == TcpState::Listen {
-            let wanted = format!("socket:[{}]", entry.inode);
-            let named =
-                |link: &Path| fs::read_link(link).is_ok_and(|to| to.as_os_str() == wanted.as_str());
-            return holders(named).first().cloned();
+            wanted.push(format!("socket:[{}]", entry.inode));
         }
     }
-    None
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let is_wanted = |to: PathBuf| wanted.iter().any(|socket| to.as_os_str() == socket.as_str());
+    holding(|link| fs::read_link(link).is_ok_and(is_wanted))
 }
 
 /// Waits for a moment.
@@ -255,12 +262,13 @@ pub fn is_running(name: &str) -> bool {
 
 /// Lists the processes of which a link in /proc satisfies `holds`, as `name (pid n)`.
 fn holders(holds: impl Fn(&Path) -> bool) -> Vec<String> {
-    let mut found = Vec::new();
-    for pid in holding(holds) {
-        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        found.push(format!("{} (pid {pid})", name.trim()));
-    }
-    found
+    holding(holds).into_iter().map(describe).collect()
+}
+
+/// Names a process, as `name (pid n)`.
+fn describe(pid: u32) -> String {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    format!("{} (pid {pid})", name.trim())
 }
 
 /// Numbers of the processes of which a link in /proc satisfies `holds`. **Source:** proc_pid_fd(5),
@@ -298,8 +306,13 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 
 /// Numbers of all processes: the entries of /proc whose names are numbers.
 pub(crate) fn numbers() -> Vec<u32> {
+    numbers_in(Path::new("/proc"))
+}
+
+/// Entries of a folder whose names are numbers.
+pub(crate) fn numbers_in(folder: &Path) -> Vec<u32> {
     let mut numbers = Vec::new();
-    for path in entries(Path::new("/proc")) {
+    for path in entries(folder) {
         if let Some(name) = path.file_name()
             && let Ok(number) = name.to_string_lossy().parse()
         {

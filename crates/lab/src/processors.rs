@@ -1,0 +1,523 @@
+//! Who used the processors of this host, and for how long tasks waited for them.
+//!
+//! [`HostTimes`] are the counters of the processors that this process may use, [`ProcessTable`] the
+//! time of every process, and [`ProgramWatch`] follows a program with all that it starts. None of
+//! them belongs into a measured window: a table takes some 20 us for each process.
+//!
+//! **Source:** proc_stat(5), proc_pid_stat(5), sched_getaffinity(2);
+//! Documentation/scheduler/sched-stats.rst of Linux for `schedstat`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use model::system::SYSTEMS_DIR;
+use procfs::process::{Process, Stat, StatFlags};
+use procfs::{CpuTime, CurrentSI as _, KernelStats};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::processes;
+pub use crate::processes::listeners;
+use crate::telemetry::host::times_by_state;
+
+/// Time of the processors that this process may use, by what they did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostTimes {
+    /// Time in which they ran a process, the kernel or an interrupt, in nanoseconds.
+    pub busy_ns: u64,
+    /// Time in which the hypervisor ran something else, in nanoseconds.
+    pub stolen_ns: u64,
+    /// Time in which there was nothing to do, in nanoseconds.
+    pub idle_ns: u64,
+    /// Number of these processors.
+    pub processors: u64,
+}
+
+impl HostTimes {
+    /// Reads them; `None` if the kernel does not report them.
+    pub fn read() -> Option<Self> {
+        let allowed = rustix::thread::sched_getaffinity(None).ok();
+        let is_allowed = |number| allowed.is_none_or(|set| set.is_set(number));
+        Some(Self::of(&KernelStats::current().ok()?, &is_allowed))
+    }
+
+    fn of(kernel: &KernelStats, is_allowed: &dyn Fn(usize) -> bool) -> Self {
+        let mut times = Self::default();
+        for (number, processor) in kernel.cpu_time.iter().enumerate() {
+            if is_allowed(number) {
+                times.add(processor);
+            }
+        }
+        if times.processors == 0 {
+            // Processors that are offline have no line, so the numbers may not be those of the set.
+            times.add(&kernel.total);
+            times.processors = kernel.cpu_time.len().max(1) as u64;
+        }
+        times
+    }
+
+    fn add(&mut self, time: &CpuTime) {
+        self.processors += 1;
+        for (state, ns) in times_by_state(time) {
+            match state {
+                "idle" | "iowait" => self.idle_ns += ns,
+                "steal" => self.stolen_ns += ns,
+                _ => self.busy_ns += ns,
+            }
+        }
+    }
+
+    /// Returns the times since an earlier reading.
+    #[must_use]
+    pub const fn since(self, before: Self) -> Self {
+        Self {
+            busy_ns: self.busy_ns.saturating_sub(before.busy_ns),
+            stolen_ns: self.stolen_ns.saturating_sub(before.stolen_ns),
+            idle_ns: self.idle_ns.saturating_sub(before.idle_ns),
+            processors: self.processors,
+        }
+    }
+
+    /// Returns all time that these processors had.
+    pub const fn all_ns(self) -> u64 {
+        self.busy_ns.saturating_add(self.stolen_ns).saturating_add(self.idle_ns)
+    }
+}
+
+/// Processor time of every process that this one may see, up to an instant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessTable(BTreeMap<u32, ProcessTimes>);
+
+/// Processor time of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ProcessTimes {
+    name: String,
+    parent: u32,
+    /// When it started, in ticks since the host was booted: a number may be used again.
+    started: u64,
+    own_ns: u64,
+    /// Time of its children that have ended and were waited for, in nanoseconds.
+    reaped_ns: u64,
+    is_kernel: bool,
+}
+
+/// The processor time that a process used between two tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessUse {
+    /// Its number.
+    pub pid: u32,
+    /// Its name, as the kernel shortens it.
+    pub name: String,
+    /// Time of its own threads, in nanoseconds.
+    pub own_ns: u64,
+    /// Time of its children that ended meanwhile, in nanoseconds.
+    pub reaped_ns: u64,
+    /// It is a thread of the kernel.
+    pub is_kernel: bool,
+}
+
+impl ProcessTable {
+    /// Reads the time of all processes.
+    pub fn read() -> Self {
+        let mut table = BTreeMap::new();
+        for pid in processes::numbers() {
+            // One that can't be read has ended meanwhile.
+            if let Ok(stat) = Process::new(pid.cast_signed()).and_then(|process| process.stat()) {
+                table.insert(pid, ProcessTimes::of(&stat));
+            }
+        }
+        Self(table)
+    }
+
+    /// Returns what each process has used since an earlier table, the largest first.
+    pub fn used_since(&self, before: &Self) -> Vec<ProcessUse> {
+        // The time of a child that has ended is all in its parent's: what it had used earlier does
+        // not count.
+        let mut earlier: BTreeMap<u32, u64> = BTreeMap::new();
+        for (pid, ended) in &before.0 {
+            if !self.is_same(*pid, ended)
+                && let Some(ancestor) = self.living_ancestor(before, ended.parent)
+            {
+                *earlier.entry(ancestor).or_default() += ended.own_ns + ended.reaped_ns;
+            }
+        }
+        let mut uses = Vec::new();
+        for (pid, now) in &self.0 {
+            let (own_ns, reaped_ns) = match before.0.get(pid) {
+                Some(then) if then.started == now.started => (then.own_ns, then.reaped_ns),
+                _ => (0, 0),
+            };
+            let reaped_ns = reaped_ns + earlier.get(pid).copied().unwrap_or(0);
+            let used = ProcessUse {
+                pid: *pid,
+                name: now.name.clone(),
+                own_ns: now.own_ns.saturating_sub(own_ns),
+                reaped_ns: now.reaped_ns.saturating_sub(reaped_ns),
+                is_kernel: now.is_kernel,
+            };
+            if used.own_ns + used.reaped_ns > 0 {
+                uses.push(used);
+            }
+        }
+        uses.sort_by_key(|used| std::cmp::Reverse(used.own_ns + used.reaped_ns));
+        uses
+    }
+
+    /// Returns true if a process of an earlier table is still there.
+    fn is_same(&self, pid: u32, then: &ProcessTimes) -> bool {
+        self.0.get(&pid).is_some_and(|now| now.started == then.started)
+    }
+
+    /// Returns the process that has waited for the children of one of an earlier table: itself, or
+    /// the nearest ancestor that is still there.
+    fn living_ancestor(&self, before: &Self, mut pid: u32) -> Option<u32> {
+        // A parent is older than its child, so this ends; the limit is for tables of nonsense.
+        for _ in 0..before.0.len() {
+            let then = before.0.get(&pid)?;
+            if self.is_same(pid, then) {
+                return Some(pid);
+            }
+            pid = then.parent;
+        }
+        None
+    }
+
+    /// Returns the processes that serve NFS by their names: the kernel's threads, and the usual
+    /// servers in user space.
+    pub fn nfs_servers(&self) -> Vec<u32> {
+        let mut servers = Vec::new();
+        for (pid, process) in &self.0 {
+            let is_server = match process.name.as_str() {
+                "nfsd" => process.is_kernel,
+                "ganesha.nfsd" | "unfsd" => true,
+                _ => false,
+            };
+            if is_server {
+                servers.push(*pid);
+            }
+        }
+        servers
+    }
+
+    /// Returns the name of a process.
+    pub fn name_of(&self, pid: u32) -> Option<&str> {
+        self.0.get(&pid).map(|process| process.name.as_str())
+    }
+
+    /// Returns a process and all its descendants.
+    fn family(&self, root: u32) -> BTreeSet<u32> {
+        let mut family = BTreeSet::from([root]);
+        loop {
+            let known = family.len();
+            for (pid, process) in &self.0 {
+                if family.contains(&process.parent) {
+                    family.insert(*pid);
+                }
+            }
+            if family.len() == known {
+                return family;
+            }
+        }
+    }
+}
+
+impl ProcessTimes {
+    fn of(stat: &Stat) -> Self {
+        let tick_ns = 1_000_000_000 / procfs::ticks_per_second();
+        let flags = StatFlags::from_bits_truncate(stat.flags);
+        Self {
+            name: stat.comm.clone(),
+            parent: stat.ppid.max(0).cast_unsigned(),
+            started: stat.starttime,
+            own_ns: stat.utime.saturating_add(stat.stime) * tick_ns,
+            reaped_ns: (stat.cutime + stat.cstime).max(0).cast_unsigned() * tick_ns,
+            is_kernel: flags.contains(StatFlags::PF_KTHREAD),
+        }
+    }
+}
+
+/// Returns the processor time of some processes, those of their threads that have ended included.
+pub fn used_ns(pids: &[u32]) -> u64 {
+    let mut used_ns = 0_u64;
+    for pid in pids {
+        if let Ok(stat) = Process::new(pid.cast_signed()).and_then(|process| process.stat()) {
+            used_ns = used_ns.saturating_add(ProcessTimes::of(&stat).own_ns);
+        }
+    }
+    used_ns
+}
+
+/// Returns true if a process belongs to a system that a recipe set up on this host.
+pub fn is_of_system(pid: u32) -> bool {
+    Path::new(SYSTEMS_DIR).is_dir()
+        && processes::mark_of(pid).is_some_and(|mark| Path::new(&mark).starts_with(SYSTEMS_DIR))
+}
+
+/// Returns the processor time of the children of this process that it has waited for, and of theirs.
+pub fn children_ns() -> u64 {
+    Process::myself().and_then(|own| own.stat()).map_or(0, |stat| ProcessTimes::of(&stat).reaped_ns)
+}
+
+/// Adds up for how long the threads of some processes were ready and waited for a processor, in
+/// nanoseconds.
+pub fn waited_ns(pids: &[u32]) -> u64 {
+    let mut waited_ns = 0_u64;
+    for pid in pids {
+        for thread in threads_of(*pid) {
+            waited_ns = waited_ns.saturating_add(task_waited_ns(*pid, thread).unwrap_or(0));
+        }
+    }
+    waited_ns
+}
+
+/// Returns for how long a thread waited for a processor; `None` if it is gone.
+pub fn task_waited_ns(pid: u32, thread: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).ok()?;
+    parse_waited_ns(&text)
+}
+
+/// Reads the second number of a `schedstat`, after the time for which the task ran.
+fn parse_waited_ns(schedstat: &str) -> Option<u64> {
+    schedstat.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+fn threads_of(pid: u32) -> Vec<u32> {
+    processes::numbers_in(format!("/proc/{pid}/task").as_ref())
+}
+
+/// A process that traces another one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tracer {
+    /// Its number; 0 if it is in another namespace of processes.
+    pub pid: u32,
+    /// Its name, as the kernel shortens it.
+    pub name: String,
+}
+
+/// Returns the tracers of a process and of its threads.
+///
+/// **Source:** proc_pid_status(5), `TracerPid`.
+pub fn tracers_of(pid: u32) -> BTreeSet<Tracer> {
+    let mut tracers = BTreeSet::new();
+    for thread in threads_of(pid) {
+        let path = format!("/proc/{pid}/task/{thread}/status");
+        if let Ok(status) = fs::read_to_string(path)
+            && let Some(tracer) = parse_tracer(&status)
+        {
+            let name = fs::read_to_string(format!("/proc/{tracer}/comm")).unwrap_or_default();
+            tracers.insert(Tracer { pid: tracer, name: name.trim().to_owned() });
+        }
+    }
+    tracers
+}
+
+/// Reads the number of the tracer in a `status`; `None` if there is none.
+fn parse_tracer(status: &str) -> Option<u32> {
+    let value = status.lines().find_map(|line| line.strip_prefix("TracerPid:"))?;
+    value.trim().parse().ok().filter(|pid| *pid > 0)
+}
+
+/// Least time between two looks at a program, in nanoseconds.
+const LOOK_NS_MIN: u64 = 200_000_000;
+
+/// How long to pause after a look, in times of the processor time that it took: 1 % of one processor.
+const PAUSES: u64 = 100;
+
+/// Follows a program and all that it starts: how long they waited, and who traced them.
+///
+/// Tasks keep what they had at the last look before they ended, so the end of each is missed, and
+/// all of those that live for less than a fifth of a second.
+#[derive(Debug, Default)]
+pub struct ProgramWatch {
+    /// Time for which each task waited, by process and thread.
+    waited_ns: BTreeMap<(u32, u32), u64>,
+    tracers: BTreeSet<Tracer>,
+    /// The program and its descendants, when they were searched for last.
+    family: BTreeSet<u32>,
+    next_search_ns: u64,
+    next_look_ns: u64,
+}
+
+impl ProgramWatch {
+    /// Looks at the program with this number and at all that it started, if it is time to.
+    pub fn look(&mut self, root: u32, now_ns: u64) {
+        if now_ns < self.next_look_ns {
+            return;
+        }
+        // What a search takes depends on the number of all processes, and a look on that of ours.
+        if now_ns >= self.next_search_ns {
+            let begun_ns = thread_cpu_ns();
+            self.family = ProcessTable::read().family(root);
+            self.next_search_ns = next_ns(now_ns, begun_ns);
+        }
+        let begun_ns = thread_cpu_ns();
+        for pid in self.family.clone() {
+            self.look_at(pid);
+        }
+        self.next_look_ns = next_ns(now_ns, begun_ns);
+    }
+
+    /// Looks at a program that has ended and was not waited for yet: its children are gone.
+    pub fn look_at_end(&mut self, root: u32) {
+        self.look_at(root);
+        (self.next_look_ns, self.next_search_ns) = (0, 0);
+    }
+
+    fn look_at(&mut self, pid: u32) {
+        for thread in threads_of(pid) {
+            if let Some(ns) = task_waited_ns(pid, thread) {
+                let known = self.waited_ns.entry((pid, thread)).or_default();
+                *known = ns.max(*known);
+            }
+        }
+        self.tracers.append(&mut tracers_of(pid));
+    }
+
+    /// Returns for how long its tasks waited, all of them together, in nanoseconds.
+    pub fn waited_ns(&self) -> u64 {
+        self.waited_ns.values().sum()
+    }
+
+    /// Returns who traced them.
+    pub const fn tracers(&self) -> &BTreeSet<Tracer> {
+        &self.tracers
+    }
+}
+
+/// Returns when to do again what began at some processor time of this thread.
+fn next_ns(now_ns: u64, begun_ns: u64) -> u64 {
+    let took_ns = thread_cpu_ns().saturating_sub(begun_ns);
+    now_ns.saturating_add(LOOK_NS_MIN.max(took_ns.saturating_mul(PAUSES)))
+}
+
+fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
+#[cfg(test)]
+mod tests {
+    use procfs::{FromBufReadSI as _, FromRead as _};
+
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn stat_of(line: &str) -> (u32, ProcessTimes) {
+        let stat = Stat::from_read(line.as_bytes()).unwrap();
+        (stat.pid.cast_unsigned(), ProcessTimes::of(&stat))
+    }
+
+    /// A process as the kernel writes it, with times in hundredths of a second.
+    fn process(pid: u32, name: &str, parent: u32, own: u64, reaped: u64) -> (u32, ProcessTimes) {
+        let line = format!(
+            "{pid} ({name}) S {parent} {pid} {pid} 0 -1 4194304 1 2 3 4 {own} 0 {reaped} 0 20 0 1 0 \
+             {pid}00 1000 10 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 \
+             0 0 0"
+        );
+        stat_of(&line)
+    }
+
+    fn table(processes: impl IntoIterator<Item = (u32, ProcessTimes)>) -> ProcessTable {
+        ProcessTable(processes.into_iter().collect())
+    }
+
+    #[test]
+    fn counts_only_allowed_processors() {
+        let text = "cpu  300 0 0 100 0 0 0 50 0 0\ncpu0 300 0 0 0 0 0 0 50 0 0\n\
+                    cpu1 0 0 0 100 0 0 0 0 0 0\nctxt 1\nbtime 1\nprocesses 1\n";
+        let system = procfs::current_system_info();
+        let kernel = KernelStats::from_buf_read(text.as_bytes(), system).unwrap();
+        let on = |allowed: &[usize]| HostTimes::of(&kernel, &|number| allowed.contains(&number));
+        let first =
+            HostTimes { busy_ns: 3 * SECOND, stolen_ns: SECOND / 2, idle_ns: 0, processors: 1 };
+        assert_eq!(on(&[0]), first);
+        assert_eq!(on(&[1]).idle_ns, SECOND);
+        assert_eq!(on(&[0, 1]).all_ns(), 4 * SECOND + SECOND / 2);
+        // A set that has none of those listed says nothing.
+        assert_eq!(on(&[7]).processors, 2);
+        assert!(HostTimes::read().unwrap().all_ns() > 0);
+    }
+
+    #[test]
+    fn time_of_ended_children_goes_to_their_parent() {
+        let shell = |own, reaped| process(5, "make", 1, own, reaped);
+        // A compiler that had used 3 s and is gone had its parent, which is gone, too.
+        let before = table([
+            process(1, "init", 0, 0, 0),
+            shell(10, 0),
+            process(6, "cc", 5, 100, 0),
+            process(7, "cc1", 6, 300, 0),
+        ]);
+        let after =
+            table([process(1, "init", 0, 0, 0), shell(20, 900), process(9, "new", 1, 7, 0)]);
+        let used = after.used_since(&before);
+        let named: Vec<_> =
+            used.iter().map(|used| (used.name.as_str(), used.own_ns, used.reaped_ns)).collect();
+        let hundredth = SECOND / 100;
+        assert_eq!(named, [("make", 10 * hundredth, 500 * hundredth), ("new", 7 * hundredth, 0)]);
+        // Another process of the same number began with nothing.
+        let mut other = process(5, "other", 1, 2, 0);
+        other.1.started += 1;
+        let used = table([other]).used_since(&before);
+        assert_eq!((used[0].name.as_str(), used[0].own_ns), ("other", 2 * hundredth));
+    }
+
+    #[test]
+    fn recognizes_kernel_threads() {
+        let line = "30 (kworker/0:1-events) I 2 0 0 0 -1 69238880 0 0 0 0 0 45 0 0 20 0 1 0 9 0 0 \
+                    18446744073709551615 0 0 0 0 0 0 0 2147483647 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 \
+                    0 0 0 0";
+        let (pid, times) = stat_of(line);
+        assert!(times.is_kernel && pid == 30 && times.own_ns == SECOND / 100 * 45);
+        assert!(!process(5, "sh", 1, 0, 0).1.is_kernel);
+    }
+
+    #[test]
+    fn finds_nfs_servers_by_name() {
+        let mut kernel = process(7, "nfsd", 2, 0, 0);
+        kernel.1.is_kernel = true;
+        let names = [(8, "nfsd"), (9, "ganesha.nfsd"), (10, "sh")];
+        let others = names.map(|(pid, name)| process(pid, name, 1, 0, 0));
+        let listed = table(others.into_iter().chain([kernel]));
+        assert_eq!(listed.nfs_servers(), [7, 9]);
+        assert_eq!((listed.name_of(10), listed.name_of(11)), (Some("sh"), None));
+    }
+
+    #[test]
+    fn family_has_all_descendants() {
+        let parents = [(1, 0), (5, 1), (6, 5), (7, 6), (8, 1)];
+        let listed = table(parents.map(|(pid, parent)| process(pid, "x", parent, 0, 0)));
+        assert_eq!(listed.family(5), BTreeSet::from([5, 6, 7]));
+        assert_eq!(listed.family(99), BTreeSet::from([99]));
+    }
+
+    #[test]
+    fn parses_tracer_and_waiting_time() {
+        let status = "Name:\tdd\nPid:\t12\nTracerPid:\t7\nUid:\t0 0 0 0\n";
+        assert_eq!(parse_tracer(status), Some(7));
+        assert_eq!(parse_tracer("Name:\tdd\nTracerPid:\t0\n"), None);
+        assert_eq!(parse_tracer("Name:\tdd\n"), None);
+        assert_eq!(parse_waited_ns("1200 345 6\n"), Some(345));
+        assert_eq!(parse_waited_ns("1200\n"), None);
+    }
+
+    #[test]
+    fn reads_this_process() {
+        let own = std::process::id();
+        let table = ProcessTable::read();
+        assert!(table.0[&own].name.len() > 1 && !table.0[&own].is_kernel);
+        let mut watch = ProgramWatch::default();
+        watch.look(own, 1);
+        assert!(watch.family.contains(&own) && !watch.waited_ns.is_empty());
+        // Too early for another look.
+        watch.waited_ns.clear();
+        watch.look(own, LOOK_NS_MIN);
+        assert!(watch.waited_ns.is_empty());
+        watch.look(own, watch.next_look_ns);
+        assert!(!watch.waited_ns.is_empty());
+        watch.waited_ns.clear();
+        watch.look_at_end(own);
+        assert!(!watch.waited_ns.is_empty());
+    }
+}
