@@ -24,6 +24,7 @@ use crate::measure::Measured;
 use crate::stop::Stop;
 use crate::target::{TargetError, TrialTarget};
 use figures::{Failed, PassFigures};
+pub use process::Moment;
 use process::{Finished, Request, Watch};
 
 /// Bytes of a tool's output that are kept to be read; none of them prints as much.
@@ -48,6 +49,8 @@ struct Bench {
     stop: Stop,
     /// Longest time that one program may take, in nanoseconds; `None` is no limit.
     limit_ns: Option<u64>,
+    /// Called with the moments of each program.
+    observe: Box<dyn Fn(Moment)>,
 }
 
 /// A pass that an external tool made.
@@ -72,7 +75,8 @@ pub struct RunReads {
 impl Bench {
     /// Runs a program to its end.
     fn run(&self, request: &Request<'_>) -> Result<Finished, TargetError> {
-        let watch = Watch { stop: &self.stop, clock: self.clock.as_ref() };
+        let watch =
+            Watch { stop: &self.stop, clock: self.clock.as_ref(), observe: self.observe.as_ref() };
         process::run(request, watch).map_err(|error| not_started(request.command, &error))
     }
 
@@ -135,6 +139,7 @@ impl External {
             clock: Arc::clone(target.clock()),
             stop: stop.clone(),
             limit_ns: if limit_ms > 0 { Some(limit_ms.saturating_mul(1_000_000)) } else { None },
+            observe: Box::new(|_| {}),
         };
         let facts = match spec.workload.row().executor {
             Executor::Tool { program, version_argument } => {
@@ -143,6 +148,11 @@ impl External {
             _ => app::set_up(&bench, &spec.command)?,
         };
         Ok(Self { spec: spec.clone(), bench, facts, made: Vec::new() })
+    }
+
+    /// Has the programs of the passes observed from now on, in place of an earlier observer.
+    pub fn observe_with(&mut self, observe: impl Fn(Moment) + 'static) {
+        self.bench.observe = Box::new(observe);
     }
 
     /// Returns which tool it is.

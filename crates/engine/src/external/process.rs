@@ -54,6 +54,17 @@ pub(super) struct Watch<'a> {
     pub stop: &'a Stop,
     /// The clock that times it.
     pub clock: &'a dyn Clock,
+    /// Called with each moment of the program, outside of it.
+    pub observe: &'a dyn Fn(Moment),
+}
+
+/// A moment at which a program can be observed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// The process with this number runs; reported some twenty times a second.
+    Running(u32),
+    /// It has ended and is not waited for yet, so its counters can still be read.
+    Ended(u32),
 }
 
 /// How a program ended.
@@ -132,7 +143,9 @@ pub(super) fn run(request: &Request<'_>, watch: Watch<'_>) -> std::io::Result<Fi
     let mut how = None;
     // First the end of the time it may take, then that of the grace after SIGTERM.
     let mut deadline_ns = request.limit_ns.map(|limit| begun_ns + limit);
+    let pid = running.group.as_raw_nonzero().get().cast_unsigned();
     while !running.wait(TICK)? {
+        (watch.observe)(Moment::Running(pid));
         let now_ns = watch.clock.now_ns();
         let late = deadline_ns.is_some_and(|deadline| now_ns >= deadline);
         let stopped = watch.stop.is_set();
@@ -148,6 +161,7 @@ pub(super) fn run(request: &Request<'_>, watch: Watch<'_>) -> std::io::Result<Fi
         }
     }
     let wall_ns = watch.clock.now_ns() - begun_ns;
+    (watch.observe)(Moment::Ended(pid));
     // What is left of the group must be gone before the pipes are drained: it may hold them open.
     let (ended, usage) = running.reap();
     running.drain()?;
@@ -352,7 +366,36 @@ mod tests {
         let directory = Path::new("/");
         let request =
             Request { command, directory, limit_ns, stdout_kept: 100, plain_locale: true };
-        run(&request, Watch { stop: &stop, clock: &clock }).unwrap()
+        run(&request, Watch { stop: &stop, clock: &clock, observe: &|_| {} }).unwrap()
+    }
+
+    #[test]
+    fn reports_running_and_ended_program() {
+        let (clock, stop) = (SystemClock::new(), Stop::default());
+        let moments = std::cell::RefCell::new(Vec::new());
+        let observe = |moment| {
+            if let Moment::Ended(pid) = moment {
+                let times = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/schedstat"));
+                assert!(times.is_ok(), "{times:?}");
+            }
+            moments.borrow_mut().push(moment);
+        };
+        let (command, directory) = (words("sleep 0.3"), Path::new("/"));
+        let request = Request {
+            command: &command,
+            directory,
+            limit_ns: None,
+            stdout_kept: 0,
+            plain_locale: true,
+        };
+        run(&request, Watch { stop: &stop, clock: &clock, observe: &observe }).unwrap();
+        let moments = moments.into_inner();
+        let (Some(Moment::Running(first)), Some(Moment::Ended(last))) =
+            (moments.first(), moments.last())
+        else {
+            panic!("{moments:?}")
+        };
+        assert_eq!(first, last);
     }
 
     #[test]
