@@ -38,5 +38,5 @@ pub use external::{External, RunReads};
 pub use file_system::FileSystemType;
 pub use measure::{Measured, measure};
 pub use stop::Stop;
-pub use target::{InventoryScope, Opened, TargetConfig, TargetError, TrialTarget};
+pub use target::{InventoryScope, Neighbors, Opened, TargetConfig, TargetError, TrialTarget};
 pub use watch::Monitor;

@@ -13,6 +13,7 @@ pub mod leftover;
 pub mod marked;
 mod memory;
 mod mount_options;
+mod neighbors;
 mod nfs;
 pub mod removal;
 mod tcp;
@@ -39,6 +40,7 @@ use tcp::TcpAccess;
 
 pub use content::pattern_of;
 pub use mount_options::mount_options;
+pub use neighbors::Neighbors;
 
 /// Why a target can't be made, prepared or opened. Each says what, where and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -361,6 +363,17 @@ impl TrialTarget {
     /// it.
     pub fn end_pass(&self, pass: Pass) -> Vec<Fact> {
         self.access.end_pass(pass)
+    }
+
+    /// Shows other campaigns that this one works here: before and after each pass.
+    pub fn show_life(&self) {
+        self.access.show_life(&self.config);
+    }
+
+    /// Looks for working directories of other campaigns; `None` if they can't be listed, or the
+    /// target has none.
+    pub fn neighbors(&self) -> Option<Neighbors> {
+        self.access.neighbors(&self.config)
     }
 
     /// Returns the caveats that the target raised by itself, such as an option that it refused.

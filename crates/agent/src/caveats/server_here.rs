@@ -83,6 +83,7 @@ mod tests {
             file_system: "nfs4".to_owned(),
             source: "server:/export".to_owned(),
             mount_point: "/mnt".to_owned(),
+            compression: None,
             options: options.to_owned(),
             device: "0:1".into(),
             id: 1,

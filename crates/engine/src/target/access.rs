@@ -9,6 +9,7 @@ use model::{Caveat, Fact, Pass, RunSpec};
 use workload::FileSet;
 
 use super::fixtures::Preparation;
+use super::neighbors::Neighbors;
 use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
 use crate::backend::null::Null;
 
@@ -79,6 +80,14 @@ pub(super) trait TargetAccess: Send + Sync {
         Ok(())
     }
 
+    /// Shows other campaigns that this one works here.
+    fn show_life(&self, _config: &TargetConfig) {}
+
+    /// Looks for working directories of other campaigns; `None` if they can't be listed.
+    fn neighbors(&self, _config: &TargetConfig) -> Option<Neighbors> {
+        None
+    }
+
     /// Leaves the files behind, and nothing open.
     fn keep_files(self: Box<Self>) {}
 
@@ -98,6 +107,15 @@ pub(super) fn is_removed_but_open(name: &[u8]) -> bool {
     let is_hidden =
         |prefix: &[u8], digits| name.strip_prefix(prefix).is_some_and(|rest| is_hex(rest, digits));
     is_hidden(b".fuse_hidden", 16) || is_hidden(b".nfs", 24)
+}
+
+/// How the name of every working directory begins.
+const WORK: &str = ".dfsbench-";
+
+/// Returns the campaign of a working directory, by its name; `None` for any other name.
+pub(super) fn campaign_of(work_name: &str) -> Option<&str> {
+    let (campaign, _number) = work_name.strip_prefix(WORK)?.split_once('-')?;
+    Some(campaign)
 }
 
 /// Reaches no target: opens the null backend.

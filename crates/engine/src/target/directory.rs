@@ -27,6 +27,7 @@ use workload::{FileSet, Name, Places};
 use super::access::{TargetAccess, WorkerPass, is_removed_but_open};
 use super::fixtures::Preparation;
 use super::marked::remove_directory;
+use super::neighbors::{self, Neighbors};
 use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
 
 /// How long a kernel's NFS client may take to write back what is to be removed.
@@ -170,6 +171,20 @@ impl TargetAccess for DirectoryAccess {
         self.works.iter().map(|work| work.path.clone()).collect()
     }
 
+    fn show_life(&self, config: &TargetConfig) {
+        for work in &self.works {
+            neighbors::touch(&work.path.join(mark_of(&config.work_name)));
+        }
+    }
+
+    fn neighbors(&self, config: &TargetConfig) -> Option<Neighbors> {
+        let mut neighbors = Neighbors::default();
+        for work in &self.works {
+            neighbors.look_into(work.target(), &config.work_name).ok()?;
+        }
+        Some(neighbors)
+    }
+
     fn close_handles(&mut self) {
         self.shared = Mutex::default();
         for work in &mut self.works {
@@ -236,6 +251,7 @@ impl Work {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let handle = rustix::fs::open(&self.path, flags, Mode::empty())
                 .map_err(|errno| io_error("open", &self.path, &errno.into()))?;
+            neighbors::hold(&handle);
             self.held = Some(handle);
         }
         Ok(())

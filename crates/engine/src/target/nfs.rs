@@ -22,12 +22,16 @@ use super::access::{TargetAccess, WorkerPass};
 use super::fixtures::Preparation;
 use super::job_timer::{Job, JobTimer};
 use super::mount_options::mount_options;
+use super::neighbors::Neighbors;
 use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
 use crate::backend::nfs::PlusListing;
 use crate::limits::{LISTED_SPARE, LISTED_SPARE_UNBOUNDED};
 use filling::make_or_join;
 use walking::ByCall;
 pub(super) use walking::{WalkFailure, empty_leftover, remove_emptied};
+
+/// The permissions that a mark is made with: setting them again changes nothing but its time.
+const MARK_MODE: u32 = 0o755;
 
 /// A working directory below the mounted path.
 pub(super) struct NfsAccess {
@@ -272,6 +276,28 @@ impl TargetAccess for NfsAccess {
             Size(u64::from(mount.rsize())),
             Size(u64::from(mount.wsize())),
         ))]
+    }
+
+    fn show_life(&self, _config: &TargetConfig) {
+        self.timer.begin(Job::SetUp);
+        // A server that refuses this hides the campaign from others, and does no harm.
+        let _: Result<(), CallFailure> = self.with_mount(|mount| {
+            let mark = mount.lookup(self.work, &mark_of(&self.work_name))?;
+            mount.chmod(mark, MARK_MODE)
+        });
+    }
+
+    fn neighbors(&self, _config: &TargetConfig) -> Option<Neighbors> {
+        if self.target.embedded {
+            return None;
+        }
+        self.timer.begin(Job::SetUp);
+        let looked = self.with_mount(|mount| {
+            let mut neighbors = Neighbors::default();
+            neighbors.look_over_nfs(mount, &self.shown, &self.work_name)?;
+            Ok::<_, CallFailure>(neighbors)
+        });
+        looked.ok()
     }
 
     /// Leaves the files behind, but nothing open: servers of v4 keep an export busy over that.
