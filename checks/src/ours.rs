@@ -8,6 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 
 use crate::libnfs::Export;
 use crate::proc::{self, Background};
@@ -108,6 +109,23 @@ impl Ours {
         let mut command = self.command();
         command.arg("report").arg("--results").arg(results).args(["--format", format]);
         proc::capture_stdout(&mut command)
+    }
+
+    /// Returns the evidence of a caveat in a results file, of the first pass that has it.
+    ///
+    /// # Errors
+    /// If the report fails, or has no passes.
+    pub fn evidence(self, results: &Path, code: &str) -> Result<Option<String>> {
+        let report: Value = serde_json::from_slice(&self.report(results, "json")?)?;
+        let members = |value: &Value, name: &str| value[name].as_array().cloned();
+        let runs = members(&report, "runs").unwrap_or_default();
+        let trials: Vec<_> = runs.iter().filter_map(|run| members(run, "trials")).collect();
+        let passes: Vec<_> =
+            trials.iter().flatten().filter_map(|trial| members(trial, "passes")).collect();
+        ensure!(!passes.is_empty(), "no pass in the results: {report}");
+        let caveats = passes.iter().flatten().filter_map(|pass| members(pass, "caveats")).flatten();
+        let mut raised = caveats.filter(|caveat| caveat["code"] == code);
+        Ok(raised.find_map(|caveat| caveat["evidence"].as_str().map(str::to_owned)))
     }
 
     /// Returns the bytes that a run with this seed writes into a file.

@@ -39,6 +39,7 @@ checks! {
     };
     a_server_that_dies_fails_the_trial: 180 s, dies();
     a_user_without_rights_measures_the_embedded_server: 120 s, without_rights();
+    foreign_programs_beside_a_server_are_named: 120 s, contends();
 }
 
 fn by_libnfs(export: &Export, name: &str) -> Result<()> {
@@ -64,6 +65,27 @@ fn without_rights() -> Result<()> {
     command.args(["run", "embedded", "--trials", "1", "--file-size", "8MiB", "--quiet"]);
     let text = proc::capture_text(command.current_dir(folder.path()))?;
     ensure!(text.contains("stream read") && !text.contains("failed"), "it printed:\n{text}");
+    Ok(())
+}
+
+/// Measures a server on this host while other programs want all processors: those are held against
+/// the result, and the server is not.
+fn contends() -> Result<()> {
+    let export = SERVER.get()?.export.for_us("");
+    let folder = TempDir::new()?;
+    let results = folder.path().join("results.db");
+    let mut hogs = Vec::new();
+    for _ in 0..thread::available_parallelism().map_or(2, usize::from) * 4 {
+        hogs.push(Background::start(Command::new("sh").args(["-c", "while :; do :; done"]))?);
+    }
+    let flags = ["--workload", "mixed", "--file-size", "8MiB", "--duration", "2s", "--trials", "1"];
+    OURS.try_run(&Run { target: &export, results: &results, flags: &flags })?;
+    drop(hogs);
+    let evidence = OURS.evidence(&results, "processor-contention")?;
+    let evidence = evidence.context("no processor-contention")?;
+    for words in ["the server dfsbench ", "other processes ", "(/proc/stat)"] {
+        ensure!(evidence.contains(words), "`{words}` is not in: {evidence}");
+    }
     Ok(())
 }
 

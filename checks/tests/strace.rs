@@ -121,6 +121,7 @@ checks! {
     an_op_mix_is_what_strace_saw: 120 s, compare("op_mix");
     a_mix_of_all_kinds_is_what_strace_saw: 120 s, compare_all_kinds();
     every_path_that_is_made_is_in_the_table_of_files: 120 s, made_paths_are_known();
+    a_tracer_of_the_workers_is_named: 60 s, names_tracer();
 }
 
 /// Commands that make files, each with a row of the table that it must be seen to make. `target`
@@ -181,6 +182,25 @@ fn made_paths_are_known() -> Result<()> {
         );
         ensure!(fs::read_dir(at("target"))?.next().is_none(), "{arguments:?} left files");
         ensure!(fs::read_dir(at("tmp"))?.next().is_none(), "{arguments:?} left temporary files");
+    }
+    Ok(())
+}
+
+/// Runs with and without strace: only the former has the caveat, which names strace.
+fn names_tracer() -> Result<()> {
+    let folder = TempDir::new()?;
+    for traced in [true, false] {
+        let results = folder.path().join(format!("{traced}.db"));
+        let flags = ["--workload", "mixed", "--duration", "300ms", "--trials", "1", "--quiet"];
+        let ours = OURS.run_command(&Run { target: "null", results: &results, flags: &flags });
+        let mut command = Command::new(if traced { "strace" } else { "env" });
+        if traced {
+            command.args(["-f", "-o", "/dev/null", "-e", "trace=none"]);
+        }
+        proc::capture_output(command.arg(ours.get_program()).args(ours.get_args()))?;
+        let evidence = OURS.evidence(&results, "traced")?;
+        let named = evidence.as_deref().is_some_and(|text| text.starts_with("traced by strace ("));
+        ensure!(named == traced && evidence.is_some() == traced, "{traced}: {evidence:?}");
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ mod processors;
 mod segments;
 mod server_here;
 mod storage;
+mod surroundings;
 mod timeline;
 
 use engine::backend::{Recovered, ShortTransfers, Tally, TcpCounters};
@@ -22,6 +23,7 @@ use model::{
 };
 
 use crate::accounting;
+use crate::processor_use::ProcessorUse;
 
 pub use load::{LOAD_SHARE_MIN, SHARE_POINTS_MAX, about_data, about_load};
 pub use loops::{about_loops, about_uncounted_loops};
@@ -29,7 +31,9 @@ pub use memory::about_memory;
 pub use mount::{IN_FLIGHT_MAX, about_mount};
 pub use processors::{CLIENT_CPU_SHARE_MAX, PROCESSOR_WAIT_SHARE_MAX};
 pub use segments::{LOST_MIN, SEGMENTS_AGAIN_MAX, SEGMENTS_AGAIN_SHARE_MAX, about_segments};
+pub(crate) use server_here::is_host_here;
 pub use storage::{RESIDENT_SHARE_MAX, RunCounts, about_cache, about_direct, about_run};
+pub use surroundings::{about_neighbors, about_tracers};
 pub use timeline::{CALENDAR_SLEW_MAX, CALENDAR_STEP_MIN_NS, Calendar, about_calendar};
 
 /// A pass shorter than five scheduling slices of some 4 ms is a throw of dice: one slice lost to
@@ -71,8 +75,14 @@ pub fn about_outcome(result: &PassResult, ending: &Ending, tally: &Tally) -> Vec
     caveats
 }
 
-/// Raises caveats about how the figure was measured.
-pub fn about_figures(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -> Vec<Caveat> {
+/// Raises caveats about how the figure was measured; `used` is who had the processors, if the
+/// kernel says.
+pub fn about_figures(
+    spec: &RunSpec,
+    result: &PassResult,
+    mount: Option<&Mount>,
+    used: Option<&ProcessorUse>,
+) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     caveats.extend(too_short(result));
     // Passes in which workers are idle by design can't be synchronised.
@@ -80,9 +90,9 @@ pub fn about_figures(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>)
         caveats.extend(result.unsynchronised(spec.workers));
     }
     let server = server_here::describe(&spec.target, mount);
-    caveats.extend(processors::about_processors(spec, result, server.is_some()));
+    caveats.extend(processors::about_processors(spec, result, used, server.is_some()));
     caveats.extend(timeline::stalled(spec, result));
-    caveats.extend(server.map(|server| processors::shared_host(server, result)));
+    caveats.extend(server.map(|server| processors::shared_host(server, result, used)));
     caveats.extend(not_durable(spec, result.pass));
     caveats
 }

@@ -9,8 +9,10 @@ pub mod accounting;
 pub mod caveats;
 mod hang;
 mod outside;
+mod processor_use;
 mod quiet;
 pub mod sources;
+mod surroundings;
 mod this_host;
 mod trial;
 
@@ -29,6 +31,7 @@ use hang::{HangGuard, LastResort, Watched};
 use lab::telemetry::Watch;
 use model::panicked;
 use model::soak::FaultKind;
+pub use processor_use::{ProcessorUse, ServerUse};
 use workload::Pattern;
 
 use this_host::ThisHost;

@@ -4,6 +4,8 @@
 //! Nothing is prepared for a program but an empty directory, and the recorder has no part in it, so
 //! what can be compared is what it says with what it left behind.
 
+use std::sync::Arc;
+
 use engine::external::Outside;
 use engine::worker::Ending;
 use engine::{External, InventoryScope, TargetError};
@@ -12,6 +14,7 @@ use model::{CrossCheck, Fact, Pass, PassResult, Share, Span, Workload};
 use crate::THIS_HOST;
 use crate::caveats::{self, RunCounts};
 use crate::sources::SourceWatch;
+use crate::surroundings::{FollowedProgram, Surroundings};
 use crate::trial::{Gate, Trial, Worked};
 
 impl Trial<'_> {
@@ -31,13 +34,26 @@ impl Trial<'_> {
         }
         let starts_program = external.starts_program();
         let sources = SourceWatch::begin(self.mount.as_ref());
+        self.neighbors.show_life(self.target());
+        let around = Surroundings::begin(&self.server_place);
+        let program = FollowedProgram::of(external, Arc::clone(clock));
         let watch = self.agent.watch();
         let begun_ns = clock.now_ns();
         let outside = external.run(pass)?;
+        let span_ns = clock.now_ns().saturating_sub(begun_ns);
         let telemetry = watch.stop(THIS_HOST);
         let mut sources = sources.map(SourceWatch::end);
+        if starts_program {
+            let around = around.end_of_program(&program, self.spec(), span_ns);
+            self.run_surroundings.replace(around);
+        }
+        let (processors, traced) = self.run_surroundings.borrow().clone();
         let Outside { mut measured, mut facts, whole_run } = outside;
         let result = &mut measured.result;
+        result.caveats.extend(traced);
+        if measured.ending == Ending::Complete {
+            result.caveats.extend(self.neighbors.look(self.target()));
+        }
         // Storage reads for the program, not for this process.
         if let Some(sources) = &mut sources {
             sources.own_stored_bytes = result.storage_read_bytes.unwrap_or(0);
@@ -68,7 +84,7 @@ impl Trial<'_> {
         for fact in &mut facts {
             name_after(fact, pass);
         }
-        Ok(Worked { pass, share, measured, facts, server: None, sources })
+        Ok(Worked { pass, share, measured, facts, server: None, sources, processors })
     }
 
     /// Compares the sizes of the files that a program leaves with the bytes that it says it wrote.

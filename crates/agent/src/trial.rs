@@ -5,7 +5,7 @@
 
 mod account;
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
@@ -24,14 +24,16 @@ use fleet::{Assignment, Begun, ClockReading, JournalLocation, Order, Report};
 use lab::loops::LoopDevice;
 use lab::mounts::Mount;
 use lab::{cache, counters, loops};
-use model::{Fact, Invalidation, Opens, Pass, RunSpec, Share, Telemetry, Workload};
+use model::{Caveat, Fact, Invalidation, Opens, Pass, RunSpec, Share, Telemetry, Workload};
 use workload::Pattern;
 
 use crate::accounting;
 use crate::caveats::Calendar;
+use crate::processor_use::ServerPlace;
 use crate::sources::{ReadSources, SourceWatch};
+use crate::surroundings::{NeighborWatch, Surroundings};
 use crate::this_host::ThisHost;
-use crate::{Agent, ServerCounts, THIS_HOST, caveats};
+use crate::{Agent, ProcessorUse, ServerCounts, THIS_HOST, caveats};
 
 /// A trial that has begun.
 pub(crate) struct Trial<'a> {
@@ -44,6 +46,12 @@ pub(crate) struct Trial<'a> {
     loops: Vec<LoopDevice>,
     /// Counters of this host while a program made all passes in one go.
     pub(crate) run_telemetry: RefCell<Option<Telemetry>>,
+    /// Who used the processors of this host then, and who traced the program.
+    pub(crate) run_surroundings: RefCell<(Option<ProcessorUse>, Option<Caveat>)>,
+    /// Where the server of the target runs.
+    pub(crate) server_place: ServerPlace,
+    /// Looks for other campaigns in the target.
+    pub(crate) neighbors: NeighborWatch,
     /// The program that works in our place.
     external: Option<External>,
     /// The clocks when they were last compared.
@@ -69,6 +77,8 @@ pub(crate) struct Worked {
     pub(crate) server: Option<ServerCounts>,
     /// Where reads came from, if the kernel does not count that for this process.
     pub(crate) sources: Option<ReadSources>,
+    /// Who used the processors of this host.
+    pub(crate) processors: Option<ProcessorUse>,
 }
 
 /// Reports to the controller that all is open, and waits for the order to start.
@@ -156,6 +166,8 @@ impl<'a> Trial<'a> {
         } else {
             InventoryScope::OfShare(assignment.share, spec.workers)
         };
+        let server_place = ServerPlace::find(spec, agent.local_server.as_ref());
+        let neighbors = NeighborWatch::begin(&target, assignment.share.first == 0);
         let worked = None;
         Ok(Self {
             agent,
@@ -165,6 +177,9 @@ impl<'a> Trial<'a> {
             mount,
             loops,
             run_telemetry: RefCell::default(),
+            run_surroundings: RefCell::default(),
+            server_place,
+            neighbors,
             external,
             clocks: Cell::new(read_clocks(agent)),
             worked,
@@ -249,6 +264,8 @@ impl<'a> Trial<'a> {
         // it and before the first op.
         let counts_before = Cell::new(None);
         let watch = Cell::new(None);
+        let surroundings = OnceCell::new();
+        self.neighbors.show_life(&self.target);
         let server_cpu_before = self.server_cpu_ns();
         let storage_before = counters::storage_read_bytes();
         let sources = SourceWatch::begin(self.mount.as_ref());
@@ -257,10 +274,16 @@ impl<'a> Trial<'a> {
         let mut monitor = Monitor {
             stop: &self.stop,
             opened: &|| {
+                let _ = surroundings.set(Surroundings::begin(&self.server_place));
                 counts_before.set(self.server_counts());
                 watch.set(Some(self.agent.watch()));
             },
-            gate: &mut || gate.pass(),
+            gate: &mut || {
+                let start_ns = gate.pass();
+                // What went on while other hosts were waited for is no part of the pass.
+                surroundings.get().inspect(|around| around.start());
+                start_ns
+            },
             observe: &mut |sample| {
                 calendar.look(|| read_clocks(self.agent));
                 end.report(Report::Progress(sample));
@@ -293,12 +316,22 @@ impl<'a> Trial<'a> {
             (Some(before), Some(after)) if self.is_on_local_server() => Some(after.since(&before)),
             _ => None,
         };
+        let mut processors = None;
+        if let Some(around) = surroundings.into_inner() {
+            let (used, traced) = around.end(result.scope.processor_wait);
+            processors = used;
+            result.caveats.extend(traced);
+        }
+        // A target that is lost would only be waited for.
+        if measured.ending == Ending::Complete {
+            result.caveats.extend(self.neighbors.look(&self.target));
+        }
         let resident = self.sample_residency(pass);
         result.caveats.extend(caveats::about_direct(pass, resident_before, resident));
         let mut facts = self.target.end_pass(pass);
         facts.extend(caveats::sending_limits(&measured.result, &measured.tally.tcp));
         let sources = sources.map(SourceWatch::end);
-        Ok(Worked { pass, share, measured, facts, server, sources })
+        Ok(Worked { pass, share, measured, facts, server, sources, processors })
     }
 
     /// Says whether no other agent works in the same trial.

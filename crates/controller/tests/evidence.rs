@@ -196,6 +196,8 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
         CaveatCode::Interrupted
         | CaveatCode::OptionNotEffective
         | CaveatCode::BackendFallback
+        | CaveatCode::Traced
+        | CaveatCode::ConcurrentCampaign
         | CaveatCode::Compressible
         | CaveatCode::Emulated
         | CaveatCode::MayBeServerCached
@@ -266,23 +268,23 @@ fn plant_figure(code: CaveatCode) -> Option<Evidence> {
         }
         CaveatCode::ClientSaturated => {
             let busy = PassResult { client_cpu_ns: SECOND, ..reads() };
-            data_of(code, caveats::about_figures(&served(), &busy, None))
+            data_of(code, caveats::about_figures(&served(), &busy, None, None))
         }
         CaveatCode::ProcessorContention => {
             let mut waited = reads();
             waited.scope.processor_wait =
                 Some(ProcessorWait { waited_ns: SECOND / 2, held_ns: 0, of_ns: SECOND });
-            data_of(code, caveats::about_figures(&served(), &waited, None))
+            data_of(code, caveats::about_figures(&served(), &waited, None, None))
         }
         CaveatCode::Stalled => {
             let longest = Stall { at_ns: 0, lasts_ns: 2 * SECOND, workers: 1 };
             let mut stalled = reads();
             stalled.scope.stalls = Some(Stalls { count: 1, longest });
-            data_of(code, caveats::about_figures(&local(), &stalled, None))
+            data_of(code, caveats::about_figures(&local(), &stalled, None, None))
         }
         CaveatCode::TooShort => {
             let short = PassResult { window_ns: MS, common_window_ns: MS, ..reads() };
-            data_of(code, caveats::about_figures(&local(), &short, None))
+            data_of(code, caveats::about_figures(&local(), &short, None, None))
         }
         CaveatCode::BelowOffered => {
             data_of(code, caveats::about_load(&mixed(), &result(Pass::Mix, OpKind::Read, 100)))

@@ -167,6 +167,12 @@ codes! {
         "Workers were ready and waited for a processor that others had.",
         "Stop what else runs on the host, or use another host for it; the evidence names who it \
          was.";
+    Traced, "traced", Degraded,
+        "A tracer or debugger was attached to the program that was measured: it slows every call.",
+        "Detach it (the evidence names it) and repeat.";
+    ConcurrentCampaign, "concurrent-campaign", Degraded,
+        "Another campaign worked in the same target at the same time.",
+        "Run one campaign after the other, or give each a target of its own.";
     Stalled, "stalled", Degraded,
         "Workers had ops in flight and ended none for a long time.",
         "Look at what the target did then; --stall says how long is too long.";
@@ -273,6 +279,8 @@ impl CaveatCode {
             Self::Interrupted
                 | Self::OptionNotEffective
                 | Self::BackendFallback
+                | Self::Traced
+                | Self::ConcurrentCampaign
                 | Self::Compressible
                 | Self::Emulated
                 | Self::MayBeServerCached

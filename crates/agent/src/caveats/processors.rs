@@ -1,13 +1,16 @@
 //! Caveats about who had the processors while a pass was measured.
 //!
 //! A worker that is ready and waits for a processor makes a rate too low, but that alone does not
-//! say whose limit it is. The client is saturated where its own processor use is at its limit:
-//! its threads had all that they could have, or a quota held them back. Otherwise others had the
-//! processors, and the caveat names who: a server on this host, other processes, or the
-//! hypervisor. Where a server shares this host that is how the run was arranged, and a note.
+//! say whose limit it is. The client is saturated if its own processor use is at its limit: its
+//! threads had all that they could have, or a quota held them back. Otherwise others had the
+//! processors, and the caveat names them: other processes, or the hypervisor. A server that shares
+//! this host is how the run was arranged, and a note. The null target, memory and programs that
+//! work in our place may use all processors, so only others are held against them.
 
 use model::units::{Nanos, three_digits};
-use model::{Caveat, CaveatCode, Evidence, PassResult, ProcessorWait, RunSpec, Target, Telemetry};
+use model::{Caveat, CaveatCode, Evidence, PassResult, ProcessorWait, RunSpec, Target};
+
+use crate::processor_use::ProcessorUse;
 
 /// Above this share of their processor time the workers could not have requested more.
 pub const CLIENT_CPU_SHARE_MAX: f64 = 0.95;
@@ -26,15 +29,16 @@ const OTHERS_SHARE_MAX: f64 = 0.10;
 /// The kernel counts in ticks of 10 ms: over a shorter time shares of it are too coarse.
 const COUNTED_NS_MIN: u64 = 200_000_000;
 
-/// Says whether the client was at its own limit, or others had the processors, which are expected
-/// to have them where the server shares this host.
+/// Returns a caveat if the client was at its own limit, or others had the processors; a server that
+/// shares this host may have them.
 pub(super) fn about_processors(
     spec: &RunSpec,
     result: &PassResult,
+    used: Option<&ProcessorUse>,
     shares_host: bool,
 ) -> Option<Caveat> {
-    if spec.target.is_plain() || spec.workload.is_external() {
-        return None;
+    if may_use_all(spec) {
+        return check_contention(spec, result, used, shares_host);
     }
     // The clearest reason first: one caveat is enough, and a saturated client also waits.
     if let Some(caveat) = check_saturated(&spec.target, spec.workers, result) {
@@ -43,14 +47,25 @@ pub(super) fn about_processors(
     if let Some(caveat) = check_quota(result) {
         return Some(caveat);
     }
-    check_contention(result, shares_host)
+    check_contention(spec, result, used, shares_host)
 }
 
-/// Notes that a server shares this host, with what that cost where workers waited for it.
-pub(super) fn shared_host(server: String, result: &PassResult) -> Caveat {
+/// Returns true if it is no reservation that the client takes all processors.
+fn may_use_all(spec: &RunSpec) -> bool {
+    spec.target.is_plain() || spec.workload.is_external()
+}
+
+/// Notes that a server shares this host, and what that cost if workers waited for it.
+pub(super) fn shared_host(
+    server: String,
+    result: &PassResult,
+    used: Option<&ProcessorUse>,
+) -> Caveat {
     let mut evidence = server;
-    if let Some(wait) = long_wait(result) {
-        evidence = format!("{evidence}; {}", describe_wait(wait, ProcessorUsage::of(result)));
+    if let Some(waits) = Waits::of(result, used)
+        && waits.share() > PROCESSOR_WAIT_SHARE_MAX
+    {
+        evidence = format!("{evidence}; {}", describe_wait(&waits, counted(used)));
     }
     CaveatCode::SharedHost.because(evidence)
 }
@@ -98,147 +113,264 @@ fn check_quota(result: &PassResult) -> Option<Caveat> {
     Some(CaveatCode::ClientSaturated.because(evidence).with_data(data))
 }
 
-/// Raises a caveat where ready workers waited: for each other where the client had all processors,
-/// else for other processes or machines.
-fn check_contention(result: &PassResult, shares_host: bool) -> Option<Caveat> {
-    let wait = long_wait(result)?;
-    let usage = ProcessorUsage::of(result);
-    let evidence = describe_wait(wait, usage);
-    let source = "time that ready workers waited, /proc/thread-self/schedstat";
-    let waited = Evidence::shares(wait.share(), PROCESSOR_WAIT_SHARE_MAX, source);
-    let Some(usage) = usage else {
-        // Over a short pass the others can't be named, and ready threads also wait where the kernel
-        // has not yet spread them over the processors.
-        let is_short = match result.telemetry.first() {
-            Some(host) => host.span_ns() < COUNTED_NS_MIN,
-            None => false,
-        };
-        if is_short || shares_host {
-            return None;
-        }
-        return Some(CaveatCode::ProcessorContention.because(evidence).with_data(waited));
-    };
-    if usage.client > ALL_PROCESSORS_SHARE {
-        let source = "processors of this host that the client used, /proc/stat";
-        let data = Evidence::shares(usage.client, ALL_PROCESSORS_SHARE, source);
-        return Some(CaveatCode::ClientSaturated.because(evidence).with_data(data));
+/// Raises a caveat if ready workers waited: for each other if the client had all processors, else
+/// for other processes or machines.
+fn check_contention(
+    spec: &RunSpec,
+    result: &PassResult,
+    used: Option<&ProcessorUse>,
+    shares_host: bool,
+) -> Option<Caveat> {
+    let Some(used) = used else { return check_wait_alone(spec, result, shares_host) };
+    let shares = Shares::of(used)?;
+    // Only a kernel without `schedstat` does not say for how long workers waited.
+    let waits = Waits::of(result, Some(used)).unwrap_or_else(|| Waits::none(spec, used));
+    let stolen = waits.share_of_stolen(used);
+    if stolen > PROCESSOR_WAIT_SHARE_MAX {
+        let source = "time that the hypervisor took from the workers, /proc/stat";
+        let data = Evidence::shares(stolen, PROCESSOR_WAIT_SHARE_MAX, source);
+        let evidence = format!(
+            "the hypervisor took {} % of the workers' time (at most {} %); {}",
+            three_digits(stolen * 100.0),
+            PROCESSOR_WAIT_SHARE_MAX * 100.0,
+            describe_wait(&waits, Some((used, shares))),
+        );
+        return Some(CaveatCode::ProcessorContention.because(evidence).with_data(data));
     }
-    // A server on this host that is not ours is one of the other processes, and expected there.
-    let has_foreign_server = shares_host && usage.server.is_none();
-    let others = if has_foreign_server { 0.0 } else { usage.others };
-    if others + usage.stolen <= OTHERS_SHARE_MAX {
+    if waits.share() <= PROCESSOR_WAIT_SHARE_MAX {
         return None;
     }
-    Some(CaveatCode::ProcessorContention.because(evidence).with_data(waited))
-}
-
-/// Returns the time that ready workers waited, where it is long enough to matter.
-fn long_wait(result: &PassResult) -> Option<ProcessorWait> {
-    let wait = result.scope.processor_wait?;
-    if wait.share() > PROCESSOR_WAIT_SHARE_MAX { Some(wait) } else { None }
-}
-
-/// Shares of all processors of this host, by who used them.
-#[derive(Clone, Copy, Debug)]
-struct ProcessorUsage {
-    /// By this program without its server.
-    client: f64,
-    /// By the server in this process; `None` where there is none.
-    server: Option<f64>,
-    /// By every other process, and by the kernel for itself.
-    others: f64,
-    /// By other machines, where this one is virtual.
-    stolen: f64,
-    processors: u64,
-}
-
-impl ProcessorUsage {
-    /// Reads them from the kernel's counters of the whole host; `None` where they were not read, or
-    /// over too short a time.
-    fn of(result: &PassResult) -> Option<Self> {
-        let host = result.telemetry.first()?;
-        let busy_ns = sum_states(host, &["user", "nice", "system", "irq"]);
-        let stolen_ns = sum_states(host, &["steal"]);
-        let idle_ns = sum_states(host, &["idle", "iowait"]);
-        let total_ns = busy_ns.saturating_add(stolen_ns).saturating_add(idle_ns);
-        if host.span_ns() < COUNTED_NS_MIN || total_ns == 0 {
+    let evidence = describe_wait(&waits, Some((used, shares)));
+    if shares.client > ALL_PROCESSORS_SHARE {
+        if may_use_all(spec) {
             return None;
         }
-        let server_ns = result.server_cpu_ns.unwrap_or(0);
-        let ours_ns = result.client_cpu_ns.saturating_add(server_ns);
+        let source = "processors of this host that the client used, /proc/stat";
+        let data = Evidence::shares(shares.client, ALL_PROCESSORS_SHARE, source);
+        return Some(CaveatCode::ClientSaturated.because(evidence).with_data(data));
+    }
+    if shares.others + shares.stolen <= OTHERS_SHARE_MAX {
+        return None;
+    }
+    let data = waits.evidence();
+    Some(CaveatCode::ProcessorContention.because(evidence).with_data(data))
+}
+
+/// Raises a caveat about workers that waited if the kernel does not say who used the processors.
+fn check_wait_alone(spec: &RunSpec, result: &PassResult, shares_host: bool) -> Option<Caveat> {
+    let waits = Waits::of(result, None)?;
+    let may_wait = may_use_all(spec) || shares_host;
+    if waits.share() <= PROCESSOR_WAIT_SHARE_MAX || may_wait {
+        return None;
+    }
+    let evidence = describe_wait(&waits, None);
+    Some(CaveatCode::ProcessorContention.because(evidence).with_data(waits.evidence()))
+}
+
+/// For how long something of ours was ready and waited for a processor.
+#[derive(Clone, Copy, Debug)]
+struct Waits {
+    /// Of the workers, or of the program in their place.
+    ours: ProcessorWait,
+    /// Of the threads of a server on this host: an op waits for both, one after the other.
+    server_ns: u64,
+    /// What waited, and where that was read.
+    who: &'static str,
+    source: &'static str,
+}
+
+impl Waits {
+    fn of(result: &PassResult, used: Option<&ProcessorUse>) -> Option<Self> {
+        let server = used.and_then(|used| used.server.as_ref());
+        let server_ns = server.map_or(0, |server| server.waited_ns);
+        if let Some(ours) = used.and_then(|used| used.program_wait) {
+            let who = "the program's ready threads waited";
+            return Some(Self { ours, server_ns, who, source: "/proc/PID/task/TID/schedstat" });
+        }
+        let ours = result.scope.processor_wait?;
+        let (who, source) = ("ready workers waited", "/proc/thread-self/schedstat");
+        Some(Self { ours, server_ns, who, source })
+    }
+
+    /// No waiting that is known of, over the time of the workers.
+    fn none(spec: &RunSpec, used: &ProcessorUse) -> Self {
+        let of_ns = span_ns(used).saturating_mul(spec.workers.max(1).into());
+        let ours = ProcessorWait { of_ns, ..ProcessorWait::default() };
+        let (who, source) = ("ready workers waited", "not counted");
+        Self { ours, server_ns: 0, who, source }
+    }
+
+    /// The share of the workers' time that was waited.
+    fn share(&self) -> f64 {
+        let waited_ns = self.ours.waited_ns.saturating_add(self.server_ns);
+        (waited_ns as f64 / self.ours.of_ns.max(1) as f64).min(1.0)
+    }
+
+    /// The share of the workers' time that the hypervisor took, if it took from each as much as it
+    /// used: a processor that is taken away makes no queue, so the time is not among those waited.
+    fn share_of_stolen(&self, used: &ProcessorUse) -> f64 {
+        let server_ns = used.server.as_ref().map_or(0, |server| server.used_ns);
+        let ours_ns = used.client_ns.saturating_add(server_ns) as f64;
+        let ours = (ours_ns / used.host.busy_ns.max(1) as f64).min(1.0);
+        used.host.stolen_ns as f64 * ours / self.ours.of_ns.max(1) as f64
+    }
+
+    fn evidence(&self) -> Evidence {
+        let source = format!("time that {}, {}", self.who, self.source);
+        Evidence::shares(self.share(), PROCESSOR_WAIT_SHARE_MAX, source)
+    }
+}
+
+/// Shares of the processors that this process may use, by who used them.
+#[derive(Clone, Copy, Debug)]
+struct Shares {
+    client: f64,
+    server: f64,
+    systems: f64,
+    others: f64,
+    /// By other machines, if this one is virtual.
+    stolen: f64,
+}
+
+impl Shares {
+    /// Computes them; `None` over too short a time.
+    fn of(used: &ProcessorUse) -> Option<Self> {
+        let all_ns = used.host.all_ns();
+        if span_ns(used) < COUNTED_NS_MIN {
+            return None;
+        }
+        let share = |ns: u64| ns as f64 / all_ns as f64;
         Some(Self {
-            client: result.client_cpu_ns as f64 / total_ns as f64,
-            server: result.server_cpu_ns.map(|ns| ns as f64 / total_ns as f64),
-            // What is busy and not ours; the two are read a moment apart, so it may seem negative.
-            others: busy_ns.saturating_sub(ours_ns) as f64 / total_ns as f64,
-            stolen: stolen_ns as f64 / total_ns as f64,
-            processors: (total_ns as f64 / host.span_ns() as f64).round() as u64,
+            client: share(used.client_ns),
+            server: share(used.server.as_ref().map_or(0, |server| server.used_ns)),
+            systems: share(used.systems_ns),
+            others: share(used.others_ns()),
+            stolen: share(used.host.stolen_ns),
         })
     }
 }
 
-/// Adds the time that all processors spent in some states.
-fn sum_states(host: &Telemetry, states: &[&str]) -> u64 {
-    let mut total_ns = 0_u64;
-    for state in states {
-        total_ns = total_ns.saturating_add(host.risen(&format!("cpu.{state}_ns")));
-    }
-    total_ns
+/// Returns the time that each processor had.
+fn span_ns(used: &ProcessorUse) -> u64 {
+    used.host.all_ns() / used.host.processors.max(1)
+}
+
+/// Returns who used the processors with their shares, if it was counted for long enough.
+fn counted(used: Option<&ProcessorUse>) -> Option<(&ProcessorUse, Shares)> {
+    let used = used?;
+    Some((used, Shares::of(used)?))
 }
 
 pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-fn describe_wait(wait: ProcessorWait, usage: Option<ProcessorUsage>) -> String {
+fn describe_wait(waits: &Waits, counted: Option<(&ProcessorUse, Shares)>) -> String {
+    let server_waited = match waits.server_ns {
+        0 => String::new(),
+        ns => format!(", and threads of the server for {}", Nanos(ns)),
+    };
     let waited = format!(
-        "ready workers waited for a processor for {} of {} ({} %, at most {} %; \
-         /proc/thread-self/schedstat)",
-        Nanos(wait.waited_ns),
-        Nanos(wait.of_ns),
-        three_digits(wait.share() * 100.0),
+        "{} for a processor for {} of {}{server_waited} ({} %, at most {} %; {})",
+        waits.who,
+        Nanos(waits.ours.waited_ns),
+        Nanos(waits.ours.of_ns),
+        three_digits(waits.share() * 100.0),
         PROCESSOR_WAIT_SHARE_MAX * 100.0,
+        waits.source,
     );
-    let Some(usage) = usage else { return waited };
-    let server = match usage.server {
-        Some(server) => format!(", the server in this process {}", percent(server)),
+    let Some((used, shares)) = counted else { return waited };
+    let server = match &used.server {
+        Some(server) => format!(", {} {}", server.name, percent(shares.server)),
         None => String::new(),
     };
+    let systems = match used.systems_ns {
+        0 => String::new(),
+        _ => format!(", programs of the system {}", percent(shares.systems)),
+    };
+    let mut names = Vec::new();
+    for (name, used_ns) in &used.others {
+        // A process may also have used processors that this one must not use.
+        let share = (*used_ns as f64 / used.host.all_ns() as f64).min(shares.others);
+        names.push(format!("{name} {}", percent(share)));
+    }
+    let names = match names.as_slice() {
+        [] => String::new(),
+        names => format!(" ({})", names.join(", ")),
+    };
     format!(
-        "{waited}; of {} processors the client had {}{server}, other processes {}, the hypervisor \
-         {} (/proc/stat)",
-        usage.processors,
-        percent(usage.client),
-        percent(usage.others),
-        percent(usage.stolen),
+        "{waited}; of {} processors the client had {}{server}{systems}, other processes {}{names}, the \
+         hypervisor {} (/proc/stat)",
+        used.host.processors,
+        percent(shares.client),
+        percent(shares.others),
+        percent(shares.stolen),
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use model::{Metric, MetricKind, NfsTarget, Pass, Scope, Workload};
+    use lab::processors::HostTimes;
+    use model::{NfsTarget, Pass, Scope, Workload};
 
     use super::*;
+    use crate::processor_use::ServerUse;
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A pass of a second on two processors, whose ready workers waited for a quarter of it.
-    fn waiting(client: f64, server: Option<f64>, busy: f64, stolen: f64) -> PassResult {
-        let metric = |name: &str, share: f64| Metric {
-            name: format!("cpu.{name}_ns"),
-            kind: MetricKind::Counter,
-            values: vec![0, (share * 2.0 * SECOND as f64) as u64],
-        };
-        let idle = 1.0 - busy - stolen;
-        let metrics = vec![metric("user", busy), metric("steal", stolen), metric("idle", idle)];
-        let telemetry = Telemetry { host: "h".into(), times_ns: vec![0, SECOND], metrics };
-        let wait = ProcessorWait { waited_ns: SECOND / 4, held_ns: 0, of_ns: SECOND };
-        let time = |share: f64| (share * 2.0 * SECOND as f64) as u64;
+    /// Shares of the time of two processors, by who used them.
+    #[derive(Clone, Copy, Default)]
+    struct Plant {
+        client: f64,
+        server: Option<f64>,
+        others: f64,
+        stolen: f64,
+    }
+
+    impl Plant {
+        /// The use of two processors over a second.
+        fn used(self) -> ProcessorUse {
+            let time = |share: f64| (share * 2.0 * SECOND as f64) as u64;
+            let busy = self.client + self.server.unwrap_or(0.0) + self.others;
+            ProcessorUse {
+                host: HostTimes {
+                    busy_ns: time(busy),
+                    stolen_ns: time(self.stolen),
+                    idle_ns: time(1.0 - busy - self.stolen),
+                    processors: 2,
+                },
+                client_ns: time(self.client),
+                server: self.server.map(|share| ServerUse {
+                    name: "the server ganesha.nfsd".into(),
+                    used_ns: time(share),
+                    waited_ns: 0,
+                }),
+                others: vec![("cc1".into(), time(self.others))],
+                systems_ns: 0,
+                program_wait: None,
+            }
+        }
+
+        /// The code that is raised if the workers waited for a quarter of the second.
+        fn code(self, spec: &RunSpec) -> Option<CaveatCode> {
+            self.caveat(spec).map(|caveat| caveat.code)
+        }
+
+        fn caveat(self, spec: &RunSpec) -> Option<Caveat> {
+            raised(spec, &waited(SECOND / 4), Some(&self.used()))
+        }
+    }
+
+    /// Judges a run; its server is on this host if it is on loopback.
+    fn raised(spec: &RunSpec, result: &PassResult, used: Option<&ProcessorUse>) -> Option<Caveat> {
+        let shares_host = spec.target.nfs().is_some_and(NfsTarget::is_loopback);
+        about_processors(spec, result, used, shares_host)
+    }
+
+    fn waited(waited_ns: u64) -> PassResult {
+        let wait = ProcessorWait { waited_ns, held_ns: 0, of_ns: SECOND };
         PassResult {
             window_ns: SECOND,
-            client_cpu_ns: time(client),
-            server_cpu_ns: server.map(time),
-            telemetry: vec![telemetry],
             scope: Scope { processor_wait: Some(wait), ..Scope::default() },
             ..PassResult::new(Pass::Read)
         }
@@ -249,79 +381,171 @@ mod tests {
         RunSpec { target, workers, ..RunSpec::null(Workload::Stream) }
     }
 
-    fn code(spec: &RunSpec, result: &PassResult) -> Option<CaveatCode> {
-        let shares_host = spec.target.nfs().is_some_and(NfsTarget::is_loopback);
-        about_processors(spec, result, shares_host).map(|caveat| caveat.code)
+    fn directory(workload: Workload) -> RunSpec {
+        let target = Target::Directory { path: "/".into() };
+        RunSpec { target, workers: 8, ..RunSpec::null(workload) }
+    }
+
+    /// Specs of all kinds of runs: over NFS with the server elsewhere and here, on a directory,
+    /// without a target, and by a program.
+    fn all_kinds() -> Vec<RunSpec> {
+        let memory = RunSpec { target: Target::Memory, ..RunSpec::null(Workload::Stream) };
+        let mut specs = vec![nfs("192.0.2.1", 1), nfs("127.0.0.1", 1), memory];
+        specs.push(RunSpec::null(Workload::Stream));
+        let workloads = [
+            Workload::Stream,
+            Workload::Fio,
+            Workload::Dd,
+            Workload::Iozone,
+            Workload::Bonniexx,
+            Workload::App,
+        ];
+        specs.extend(workloads.map(directory));
+        specs
     }
 
     #[test]
-    fn a_client_that_waits_is_accused_only_where_it_had_the_processors() {
-        let far = nfs("192.0.2.1", 2);
-        // 37 % of a core, and other processes on both: not the client's limit.
-        let busy = waiting(0.18, None, 0.98, 0.0);
-        assert_eq!(code(&far, &busy), Some(CaveatCode::ProcessorContention));
-        let evidence = about_processors(&far, &busy, false).unwrap().evidence;
-        assert!(
-            evidence.contains("of 2 processors the client had 18 %, other processes 80 %"),
-            "{evidence}"
-        );
-        // Its workers had all of both processors, and waited for each other.
-        let directory = RunSpec {
-            target: Target::Directory { path: "/".into() },
-            workers: 8,
-            ..RunSpec::null(Workload::Stream)
-        };
-        let own = waiting(0.95, None, 0.98, 0.0);
-        assert_eq!(code(&directory, &own), Some(CaveatCode::ClientSaturated));
+    fn names_foreign_processes_for_every_target() {
+        for spec in all_kinds() {
+            let busy = Plant { client: 0.18, others: 0.80, ..Plant::default() };
+            let caveat = busy.caveat(&spec).unwrap();
+            assert_eq!(caveat.code, CaveatCode::ProcessorContention);
+            let words = "of 2 processors the client had 18 %, other processes 80 % (cc1 80 %), the \
+                         hypervisor 0 % (/proc/stat)";
+            assert!(caveat.evidence.contains(words), "{}", caveat.evidence);
+        }
     }
 
     #[test]
-    fn a_server_on_this_host_is_a_note_and_a_third_process_is_named() {
+    fn stays_silent_within_both_bounds() {
+        for spec in all_kinds() {
+            // A tenth is allowed, for the others and for the time that was waited.
+            let others = Plant { client: 0.5, others: 0.10, ..Plant::default() };
+            assert_eq!(others.code(&spec), None);
+            let others = Plant { client: 0.5, others: 0.101, ..Plant::default() };
+            assert_eq!(others.code(&spec), Some(CaveatCode::ProcessorContention));
+            let used = Plant { client: 0.1, others: 0.9, ..Plant::default() }.used();
+            let code = |waited_ns| {
+                raised(&spec, &waited(waited_ns), Some(&used)).map(|caveat| caveat.code)
+            };
+            assert_eq!(code(SECOND / 10), None);
+            assert_eq!(code(SECOND / 10 + 1), Some(CaveatCode::ProcessorContention));
+        }
+    }
+
+    #[test]
+    fn own_limit_is_no_contention() {
+        // The workers had all of both processors, and waited for each other.
+        let own = Plant { client: 0.95, others: 0.03, ..Plant::default() };
+        assert_eq!(own.code(&directory(Workload::Stream)), Some(CaveatCode::ClientSaturated));
+        // That is what these are for.
+        assert_eq!(own.code(&directory(Workload::Fio)), None);
+        assert_eq!(own.code(&RunSpec::null(Workload::Stream)), None);
+    }
+
+    #[test]
+    fn server_on_this_host_is_not_foreign() {
         let near = nfs("127.0.0.1", 1);
-        let shared = waiting(0.40, Some(0.45), 0.88, 0.0);
-        assert_eq!(code(&near, &shared), None);
-        let note = shared_host("the server is 127.0.0.1".to_owned(), &shared);
+        let shared = Plant { client: 0.40, server: Some(0.45), others: 0.03, stolen: 0.0 };
+        assert_eq!(shared.code(&near), None);
+        let server = "the server is 127.0.0.1".to_owned();
+        let note = shared_host(server, &waited(SECOND / 4), Some(&shared.used()));
         assert_eq!(note.code, CaveatCode::SharedHost);
-        let words = "the client had 40 %, the server in this process 45 %, other processes 3 %";
+        let words = "the client had 40 %, the server ganesha.nfsd 45 %, other processes 3 %";
         assert!(note.evidence.contains(words), "{}", note.evidence);
-        let hogged = waiting(0.30, Some(0.30), 0.95, 0.0);
-        assert_eq!(code(&near, &hogged), Some(CaveatCode::ProcessorContention));
-        let stolen = waiting(0.30, Some(0.30), 0.60, 0.40);
-        assert_eq!(code(&near, &stolen), Some(CaveatCode::ProcessorContention));
-        // A foreign server on this host is among the other processes.
-        let theirs = waiting(0.40, None, 0.95, 0.0);
-        assert_eq!(code(&near, &theirs), None);
+        let hogged = Plant { client: 0.30, server: Some(0.30), others: 0.35, stolen: 0.0 };
+        assert_eq!(hogged.code(&near), Some(CaveatCode::ProcessorContention));
     }
 
     #[test]
-    fn a_quota_is_the_client_s_own_limit() {
-        let mut held = waiting(0.1, None, 0.2, 0.0);
+    fn programs_of_system_are_not_foreign() {
+        let spec = directory(Workload::Stream);
+        let mut used = Plant { client: 0.40, others: 0.50, ..Plant::default() }.used();
+        used.systems_ns = used.others_ns() - SECOND / 10;
+        assert_eq!(raised(&spec, &waited(SECOND / 4), Some(&used)), None);
+        used.systems_ns -= SECOND / 5;
+        let caveat = raised(&spec, &waited(SECOND / 4), Some(&used)).unwrap();
+        assert!(caveat.evidence.contains(", programs of the system 35 %, "), "{caveat:?}");
+    }
+
+    #[test]
+    fn time_that_the_server_waited_counts() {
+        let plant = Plant { client: 0.20, server: Some(0.20), others: 0.55, stolen: 0.0 };
+        let mut used = plant.used();
+        let code = |used: &ProcessorUse| {
+            let result = waited(SECOND / 20);
+            raised(&nfs("127.0.0.1", 1), &result, Some(used)).map(|caveat| caveat.code)
+        };
+        assert_eq!(code(&used), None);
+        used.server.as_mut().unwrap().waited_ns = SECOND / 2;
+        assert_eq!(code(&used), Some(CaveatCode::ProcessorContention));
+    }
+
+    #[test]
+    fn waiting_of_a_program_is_its_own() {
+        let mut used = Plant { client: 0.4, others: 0.5, ..Plant::default() }.used();
+        let spec = directory(Workload::Dd);
+        let result = PassResult::new(Pass::Write);
+        assert_eq!(raised(&spec, &result, Some(&used)), None);
+        used.program_wait =
+            Some(ProcessorWait { waited_ns: SECOND / 2, held_ns: 0, of_ns: SECOND });
+        let caveat = raised(&spec, &result, Some(&used)).unwrap();
+        assert!(caveat.evidence.starts_with("the program's ready threads waited"), "{caveat:?}");
+    }
+
+    #[test]
+    fn stolen_time_is_contention_without_any_wait() {
+        for spec in all_kinds() {
+            // One worker on two processors was the only one to run, and lost a fifth of its time.
+            let used = Plant { client: 0.30, stolen: 0.10, ..Plant::default() }.used();
+            let caveat = raised(&spec, &waited(0), Some(&used)).unwrap();
+            assert_eq!(caveat.code, CaveatCode::ProcessorContention);
+            let words = "the hypervisor took 20.0 % of the workers' time";
+            assert!(caveat.evidence.starts_with(words), "{}", caveat.evidence);
+            assert!((caveat.data.unwrap().found - 20.0).abs() < 0.1);
+            // A tenth is allowed.
+            let used = Plant { client: 0.30, stolen: 0.05, ..Plant::default() }.used();
+            assert_eq!(raised(&spec, &waited(0), Some(&used)), None);
+            // Most of it was taken from others.
+            let used = Plant { client: 0.10, others: 0.60, stolen: 0.20, ..Plant::default() };
+            assert_eq!(raised(&spec, &waited(0), Some(&used.used())), None);
+        }
+    }
+
+    #[test]
+    fn quota_is_the_limit_of_the_client() {
+        let mut held = waited(SECOND / 2);
         held.scope.processor_wait =
             Some(ProcessorWait { waited_ns: SECOND / 2, held_ns: SECOND / 2, of_ns: SECOND });
-        let caveat = about_processors(&nfs("192.0.2.1", 1), &held, false).unwrap();
+        let used = Plant { client: 0.1, others: 0.1, ..Plant::default() }.used();
+        let caveat = raised(&nfs("192.0.2.1", 1), &held, Some(&used)).unwrap();
         assert_eq!(caveat.code, CaveatCode::ClientSaturated);
         assert!(caveat.evidence.starts_with("a quota of its control group held"), "{caveat:?}");
     }
 
     #[test]
-    fn short_passes_and_idle_processors_raise_no_caveat() {
+    fn short_passes_raise_no_caveat() {
         let far = nfs("192.0.2.1", 4);
-        let mut short = waiting(0.3, None, 0.9, 0.0);
-        short.telemetry[0].times_ns = vec![0, COUNTED_NS_MIN - 1];
-        assert_eq!(code(&far, &short), None);
-        short.telemetry[0].times_ns = vec![0, COUNTED_NS_MIN];
-        assert_eq!(code(&far, &short), Some(CaveatCode::ProcessorContention));
-        // The workers waited on one processor while the other one was idle.
-        assert_eq!(code(&far, &waiting(0.5, None, 0.55, 0.0)), None);
+        let mut short = Plant { client: 0.3, others: 0.6, ..Plant::default() }.used();
+        let code = |used: &ProcessorUse| {
+            raised(&far, &waited(SECOND / 4), Some(used)).map(|caveat| caveat.code)
+        };
+        // Two processors have twice the time of one.
+        short.host.busy_ns = 200_000_000;
+        short.client_ns = 50_000_000;
+        short.host.idle_ns = 2 * (COUNTED_NS_MIN - 1) - short.host.busy_ns;
+        assert_eq!(code(&short), None);
+        short.host.idle_ns += 2;
+        assert_eq!(code(&short), Some(CaveatCode::ProcessorContention));
     }
 
     #[test]
-    fn the_evidence_names_no_shares_where_nothing_was_counted() {
-        let mut unknown = waiting(0.1, None, 0.9, 0.0);
-        unknown.telemetry.clear();
-        let caveat = about_processors(&nfs("192.0.2.1", 1), &unknown, false).unwrap();
+    fn unknown_use_names_nobody() {
+        let result = waited(SECOND / 4);
+        let caveat = raised(&nfs("192.0.2.1", 1), &result, None).unwrap();
         assert_eq!(caveat.code, CaveatCode::ProcessorContention);
         assert!(caveat.evidence.ends_with("schedstat)"), "{}", caveat.evidence);
-        assert_eq!(code(&nfs("127.0.0.1", 1), &unknown), None);
+        assert_eq!(raised(&nfs("127.0.0.1", 1), &result, None), None);
+        assert_eq!(raised(&RunSpec::null(Workload::Stream), &result, None), None);
     }
 }

@@ -48,6 +48,12 @@ fn server_of(mount: &Mount) -> Option<SocketAddr> {
     Some(SocketAddr::new(address, port))
 }
 
+/// Returns true if a name or an address is one of this host's own.
+pub(crate) fn is_host_here(host: &str) -> bool {
+    let Ok(mut addresses) = (host, PORT).to_socket_addrs() else { return false };
+    addresses.any(|address| is_own(address.ip()))
+}
+
 /// Returns true if an address leads to this host itself: to its own addresses a host sends from
 /// those addresses.
 fn is_own(address: IpAddr) -> bool {

@@ -14,8 +14,16 @@ use model::{Caveat, CaveatCode, Evidence, Fact, Pass, PassResult, RunSpec, Share
 
 use super::{Trial, Worked, read_clocks};
 use crate::accounting::{self, CrossCheckSources};
-use crate::caveats;
 use crate::sources::ReadSources;
+use crate::{ProcessorUse, caveats};
+
+/// What was observed of this host during a pass.
+struct Seen<'a> {
+    /// Where reads came from, if the kernel does not count that for this process.
+    sources: Option<&'a ReadSources>,
+    /// Who used the processors.
+    processors: Option<&'a ProcessorUse>,
+}
 
 impl Trial<'_> {
     /// Holds the pass that was worked last against every cross-check source, and raises its
@@ -24,7 +32,7 @@ impl Trial<'_> {
         let Some(worked) = self.worked.take() else {
             return Report::Failed("no pass has been worked".to_owned());
         };
-        let Worked { pass, share, measured, mut facts, server, sources } = worked;
+        let Worked { pass, share, measured, mut facts, server, sources, processors } = worked;
         let Measured { mut result, ending, tally, span, timeline } = measured;
         let spec = &self.assignment.spec;
         if self.external.is_some() {
@@ -51,7 +59,8 @@ impl Trial<'_> {
             result.caveats.extend(caveats::about_short_transfers(short, "counted by the client"));
         }
         self.add_journal(&mut result, &tally);
-        self.caveat(&mut result, share, &ending, &tally, sources.as_ref());
+        let seen = Seen { sources: sources.as_ref(), processors: processors.as_ref() };
+        self.caveat(&mut result, share, &ending, &tally, &seen);
         let broken = broken(&result, &ending);
         Report::Ran(Box::new(PassEnd { broken, result, facts, span, timeline }))
     }
@@ -110,7 +119,7 @@ impl Trial<'_> {
         share: Share,
         ending: &Ending,
         tally: &Tally,
-        sources: Option<&ReadSources>,
+        seen: &Seen<'_>,
     ) {
         // What is requested of this agent is its part of the run.
         let in_pass = self.assignment.spec.in_pass(result.pass);
@@ -118,7 +127,8 @@ impl Trial<'_> {
         let mut caveats = self.target.caveats(spec);
         caveats.extend(caveats::about_outcome(result, ending, tally));
         if *ending == Ending::Complete {
-            caveats.extend(caveats::about_figures(spec, result, self.mount.as_ref()));
+            let mount = self.mount.as_ref();
+            caveats.extend(caveats::about_figures(spec, result, mount, seen.processors));
             caveats.extend(caveats::about_load(spec, result));
         }
         caveats.extend(caveats::about_cache(spec, result, self.mount.as_ref()));
@@ -130,7 +140,7 @@ impl Trial<'_> {
         let mount = self.mount.as_ref();
         let usable = lab::memory::usable();
         caveats.extend(caveats::about_data(spec, result, mount));
-        caveats.extend(caveats::about_memory(spec, result, mount, usable.as_ref(), sources));
+        caveats.extend(caveats::about_memory(spec, result, mount, usable.as_ref(), seen.sources));
         caveats.extend(self.caveat_of_loops(spec, result, usable.as_ref()));
         caveats.extend(self.calendar());
         result.caveats.extend(caveats);

@@ -24,7 +24,7 @@ pub(crate) fn result() -> PassResult {
 }
 
 fn raises_code(spec: &RunSpec, result: &PassResult, code: CaveatCode) -> bool {
-    caveats::about_figures(spec, result, None).iter().any(|caveat| caveat.code == code)
+    caveats::about_figures(spec, result, None, None).iter().any(|caveat| caveat.code == code)
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod localio;
 mod loops;
 mod memory;
 mod mount;
+mod neighbors;
 mod offered;
 mod page;
 mod panics;

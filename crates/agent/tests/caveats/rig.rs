@@ -1,6 +1,7 @@
 //! An agent in a thread, driven as a controller would.
 
 use std::path::Path;
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::thread::JoinHandle;
@@ -10,7 +11,7 @@ use engine::{Clock, SystemClock};
 use fleet::in_process::{self, InProcess};
 use fleet::{Assignment, JournalLocation, Order, PassEnd, Report, Transport as _};
 use model::{
-    BackendKind, CaveatCode, Durability, NfsTarget, Pass, RunSpec, Share, Target, Workload,
+    BackendKind, Caveat, CaveatCode, Durability, NfsTarget, Pass, RunSpec, Share, Target, Workload,
 };
 use nfs_server::{Server, ServerConfig};
 
@@ -99,6 +100,13 @@ impl Rig {
         }
     }
 
+    /// Begins a trial of a campaign of this name.
+    pub fn begin_of(&mut self, campaign: &str, spec: &RunSpec) {
+        let work_name = model::work::directory_name(campaign, next_number());
+        let begun = self.ask_to_begin(spec, &work_name);
+        assert!(matches!(begun, Report::Begun(_)), "{begun:?}");
+    }
+
     /// Begins a trial that may be refused.
     pub fn try_begin(&mut self, spec: &RunSpec) -> Report {
         self.ask_to_begin(spec, &new_name())
@@ -168,9 +176,37 @@ impl Drop for Rig {
 }
 
 fn new_name() -> String {
+    model::work::directory_name(&std::process::id().to_string(), next_number())
+}
+
+fn next_number() -> u32 {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let number = NUMBER.fetch_add(1, Relaxed);
-    format!(".dfsbench-{}-{number}", std::process::id())
+    NUMBER.fetch_add(1, Relaxed)
+}
+
+/// Processes that take all the time they get.
+pub struct Hogs(Vec<Child>);
+
+impl Hogs {
+    pub fn start() -> Self {
+        let count = std::thread::available_parallelism().map_or(2, usize::from) * 4;
+        let hog = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        Self((0..count).map(|_| hog()).collect())
+    }
+}
+
+impl Drop for Hogs {
+    fn drop(&mut self) {
+        for hog in &mut self.0 {
+            let _ = hog.kill();
+            let _ = hog.wait();
+        }
+    }
+}
+
+/// The evidence of a caveat, if it is raised.
+pub fn evidence(caveats: &[Caveat], code: CaveatCode) -> Option<&str> {
+    caveats.iter().find(|caveat| caveat.code == code).map(|caveat| caveat.evidence.as_str())
 }
 
 pub fn codes(end: &PassEnd) -> Vec<CaveatCode> {

@@ -14,7 +14,7 @@ use model::{
     BackendKind, CaveatCode, Durability, NfsTarget, OpKind, Pass, RunSpec, Target, Workload,
 };
 
-use rig::{Rig, codes, stream};
+use rig::{Hogs, Rig, codes, evidence, stream};
 
 fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
@@ -218,4 +218,46 @@ fn iozone_and_bonnie_make_all_their_passes_in_one_go() {
             assert!(!reported.contains(&CaveatCode::NotDurable) || !unrequested, "{reported:?}");
         }
     }
+}
+
+#[test]
+fn processors_that_others_take_are_missed_by_programs() {
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let mut fio = tool(folder.path(), Workload::Fio, &[Pass::Mix]);
+    (fio.read_percent, fio.duration_ms) = (50, 1_000);
+    let mut dd = tool(folder.path(), Workload::Dd, &[Pass::Write]);
+    // Small blocks, so that it takes long enough to be counted.
+    (dd.file_size_bytes, dd.io_size_bytes) = (128 << 20, 512);
+    let [mut iozone, mut bonnie] = [Workload::Iozone, Workload::Bonniexx]
+        .map(|kind| tool(folder.path(), kind, &[Pass::Write]));
+    (iozone.file_size_bytes, iozone.io_size_bytes) = (128 << 20, 4 << 10);
+    bonnie.file_size_bytes = 64 << 20;
+    let _hogs = Hogs::start();
+    for spec in [fio, dd, iozone, bonnie] {
+        let mut rig = Rig::new();
+        rig.begin(&spec);
+        let PassEnd { result, broken, .. } = rig.run(spec.passes()[0]);
+        assert_eq!(broken, None, "{}", spec.workload);
+        let stated = evidence(&result.caveats, CaveatCode::ProcessorContention)
+            .unwrap_or_else(|| panic!("{}: {:?}", spec.workload, result.caveats));
+        assert!(stated.starts_with("the program's ready threads waited"), "{stated}");
+        // It names who had them; on a busy machine those are not our own.
+        assert!(stated.contains(" other processes ") && stated.contains(" % ("), "{stated}");
+        rig.end();
+    }
+}
+
+#[test]
+fn names_tracer_of_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let traced = |command: &str| {
+        let mut rig = Rig::new();
+        rig.begin(&app(folder.path(), command));
+        let PassEnd { result, broken, .. } = rig.run(Pass::App);
+        assert_eq!(broken, None);
+        evidence(&result.caveats, CaveatCode::Traced).map(str::to_owned)
+    };
+    let stated = traced("strace -o /dev/null sleep 2").expect("traced");
+    assert!(stated.starts_with("traced by strace (pid "), "{stated}");
+    assert_eq!(traced("sleep 0.3"), None);
 }

@@ -1,0 +1,330 @@
+//! Who used the processors of this host while a pass was measured.
+//!
+//! A [`ProcessorWatch`] begins before the workers start and ends after they have ended; nothing is
+//! read in between. Its counters are those of the processors that this process may use. The names
+//! of other processes are only looked up if something of ours waited, since that takes a while.
+
+use std::cell::Cell;
+
+use lab::counters;
+use lab::processors::{self, HostTimes, ProcessTable, ProcessUse};
+use model::{ProcessorWait, RunSpec, Target};
+
+use crate::LocalServer;
+use crate::caveats::{PROCESSOR_WAIT_SHARE_MAX, is_host_here};
+
+/// The port of NFS, where a target names none.
+const NFS_PORT: u16 = 2049;
+
+/// Maximum number of other processes to name.
+const NAMED_MAX: usize = 3;
+
+/// Who used the processors that this process may use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessorUse {
+    /// What these processors did.
+    pub host: HostTimes,
+    /// Time of this process without its server, and of the programs that it ran for the pass.
+    pub client_ns: u64,
+    /// The server of the target, if it runs on this host.
+    pub server: Option<ServerUse>,
+    /// Time of the programs of a system that a recipe set up on this host, if looked up: they serve
+    /// or mount the target.
+    pub systems_ns: u64,
+    /// Time of other processes by name, the largest first; empty if they were not looked up.
+    pub others: Vec<(String, u64)>,
+    /// For how long a program that worked in our place waited, with all that it started.
+    pub program_wait: Option<ProcessorWait>,
+}
+
+/// What a server on this host used of its processors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerUse {
+    /// As messages name it: `the server in this process`.
+    pub name: String,
+    /// Processor time, in nanoseconds.
+    pub used_ns: u64,
+    /// Time for which its threads were ready and waited, in nanoseconds.
+    pub waited_ns: u64,
+}
+
+impl ProcessorUse {
+    /// Returns the time of all other processes, and of the kernel for itself.
+    pub fn others_ns(&self) -> u64 {
+        let server_ns = self.server.as_ref().map_or(0, |server| server.used_ns);
+        let ours_ns = [self.client_ns, server_ns, self.systems_ns];
+        // The counters are read a moment apart, so the difference may seem negative.
+        ours_ns.into_iter().fold(self.host.busy_ns, u64::saturating_sub)
+    }
+}
+
+/// Where the server of a target runs, as seen from this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ServerPlace {
+    /// There is none, or it is on another host.
+    Elsewhere,
+    /// In threads of this process.
+    InProcess(Vec<u32>),
+    /// In other processes of this host.
+    Processes { name: String, pids: Vec<u32> },
+    /// On this host, in a process that this one can't identify.
+    Hidden,
+}
+
+impl ServerPlace {
+    /// Finds the server of a run.
+    pub(crate) fn find(spec: &RunSpec, local_server: Option<&LocalServer>) -> Self {
+        let (host, port) = match &spec.target {
+            Target::Nfs(nfs) => (&nfs.host, nfs.port),
+            Target::Tcp(tcp) => (&tcp.host, tcp.port),
+            _ => return Self::Elsewhere,
+        };
+        let in_process =
+            || Self::InProcess(local_server.map(|own| own.thread_ids.clone()).unwrap_or_default());
+        if spec.target.is_embedded() {
+            return in_process();
+        }
+        if !is_host_here(host) {
+            return Self::Elsewhere;
+        }
+        let mut pids = processors::listeners(port.unwrap_or(NFS_PORT));
+        if pids.contains(&std::process::id()) {
+            return in_process();
+        }
+        let table = ProcessTable::read();
+        if pids.is_empty() {
+            // Sockets of the kernel have no process, and those of other users are hidden.
+            pids = table.nfs_servers();
+        }
+        match pids.first().and_then(|pid| table.name_of(*pid)) {
+            Some(name) => Self::Processes { name: name.to_owned(), pids },
+            None => Self::Hidden,
+        }
+    }
+
+    /// Returns the processor time that its threads used and the time that they waited.
+    fn times(&self) -> (u64, u64) {
+        match self {
+            Self::Elsewhere | Self::Hidden => (0, 0),
+            Self::InProcess(threads) => {
+                let own = std::process::id();
+                let (mut used_ns, mut waited_ns) = (0_u64, 0_u64);
+                for thread in threads {
+                    used_ns += counters::thread_cpu_ns(*thread).unwrap_or(0);
+                    waited_ns += processors::task_waited_ns(own, *thread).unwrap_or(0);
+                }
+                (used_ns, waited_ns)
+            }
+            Self::Processes { pids, .. } => {
+                (processors::used_ns(pids), processors::waited_ns(pids))
+            }
+        }
+    }
+
+    /// Returns true if a process belongs to it.
+    fn has(&self, pid: u32) -> bool {
+        matches!(self, Self::Processes { pids, .. } if pids.contains(&pid))
+    }
+}
+
+/// Counters at one instant.
+#[derive(Clone, Copy)]
+struct Reading {
+    host: HostTimes,
+    process_ns: u64,
+    server_used_ns: u64,
+    server_waited_ns: u64,
+}
+
+impl Reading {
+    fn take(server: &ServerPlace) -> Option<Self> {
+        let (server_used_ns, server_waited_ns) = server.times();
+        // Programs that work in our place are the children of this process.
+        let process_ns = counters::process_cpu_ns() + processors::children_ns();
+        Some(Self { host: HostTimes::read()?, process_ns, server_used_ns, server_waited_ns })
+    }
+}
+
+/// See the module.
+pub(crate) struct ProcessorWatch<'a> {
+    server: &'a ServerPlace,
+    table: ProcessTable,
+    begun: Cell<Option<Reading>>,
+}
+
+impl<'a> ProcessorWatch<'a> {
+    /// Begins once everything is open.
+    pub(crate) fn begin(server: &'a ServerPlace) -> Self {
+        let table = ProcessTable::read();
+        Self { server, table, begun: Cell::new(Reading::take(server)) }
+    }
+
+    /// Counts from now on, right before the start: what went on while the workers waited for
+    /// other hosts is no part of the pass.
+    pub(crate) fn start(&self) {
+        self.begun.set(Reading::take(self.server));
+    }
+
+    /// Ends; `wait` is for how long workers, or the program in their place, waited.
+    pub(crate) fn finish(self, wait: Option<ProcessorWait>) -> Option<ProcessorUse> {
+        let (begun, now) = (self.begun.get()?, Reading::take(self.server)?);
+        let mut used = ProcessorUse {
+            host: now.host.since(begun.host),
+            client_ns: now.process_ns.saturating_sub(begun.process_ns),
+            ..ProcessorUse::default()
+        };
+        let server_used_ns = now.server_used_ns.saturating_sub(begun.server_used_ns);
+        let server_waited_ns = now.server_waited_ns.saturating_sub(begun.server_waited_ns);
+        let name = match self.server {
+            ServerPlace::InProcess(threads) if !threads.is_empty() => {
+                used.client_ns = used.client_ns.saturating_sub(server_used_ns);
+                Some("the server in this process".to_owned())
+            }
+            ServerPlace::Processes { name, .. } => Some(format!("the server {name}")),
+            _ => None,
+        };
+        used.server = name.map(|name| ServerUse {
+            name,
+            used_ns: server_used_ns,
+            waited_ns: server_waited_ns,
+        });
+        let waited_ns = wait.map_or(0, |wait| wait.waited_ns).saturating_add(server_waited_ns);
+        let of_ns = wait.map_or(0, |wait| wait.of_ns);
+        let has_waited = waited_ns as f64 > of_ns as f64 * PROCESSOR_WAIT_SHARE_MAX;
+        if has_waited {
+            let uses = ProcessTable::read().used_since(&self.table);
+            used.add_processes(self.server, uses, std::process::id());
+        }
+        Some(used)
+    }
+}
+
+impl ProcessorUse {
+    /// Adds what each process used; `own` is this one, which is counted already.
+    fn add_processes(&mut self, server: &ServerPlace, uses: Vec<ProcessUse>, own: u32) {
+        for ProcessUse { pid, name, own_ns, reaped_ns, is_kernel } in uses {
+            if pid == own || server.has(pid) {
+                continue;
+            }
+            let used_ns = own_ns.saturating_add(reaped_ns);
+            if processors::is_of_system(pid) {
+                self.systems_ns = self.systems_ns.saturating_add(used_ns);
+                continue;
+            }
+            if *server == ServerPlace::Hidden && self.server.is_none() && !is_kernel {
+                // The uses begin with the largest: the best guess, which the message names.
+                let name = format!("{name}, taken for the server,");
+                self.server = Some(ServerUse { name, used_ns, waited_ns: 0 });
+                continue;
+            }
+            // Threads of the kernel have their work in their names: `kworker/0:1-events`.
+            let name = name.split('/').next().unwrap_or_default();
+            match self.others.iter_mut().find(|(known, _)| known == name) {
+                Some((_, known_ns)) => *known_ns = known_ns.saturating_add(used_ns),
+                None => self.others.push((name.to_owned(), used_ns)),
+            }
+        }
+        // The tables are read a while before and after the counters, which is long on a busy host.
+        let named_ns: u64 = self.others.iter().map(|(_, used_ns)| *used_ns).sum();
+        let others_ns = self.others_ns();
+        if named_ns > others_ns {
+            for (_, used_ns) in &mut self.others {
+                *used_ns = (*used_ns as f64 / named_ns as f64 * others_ns as f64) as u64;
+            }
+        }
+        self.others.sort_by_key(|(_, used_ns)| std::cmp::Reverse(*used_ns));
+        self.others.truncate(NAMED_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use model::{NfsTarget, Workload};
+
+    use super::*;
+
+    const OWN: u32 = 100;
+
+    fn used(pid: u32, name: &str, own_ns: u64) -> ProcessUse {
+        ProcessUse { pid, name: name.into(), own_ns, reaped_ns: 0, is_kernel: false }
+    }
+
+    fn named(server: &ServerPlace, uses: Vec<ProcessUse>) -> ProcessorUse {
+        let host = HostTimes { busy_ns: 1_000, ..HostTimes::default() };
+        let mut all = ProcessorUse { host, ..ProcessorUse::default() };
+        all.add_processes(server, uses, OWN);
+        all
+    }
+
+    #[test]
+    fn names_largest_three_by_name() {
+        let kernel = |number: u32, ns| ProcessUse {
+            is_kernel: true,
+            ..used(number, &format!("kworker/{number}:1-events"), ns)
+        };
+        let uses = vec![
+            used(OWN, "dfsbench", 900),
+            used(2, "cc1", 50),
+            kernel(3, 40),
+            kernel(4, 30),
+            used(5, "cc1", 30),
+            used(6, "sh", 20),
+            used(7, "top", 1),
+        ];
+        let others = named(&ServerPlace::Elsewhere, uses).others;
+        let expected = [("cc1", 80), ("kworker", 70), ("sh", 20)];
+        assert_eq!(others, expected.map(|(name, ns)| (name.to_owned(), ns)));
+    }
+
+    #[test]
+    fn names_no_more_than_all_others_used() {
+        let uses = vec![used(2, "cc1", 1_500), used(3, "sh", 500)];
+        let others = named(&ServerPlace::Elsewhere, uses).others;
+        assert_eq!(others, [("cc1", 750), ("sh", 250)].map(|(name, ns)| (name.to_owned(), ns)));
+    }
+
+    #[test]
+    fn server_is_not_among_the_others() {
+        let uses = || vec![used(7, "ganesha.nfsd", 80), used(8, "sh", 20), used(9, "top", 1)];
+        let name = "ganesha.nfsd".to_owned();
+        let found = ServerPlace::Processes { name, pids: vec![7] };
+        assert_eq!(named(&found, uses()).others[0].0, "sh");
+        // One that can't be identified is taken to be the largest process, and that is named.
+        let guessed = named(&ServerPlace::Hidden, uses());
+        let server = guessed.server.unwrap();
+        assert!(server.name.starts_with("ganesha.nfsd, taken for") && server.used_ns == 80);
+        assert_eq!(guessed.others.len(), 2);
+    }
+
+    #[test]
+    fn server_of_this_process_is_found_by_its_port() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = Some(listener.local_addr().unwrap().port());
+        let at = |host: &str| {
+            let target = Target::Nfs(NfsTarget { port, ..NfsTarget::new(host, "/") });
+            RunSpec { target, ..RunSpec::null(Workload::Stream) }
+        };
+        assert_eq!(ServerPlace::find(&at("127.0.0.1"), None), ServerPlace::InProcess(Vec::new()));
+        assert_eq!(ServerPlace::find(&at("192.0.2.1"), None), ServerPlace::Elsewhere);
+        let null = RunSpec::null(Workload::Stream);
+        assert_eq!(ServerPlace::find(&null, None), ServerPlace::Elsewhere);
+    }
+
+    #[test]
+    fn watch_counts_work_of_this_process() {
+        let watch = ProcessorWatch::begin(&ServerPlace::Elsewhere);
+        watch.start();
+        let begun_ns = counters::process_cpu_ns();
+        while counters::process_cpu_ns() < begun_ns + 300_000_000 {
+            std::hint::spin_loop();
+        }
+        let wait = ProcessorWait { waited_ns: 1, held_ns: 0, of_ns: 1 };
+        let used = watch.finish(Some(wait)).unwrap();
+        assert!(used.client_ns >= 300_000_000, "{used:?}");
+        // The kernel counts in ticks.
+        assert!(used.host.busy_ns >= 200_000_000, "{used:?}");
+        assert_eq!(used.server, None);
+    }
+}

@@ -1,0 +1,113 @@
+//! What else went on while a pass was measured: who used the processors, who traced the program,
+//! and who else worked in the target.
+//!
+//! [`Surroundings`] are looked at before the workers start and after they have ended, never while
+//! they work. A program that works in our place is followed while it runs, by a [`ProgramWatch`].
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use engine::external::Moment;
+use engine::{Clock, External, Neighbors, TrialTarget};
+use lab::processors::{self, ProgramWatch, Tracer};
+use model::{Caveat, ProcessorWait, RunSpec, Workload};
+
+use crate::ProcessorUse;
+use crate::caveats;
+use crate::processor_use::{ProcessorWatch, ServerPlace};
+
+/// See the module.
+pub(crate) struct Surroundings<'a> {
+    processors: ProcessorWatch<'a>,
+    tracers: BTreeSet<Tracer>,
+}
+
+impl<'a> Surroundings<'a> {
+    /// Takes a first look, once all workers are there.
+    pub(crate) fn begin(server: &'a ServerPlace) -> Self {
+        let tracers = processors::tracers_of(std::process::id());
+        Self { processors: ProcessorWatch::begin(server), tracers }
+    }
+
+    /// Counts processor time from now on, right before the start.
+    pub(crate) fn start(&self) {
+        self.processors.start();
+    }
+
+    /// Takes a last look; `wait` is for how long the workers waited.
+    pub(crate) fn end(
+        mut self,
+        wait: Option<ProcessorWait>,
+    ) -> (Option<ProcessorUse>, Option<Caveat>) {
+        let used = self.processors.finish(wait);
+        self.tracers.append(&mut processors::tracers_of(std::process::id()));
+        (used, caveats::about_tracers(&self.tracers))
+    }
+
+    /// Takes a last look after a program worked; `span_ns` is the time that it took.
+    pub(crate) fn end_of_program(
+        mut self,
+        program: &FollowedProgram,
+        spec: &RunSpec,
+        span_ns: u64,
+    ) -> (Option<ProcessorUse>, Option<Caveat>) {
+        let program = program.0.borrow();
+        // Only these two have workers; what others start is not known.
+        let workers = match spec.workload {
+            Workload::Fio | Workload::Iozone => spec.workers.max(1),
+            _ => 1,
+        };
+        let of_ns = span_ns.saturating_mul(workers.into());
+        let waited_ns = program.waited_ns().min(of_ns);
+        let wait = ProcessorWait { waited_ns, held_ns: 0, of_ns };
+        self.tracers.extend(program.tracers().iter().cloned());
+        let (used, traced) = self.end(Some(wait));
+        (used.map(|used| ProcessorUse { program_wait: Some(wait), ..used }), traced)
+    }
+}
+
+/// The watch of a program that works in our place.
+pub(crate) struct FollowedProgram(Rc<RefCell<ProgramWatch>>);
+
+impl FollowedProgram {
+    /// Follows what the next pass starts.
+    pub(crate) fn of(external: &mut External, clock: Arc<dyn Clock>) -> Self {
+        let watch = Rc::new(RefCell::new(ProgramWatch::default()));
+        let observed = Rc::clone(&watch);
+        external.observe_with(move |moment| match moment {
+            Moment::Running(pid) => observed.borrow_mut().look(pid, clock.now_ns()),
+            Moment::Ended(pid) => observed.borrow_mut().look_at_end(pid),
+        });
+        Self(watch)
+    }
+}
+
+/// Looks for other campaigns in the target of a trial.
+pub(crate) struct NeighborWatch(RefCell<Option<Neighbors>>);
+
+impl NeighborWatch {
+    /// Takes a first look, if this agent is to look at all: one of each campaign is enough.
+    pub(crate) fn begin(target: &TrialTarget, is_first: bool) -> Self {
+        Self(RefCell::new(if is_first { target.neighbors() } else { None }))
+    }
+
+    /// Shows others that this campaign works here.
+    pub(crate) fn show_life(&self, target: &TrialTarget) {
+        if self.0.borrow().is_some() {
+            target.show_life();
+        }
+    }
+
+    /// Compares the target with the last look after a pass, and shows that this campaign is alive.
+    pub(crate) fn look(&self, target: &TrialTarget) -> Option<Caveat> {
+        let mut last = self.0.borrow_mut();
+        let before = last.as_ref()?;
+        target.show_life();
+        let now = target.neighbors()?;
+        let active = now.active_since(before);
+        *last = Some(now);
+        caveats::about_neighbors(&active)
+    }
+}

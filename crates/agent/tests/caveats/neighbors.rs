@@ -1,0 +1,75 @@
+//! Two campaigns in one target: each names the other, and leftovers name nobody.
+
+use std::fs;
+
+use fleet::PassEnd;
+use model::{CaveatCode, Pass, RunSpec};
+use nfs_server::ServerConfig;
+
+use crate::rig::{Rig, evidence, nfs, server, stream};
+
+/// Makes a pass and returns what it says of other campaigns.
+fn neighbors(rig: &mut Rig) -> Option<String> {
+    let PassEnd { result, broken, .. } = rig.run(Pass::Write);
+    assert_eq!(broken, None);
+    evidence(&result.caveats, CaveatCode::ConcurrentCampaign).map(str::to_owned)
+}
+
+fn small(spec: RunSpec) -> RunSpec {
+    RunSpec { file_size_bytes: 1 << 20, ..spec }
+}
+
+#[test]
+fn campaigns_on_one_directory_name_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let spec = small(stream(folder.path()));
+    let [mut one, mut other] = [Rig::new(), Rig::new()];
+    one.begin_of("one", &spec);
+    other.begin_of("other", &spec);
+    // Neither has made a pass since, and each has its working directory open.
+    let stated = neighbors(&mut one).expect("concurrent-campaign");
+    assert!(stated.contains("/.dfsbench-other-") && stated.contains("(flock)"), "{stated}");
+    let stated = neighbors(&mut other).expect("concurrent-campaign");
+    assert!(stated.contains("/.dfsbench-one-"), "{stated}");
+    one.end();
+    let stated = neighbors(&mut other).expect("concurrent-campaign");
+    assert!(stated.ends_with("it was removed meanwhile"), "{stated}");
+    assert_eq!(neighbors(&mut other), None);
+}
+
+#[test]
+fn campaigns_on_one_export_name_each_other() {
+    let server = server(ServerConfig::default());
+    let spec = small(nfs(&server));
+    let [mut one, mut other] = [Rig::new(), Rig::new()];
+    one.begin_of("one", &spec);
+    other.begin_of("other", &spec);
+    let stated = neighbors(&mut one).expect("concurrent-campaign");
+    assert!(stated.contains("/.dfsbench-other-"), "{stated}");
+    assert!(stated.ends_with("it was made meanwhile"), "{stated}");
+    // The first one has shown that it lives before and after its pass.
+    let stated = neighbors(&mut other).expect("concurrent-campaign");
+    assert!(stated.contains("/.dfsbench-one-"), "{stated}");
+    assert!(stated.ends_with("it was changed meanwhile"), "{stated}");
+    // It stands still now.
+    assert_eq!(neighbors(&mut other), None);
+}
+
+#[test]
+fn leftovers_and_own_campaign_are_silent() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server(ServerConfig::default());
+    let dead = folder.path().join(".dfsbench-dead-1");
+    fs::create_dir_all(dead.join(".dfsbench-dead-1.campaign")).unwrap();
+    let mut killed = Rig::new();
+    killed.begin_of("dead", &small(nfs(&server)));
+    for spec in [small(stream(folder.path())), small(nfs(&server))] {
+        let mut rigs = [Rig::new(), Rig::new()];
+        for rig in &mut rigs {
+            rig.begin_of("campaign", &spec);
+        }
+        for number in [0, 1, 0] {
+            assert_eq!(neighbors(&mut rigs[number]), None);
+        }
+    }
+}
