@@ -31,14 +31,23 @@ impl Signals {
         Self { wanted, made }
     }
 
-    /// The command that asks for the event, and waits for it.
+    /// The command that asks for the event, and waits for it; it may be run again.
     fn command(&self) -> String {
         let (wanted, made) = (self.wanted.display(), self.made.display());
-        format!("touch '{wanted}'; until [ -e '{made}' ]; do sleep 0.05; done")
+        format!("touch '{wanted}'; until [ -e '{made}' ]; do sleep 0.05; done; rm -f '{made}'")
+    }
+
+    /// Lets the command end.
+    fn answer(&self) -> Result<()> {
+        if self.wanted.exists() {
+            fs::remove_file(&self.wanted)?;
+        }
+        Ok(fs::write(&self.made, "")?)
     }
 }
 
-/// Measures several targets at once, with one event for all of them; returns the findings of each.
+/// Measures several targets at once, with the same events for all of them, as often as they want
+/// one; returns the findings of each.
 /// `command` makes the command for a target, given the command that makes its event.
 ///
 /// # Errors
@@ -57,18 +66,33 @@ pub fn measure(
             runs.push(scope.spawn(move || proc::capture_output(&mut command)));
         }
         check::note_wait("dfsbench durability to want its event");
-        let deadline = Instant::now() + EVENT_WITHIN;
-        let mut made = Ok(());
-        while made.is_ok() && !signals.iter().all(|signals| signals.wanted.exists()) {
-            if runs.iter().any(ScopedJoinHandle::is_finished) || Instant::now() > deadline {
-                made = Err(anyhow::anyhow!("no event was wanted"));
+        let mut deadline = Instant::now() + EVENT_WITHIN;
+        let (mut made, mut events) = (Ok(()), 0);
+        while !runs.iter().all(ScopedJoinHandle::is_finished) {
+            let wants = |(run, signals): (&ScopedJoinHandle<'_, _>, &Signals)| {
+                run.is_finished() || signals.wanted.exists()
+            };
+            if runs.iter().zip(&signals).all(wants)
+                && signals.iter().any(|signals| signals.wanted.exists())
+            {
+                made = made.and_then(|()| event());
+                events += 1;
+                deadline = Instant::now() + EVENT_WITHIN;
+                for (run, signals) in runs.iter().zip(&signals) {
+                    if !run.is_finished() {
+                        signals.answer()?;
+                    }
+                }
+            }
+            if Instant::now() > deadline {
+                // Whatever happened, nothing waits for ever.
+                signals.iter().try_for_each(Signals::answer)?;
+                made = made.and(Err(anyhow::anyhow!("no event was wanted")));
             }
             thread::sleep(POLL);
         }
-        made = made.and_then(|()| event());
-        // Whatever happened, nothing waits for ever.
-        for signals in &signals {
-            fs::write(&signals.made, "")?;
+        if events == 0 {
+            made = made.and(Err(anyhow::anyhow!("no event was wanted")));
         }
         let mut reports = Vec::new();
         for run in runs {

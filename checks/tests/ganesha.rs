@@ -69,7 +69,7 @@ fn kill_server() -> Result<()> {
     let folder = TempDir::new()?;
     let command = |_, stop: &str| {
         let mut command = OURS.command();
-        command.args(["durability", &target, "--rounds", "2", "--kill-server"]);
+        command.args(["durability", &target, "--rounds", "2", "--kill-server", "--crashes", "1"]);
         command.args(["--stop-command", stop, "--start-command", "true"]);
         command.args(["--format", "json", "--quiet", "--results"]);
         command.arg(folder.path().join("results.db"));

@@ -90,6 +90,7 @@ pub fn killed(lab: &Lab) -> Result<()> {
     fs::write(at("keepers.toml"), plan)?;
     let mut durability = lab.ours();
     durability.args(["durability", &at("keepers.toml"), "--kill-server", "--rounds", "2"]);
+    durability.args(["--crashes", "1"]);
     durability.args(["--promise", "none,sync", "--format", "json", "--quiet"]);
     durability.args(["--back-within", "20s", "--results", &at("keepers.db")]);
     let output = proc::capture_output(&mut durability)?;

@@ -14,19 +14,20 @@ mod set_up;
 mod writer;
 
 use std::collections::BTreeSet;
+use std::ops::RangeFrom;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use model::Target;
 use model::contender::contenders;
 use model::durability::{
     AckedOp, CrashEvent, DurabilityReport, FoundFile, MeasuredEvent, StoredDurability, TestFile,
 };
 use model::work::directory_name;
+use model::{Durability, Target};
 use results::Store;
-use stats::durability::{EventFacts, judge_event, tiers};
+use stats::durability::{EventFacts, judge_event, last_writer, tiers};
 
 use crate::agents::HostProgram;
 use crate::args::DurabilityArgs;
@@ -273,15 +274,70 @@ impl Measurement<'_> {
     /// Makes each event, until the target is gone or it is to stop.
     fn measure_events(&self) -> Result<Vec<MeasuredEvent>, Failure> {
         let mut events = Vec::new();
-        for (number, arranged) in self.request.events.iter().enumerate() {
-            let Some(measured) = self.measure(arranged, number)? else { break };
-            let is_gone = measured.unverified.is_some();
-            events.push(measured);
-            if is_gone || self.stop.load(Relaxed) {
+        let mut folders = 0..;
+        for arranged in &self.request.events {
+            if !self.repeat_event(arranged, &mut folders, &mut events)? {
                 break;
             }
         }
         Ok(events)
+    }
+
+    /// Makes an event as often as is needed, and adds its findings; returns whether to go on.
+    ///
+    /// A crash takes the last write only of the promise that it was made under. So the first one is
+    /// made while ops are in flight under all promises, and the others when everything was
+    /// acknowledged, the last write under one promise after the other.
+    fn repeat_event(
+        &self,
+        arranged: &Arranged,
+        folders: &mut RangeFrom<usize>,
+        events: &mut Vec<MeasuredEvent>,
+    ) -> Result<bool, Failure> {
+        let mut next = if self.request.idle.is_some() && arranged.can_be_repeated() {
+            self.next_last(None)
+        } else {
+            None
+        };
+        let first = events.len();
+        for number in folders {
+            let Some(measured) = self.measure(arranged, number, next)? else { return Ok(false) };
+            if measured.unverified.is_some() {
+                // What was found before stands for itself.
+                events.push(measured);
+                return Ok(false);
+            }
+            match events.get_mut(first) {
+                Some(known) => known.add(&measured),
+                None => events.push(measured),
+            }
+            if self.stop.load(Relaxed) {
+                return Ok(false);
+            }
+            next = self.next_last(events.get(first));
+            if next.is_none() || !arranged.can_be_repeated() {
+                return Ok(true);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns the promise that the last write before the next crash is made under: of those that
+    /// lost nothing, the one that had the fewest; `None` if all had enough.
+    fn next_last(&self, measured: Option<&MeasuredEvent>) -> Option<Durability> {
+        let mut next: Option<(u32, Durability)> = None;
+        // The strongest promises are the last ones of the list, and tell most.
+        for promise in self.request.promises.iter().rev() {
+            let (crashes, has_lost) = match measured {
+                Some(event) => (event.last_writes_of(*promise).crashes, event.has_lost(*promise)),
+                None => (0, false),
+            };
+            let is_fewer = next.is_none_or(|(fewest, _)| crashes < fewest);
+            if !has_lost && crashes < self.request.crashes && is_fewer {
+                next = Some((crashes, *promise));
+            }
+        }
+        next.map(|(_, promise)| promise)
     }
 
     /// Makes a load and one event, and judges what is there afterwards; `None` where it is to stop
@@ -290,11 +346,17 @@ impl Measurement<'_> {
         &self,
         arranged: &Arranged,
         number: usize,
+        last: Option<Durability>,
     ) -> Result<Option<MeasuredEvent>, Failure> {
         let folder = directory_name(&self.campaign, number);
-        self.report(&format!("{}: writing under {}", arranged.event, self.request.promise_names()));
+        let promises = self.request.promise_names();
+        let ending = match last {
+            Some(promise) => format!(", the last write under {promise}"),
+            None => String::new(),
+        };
+        self.report(&format!("{}: writing under {promises}{ending}", arranged.event));
         signals::note_directory(&folder, self.target);
-        let measured = self.measure_in(&folder, arranged);
+        let measured = self.measure_in(&folder, arranged, last);
         // A working directory that can't be removed is named; whatever happened before goes first.
         let removed = self.remove(&folder);
         let is_gone = matches!(&measured, Ok(Some(event)) if event.unverified.is_some());
@@ -317,9 +379,10 @@ impl Measurement<'_> {
         &self,
         folder: &str,
         arranged: &Arranged,
+        last: Option<Durability>,
     ) -> Result<Option<MeasuredEvent>, Failure> {
         let mut load = Load::default();
-        let mut client = Client::start(&self.job(folder, self.write_task()), self.program)?;
+        let mut client = Client::start(&self.job(folder, self.write_task(last)), self.program)?;
         if !self.await_load(&client, &mut load)? {
             return Ok(None);
         }
@@ -343,23 +406,32 @@ impl Measurement<'_> {
             Ok(found) => (Some(found), None),
             Err(why) => (None, Some(why)),
         };
-        Ok(Some(MeasuredEvent {
+        let mut measured = MeasuredEvent {
             event: arranged.event,
+            crashes: 1,
+            last_writes: Vec::new(),
             how: arranged.describe(),
             back_ns: now_ns().saturating_sub(facts.at_ns),
             unverified,
             rows: judge_event(facts, &load.ops, found.as_deref()),
-        }))
+        };
+        if let Some(promise) = last_writer(&load.ops) {
+            measured.count_last_writes(promise, 1);
+        }
+        Ok(Some(measured))
     }
 
-    fn write_task(&self) -> Task {
+    /// The work of the writer; with everything acknowledged before the event if a promise is to
+    /// have the last write.
+    fn write_task(&self, last: Option<Durability>) -> Task {
         let Request { promises, rounds, idle, .. } = self.request;
-        let during = if idle.is_some() { 0 } else { ROUNDS_DURING_EVENT };
-        Task::Write {
-            promises: promises.clone(),
-            rounds: rounds.saturating_mul(1 + during),
-            event_after: *rounds,
+        let during = if idle.is_some() || last.is_some() { 0 } else { ROUNDS_DURING_EVENT };
+        let mut promises = promises.clone();
+        if let Some(last) = last {
+            promises.retain(|promise| *promise != last);
+            promises.push(last);
         }
+        Task::Write { promises, rounds: rounds.saturating_mul(1 + during), event_after: *rounds }
     }
 
     /// Waits until so much was written that the event may be made; returns whether it may.

@@ -80,6 +80,7 @@ fn add_fault(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
         PlannedFault::Duplicate(share) => plan.duplicate_reply = share,
         PlannedFault::ShortReads(share) => plan.short_read = share,
         PlannedFault::ShortWrites(share) => plan.short_write = share,
+        PlannedFault::LoseWrites(share) => plan.lose_write = share,
         PlannedFault::WriteStability(ClaimedStability::Unstable) => {
             plan.write_stability = Some(StableHow::Unstable);
         }
@@ -101,6 +102,7 @@ fn add_fault(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
         }
         PlannedFault::LoseUnstable => plan.lose_unstable = true,
         PlannedFault::LoseCommitted => plan.lose_committed = true,
+        PlannedFault::LoseLast(writes) => plan.lose_last_writes = writes,
         PlannedFault::Grace(lasts_ns) => plan.grace_ns = Some(lasts_ns),
         PlannedFault::HangFromClients(clients) => plan.hang_from_clients = Some(clients as usize),
         PlannedFault::HangAfter(calls) => plan.hang_after_calls = Some(calls),

@@ -62,6 +62,9 @@ words! {
         PowerLoss = "survives power loss",
         /// All acknowledged data survived that one of several servers was lost for good.
         ServerLoss = "survives loss of a server",
+        /// Nothing was lost, but no write of the promise was the last one acknowledged before any
+        /// crash, so that a server that loses its last writes would have passed, too.
+        Undecided = "undecided",
         /// No event was made, or could be verified, that would show it.
         Unknown = "not measured",
     }
@@ -69,8 +72,19 @@ words! {
 
 impl Tier {
     /// All tiers, the one that survives most first; one that was not measured is below all others.
-    pub const STRONGEST_FIRST: [Self; 5] =
-        [Self::ServerLoss, Self::PowerLoss, Self::ServerCrash, Self::None, Self::Unknown];
+    pub const STRONGEST_FIRST: [Self; 6] = [
+        Self::ServerLoss,
+        Self::PowerLoss,
+        Self::ServerCrash,
+        Self::None,
+        Self::Undecided,
+        Self::Unknown,
+    ];
+
+    /// Returns true if the measurement doesn't show what survives.
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Undecided | Self::Unknown)
+    }
 
     /// Returns a number that is greater for tiers that survive more.
     pub fn strength(self) -> usize {
@@ -268,11 +282,40 @@ impl DurabilityRow {
     }
 }
 
-/// One event with its findings.
+/// The crashes before which a promise had the last acknowledged write, with nothing in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastWrites {
+    /// The promise.
+    pub promise: Durability,
+    /// Number of these crashes.
+    pub crashes: u32,
+    /// How probable it is to miss a server that loses the last acknowledged write in every second
+    /// crash, in permille. One that loses it in every crash is never missed.
+    pub missed_permille: u32,
+}
+
+impl LastWrites {
+    /// Counts so many crashes for a promise.
+    pub const fn new(promise: Durability, crashes: u32) -> Self {
+        let missed_permille = match 1_000_u32.checked_shr(crashes) {
+            Some(permille) => permille,
+            None => 0,
+        };
+        Self { promise, crashes, missed_permille }
+    }
+}
+
+/// One event with its findings; a crash that was repeated is one event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasuredEvent {
     /// The event that was made.
     pub event: CrashEvent,
+    /// How often it was made.
+    #[serde(default = "once")]
+    pub crashes: u32,
+    /// For each promise, how often its write was the last one.
+    #[serde(default)]
+    pub last_writes: Vec<LastWrites>,
     /// How it was made, in a few words.
     pub how: String,
     /// From the event until everything could be read back, in nanoseconds.
@@ -281,6 +324,52 @@ pub struct MeasuredEvent {
     pub unverified: Option<String>,
     /// Findings by promise and kind.
     pub rows: Vec<DurabilityRow>,
+}
+
+/// Events of releases that made each one once.
+const fn once() -> u32 {
+    1
+}
+
+impl MeasuredEvent {
+    /// Adds the findings of another crash of the same kind, which could be verified.
+    pub fn add(&mut self, other: &Self) {
+        self.crashes += other.crashes;
+        self.back_ns = self.back_ns.max(other.back_ns);
+        for last in &other.last_writes {
+            self.count_last_writes(last.promise, last.crashes);
+        }
+        for row in &other.rows {
+            let same =
+                |known: &&mut DurabilityRow| known.promise == row.promise && known.kind == row.kind;
+            match self.rows.iter_mut().find(same) {
+                Some(known) => known.add(row),
+                None => self.rows.push(*row),
+            }
+        }
+    }
+
+    /// Counts crashes before which a promise had the last acknowledged write.
+    pub fn count_last_writes(&mut self, promise: Durability, crashes: u32) {
+        for known in &mut self.last_writes {
+            if known.promise == promise {
+                *known = LastWrites::new(promise, known.crashes + crashes);
+                return;
+            }
+        }
+        self.last_writes.push(LastWrites::new(promise, crashes));
+    }
+
+    /// Returns how often the last acknowledged write was one of a promise.
+    pub fn last_writes_of(&self, promise: Durability) -> LastWrites {
+        let found = self.last_writes.iter().find(|last| last.promise == promise);
+        found.copied().unwrap_or_else(|| LastWrites::new(promise, 0))
+    }
+
+    /// Returns true if an op of a promise was lost.
+    pub fn has_lost(&self, promise: Durability) -> bool {
+        self.rows.iter().any(|row| row.promise == promise && row.lost_ops > 0)
+    }
 }
 
 /// A promise with its measured tier.

@@ -169,7 +169,7 @@ impl<'a> Contest<'a> {
         let (own, other) = (self.contenders[number].tier, self.contenders[self.baseline].tier);
         if number == self.baseline {
             "baseline"
-        } else if own == Tier::Unknown || other == Tier::Unknown {
+        } else if own.is_open() || other.is_open() {
             "promise not measured"
         } else if own.strength() < other.strength() {
             "weaker promise"

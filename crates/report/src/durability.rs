@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 
 use model::Durability;
 use model::csv::quoted;
-use model::durability::{DurabilityReport, DurabilityRow, MeasuredEvent, Tier};
+use model::durability::{CrashEvent, DurabilityReport, DurabilityRow, MeasuredEvent, Tier};
 use model::units::{Nanos, Size};
 
 use crate::document::{Block, Cell, Column, Document, Form, Role, Section, Table, TableRow, text};
-use crate::show::listed;
+use crate::show::{listed, percent};
 use crate::{Format, Screen};
 
 /// Columns of CSV.
 const CSV_COLUMNS: &str = "target,event,how,promise,tier,work,is_promised,outcome,acked_ops,\
     acked_bytes,lost_ops,lost_bytes,window_ms,missing,unreadable,wrong_size,torn,zeros,\
-    old_data,reordered,torn_in_flight,back_ms,unverified\n";
+    old_data,reordered,torn_in_flight,back_ms,unverified,crashes,last_write_crashes\n";
 
 /// Explains the column `window`.
 pub const WINDOW: &str =
@@ -165,12 +165,48 @@ fn reading(report: &DurabilityReport) -> Vec<String> {
     ];
     for event in &report.events {
         let mut line = format!("{}: {}", event.event, event.how);
+        if event.crashes > 1 {
+            line = format!("{line} ({} times)", event.crashes);
+        }
         if event.unverified.is_none() {
             line = format!("{line}; everything was read back {} later", Nanos(event.back_ns));
         }
         lines.push(line + ".");
+        lines.extend(describe_last_writes(event));
     }
     lines
+}
+
+/// Says how well crashes of a server show the loss of its last writes, for promises that were kept.
+fn describe_last_writes(event: &MeasuredEvent) -> Option<String> {
+    let is_crash = matches!(event.event, CrashEvent::KillServer | CrashEvent::PowerCut);
+    if !is_crash || event.unverified.is_some() {
+        return None;
+    }
+    let mut parts = Vec::new();
+    for row in sum_by_promise(event) {
+        if row.lost_ops > 0 {
+            continue;
+        }
+        let last = event.last_writes_of(row.promise);
+        let share = f64::from(last.missed_permille) / 1_000.0;
+        let of = if parts.is_empty() {
+            format!("{} of {} crashes", last.crashes, event.crashes)
+        } else {
+            last.crashes.to_string()
+        };
+        parts.push(format!("of {} before {of} (missed {})", row.promise, percent(share)));
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "{}: the last acknowledged write was one {}; nothing was in flight then. missed: the \
+         probability of missing a server that loses its last write in every second crash; one that \
+         loses it in every crash is caught by the first of these.",
+        event.event,
+        listed(&parts)
+    ))
 }
 
 fn head_cells(row: &DurabilityRow) -> Vec<Cell> {
@@ -288,6 +324,8 @@ fn write_csv(text: &mut String, report: &DurabilityReport) {
                 row.torn_in_flight.to_string(),
                 format_ms(event.back_ns),
                 quoted(event.unverified.as_deref().unwrap_or_default()),
+                event.crashes.to_string(),
+                event.last_writes_of(row.promise).crashes.to_string(),
             ];
             text.push_str(&cells.join(","));
             text.push('\n');

@@ -4,8 +4,8 @@ mod campaigns;
 
 use campaigns::{made, spec};
 use model::durability::{
-    CrashEvent, DurabilityReport, DurabilityRow, MeasuredEvent, PromiseTier, StoredDurability,
-    TestFile, Tier, WorkKind,
+    CrashEvent, DurabilityReport, DurabilityRow, LastWrites, MeasuredEvent, PromiseTier,
+    StoredDurability, TestFile, Tier, WorkKind,
 };
 use model::lab::{DataPath, Host, Invalidation, LabSpec, SiteMount, System};
 use model::system::{AccessWay, FuseAccess, NfsAccess, Recipe};
@@ -63,6 +63,8 @@ fn plant_event(campaign: &mut Campaign, contender: &str, tier: Tier, event: Cras
         tiers: vec![PromiseTier { promise: Durability::Sync, tier }],
         events: vec![MeasuredEvent {
             event,
+            crashes: 1,
+            last_writes: vec![LastWrites::new(Durability::Sync, 1)],
             how: "reset".to_owned(),
             back_ns: 7,
             unverified: None,

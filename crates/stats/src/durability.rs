@@ -238,6 +238,20 @@ fn is_torn_in_flight(
     false
 }
 
+/// Returns the promise of the last acknowledged write; `None` if an op was in flight, whose reply may
+/// have been lost, or if the last op wrote no data.
+pub fn last_writer(ops: &[AckedOp]) -> Option<Durability> {
+    let mut last: Option<(u64, &TestOp)> = None;
+    for acked in ops {
+        let acked_ns = acked.acked_ns?;
+        if last.is_none_or(|(known_ns, _)| acked_ns >= known_ns) {
+            last = Some((acked_ns, &acked.op));
+        }
+    }
+    let (_, op) = last?;
+    if op.bytes > 0 { Some(op.file.promise) } else { None }
+}
+
 /// Names the tier of each promise that was measured, by what all its events kept.
 pub fn tiers(promises: &[Durability], events: &[MeasuredEvent]) -> Vec<PromiseTier> {
     let mut tiers = Vec::new();
@@ -251,6 +265,7 @@ pub fn tiers(promises: &[Durability], events: &[MeasuredEvent]) -> Vec<PromiseTi
 /// weaker ones, too.
 fn tier_of(promise: Durability, events: &[MeasuredEvent]) -> Tier {
     let mut tier = Tier::Unknown;
+    let mut is_undecided = false;
     // From the weakest event to the strongest: one that loses data bounds the tier, whatever the
     // stronger ones show. Who loses data without a crash of the server has no tier at all.
     for (event, survived) in [
@@ -262,6 +277,10 @@ fn tier_of(promise: Durability, events: &[MeasuredEvent]) -> Tier {
     ] {
         for measured in events.iter().filter(|measured| measured.event == event) {
             match keeps_all(promise, measured) {
+                // A server that loses its last writes passes if they were never of this promise.
+                Some(true) if needs_last_write(event) && lacks_last_write(promise, measured) => {
+                    is_undecided = true;
+                }
                 Some(true) => tier = survived,
                 Some(false) if tier == Tier::Unknown => return Tier::None,
                 Some(false) => return tier,
@@ -269,7 +288,16 @@ fn tier_of(promise: Durability, events: &[MeasuredEvent]) -> Tier {
             }
         }
     }
-    tier
+    if tier == Tier::Unknown && is_undecided { Tier::Undecided } else { tier }
+}
+
+/// Returns true for crashes that can be repeated until each promise had the last write.
+const fn needs_last_write(event: CrashEvent) -> bool {
+    matches!(event, CrashEvent::KillServer | CrashEvent::PowerCut)
+}
+
+fn lacks_last_write(promise: Durability, measured: &MeasuredEvent) -> bool {
+    measured.last_writes_of(promise).crashes == 0
 }
 
 /// Says whether an event lost nothing that was acknowledged under a promise; `None` where it is not
@@ -290,6 +318,8 @@ fn keeps_all(promise: Durability, measured: &MeasuredEvent) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
+    use model::durability::LastWrites;
+
     use super::*;
 
     const FACTS: EventFacts =
@@ -421,12 +451,58 @@ mod tests {
     }
 
     #[test]
+    fn tier_is_undecided_without_a_last_write() {
+        let mut row = DurabilityRow::new(CrashEvent::KillServer, &file(WorkKind::SmallFile));
+        row.acked_ops = 5;
+        let mut measured = MeasuredEvent {
+            event: CrashEvent::KillServer,
+            crashes: 1,
+            last_writes: vec![LastWrites::new(Durability::Osync, 1)],
+            how: String::new(),
+            back_ns: 0,
+            unverified: None,
+            rows: vec![row],
+        };
+        let tier = |measured: &MeasuredEvent| {
+            tiers(&[Durability::Sync], std::slice::from_ref(measured))[0].tier
+        };
+        assert_eq!(tier(&measured), Tier::Undecided);
+        let mut again = measured.clone();
+        again.last_writes = vec![LastWrites::new(Durability::Sync, 1)];
+        measured.add(&again);
+        assert_eq!((tier(&measured), measured.crashes), (Tier::ServerCrash, 2));
+        assert_eq!(measured.last_writes_of(Durability::Sync).missed_permille, 500);
+        assert_eq!(LastWrites::new(Durability::Sync, 3).missed_permille, 125);
+        // A loss needs no more crashes.
+        measured.rows[0].lost_ops = 1;
+        measured.last_writes.clear();
+        assert_eq!(tier(&measured), Tier::None);
+    }
+
+    #[test]
+    fn last_writer_is_known_only_with_nothing_in_flight() {
+        let mut ops = acked(WorkKind::Overwrite, &[(0, 1), (1, 1)]);
+        ops[1].op.file.promise = Durability::Osync;
+        assert_eq!(last_writer(&ops), Some(Durability::Osync));
+        ops[0].acked_ns = Some(900);
+        assert_eq!(last_writer(&ops), Some(Durability::Sync));
+        // A name is no write.
+        ops[0].op.bytes = 0;
+        assert_eq!(last_writer(&ops), None);
+        ops[0].op.bytes = 4096;
+        ops[1].acked_ns = None;
+        assert_eq!((last_writer(&ops), last_writer(&[])), (None, None));
+    }
+
+    #[test]
     fn the_tier_is_the_strongest_event_that_was_survived_with_all_weaker_ones() {
         let measured = |event, lost_ops, unverified: bool| {
             let mut row = DurabilityRow::new(event, &file(WorkKind::SmallFile));
             (row.acked_ops, row.lost_ops) = (5, lost_ops);
             let unverified = unverified.then(|| "gone".to_owned());
-            MeasuredEvent { event, how: String::new(), back_ns: 0, unverified, rows: vec![row] }
+            let last_writes = vec![LastWrites::new(Durability::Sync, 1)];
+            let (how, rows) = (String::new(), vec![row]);
+            MeasuredEvent { event, crashes: 1, last_writes, how, back_ns: 0, unverified, rows }
         };
         let tier = |events: &[MeasuredEvent]| tiers(&[Durability::Sync], events)[0].tier;
         let (kill, cut) = (CrashEvent::KillServer, CrashEvent::PowerCut);

@@ -69,9 +69,7 @@ fn do_job(job: &Job) -> Result<(), String> {
                 if round == *event_after {
                     send(&Message::Ready);
                 }
-                for promise in promises {
-                    writer.make_round(*promise, round)?;
-                }
+                writer.make_round(promises, round)?;
             }
             Ok(())
         }

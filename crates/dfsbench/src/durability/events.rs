@@ -91,6 +91,11 @@ pub struct Means<'a> {
 }
 
 impl Arranged {
+    /// Returns true for a crash that the target comes back from with what it kept.
+    pub const fn can_be_repeated(&self) -> bool {
+        matches!(self.event, CrashEvent::KillServer | CrashEvent::PowerCut)
+    }
+
     /// Describes in a few words how it is made.
     pub fn describe(&self) -> String {
         self.way.describe()

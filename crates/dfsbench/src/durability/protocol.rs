@@ -44,7 +44,7 @@ pub struct Job {
 pub enum Task {
     /// Makes the working directory and writes under each promise.
     Write {
-        /// The promises, in turns.
+        /// The promises, in turns; the last op is one of the last of them.
         promises: Vec<Durability>,
         /// Rounds to make.
         rounds: u32,

@@ -42,6 +42,8 @@ pub struct Request {
     pub events: Vec<Arranged>,
     /// Rounds before an event.
     pub rounds: u32,
+    /// Crashes before which each promise that is kept has the last write.
+    pub crashes: u32,
     /// The time from the last op to the event; `None` where ops are in flight.
     pub idle: Option<Duration>,
     /// Limit of a call.
@@ -86,6 +88,7 @@ impl Request {
             promises,
             events,
             rounds: args.rounds,
+            crashes: args.crashes,
             idle,
             timeout: read_time("--timeout", &args.timeout)?,
             back_within: read_time("--back-within", &args.back_within)?,

@@ -63,19 +63,28 @@ impl<'a> Writer<'a> {
         self.folder.make_names_safe()
     }
 
-    /// Makes one round under a promise.
+    /// Makes one round under all promises. They take turns op by op, or batch by batch, so that
+    /// each has ops among the latest ones whenever the event is made. The last op writes data
+    /// under the last promise.
     ///
     /// # Errors
     /// In a sentence, at the first op that fails.
-    pub fn make_round(&mut self, promise: Durability, round: u32) -> Result<(), String> {
+    pub fn make_round(&mut self, promises: &[Durability], round: u32) -> Result<(), String> {
         for number in round * SMALL_FILES..(round + 1) * SMALL_FILES {
-            self.write_small(TestFile { promise, kind: WorkKind::SmallFile, number })?;
+            for promise in promises.iter().copied() {
+                self.write_small(TestFile { promise, kind: WorkKind::SmallFile, number })?;
+            }
         }
-        self.write_batch(first_file(promise, WorkKind::LargeFile), round)?;
-        self.write_batch(first_file(promise, WorkKind::Overwrite), round)?;
+        for kind in [WorkKind::LargeFile, WorkKind::Overwrite] {
+            for promise in promises {
+                self.write_batch(first_file(*promise, kind), round)?;
+            }
+        }
         for number in round * NAMES..(round + 1) * NAMES {
-            self.create_empty(TestFile { promise, kind: WorkKind::Create, number })?;
-            self.replace(TestFile { promise, kind: WorkKind::Rename, number })?;
+            for promise in promises.iter().copied() {
+                self.create_empty(TestFile { promise, kind: WorkKind::Create, number })?;
+                self.replace(TestFile { promise, kind: WorkKind::Rename, number })?;
+            }
         }
         Ok(())
     }

@@ -47,7 +47,7 @@ fn tier(report: &Value, promise: &str) -> String {
 fn an_honest_server_keeps_everything_under_every_promise() {
     let rig = Rig::new();
     for version in ["3", "4.1"] {
-        let flags = ["--kill-server", "--rounds", "4", "--nfsvers", version];
+        let flags = ["--kill-server", "--rounds", "4", "--crashes", "1", "--nfsvers", version];
         let all = ["--promise", "none,close,sync,dsync,osync"];
         let report = measured(&rig, 0, &[&flags[..], &all[..]].concat());
         assert_eq!(rows(&report).len(), 25, "{report}");
@@ -65,7 +65,8 @@ fn an_honest_server_keeps_everything_under_every_promise() {
 fn a_server_that_loses_what_was_not_committed_keeps_its_promises() {
     let rig = Rig::new();
     for version in ["3", "4.1"] {
-        let flags = ["--kill-server", "--fault", "lose-unstable", "--nfsvers", version];
+        let load = ["--crashes", "1", "--nfsvers", version];
+        let flags = [&["--kill-server", "--fault", "lose-unstable"], &load[..]].concat();
         // The event is made while ops are in flight.
         let report = measured(&rig, 0, &flags);
         for kind in ["small-file", "large-file", "overwrite", "rename"] {
@@ -116,6 +117,38 @@ fn a_server_that_loses_what_was_committed_last_is_caught_to_the_op() {
 }
 
 #[test]
+fn loss_of_the_last_write_is_caught_in_every_run() {
+    let rig = Rig::new();
+    let flags = ["--kill-server", "--rounds", "1", "--fault", "lose-last 1"];
+    for promise in ["sync", "osync"] {
+        for _ in 0..10 {
+            let all = ["--promise", &format!("none,{promise}")];
+            let report = measured(&rig, 4, &[&flags[..], &all[..]].concat());
+            assert_eq!(tier(&report, promise), "none", "{report}");
+            let lost: u64 = rows(&report).iter().map(|row| ops(row).1).sum();
+            assert!(lost >= 1, "{report}");
+        }
+    }
+}
+
+#[test]
+fn report_counts_last_writes_of_kept_promises() {
+    let rig = Rig::new();
+    let flags = ["--kill-server", "--rounds", "1", "--crashes", "2", "--promise", "none,sync"];
+    let report = measured(&rig, 0, &flags);
+    let event = &report["events"][0];
+    assert!(number(&event["crashes"]) >= 4, "{event}");
+    for last in event["last_writes"].as_array().unwrap() {
+        assert!(number(&last["crashes"]) >= 2, "{event}");
+        assert!(number(&last["missed_permille"]) <= 250, "{event}");
+    }
+    assert_eq!(event["last_writes"].as_array().unwrap().len(), 2, "{event}");
+    let text = rig.run(&[&["durability", "--quiet"], &flags[..]].concat()).stdout;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("loses its last write in every second crash"), "{text}");
+}
+
+#[test]
 fn a_client_that_is_killed_and_a_network_that_is_cut_lose_nothing_that_was_acknowledged() {
     let rig = Rig::new();
     let flags = ["--kill-client", "--cut-network", "--cut-for", "100ms", "--rounds", "3"];
@@ -141,7 +174,7 @@ fn damaged(rig: &Rig, commands: &str) -> Vec<String> {
     let target = rig.target().display().to_string();
     let stop = format!("cd '{target}'/.dfsbench-* && {commands}");
     let flags = ["--kill-server", "--stop-command", &stop, "--start-command", "true"];
-    let load = ["--idle", "10ms", "--rounds", "2", "--promise", "sync,osync"];
+    let load = ["--idle", "10ms", "--rounds", "2", "--crashes", "1", "--promise", "sync,osync"];
     [&[target.as_str()], &flags[..], &load].concat().into_iter().map(str::to_owned).collect()
 }
 
@@ -234,6 +267,8 @@ fn a_file_that_stays_unreadable_while_others_are_read_is_lost() {
     flags.extend(["--back-within", "100ms"]);
     let report = measured(&rig, 4, &flags);
     assert!(report["events"][0]["unverified"].is_null(), "{report}");
+    // One crash is enough: the last write before it was one of osync.
+    assert_eq!(number(&report["events"][0]["crashes"]), 1);
     let small = row(&report, "sync", "small-file");
     assert_eq!((number(&small["unreadable"]), number(&small["missing"])), (1, 0), "{small}");
     assert_eq!(ops(small).1, 1, "{small}");
@@ -350,17 +385,19 @@ fn make_ssh(rig: &Rig, on_reset: &str) -> PathBuf {
 #[test]
 fn a_host_that_is_named_twice_is_reset_by_ssh_and_waited_for() {
     let rig = Rig::new();
-    let bin = make_ssh(&rig, "echo 2 >'BOOT'; exit 255");
+    let bin = make_ssh(&rig, "echo $(($(cat 'BOOT') + 1)) >'BOOT'; exit 255");
     let target = rig.target().display().to_string();
     let power = ["--power-cut", "storage", "--confirm-power-cut", "storage"];
     let load = ["durability", &target, "--quiet", "--rounds", "1", "--promise", "sync"];
-    let mut command = rig.command(&[&load[..], &power].concat());
+    let once = ["--crashes", "1"];
+    let mut command = rig.command(&[&load[..], &power, &once].concat());
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let end = End::of(command.env("PATH", path).output().unwrap());
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     assert!(end.stdout.contains("Tier of sync: survives power loss."), "{end:?}");
     assert!(end.stdout.contains("reset of storage by its kernel (sysrq b)"), "{end:?}");
-    assert_eq!(std::fs::read_to_string(bin.join("boot")).unwrap(), "2\n");
+    // With ops in flight, and without.
+    assert_eq!(std::fs::read_to_string(bin.join("boot")).unwrap(), "3\n");
     rig.assert_target_is_empty();
 }
 

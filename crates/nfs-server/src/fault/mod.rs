@@ -91,7 +91,8 @@ pub enum ServerEvent {
     },
     /// All connections are closed; the write verifier changes, and clients, sessions, opens and
     /// cached replies are forgotten. File handles remain valid and data is kept, but for
-    /// [`FaultPlan::lose_unstable`] and [`FaultPlan::lose_committed`].
+    /// [`FaultPlan::lose_unstable`], [`FaultPlan::lose_committed`] and
+    /// [`FaultPlan::lose_last_writes`].
     Restart,
 }
 
@@ -135,6 +136,9 @@ pub struct FaultPlan {
     pub short_read: PartsPerMillion,
     /// How often a WRITE of two bytes or more takes only the first half of its data, and says so.
     pub short_write: PartsPerMillion,
+    /// How often the data of a WRITE that makes its file no longer is dropped, though the reply says
+    /// that it was stored.
+    pub lose_write: PartsPerMillion,
     /// The stability that replies of WRITE claim, whatever the client requested.
     pub write_stability: Option<StableHow>,
     /// Stalls and restarts, in any order.
@@ -144,6 +148,9 @@ pub struct FaultPlan {
     /// A restart loses that, and of each file what was answered as stable last: by the last
     /// COMMIT, or the last WRITE that was not UNSTABLE. No server that obeys its RFC does.
     pub lose_committed: bool,
+    /// A restart loses so many of the last WRITEs, whatever was promised of them; it takes the
+    /// place of `lose_unstable` and `lose_committed`.
+    pub lose_last_writes: u32,
     /// Nanoseconds after a restart in which clients of v4 may reclaim what they had open, and
     /// no client may open or lock anything else.
     pub grace_ns: Option<u64>,
@@ -209,6 +216,8 @@ fault_kinds! {
     ShortRead => "short read",
     /// A WRITE took less than it was given.
     ShortWrite => "short write",
+    /// The data of a WRITE was dropped.
+    LostWrite => "lost write",
     /// A connection fell silent.
     Hang => "hung connection",
     /// A connection was closed.
@@ -250,6 +259,7 @@ impl FaultPlan {
             || self.duplicate_reply.0 > 0
             || self.short_read.0 > 0
             || self.short_write.0 > 0
+            || self.lose_write.0 > 0
             || self.hang_after_calls.is_some()
             || self.close_after_calls.is_some()
             || self.trickle_bytes_per_s.is_some()

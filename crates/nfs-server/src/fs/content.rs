@@ -43,9 +43,9 @@ pub struct FileContent {
     former: Option<Box<Stable>>,
 }
 
-/// A file as it was before its unstable writes, as far as they changed it.
+/// A file as it was before its unstable writes, or before a single one, as far as they changed it.
 #[derive(Debug)]
-struct Stable {
+pub(super) struct Stable {
     size: u64,
     /// The places written since, each with the block it had.
     blocks: BTreeMap<u64, Option<Arc<Block>>>,
@@ -115,17 +115,29 @@ impl FileContent {
     pub fn remember_stable(&mut self, offset: u64, len: usize) {
         // Only the first unstable write of a block finds it stable; later ones change bytes that
         // are unstable already. The `Arc` makes the write below copy the block (see `write_place`).
-        let size = self.size;
-        let stable =
-            self.stable.get_or_insert_with(|| Box::new(Stable { size, blocks: BTreeMap::new() }));
+        let before = self.before_write(offset, len);
+        match &mut self.stable {
+            None => self.stable = Some(Box::new(before)),
+            Some(stable) => {
+                for (index, block) in before.blocks {
+                    stable.blocks.entry(index).or_insert(block);
+                }
+            }
+        }
+    }
+
+    /// Returns what a write of `len` bytes at `offset` will change, for [`FileContent::restore`].
+    pub(super) fn before_write(&self, offset: u64, len: usize) -> Stable {
+        let mut before = Stable { size: self.size, blocks: BTreeMap::new() };
         if self.mode == StoreMode::Discard || len == 0 {
-            return;
+            return before;
         }
         let (first, _) = split_offset(offset);
         let (last, _) = split_offset(offset.saturating_add(len as u64 - 1));
         for index in first..=last {
-            stable.blocks.entry(index).or_insert_with(|| self.blocks.get(&index).cloned());
+            before.blocks.insert(index, self.blocks.get(&index).cloned());
         }
+        before
     }
 
     /// Makes all data stable.
@@ -157,7 +169,8 @@ impl FileContent {
         true
     }
 
-    fn restore(&mut self, stable: Stable) {
+    /// Goes back to an earlier size and to the earlier blocks of some places.
+    pub(super) fn restore(&mut self, stable: Stable) {
         for (index, old) in stable.blocks {
             if let Some(lost) = self.blocks.remove(&index) {
                 self.used_bytes -= lost.capacity();

@@ -12,6 +12,7 @@ use super::permission::{READ, WRITE};
 use super::sparse::{Extent, ExtentKind};
 use super::types::{Attributes, Change, FileKind, FileTime, FsError, SetAttributes};
 use super::{Context, FileSystem};
+use crate::sync;
 
 /// Room in the file system. **Source:** RFC 1813 section 3.3.18 (FSSTAT).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +120,45 @@ impl FileSystem {
         self.write_prepared(id, offset, data, context, |content| {
             content.remember_stable(offset, data.len());
         })
+    }
+
+    /// Writes as `write` does, and remembers the latest `count_max` of these writes for
+    /// [`FileSystem::lose_last_writes`].
+    ///
+    /// # Errors
+    /// As `write`.
+    pub fn write_revocable(
+        &self,
+        id: InodeId,
+        offset: u64,
+        data: &[u8],
+        context: &Context,
+        count_max: usize,
+    ) -> Result<(Change, usize), FsError> {
+        // Held over the write: the order of the undo data is that of the writes.
+        let mut last_writes = sync::lock(&self.last_writes);
+        let mut before = None;
+        let written = self.write_prepared(id, offset, data, context, |content| {
+            before = Some(content.before_write(offset, data.len()));
+        })?;
+        if let Some(before) = before {
+            last_writes.push_back((id, before));
+        }
+        while last_writes.len() > count_max {
+            last_writes.pop_front();
+        }
+        Ok(written)
+    }
+
+    /// Takes the writes back that `write_revocable` remembers, whatever was promised of them.
+    pub fn lose_last_writes(&self) {
+        for (id, before) in sync::lock(&self.last_writes).drain(..).rev() {
+            // A file that was removed since has nothing to lose.
+            let Ok(inode) = self.table.get(id) else { continue };
+            if let Ok(content) = inode.write().file() {
+                content.restore(before);
+            }
+        }
     }
 
     fn write_prepared(

@@ -36,6 +36,7 @@ mod tests;
 mod types;
 mod xattr;
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(crate) use self::block::ZEROS;
@@ -59,6 +60,7 @@ pub use self::types::{
 pub use self::xattr::{XattrListing, XattrMode};
 
 use self::budget::{Budget, Charge};
+use self::content::Stable;
 use self::directory::Directory;
 use self::inode::{Body, INODE_BYTES, Inode, NewInode};
 use self::quirks::QuirkState;
@@ -88,6 +90,8 @@ pub struct FileSystem {
     boot_id: u64,
     root: InodeId,
     quirks: QuirkState,
+    /// What the last writes changed, the latest one last; empty unless a loss is planned.
+    last_writes: Mutex<VecDeque<(InodeId, Stable)>>,
 }
 
 impl FileSystem {
@@ -111,7 +115,8 @@ impl FileSystem {
         });
         let root = root.id;
         let (namespace, quirks) = (Mutex::new(()), QuirkState::default());
-        Self { table, namespace, budget, mode, boot_id, root, quirks }
+        let last_writes = Mutex::default();
+        Self { table, namespace, budget, mode, boot_id, root, quirks, last_writes }
     }
 
     /// The root directory.

@@ -147,7 +147,9 @@ impl Shared {
         // store data after the loss. No loop answers meanwhile, so the order matters only to
         // callers that read the file system without the wire.
         self.replies.clear();
-        if self.faults.lose_committed {
+        if self.faults.lose_last_writes > 0 {
+            self.fs.lose_last_writes();
+        } else if self.faults.lose_committed {
             self.fs.lose_committed();
         } else if self.faults.lose_unstable {
             self.fs.lose_unstable();
@@ -347,8 +349,20 @@ impl Service {
         }
         let unstable = stable == StableHow::Unstable;
         // Undo data costs memory, so it is kept only where a planned restart will need it.
+        if let Some(faults) = &mut self.faults
+            && self.shared.faults.lose_write.0 > 0
+            && offset.saturating_add(data.len() as u64) <= self.shared.fs.attributes(id)?.size
+            && faults.draw_strike(self.shared.faults.lose_write)
+        {
+            self.counters.fault(FaultKind::LostWrite);
+            let (change, _) = self.shared.fs.write(id, offset, &[], context)?;
+            self.counters.payload_written_bytes.add(data.len() as u64);
+            return Ok(Written { change, count: data.len() as u32, verifier });
+        }
         let Shared { fs, faults, .. } = &*self.shared;
-        let (change, count) = if faults.lose_committed || (unstable && faults.lose_unstable) {
+        let (change, count) = if faults.lose_last_writes > 0 {
+            fs.write_revocable(id, offset, data, context, faults.lose_last_writes as usize)?
+        } else if faults.lose_committed || (unstable && faults.lose_unstable) {
             let written = fs.write_unstable(id, offset, data, context)?;
             if !unstable {
                 fs.claim_stable(id)?;

@@ -242,6 +242,39 @@ fn a_restart_loses_what_was_not_committed_where_the_plan_says_so() {
 }
 
 #[test]
+fn restart_loses_planned_last_writes() {
+    let (server, mut client, root) =
+        faulty(FaultPlan { lose_last_writes: 2, ..FaultPlan::default() });
+    let (first, second) = (client.create(root, "first"), client.create(root, "second"));
+    let mut write = |file: FileHandle, offset, data: &[u8]| {
+        let stable = StableHow::FileSync;
+        client.nfs(Call::Write { file: &file, offset, stable, data });
+    };
+    write(first, 0, b"kept");
+    write(second, 0, b"kept, too");
+    write(first, 0, b"lost");
+    write(second, 9, b"lost");
+    server.restart_now();
+    assert_eq!(server.read_file("/export/first").unwrap(), b"kept");
+    assert_eq!(server.read_file("/export/second").unwrap(), b"kept, too");
+    // Once: they are not the last ones any more.
+    server.restart_now();
+    assert_eq!(server.read_file("/export/second").unwrap(), b"kept, too");
+}
+
+#[test]
+fn lost_write_is_acknowledged_and_not_stored() {
+    let (server, mut client, root) =
+        faulty(FaultPlan { lose_write: PartsPerMillion(1_000_000), ..FaultPlan::default() });
+    let file = client.create(root, "f");
+    client.write(file, 0, b"kept").unwrap();
+    client.write(file, 0, b"lost").unwrap();
+    client.write(file, 4, b", too").unwrap();
+    assert_eq!(server.read_file("/export/f").unwrap(), b"kept, too");
+    assert_eq!(server.counters().faults_of(FaultKind::LostWrite), 1);
+}
+
+#[test]
 fn scheduled_events_start_at_their_time() {
     let event =
         |after_ms: u64, event| ScheduledEvent { after_ns: after_ms * MILLISECOND_NS, event };

@@ -72,6 +72,7 @@ fn read_words(kind: &str, words: &[&str]) -> Result<Option<PlannedFault>, Fault>
         ("duplicate", [rate]) => F::Duplicate(share(rate)?),
         ("short_reads", [rate]) => F::ShortReads(share(rate)?),
         ("short_writes", [rate]) => F::ShortWrites(share(rate)?),
+        ("lose_writes", [rate]) => F::LoseWrites(share(rate)?),
         ("write_stability", ["UNSTABLE"]) => F::WriteStability(ClaimedStability::Unstable),
         ("write_stability", ["FILE_SYNC"]) => F::WriteStability(ClaimedStability::FileSync),
         ("delay", [rate, late]) => F::Delay { share: share(rate)?, time_ns: time(late)? },
@@ -82,6 +83,7 @@ fn read_words(kind: &str, words: &[&str]) -> Result<Option<PlannedFault>, Fault>
         ("restart", ["at", at]) => F::Restart { at_ns: time(at)? },
         ("lose_unstable", []) => F::LoseUnstable,
         ("lose_committed", []) => F::LoseCommitted,
+        ("lose_last", [number]) => F::LoseLast(few_writes(number)?),
         ("grace", [lasts]) => F::Grace(time(lasts)?),
         ("refuse_mount", []) => F::RefuseMount,
         ("reserved_ports", []) => F::ReservedPorts,
@@ -192,6 +194,14 @@ fn at_least_one(text: &str) -> Result<u64, Fault> {
     match read_integer(text)? {
         0 => Err(Fault::new("must be 1 or more, not `0`".to_owned())),
         number => Ok(number),
+    }
+}
+
+/// Reads a number of writes that a server keeps undo data for.
+fn few_writes(text: &str) -> Result<u32, Fault> {
+    match at_least_one(text)? {
+        number @ 1..=1_000_000 => Ok(number as u32),
+        _ => Err(Fault::new(format!("must be 1 to 1000000, not `{text}`"))),
     }
 }
 

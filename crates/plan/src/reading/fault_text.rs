@@ -28,6 +28,7 @@ impl PlannedFault {
             | Self::Duplicate(share)
             | Self::ShortReads(share)
             | Self::ShortWrites(share)
+            | Self::LoseWrites(share)
             | Self::WrongXid(share)
             | Self::OversizedRecords(share) => percent(share),
             Self::Delay { share, time_ns: late } => {
@@ -58,6 +59,7 @@ impl PlannedFault {
             Self::ChangingVerifier(ChangingVerifier::EveryCommit) => "COMMIT".to_owned(),
             Self::ChangingVerifier(ChangingVerifier::EveryWrite) => "WRITE".to_owned(),
             Self::SessionSlots(slots) => slots.to_string(),
+            Self::LoseLast(writes) => writes.to_string(),
             Self::CutReplies { share, close } => {
                 format!("{}{}", percent(share), if close { " close" } else { "" })
             }
@@ -107,7 +109,7 @@ mod tests {
     use crate::reading::fault::{check_faults, parse_fault};
     use crate::written::fault::KINDS;
 
-    const EXAMPLES: [&str; 43] = [
+    const EXAMPLES: [&str; 47] = [
         "service-time 200us",
         "service-time uniform 100us 1ms",
         "service-time exponential 1500ns",
@@ -130,6 +132,8 @@ mod tests {
         "restart at 1500ms",
         "lose-unstable",
         "lose-committed",
+        "lose-writes 1%",
+        "lose-last 3",
         "hang-from-clients 40",
         "hang-after 3000",
         "close-after 100",
@@ -196,6 +200,7 @@ mod tests {
             ),
             ("service-time uniform 2ms 1ms", "--fault: `uniform 2ms 1ms` is no range"),
             ("bandwidth 0B/s", "--fault: `0B/s` lets nothing pass"),
+            ("lose-last 1000001", "--fault: must be 1 to 1000000, not `1000001`"),
             ("session-slots 0", "--fault: must be 1 or more, not `0`"),
             ("trickle 0B/s", "--fault: `0B/s` lets nothing pass"),
             (

@@ -132,7 +132,8 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     fault(0), fault(1), fault(2), fault(3), fault(4), fault(5), fault(6), fault(7), fault(8),
     fault(9), fault(10), fault(11), fault(12), fault(13), fault(14), fault(15), fault(16),
     fault(17), fault(18), fault(19), fault(20), fault(21), fault(22), fault(23), fault(24),
-    fault(25), fault(26), fault(27), fault(28), fault(29), fault(30), fault(31),
+    fault(25), fault(26), fault(27), fault(28), fault(29), fault(30), fault(31), fault(32),
+    fault(33),
 
     key(Host, "name", ["text", ""], "letters, digits, `-`, `_`, `.`", "required",
         "What the host is called in targets and tables."),

@@ -69,6 +69,9 @@ pub enum PlannedFault {
     ShortReads(PartsPerMillion),
     /// A WRITE takes the first half of its data.
     ShortWrites(PartsPerMillion),
+    /// The data of a WRITE over data that is there is dropped, and the reply says that it was
+    /// stored.
+    LoseWrites(PartsPerMillion),
     /// WRITE replies claim a stability whatever was requested.
     WriteStability(ClaimedStability),
     /// A call is answered with an error.
@@ -96,6 +99,8 @@ pub enum PlannedFault {
     LoseUnstable,
     /// It reverts what was acknowledged as safe last, too.
     LoseCommitted,
+    /// It reverts so many of the last WRITEs, whatever was promised of them.
+    LoseLast(u32),
     /// For so long after a restart clients of v4 reclaim what they had open, and others wait.
     Grace(u64),
     /// Connections beyond so many are never answered.
@@ -157,7 +162,7 @@ const fn kind(name: &'static str, form: &'static str, meaning: &'static str) -> 
 }
 
 /// Every kind, in the order in which they are best read.
-pub const KINDS: [FaultKind; 32] = [
+pub const KINDS: [FaultKind; 34] = [
     kind(
         "service_time",
         "TIME | uniform TIME TIME | exponential TIME [on CALL]",
@@ -173,6 +178,7 @@ pub const KINDS: [FaultKind; 32] = [
     kind("duplicate", "SHARE", "Answers are sent twice."),
     kind("short_reads", "SHARE", "A READ brings the first half of what it asks for."),
     kind("short_writes", "SHARE", "A WRITE takes the first half of its data."),
+    kind("lose_writes", "SHARE", "WRITEs over data that is there succeed, and change nothing."),
     kind(
         "write_stability",
         "UNSTABLE | FILE_SYNC",
@@ -187,6 +193,7 @@ pub const KINDS: [FaultKind; 32] = [
     ),
     kind("lose_unstable", "", "A restart reverts what was not committed."),
     kind("lose_committed", "", "A restart reverts that, and what was acknowledged as safe last."),
+    kind("lose_last", "N", "A restart reverts the last N WRITEs, whatever was promised of them."),
     kind("grace", "TIME", "After a restart clients of v4 reclaim what was open; others wait."),
     kind("hang_from_clients", "N", "Connections beyond so many are never answered."),
     kind("hang_after", "N", "A connection falls silent after so many calls."),
@@ -231,12 +238,14 @@ impl PlannedFault {
             Self::Duplicate(_) => "duplicate",
             Self::ShortReads(_) => "short_reads",
             Self::ShortWrites(_) => "short_writes",
+            Self::LoseWrites(_) => "lose_writes",
             Self::WriteStability(_) => "write_stability",
             Self::Error { .. } => "error",
             Self::Stall { .. } => "stall",
             Self::Restart { .. } => "restart",
             Self::LoseUnstable => "lose_unstable",
             Self::LoseCommitted => "lose_committed",
+            Self::LoseLast(_) => "lose_last",
             Self::Grace(_) => "grace",
             Self::HangFromClients(_) => "hang_from_clients",
             Self::HangAfter(_) => "hang_after",

@@ -115,6 +115,9 @@ const fn tier_words(tier: Tier) -> &'static str {
             "What they acknowledge survives a crash of the server, not of its host"
         }
         Tier::None => "What they acknowledge is lost in a crash of the server or of its host",
+        Tier::Undecided => {
+            "Nothing was lost of what they acknowledge, after too few crashes to tell"
+        }
         Tier::Unknown => "What they acknowledge was not put to the test",
     }
 }
