@@ -120,6 +120,7 @@ impl<'a> Trial<'a> {
         let spec = &assignment.spec;
         let pattern = engine::target::pattern_of(spec, assignment.seed, &assignment.work_name);
         let mut pattern = pattern.made_before(before);
+        pattern = engine::target::follow_rewrites(pattern, spec, assignment.share);
         let ack_journal = journal_path(agent, &assignment);
         if let Some(path) = &ack_journal {
             let opened = match assignment.journal {

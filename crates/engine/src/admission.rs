@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use model::{Completion, Op, OpError, OpKind, Outcome, Pass, RunSpec};
 use workload::journal::Safety;
-use workload::{Journal, OpStream};
+use workload::{Journal, OpStream, Rewrites};
 
 use crate::backend::NO_LIMIT;
 use crate::intervals::IntervalCounts;
@@ -94,6 +94,8 @@ pub struct Admission {
     busy: Option<Vec<Subject>>,
     /// The journal of what is acknowledged, in a soak.
     journaled: Option<Journaled>,
+    /// The writes of each block, in a mix whose reads are verified.
+    rewrites: Option<Arc<Rewrites>>,
 }
 
 /// The journal of a worker in a soak.
@@ -169,6 +171,7 @@ impl Admission {
             allowed_ns: 0,
             busy: if is_ordered { Some(Vec::with_capacity(queue_depth)) } else { None },
             journaled: None,
+            rewrites: None,
         })
     }
 
@@ -178,6 +181,13 @@ impl Admission {
     pub fn with_journal(admission: Option<Self>, journaled: Journaled, queue_depth: usize) -> Self {
         let busy = Some(Vec::with_capacity(queue_depth));
         Self { busy, journaled: Some(journaled), ..admission.unwrap_or_default() }
+    }
+
+    /// Makes the conditions of a worker of a mix whose writes are followed: none beyond those that
+    /// it has, but its ops are noted before they start and after they were checked.
+    #[must_use]
+    pub fn with_rewrites(admission: Option<Self>, rewrites: Arc<Rewrites>) -> Self {
+        Self { rewrites: Some(rewrites), ..admission.unwrap_or_default() }
     }
 
     /// Says whether the outcome of each block is journaled.
@@ -230,6 +240,13 @@ impl Admission {
         if let Some(journaled) = &self.journaled {
             journaled.note_start(op);
         }
+        if let Some(rewrites) = &self.rewrites {
+            match op.kind {
+                OpKind::Write => rewrites.begin_write(op.file, op.offset_bytes),
+                OpKind::Read => rewrites.begin_read(op.file, op.offset_bytes),
+                _ => {}
+            }
+        }
     }
 
     /// Notes an op that ended.
@@ -249,6 +266,14 @@ impl Admission {
         }
         if let Some(journaled) = &self.journaled {
             journaled.note_end(completion);
+        }
+        if let Some(rewrites) = &self.rewrites {
+            let Op { kind, file, offset_bytes, .. } = completion.op;
+            match (kind, completion.outcome) {
+                (OpKind::Write, Outcome::Done(_)) => rewrites.end_write(file, offset_bytes),
+                (OpKind::Read, _) => rewrites.end_read(file, offset_bytes),
+                _ => {}
+            }
         }
     }
 

@@ -208,7 +208,12 @@ impl Ready {
         let opened = target.open(spec, pass, worker)?;
         let recorder = Recorder::new(pass.kinds());
         let stream = OpStream::new(spec, pass, worker, seed).scheduled_by(target.schedule_seed());
-        let admission = Admission::new(spec, &stream, opened.queue_depth);
+        let mut admission = Admission::new(spec, &stream, opened.queue_depth);
+        if let Some(rewrites) = target.rewrites()
+            && pass == Pass::Mix
+        {
+            admission = Some(Admission::with_rewrites(admission, Arc::clone(rewrites)));
+        }
         let working_set = WorkingSetTracker::new(spec, pass, seed);
         Ok(Self { opened, recorder, stream, admission, working_set })
     }

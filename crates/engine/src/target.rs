@@ -38,7 +38,7 @@ use memory::MemoryAccess;
 use nfs::NfsAccess;
 use tcp::TcpAccess;
 
-pub use content::pattern_of;
+pub use content::{follow_rewrites, pattern_of};
 pub use mount_options::mount_options;
 pub use neighbors::Neighbors;
 

@@ -18,6 +18,7 @@ use model::{DataSettings, Fill, Pass, RunSpec};
 use crate::journal::Journal;
 use crate::mismatch::{Found, Mismatch};
 use crate::pool::{GRAIN, PERIOD, Pool};
+use crate::rewrites::{Rewrites, WriteId};
 use crate::stamp::{BLOCK_BYTES, Piece, Pieces, STAMP_BYTES, Stamps};
 
 /// Files that have so many bytes together get all of the content made.
@@ -42,6 +43,8 @@ pub struct Pattern {
     stamps: Option<Stamps>,
     /// The journal, where each block has generations of its own.
     journal: Option<Arc<Journal>>,
+    /// The writes of each block, in a mix whose reads are verified.
+    rewrites: Option<Arc<Rewrites>>,
 }
 
 impl Pattern {
@@ -67,7 +70,8 @@ impl Pattern {
         let pool = Pool::unmade(seed, len_max, random_bytes);
         let dedup_percent = u64::from(data.dedup_percent.min(100));
         let is_zeros = data.fill == Fill::Zeros;
-        Self { seed, pool, dedup_percent, is_zeros, stamps: None, journal: None }
+        let (stamps, journal, rewrites) = (None, None, None);
+        Self { seed, pool, dedup_percent, is_zeros, stamps, journal, rewrites }
     }
 
     /// Makes all of it, for whatever ops will need.
@@ -110,8 +114,8 @@ impl Pattern {
     /// Puts a stamp into each block; blocks are cut as the ops of `io_size_bytes` are.
     #[must_use]
     pub fn stamped(mut self, campaign: u64, io_size_bytes: u32) -> Self {
-        let (grid_bytes, generation, oldest) = (io_size_bytes, 0, 0);
-        self.stamps = Some(Stamps { campaign, grid_bytes, generation, oldest });
+        let (grid_bytes, generation, oldest, writer) = (io_size_bytes, 0, 0, 0);
+        self.stamps = Some(Stamps { campaign, grid_bytes, generation, oldest, writer });
         self
     }
 
@@ -120,6 +124,14 @@ impl Pattern {
     #[must_use]
     pub fn journaled(mut self, journal: Arc<Journal>) -> Self {
         self.journal = Some(journal);
+        self
+    }
+
+    /// Stamps each write of a mix with a number of its own, and says which of them may be read; of
+    /// content that has stamps.
+    #[must_use]
+    pub fn rewritten(mut self, rewrites: Arc<Rewrites>) -> Self {
+        self.rewrites = Some(rewrites);
         self
     }
 
@@ -148,14 +160,23 @@ impl Pattern {
         self.journal.as_ref()
     }
 
+    /// Returns the writes of each block, where they are followed.
+    pub const fn rewrites(&self) -> Option<&Arc<Rewrites>> {
+        self.rewrites.as_ref()
+    }
+
     /// Returns the same content as one pass of a run writes and reads it.
     ///
-    /// A pass that writes every block has a generation of its own, its number from 1; the others
-    /// write what is there already, since others may read it meanwhile. What is read is at least as
+    /// A pass that writes every block has a generation of its own, its number from 1. In a mix whose
+    /// reads are verified each write has one; the other passes write what is there already, since
+    /// others may read it meanwhile. What is read is at least as
     /// old as the last pass that wrote every block, unless something ended that one before.
     #[must_use]
     pub fn in_pass(&self, spec: &RunSpec, pass: Pass) -> Self {
         let mut content = self.clone();
+        if pass != Pass::Mix {
+            content.rewrites = None;
+        }
         if let Some(stamps) = &mut content.stamps {
             let passes = spec.passes();
             let here = passes.iter().position(|known| *known == pass).unwrap_or(0);
@@ -231,12 +252,16 @@ impl Pattern {
                 self.fill_piece(out, file, offset_bytes + piece.at as u64, piece.in_block);
             }
         }
-        match (&self.stamps, &self.journal) {
-            (Some(stamps), Some(journal)) => {
-                stamps.stamp_each(data, file, offset_bytes, |at| journal.generation(file, at));
+        let Some(stamps) = &self.stamps else { return };
+        match (&self.journal, &self.rewrites) {
+            (Some(journal), _) => {
+                let id = |at| WriteId { writer: 0, number: journal.generation(file, at) };
+                stamps.stamp_each(data, file, offset_bytes, id);
             }
-            (Some(stamps), None) => stamps.stamp_all(data, file, offset_bytes),
-            (None, _) => {}
+            (None, Some(rewrites)) => {
+                stamps.stamp_each(data, file, offset_bytes, |at| rewrites.latest(file, at));
+            }
+            (None, None) => stamps.stamp_all(data, file, offset_bytes),
         }
     }
 
@@ -303,6 +328,9 @@ impl Pattern {
         offset_bytes: u64,
         in_block: usize,
     ) -> Result<(), Mismatch> {
+        if self.rewrites.is_some() {
+            return self.check_rewritten(stamps, read, file, offset_bytes, in_block);
+        }
         let Some(journal) = &self.journal else {
             return self.check_stamped(stamps, read, file, offset_bytes, in_block);
         };
@@ -319,6 +347,39 @@ impl Pattern {
             Some(BlockState::Lost) => checked,
             None | Some(BlockState::RolledBack | BlockState::Torn) => Ok(()),
         }
+    }
+
+    /// Compares a part of one block of a mix, whose writes each have a stamp of their own.
+    fn check_rewritten(
+        &self,
+        stamps: &Stamps,
+        read: &[u8],
+        file: u32,
+        offset_bytes: u64,
+        in_block: usize,
+    ) -> Result<(), Mismatch> {
+        let any = Stamps { generation: u32::MAX, oldest: 0, ..*stamps };
+        match self.check_stamped(&any, read, file, offset_bytes, in_block) {
+            Ok(()) => {}
+            // All else in the block is right: the stamp is half of one write and half of another.
+            Err(Mismatch { what: Found::Checksum { .. }, .. })
+                if self
+                    .rewrites
+                    .as_ref()
+                    .is_some_and(|known| known.is_raced(file, offset_bytes)) =>
+            {
+                return Ok(());
+            }
+            Err(mismatch) => return Err(mismatch),
+        }
+        let id = if in_block == 0 { Stamps::write_id_in(read) } else { None };
+        let (Some(id), Some(rewrites)) = (id, &self.rewrites) else { return Ok(()) };
+        let what = match rewrites.check(file, offset_bytes, id) {
+            Ok(()) if id.writer > 0 || id.number >= stamps.oldest => return Ok(()),
+            Ok(()) => Found::Generation { found: id.number, oldest: stamps.oldest },
+            Err(oldest) => Found::Generation { found: id.number, oldest },
+        };
+        Err(Mismatch { file, offset_bytes, what })
     }
 
     /// Compares a part of one block that has a stamp.

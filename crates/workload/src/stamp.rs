@@ -6,18 +6,19 @@
 //!
 //! A stamp says how far it reaches (`len`), so data may be cut differently when it is read.
 //! Layout, little-endian: checksum (4 bytes, CRC-32C of the rest), magic (4), campaign (8), offset
-//! (8), file (4), generation (4), len (4). Any flip of up to 3 bits in a block is found.
+//! (8), file (4), generation (4), len (4), writer (4). Any flip of up to 3 bits in a block is found.
 //!
 //! **Source:** RFC 3720, B.4 (CRC-32C); P. Koopman, "32-bit cyclic redundancy codes for Internet
 //! applications", DSN 2002 (Hamming distance 4 up to 2^31 bits).
 
 use crate::mismatch::{Found, Mismatch};
+use crate::rewrites::WriteId;
 
 /// Bytes of the largest block that has one stamp.
 pub const BLOCK_BYTES: usize = 4096;
 
 /// Bytes of a stamp; a shorter block has none.
-pub const STAMP_BYTES: usize = 36;
+pub const STAMP_BYTES: usize = 40;
 
 const MAGIC: [u8; 4] = *b"dfsb";
 
@@ -32,6 +33,8 @@ pub struct Stamps {
     pub generation: u32,
     /// The oldest generation that may be read.
     pub oldest: u32,
+    /// The process that writes; 0 where that makes no difference. Readers don't look at it.
+    pub writer: u32,
 }
 
 /// A part of a transfer that lies in one block.
@@ -86,22 +89,29 @@ impl Iterator for Pieces {
 impl Stamps {
     /// Puts stamps into a transfer whose other bytes are there already.
     pub fn stamp_all(&self, data: &mut [u8], file: u32, offset_bytes: u64) {
-        self.stamp_each(data, file, offset_bytes, |_| self.generation);
+        self.stamp_each(data, file, offset_bytes, |_| self.write_id());
     }
 
-    /// Stamps as [`Self::stamp_all`] does, with a generation for the block at each offset.
+    /// Returns the process and generation of what is written.
+    const fn write_id(&self) -> WriteId {
+        WriteId { writer: self.writer, number: self.generation }
+    }
+
+    /// Stamps as [`Self::stamp_all`] does, with a process and generation for the block at each
+    /// offset.
     pub fn stamp_each(
         &self,
         data: &mut [u8],
         file: u32,
         offset_bytes: u64,
-        generation: impl Fn(u64) -> u32,
+        id: impl Fn(u64) -> WriteId,
     ) {
         for piece in Pieces::new(self.grid_bytes, offset_bytes, data.len()) {
             if piece.in_block == 0 && piece.len >= STAMP_BYTES {
                 let block = &mut data[piece.at..piece.at + piece.len];
                 let offset_bytes = offset_bytes + piece.at as u64;
-                let stamps = Self { generation: generation(offset_bytes), ..*self };
+                let WriteId { writer, number } = id(offset_bytes);
+                let stamps = Self { generation: number, writer, ..*self };
                 stamps.stamp_block(block, file, offset_bytes);
             }
         }
@@ -115,6 +125,7 @@ impl Stamps {
         block[24..28].copy_from_slice(&file.to_le_bytes());
         block[28..32].copy_from_slice(&self.generation.to_le_bytes());
         block[32..36].copy_from_slice(&len.to_le_bytes());
+        block[36..40].copy_from_slice(&self.writer.to_le_bytes());
         // Last, since it covers all that stands before it in the block.
         let checksum = crc32c::crc32c(&block[4..]);
         block[..4].copy_from_slice(&checksum.to_le_bytes());
@@ -188,6 +199,15 @@ impl Stamps {
         u32_at(block, 28)
     }
 
+    /// Returns the process and generation in the stamp that a block begins with; `None` where no
+    /// stamp is.
+    pub fn write_id_in(block: &[u8]) -> Option<WriteId> {
+        if block.len() < STAMP_BYTES || block[4..8] != MAGIC {
+            return None;
+        }
+        Some(WriteId { writer: u32_at(block, 36), number: u32_at(block, 28) })
+    }
+
     /// Says whether fewer than [`STAMP_BYTES`] at the start of a block may be the start of a stamp:
     /// with fewer than 8 it is unknown.
     pub fn is_cut_stamp(block: &[u8]) -> bool {
@@ -211,7 +231,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const STAMPS: Stamps = Stamps { campaign: 7, grid_bytes: 4096, generation: 2, oldest: 1 };
+    const STAMPS: Stamps =
+        Stamps { campaign: 7, grid_bytes: 4096, generation: 2, oldest: 1, writer: 0 };
 
     fn nothing(from: usize, len: usize) -> &'static [u8] {
         panic!("{len} bytes from {from} were requested")

@@ -5,11 +5,12 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use model::{
-    BackendKind, CaveatCode, DataSettings, NfsVersion, Pass, RunSpec, Target, Verdict, Workload,
+    BackendKind, CaveatCode, DataSettings, Load, NfsVersion, Pass, RunSpec, Target, Verdict,
+    Workload,
 };
 use nfs_client::{Mount, MountOptions};
 use nfs_proto::nfs3::StableHow;
-use nfs_server::{Server, ServerConfig};
+use nfs_server::{FaultKind, FaultPlan, PartsPerMillion, Server, ServerConfig};
 
 use crate::rig::{Rig, nfs, server, stream};
 
@@ -150,6 +151,65 @@ fn other_workloads_find_what_they_wrote() {
                 let caveats = &end.result.caveats;
                 assert_eq!(end.result.errors(), 0, "{} {pass}: {caveats:?}", spec.workload);
             }
+        }
+    }
+}
+
+/// A mix of reads and writes of few blocks, which many ops in flight share.
+fn contended(spec: RunSpec) -> RunSpec {
+    let load = Load { ops_max: 6_000, ..Load::default() };
+    RunSpec {
+        workload: Workload::Mixed,
+        passes: vec![Pass::Mix],
+        read_percent: 50,
+        duration_ms: 0,
+        workers: 3,
+        files: 2,
+        file_size_bytes: 64 << 10,
+        io_size_bytes: 8 << 10,
+        queue_depth: 8,
+        verify: true,
+        data: DataSettings::default(),
+        load,
+        ..spec
+    }
+}
+
+#[test]
+fn lost_write_of_a_mix_is_found() {
+    for (lost, expected) in [(0, false), (20_000, true)] {
+        let faults = FaultPlan { lose_write: PartsPerMillion(lost), ..FaultPlan::default() };
+        let server = server(ServerConfig { faults, ..ServerConfig::default() });
+        let spec = contended(nfs(&server));
+        let mut rig = Rig::new();
+        rig.begin(&spec);
+        let end = rig.run(Pass::Mix);
+        assert_eq!(end.broken, None);
+        let caveats = &end.result.caveats;
+        let found = caveats.iter().find(|caveat| caveat.code == CaveatCode::DataMismatch);
+        assert_eq!(found.is_some(), expected, "{caveats:?}");
+        assert_eq!(server.counters().faults_of(FaultKind::LostWrite) > 20, expected);
+        if let Some(found) = found {
+            assert!(found.evidence.contains(": generation "), "{}", found.evidence);
+        }
+    }
+}
+
+#[test]
+fn writes_that_overlap_are_no_mismatch() {
+    let folder = tempfile::tempdir().unwrap();
+    for (backend, direct) in
+        [(BackendKind::Posix, false), (BackendKind::Uring, false), (BackendKind::Uring, true)]
+    {
+        let spec = contended(RunSpec { direct, ..on_directory(backend, folder.path()) });
+        // One block that all workers read and write at once.
+        let hot = RunSpec { files: 1, file_size_bytes: 8 << 10, ..spec.clone() };
+        for spec in [spec, hot] {
+            let mut rig = Rig::new();
+            rig.begin(&spec);
+            let end = rig.run(Pass::Mix);
+            assert_eq!((end.broken, end.result.errors()), (None, 0), "{backend:?} {direct}");
+            assert!(end.result.ops() >= 6_000, "{backend:?}");
         }
     }
 }

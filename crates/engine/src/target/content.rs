@@ -7,8 +7,9 @@
 use std::sync::Arc;
 
 use model::random::draw;
-use model::{Opens, Pass, RunSpec, Share};
-use workload::{FileSet, Journal, Pattern};
+use model::{Fill, Opens, Pass, RunSpec, Share, Workload};
+use workload::stamp::STAMP_BYTES;
+use workload::{FileSet, Journal, Pattern, Rewrites};
 
 use super::{TrialTarget, largest_op, works_anywhere};
 use crate::limits::PREPARE_IO;
@@ -18,7 +19,7 @@ use crate::limits::PREPARE_IO;
 /// made yet: see [`TrialTarget::make_content`] and [`TrialTarget::make_content_of`].
 pub fn pattern_of(spec: &RunSpec, seed: u64, work_name: &str) -> Pattern {
     let pattern = Pattern::unmade(&spec.data, seed, largest_op(spec).max(PREPARE_IO) as usize);
-    if !spec.data.stamp {
+    if !spec.data.stamp && !verifies_rewrites(spec) {
         return pattern;
     }
     let mut campaign = seed;
@@ -33,7 +34,40 @@ pub fn pattern_of(spec: &RunSpec, seed: u64, work_name: &str) -> Pattern {
     pattern.journaled(Arc::new(journal))
 }
 
+/// Follows the writes of each block by the workers of a share, so that a read finds those that were
+/// lost, where a run reads and verifies what it rewrites.
+#[must_use]
+pub fn follow_rewrites(pattern: Pattern, spec: &RunSpec, share: Share) -> Pattern {
+    if !verifies_rewrites(spec) {
+        return pattern;
+    }
+    // A number that no other agent has, and that is not 0.
+    let (writer, has_others) = (share.first + 1, share.count < spec.workers);
+    let (files, file_bytes) = (spec.files, spec.file_size_bytes);
+    match Rewrites::new(writer, has_others, files, file_bytes, spec.io_size_bytes) {
+        Some(rewrites) => pattern.rewritten(Arc::new(rewrites)),
+        None => pattern,
+    }
+}
+
+/// Says whether reads of a run are verified that may find what it has written over: else a write
+/// that is lost leaves the same bytes. Zeros and blocks that repeat have no room for a stamp.
+fn verifies_rewrites(spec: &RunSpec) -> bool {
+    spec.verify
+        && spec.workload == Workload::Mixed
+        && spec.soak.is_none()
+        && (1..100).contains(&spec.read_percent)
+        && spec.data.fill == Fill::Random
+        && spec.data.dedup_percent == 0
+        && spec.io_size_bytes as usize >= STAMP_BYTES
+}
+
 impl TrialTarget {
+    /// The writes of each block, where they are followed.
+    pub const fn rewrites(&self) -> Option<&Arc<Rewrites>> {
+        self.config.pattern.rewrites()
+    }
+
     /// Makes the content of the files of its share, which [`Self::prepare`] writes.
     pub fn make_content(&mut self, spec: &RunSpec) {
         if spec.target.keeps_nothing() {

@@ -434,7 +434,8 @@ settings! {
     /// Put campaign, file, offset, generation and checksum into each block; verify looks for them.
     /// Not for null.
     Stamp => flag("stamp", run!(data.stamp)).family(Family::Data);
-    /// Compare every byte read with what was written. Not for metadata, nor for null.
+    /// Compare every byte read with what was written. Writes of a mix are stamped then, each with a
+    /// number of its own. Not for metadata, nor for null.
     Verify => flag("verify", run!(verify)).family(Family::Data)
         .only(WITH_FILES).always_shown();
     /// Replies slower than this count as errors; external programs are killed with their children.
