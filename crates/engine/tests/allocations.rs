@@ -9,6 +9,7 @@ use engine::admission::{Admission, Timing};
 use engine::backend::{Backend, Lost};
 use engine::recorder::Recorder;
 use engine::stonewall::PassState;
+use engine::target::{follow_rewrites, pattern_of};
 use engine::worker::{Ending, Progress, Worker};
 use engine::working_set::WorkingSetTracker;
 use engine::{Opened, Stop, SystemClock, TargetConfig, TrialTarget};
@@ -18,7 +19,7 @@ use model::{
     OpKind, OpMix, Pass, Proto, RunSpec, Share, Target, TcpTarget, Workload,
 };
 use nfs_server::{Server, ServerConfig};
-use workload::{OpStream, Pattern, pass_size};
+use workload::{OpStream, pass_size};
 
 struct Counting;
 
@@ -91,10 +92,12 @@ fn spec(target: Target, backend: BackendKind, workload: Workload) -> RunSpec {
 }
 
 fn allocations_of(spec: &RunSpec) -> u64 {
+    let mut pattern = pattern_of(spec, 1, "allocations");
+    pattern.make_all();
     let config = TargetConfig {
         seed: 1,
         work_name: format!(".dfsbench-{}-{}", spec.backend.name(), spec.workload.name()),
-        pattern: Pattern::new(1, 1 << 20),
+        pattern: follow_rewrites(pattern, spec, Share::ALL),
         clock: Arc::new(SystemClock::new()),
         keep: false,
         stop: Stop::default(),
@@ -110,8 +113,12 @@ fn allocations_of(spec: &RunSpec) -> u64 {
         let mut watch = Watch { backend, left: ops };
         let (shared, progress) = (PassState::default(), Progress::default());
         let stream = OpStream::new(spec, pass, 0, 1);
+        let mut admission = Admission::new(spec, &stream, queue_depth);
+        if let Some(rewrites) = target.rewrites() {
+            admission = Some(Admission::with_rewrites(admission, Arc::clone(rewrites)));
+        }
         let worker = Worker {
-            admission: Admission::new(spec, &stream, queue_depth),
+            admission,
             vain_max_ns: u64::MAX,
             stream,
             backend: &mut watch,
@@ -272,7 +279,11 @@ fn others(target: &Target, backend: BackendKind) -> Vec<RunSpec> {
     (mix.load.ops_max, mix.duration_ms) = (2_000, 60_000);
     let mut pool = small(Workload::Transactions);
     pool.queue_depth = 1;
-    vec![names, sweeps, pool, mix]
+    // Its reads are verified, so that its writes are followed.
+    let mut rewrites = small(Workload::Mixed);
+    (rewrites.io_size_bytes, rewrites.file_size_bytes) = (4096, 40 << 10);
+    (rewrites.load.ops_max, rewrites.duration_ms) = (2_000, 0);
+    vec![names, sweeps, pool, mix, rewrites]
 }
 
 #[test]
