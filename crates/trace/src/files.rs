@@ -52,6 +52,12 @@ impl ServerPlace {
         secret.hash64(Domain::Handle, number, handle)
     }
 
+    /// Hashes the root that PUTROOTFH or PUTPUBFH, by its number, makes current.
+    fn root_hash(self, secret: &Secret, kind: u8) -> u64 {
+        let number = u64::from(self.host) << 16 | u64::from(self.port);
+        secret.hash64(Domain::Path, number, &[kind])
+    }
+
     /// Hashes a handle whatever the port.
     fn host_hash(self, secret: &Secret, handle: &[u8]) -> u64 {
         Self { port: 0, ..self }.hash(secret, handle)
@@ -125,8 +131,52 @@ impl FileNumbers {
 
     /// Returns the number of a file of which only directory and name are known.
     pub fn of_name(&mut self, secret: &Secret, dir: u32, name: u64) -> u32 {
-        let hash = secret.hash64(Domain::Path, u64::from(dir), &name.to_le_bytes());
-        self.number(hash, || None).number
+        self.number(name_hash(secret, dir, name), || None).number
+    }
+
+    /// Notes the number of the file that a name leads to, for those who go there without asking for
+    /// its handle.
+    pub fn bind_name(&mut self, secret: &Secret, dir: u32, name: u64, number: u32) {
+        self.insert(name_hash(secret, dir, name), number);
+    }
+
+    /// Forgets what a name leads to: it was removed or renamed.
+    pub fn forget_name(&mut self, secret: &Secret, dir: u32, name: u64) {
+        let hash = name_hash(secret, dir, name);
+        self.young.remove(&hash);
+        self.old.remove(&hash);
+    }
+
+    /// Returns the number of the root of a server that speaks v4, whose handle is not in the reply.
+    pub fn of_server_root(&mut self, secret: &Secret, server: ServerPlace, kind: u8) -> u32 {
+        self.number(server.root_hash(secret, kind), || None).number
+    }
+
+    /// Returns the number of the root of a server that speaks v4, whose handle is in the reply.
+    ///
+    /// One client asks for the handle and another one does not; the root is the same for both.
+    pub fn of_server_root_handle(
+        &mut self,
+        secret: &Secret,
+        roots: &mut Roots,
+        server: ServerPlace,
+        kind: u8,
+        handle: &[u8],
+    ) -> u32 {
+        let (root, handle_hash) = (server.root_hash(secret, kind), server.hash(secret, handle));
+        let number = match (self.find(root), self.find(handle_hash)) {
+            (Some(number), None) => {
+                self.insert(handle_hash, number);
+                number
+            }
+            _ => self.of_handle(secret, roots, server, handle).number,
+        };
+        self.insert(root, number);
+        number
+    }
+
+    fn find(&self, hash: u64) -> Option<u32> {
+        self.young.get(&hash).or_else(|| self.old.get(&hash)).copied()
     }
 
     /// Returns the number of a hash; `known_otherwise` gives that of one which is not in the table,
@@ -141,13 +191,22 @@ impl FileNumbers {
         if is_new {
             self.next = self.next.checked_add(1).unwrap_or(1);
         }
-        if self.young.len() >= self.generation_files {
+        self.insert(hash, number);
+        Numbered { number, is_new }
+    }
+
+    fn insert(&mut self, hash: u64, number: u32) {
+        self.old.remove(&hash);
+        if self.young.len() >= self.generation_files && !self.young.contains_key(&hash) {
             self.forgotten += self.old.len() as u64;
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(hash, number);
-        Numbered { number, is_new }
     }
+}
+
+fn name_hash(secret: &Secret, dir: u32, name: u64) -> u64 {
+    secret.hash64(Domain::Path, u64::from(dir), &name.to_le_bytes())
 }
 
 #[cfg(test)]
@@ -167,6 +226,37 @@ mod tests {
         let named = files.of_name(&secret, 1, 77);
         assert_eq!((named, files.of_name(&secret, 1, 77)), (4, 4));
         assert_eq!(files.of_name(&secret, 2, 77), 5);
+    }
+
+    #[test]
+    fn a_root_is_one_file_with_and_without_its_handle() {
+        let (secret, mut files, mut roots) =
+            (Secret::default(), FileNumbers::default(), Roots::default());
+        let at = |port| ServerPlace { host: 1, port };
+        let first = files.of_server_root(&secret, at(2049), 24);
+        let other_server = files.of_server_root(&secret, at(2050), 24);
+        assert_ne!(first, other_server);
+        let mut with_handle =
+            |port, kind| files.of_server_root_handle(&secret, &mut roots, at(port), kind, b"root");
+        assert_eq!(with_handle(2049, 24), first);
+        assert_eq!(with_handle(2050, 24), other_server);
+        // A public root may have the same handle.
+        assert_eq!(with_handle(2049, 23), first);
+        assert_eq!(files.of_handle(&secret, &mut roots, at(2049), b"root").number, first);
+        // The handle was known before.
+        let known = files.of_handle(&secret, &mut roots, at(2051), b"root").number;
+        let root = files.of_server_root_handle(&secret, &mut roots, at(2051), 24, b"root");
+        assert_eq!((root, files.of_server_root(&secret, at(2051), 24)), (known, known));
+    }
+
+    #[test]
+    fn a_name_leads_to_what_it_was_bound_to_until_it_is_removed() {
+        let (secret, mut files) = (Secret::default(), FileNumbers::default());
+        let by_name = files.of_name(&secret, 1, 77);
+        files.bind_name(&secret, 1, 77, 5);
+        assert_eq!(files.of_name(&secret, 1, 77), 5);
+        files.forget_name(&secret, 1, 77);
+        assert!(![5, by_name].contains(&files.of_name(&secret, 1, 77)));
     }
 
     #[test]

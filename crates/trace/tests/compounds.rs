@@ -6,7 +6,7 @@ use common::{
     Frame, From, Read, Tcp, call_head, capture, ethernet, ipv4, pcap, pcap_cut, record, reply_head,
     udp,
 };
-use nfs_proto::nfs3::{FileHandle, StableHow, Verifier};
+use nfs_proto::nfs3::{FileHandle, FileType, StableHow, Verifier};
 use nfs_proto::nfs4::{
     Attributes, Bitmap, ChangeInfo, Claim, ClientId, CompoundBuilder, Delegation, Fattr,
     Op as Request, OpCode, OpOk, OpenHow, ReplyBuilder, StateOwner, Stateid, attribute,
@@ -153,6 +153,60 @@ fn a_compound_ends_at_its_first_failure_and_names_lead_to_files_without_a_handle
     assert!(first.ops[1].result > 0 && first.ops[1].file == first.ops[0].result);
     assert_eq!(second.ops[1].result, first.ops[1].result);
     assert_eq!((first.ops[2].file, first.ops[2].result), (first.ops[1].result, 0));
+}
+
+#[test]
+fn clients_that_ask_for_handles_and_others_walk_through_the_same_directories() {
+    let mut scratch = Vec::new();
+    let attributes = Attributes { file_type: Some(FileType::Directory), ..Attributes::default() };
+    let attributes = attributes.to_fattr(Bitmap::of(&[attribute::TYPE]), &mut scratch);
+    let request = Bitmap::of(&[attribute::TYPE]);
+    let getattr = Request::Getattr { request };
+    let is_directory = OpOk::Getattr { attributes };
+    let getfh = |bytes: &[u8]| OpOk::Getfh { file: handle(bytes) };
+    let [lookup_a, lookup_b] = [b"a", b"b"].map(|name| Request::Lookup { name });
+    let messages = [
+        // The root: without its handle, with it, and by it.
+        (
+            compound(1, &[Request::Putrootfh, getattr]),
+            results(1, &[OpOk::Putrootfh, is_directory], None),
+        ),
+        (
+            compound(2, &[Request::Putrootfh, Request::Getfh]),
+            results(2, &[OpOk::Putrootfh, getfh(b"root")], None),
+        ),
+        // One client asks for the handle of each directory.
+        (
+            compound(
+                3,
+                &[Request::Putfh { file: handle(b"root") }, lookup_a, Request::Getfh, getattr],
+            ),
+            results(3, &[OpOk::Putfh, OpOk::Lookup, getfh(b"a"), is_directory], None),
+        ),
+        // Another one goes down the path.
+        (
+            compound(4, &[Request::Putrootfh, lookup_a, lookup_b, Request::Getfh]),
+            results(4, &[OpOk::Putrootfh, OpOk::Lookup, OpOk::Lookup, getfh(b"b")], None),
+        ),
+        // Another directory has the name afterwards.
+        (
+            compound(5, &[Request::Putrootfh, Request::Remove { name: b"a" }]),
+            results(5, &[OpOk::Putrootfh, OpOk::Remove { change: ChangeInfo::default() }], None),
+        ),
+        (
+            compound(6, &[Request::Putrootfh, lookup_a, lookup_b]),
+            results(6, &[OpOk::Putrootfh, OpOk::Lookup, OpOk::Lookup], None),
+        ),
+    ];
+    let read = capture(&pcap(&exchange(&messages, 5000)));
+    let [first, second, third, fourth, _, last] = &read.calls[..] else {
+        panic!("{:?}", read.calls)
+    };
+    let root = first.ops[0].result;
+    assert_eq!([second.ops[1].result, third.ops[0].file, fourth.ops[0].result], [root; 3]);
+    let directory = third.ops[1].result;
+    assert_eq!((fourth.ops[1].result, fourth.ops[2].file), (directory, directory));
+    assert!(![0, root, directory].contains(&last.ops[1].result));
 }
 
 #[test]

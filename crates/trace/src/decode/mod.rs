@@ -79,6 +79,17 @@ impl Context {
         self.files.of_root(&self.secret, &mut self.roots, self.server, handle)
     }
 
+    /// Returns the number of the root that PUTROOTFH or PUTPUBFH makes current.
+    pub fn server_root(&mut self, kind: u8) -> u32 {
+        self.files.of_server_root(&self.secret, self.server, kind)
+    }
+
+    /// Returns the number of such a root with this handle.
+    pub fn server_root_handle(&mut self, kind: u8, handle: &[u8]) -> u32 {
+        let Self { files, secret, roots, server, .. } = self;
+        files.of_server_root_handle(secret, roots, *server, kind, handle)
+    }
+
     /// Returns the hash of a name.
     pub fn name(&mut self, name: &[u8]) -> u64 {
         let hash = self.secret.hash(Domain::Name, name);

@@ -18,6 +18,9 @@ use crate::sparse::Cursor;
 
 pub use super::v4_call::operations;
 
+/// The type of a directory. **Source:** RFC 7530 section 2.1 (`nfs_ftype4`).
+const DIRECTORY: u8 = 2;
+
 /// The most pieces of a READ_PLUS.
 const PIECES_MAX: u32 = 1 << 16;
 
@@ -39,17 +42,19 @@ pub fn results(
             // Its arguments were cut off, or stand behind some that were not understood.
             ops.push(Op { kind: kind_of(number), ..Op::default() });
         }
-        let op = &mut ops[at];
+        let (before, from_here) = ops.split_at_mut(at);
+        let op = &mut from_here[0];
         if kind_of(number) != op.kind {
             return Err(DecodeError::BadValue { what: "the operation of a result", value: number });
         }
         op.status = Some(status);
-        read_result(op, status, cursor, context)?;
+        read_result(before, op, status, cursor, context)?;
     }
     Ok(())
 }
 
 fn read_result(
+    before: &[Op],
     op: &mut Op,
     status: u32,
     cursor: &mut Cursor<'_>,
@@ -58,7 +63,7 @@ fn read_result(
     let code = OpCode::from_number(op.kind.into());
     if status != 0 || !matches!(code, Some(OpCode::Read | OpCode::ReadPlus | OpCode::Readdir)) {
         if let OpResult::Ok(ok) = OpResult::decode(&mut cursor.reader)? {
-            note_result(op, &ok, context);
+            note_result(before, op, &ok, context);
         }
         return Ok(());
     }
@@ -98,14 +103,19 @@ fn read_result(
     Ok(())
 }
 
-fn note_result(op: &mut Op, ok: &OpOk<'_>, context: &mut Context) {
+fn note_result(before: &[Op], op: &mut Op, ok: &OpOk<'_>, context: &mut Context) {
     match ok {
         OpOk::Access { access, .. } => op.count = (*access).into(),
         OpOk::Getattr { attributes } => {
             let described = Described::read(attributes);
             (op.file_type, op.size) = (described.file_type, described.size);
         }
-        OpOk::Getfh { file } => op.result = context.file(file),
+        OpOk::Getfh { file } => {
+            op.result = match before.iter().rev().find(|op| makes_current(op)) {
+                Some(Op { kind, .. }) if is_root(*kind) => context.server_root_handle(*kind, file),
+                _ => context.file(file),
+            };
+        }
         OpOk::Write { count, committed, .. } => {
             op.count = (*count).into();
             op.committed = 1 + committed.number() as u8;
@@ -186,9 +196,18 @@ pub fn follow_files(ops: &mut [Op], first_entry: usize, context: &mut Context) {
                 }
                 continue;
             }
-            OpCode::Link | OpCode::Rename => (ops[at].other, ops[at].file) = (current, saved),
+            OpCode::Link | OpCode::Rename => {
+                (ops[at].other, ops[at].file) = (current, saved);
+                if is_done && code == OpCode::Rename {
+                    context.files.forget_name(&context.secret, saved, ops[at].name);
+                    context.files.forget_name(&context.secret, current, ops[at].other_name);
+                }
+            }
             OpCode::Copy | OpCode::Clone => ops[at].other = saved,
             OpCode::Getfh if is_done => current = ops[at].result,
+            OpCode::Remove if is_done => {
+                context.files.forget_name(&context.secret, current, ops[at].name);
+            }
             OpCode::Readdir => {
                 for entry in context.entries.iter_mut().skip(first_entry) {
                     if entry.dir == 0 {
@@ -207,25 +226,49 @@ pub fn follow_files(ops: &mut [Op], first_entry: usize, context: &mut Context) {
 /// Returns the number of the file that an operation made current: the one whose handle is returned
 /// before another becomes current, else one by directory and name.
 fn reached(ops: &[Op], at: usize, context: &mut Context) -> u32 {
-    for op in &ops[at + 1..] {
-        match OpCode::from_number(op.kind.into()) {
-            Some(OpCode::Getfh) if op.result != 0 => return op.result,
-            Some(
-                OpCode::Putfh
-                | OpCode::Putrootfh
-                | OpCode::Putpubfh
-                | OpCode::Restorefh
-                | OpCode::Lookup
-                | OpCode::Lookupp
-                | OpCode::Openattr
-                | OpCode::Create,
-            ) => break,
-            Some(OpCode::Open) if op.name != 0 => break,
-            _ => {}
-        }
-    }
-    // The kind keeps parents, roots and named attributes apart, which have no name.
     let Op { file, name, kind, .. } = ops[at];
-    let secret = context.secret.clone();
-    context.files.of_name(&secret, file, if name == 0 { u64::from(kind) } else { name })
+    let (mut number, mut is_directory) = (0, false);
+    for op in ops[at + 1..].iter().take_while(|op| !makes_current(op)) {
+        if number == 0 && OpCode::from_number(op.kind.into()) == Some(OpCode::Getfh) {
+            number = op.result;
+        }
+        is_directory |= op.file_type == DIRECTORY;
+    }
+    if number == 0 {
+        if is_root(kind) {
+            return context.server_root(kind);
+        }
+        // The kind keeps parents and named attributes apart, which have no name.
+        let name = if name == 0 { u64::from(kind) } else { name };
+        return context.files.of_name(&context.secret, file, name);
+    }
+    // A client that asks for handles on its way, and one that goes down a whole path in one
+    // compound, walk through the same directories.
+    if is_directory && name != 0 {
+        context.files.bind_name(&context.secret, file, name, number);
+    }
+    number
+}
+
+/// Returns true if an operation makes another file the current one.
+fn makes_current(op: &Op) -> bool {
+    match OpCode::from_number(op.kind.into()) {
+        Some(
+            OpCode::Putfh
+            | OpCode::Putrootfh
+            | OpCode::Putpubfh
+            | OpCode::Restorefh
+            | OpCode::Lookup
+            | OpCode::Lookupp
+            | OpCode::Openattr
+            | OpCode::Create,
+        ) => true,
+        // An OPEN without a name opens the current file.
+        Some(OpCode::Open) => op.name != 0,
+        _ => false,
+    }
+}
+
+fn is_root(kind: u8) -> bool {
+    matches!(OpCode::from_number(kind.into()), Some(OpCode::Putrootfh | OpCode::Putpubfh))
 }
