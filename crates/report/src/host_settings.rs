@@ -4,9 +4,9 @@
 //! runs has several values, which stand side by side; columns of the report distinguish the
 //! runs.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use model::{Campaign, Fact, LabSpec, System};
+use model::{Campaign, LabSpec, System};
 
 /// So many values of a setting are shown; counters that never repeat have as many as trials.
 const VALUES_MAX: usize = 4;
@@ -43,15 +43,28 @@ impl EffectiveSetting<'_> {
 /// The hosts of a campaign in the order of their first use; none where nothing was set up.
 pub fn effective(campaign: &Campaign) -> Vec<HostFacts<'_>> {
     let mut hosts = Vec::new();
+    let mut numbers = HashMap::new();
     for host in names(campaign) {
+        numbers.insert(host, hosts.len());
         hosts.push(HostFacts { host, settings: Vec::new() });
     }
+    // The place of each setting, where the same name from another source is another setting, and the values that it is known to have: a host may have tens of
+    // thousands of them.
+    let mut places: HashMap<(usize, &str, &str), usize> = HashMap::new();
+    let mut seen: HashSet<(usize, usize, &str)> = HashSet::new();
     // Facts of a trial are read back from the host after its settings were applied: what they show
     // is effective, whatever the plan requested.
     for trial in campaign.runs.iter().flat_map(|run| &run.trials) {
         for fact in &trial.facts {
-            if let Some(host) = hosts.iter_mut().find(|host| host.host == fact.scope) {
-                host.add_fact(fact);
+            let Some(&number) = numbers.get(fact.scope.as_str()) else { continue };
+            let settings = &mut hosts[number].settings;
+            let (name, source) = (fact.name.as_str(), &*fact.source);
+            let place = *places.entry((number, name, source)).or_insert_with(|| {
+                settings.push(EffectiveSetting { name, source, values: Vec::new() });
+                settings.len() - 1
+            });
+            if seen.insert((number, place, &fact.value)) {
+                settings[place].values.push(&fact.value);
             }
         }
     }
@@ -107,21 +120,7 @@ pub fn place(lab: &LabSpec, clients_max: usize) -> String {
     }
 }
 
-impl<'a> HostFacts<'a> {
-    /// Adds a reading; the same name from another source is a setting of its own.
-    fn add_fact(&mut self, fact: &'a Fact) {
-        let (name, source, value) = (&fact.name, &fact.source, fact.value.as_str());
-        for known in &mut self.settings {
-            if (known.name, known.source) == (name, source) {
-                if !known.values.contains(&value) {
-                    known.values.push(value);
-                }
-                return;
-            }
-        }
-        self.settings.push(EffectiveSetting { name, source, values: vec![value] });
-    }
-
+impl HostFacts<'_> {
     /// Its settings on one line: `nfsd threads 8; mtu 1500 | 9000`.
     pub fn line(&self) -> String {
         let mut settings = Vec::new();

@@ -7,6 +7,8 @@
 
 mod properties;
 
+use std::collections::HashMap;
+
 use model::{Campaign, CampaignState, Conclusion, Fact, Question};
 
 use crate::declared;
@@ -156,7 +158,7 @@ impl Joined {
 
 /// Numbers the runs of all campaigns in a row, and states in the header what holds for all.
 fn join_campaigns(sources: Vec<Source>, members: &[Member]) -> Campaign {
-    let facts = join_facts(&sources);
+    let facts = if members.len() > 1 { join_facts(&sources) } else { Vec::new() };
     let mut names: Vec<String> = Vec::new();
     let mut labels: Vec<String> = Vec::new();
     let mut joined: Option<Campaign> = None;
@@ -215,30 +217,31 @@ fn append(joined: &mut Campaign, campaign: Campaign) {
 
 /// The facts of this host in all campaigns; where they differ, each value with its campaign.
 fn join_facts(sources: &[Source]) -> Vec<Fact> {
-    let mut joined: Vec<Fact> = Vec::new();
+    // The first fact of each scope and name, and all values with their campaigns.
+    let mut firsts: Vec<&Fact> = Vec::new();
+    let mut values: Vec<Vec<(&str, &str)>> = Vec::new();
+    let mut known: HashMap<(&str, &str), usize> = HashMap::new();
     for source in sources {
         for fact in &source.campaign.facts {
-            let is_known = |known: &Fact| known.scope == fact.scope && known.name == fact.name;
-            if joined.iter().any(is_known) {
-                continue;
-            }
-            let mut values: Vec<(String, &str)> = Vec::new();
-            for other in sources {
-                for found in other.campaign.facts.iter().filter(|found| is_known(found)) {
-                    values.push((found.value.clone(), &other.label));
-                }
-            }
-            let mut one = fact.clone();
-            let is_same = values.iter().all(|(value, _)| *value == fact.value);
-            if !is_same {
-                let mut shown = Vec::new();
-                for (value, label) in values {
-                    shown.push(format!("{value} (campaign {label})"));
-                }
-                one.value = shown.join(" | ");
-            }
-            joined.push(one);
+            let index = *known.entry((&fact.scope, &fact.name)).or_insert_with(|| {
+                firsts.push(fact);
+                values.push(Vec::new());
+                firsts.len() - 1
+            });
+            values[index].push((&fact.value, &source.label));
         }
+    }
+    let mut joined = Vec::with_capacity(firsts.len());
+    for (first, values) in std::iter::zip(firsts, values) {
+        let mut one = first.clone();
+        if values.iter().any(|(value, _)| *value != first.value) {
+            let mut shown = Vec::new();
+            for (value, label) in values {
+                shown.push(format!("{value} (campaign {label})"));
+            }
+            one.value = shown.join(" | ");
+        }
+        joined.push(one);
     }
     joined
 }

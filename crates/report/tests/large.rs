@@ -3,8 +3,8 @@
 mod campaigns;
 
 use model::testing::RunBuilder;
-use model::{BackendKind, Campaign, Workload};
-use report::{Compared, Format, Rules, Selection, render};
+use model::{BackendKind, Campaign, Fact, Workload};
+use report::{Compared, Format, Joined, Rules, Selection, Source, render, render_joined};
 
 /// A campaign with a factor that has a level of its own in every run, and three with a few.
 fn campaign(runs: u32) -> Campaign {
@@ -54,4 +54,48 @@ fn every_form_holds_thousands_of_runs() {
         let one_line = matches!(format, Format::Json | Format::Html);
         assert!(rows >= least || (one_line && text.len() > 100_000), "{}: {rows}", format.name());
     }
+}
+
+/// Processor time that forms of these facts may take: it is a few seconds, and minutes if each fact
+/// is looked for among all.
+const CPU_MAX_NS: u64 = 60_000_000_000;
+
+/// Processor time of this thread so far, which does not depend on what else runs.
+fn cpu_ns() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    text.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// A campaign with fifty facts of each of a thousand hosts, and as many in a trial.
+fn with_facts_of_hosts(kernel: &str) -> Campaign {
+    let mut campaign = campaign(2);
+    let mut facts = Vec::new();
+    for number in 0..50_000 {
+        let (host, name) = (format!("host-{}", number / 50), format!("fact {}", number % 50));
+        let value = if number % 50 == 0 { kernel.to_owned() } else { number.to_string() };
+        facts.push(Fact::new(host, name, value, "planted"));
+    }
+    campaign.facts.clone_from(&facts);
+    campaign.runs[0].trials[0].facts = facts;
+    campaign
+}
+
+#[test]
+fn every_form_holds_facts_of_a_thousand_hosts() {
+    let source = |kernel: &str, label: &str| Source {
+        campaign: with_facts_of_hosts(kernel),
+        tags: Vec::new(),
+        label: label.to_owned(),
+    };
+    let begun_ns = cpu_ns();
+    for format in [Format::Table, Format::Html, Format::Json] {
+        assert!(!render(&with_facts_of_hosts("6.1"), format).is_empty(), "{format:?}");
+    }
+    let joined = Joined::of(vec![source("6.1", "1"), source("6.12", "2")], &[]).unwrap();
+    let facts = &joined.campaign().facts;
+    assert_eq!(facts.len(), 50_000);
+    assert_eq!(facts[0].value, "6.1 (campaign 1) | 6.12 (campaign 2)");
+    assert_eq!(facts[1].value, "1");
+    assert!(!render_joined(&joined, Format::Table).is_empty());
+    assert!(cpu_ns() - begun_ns < CPU_MAX_NS);
 }

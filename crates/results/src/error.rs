@@ -207,6 +207,10 @@ pub fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
         Some(ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => StoreError::Denied(path),
         Some(ErrorCode::SystemIoFailure) if is_write(&error) => StoreError::Refused(path),
         Some(ErrorCode::DiskFull) => StoreError::DiskFull(path),
+        Some(ErrorCode::OperationInterrupted) => StoreError::Damaged {
+            path,
+            what: "reading it takes far more steps than its size explains".to_owned(),
+        },
         Some(ErrorCode::DatabaseCorrupt) => StoreError::Damaged { path, what: error.to_string() },
         _ => explain_data(path, error),
     }

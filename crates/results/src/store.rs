@@ -7,8 +7,11 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::error::{StoreError, explain, is_rollback};
@@ -28,6 +31,15 @@ pub const SCHEMA_VERSION: i64 = 1;
 /// longer lock is that of a forgotten shell.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Steps of SQLite's virtual machine between two looks at how many there were.
+const STEPS_PER_LOOK: u16 = 1000;
+
+/// Maximum number of steps that reading a file may take, and how many more for each of its bytes.
+/// Loading a campaign takes two or three for each byte; a damaged or crafted file can lead SQLite
+/// round in circles.
+const STEPS_MAX: u64 = 10_000_000;
+const STEPS_PER_BYTE_MAX: u64 = 200;
+
 /// An open results file.
 #[derive(Debug)]
 pub struct Store {
@@ -35,6 +47,8 @@ pub struct Store {
     pub(crate) path: PathBuf,
     /// Bytes that transactions wrote to the file and its journal.
     written_bytes: u64,
+    /// Steps of reading since the last [`Store::renew_budget`].
+    steps: Arc<AtomicU64>,
     /// The campaigns that this process makes.
     holds: Vec<Hold>,
 }
@@ -72,6 +86,7 @@ impl Store {
         }
         let mut store = Self::connect_at(checked.as_deref().unwrap_or(path), path, flags)?;
         let owner = store.owner()?;
+        store.check_schema()?;
         // SQLite opens a file without write access silently for reading.
         if store.explain(store.connection.is_readonly("main"))? {
             return Err(StoreError::ReadOnly(path.to_owned()));
@@ -97,7 +112,8 @@ impl Store {
     /// When the file is missing, empty, not ours, or locked by another process.
     pub fn open_existing(path: &Path) -> Result<Self, StoreError> {
         check_place(path, Absent::IsRefused)?;
-        let store = Self::connect_at(path, path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let mut store = Self::connect_at(path, path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        store.bound_steps()?;
         let owner = match store.owner_raw() {
             Err(error) if is_rollback(&error) => {
                 roll_back(path)?;
@@ -107,8 +123,41 @@ impl Store {
             Ok(found) => store.check_head(found)?,
         };
         match owner {
-            Owner::Ours => Ok(store),
+            Owner::Ours => {
+                store.check_schema()?;
+                Ok(store)
+            }
             Owner::Empty => Err(StoreError::Empty(path.to_owned())),
+        }
+    }
+
+    /// Gives further reading the whole number of steps again; for a process that reads a file again
+    /// and again as long as it runs.
+    pub fn renew_budget(&self) {
+        self.steps.store(0, Relaxed);
+    }
+
+    /// Ends reading that takes more steps than the size of the file explains.
+    fn bound_steps(&mut self) -> Result<(), StoreError> {
+        let (steps, path) = (Arc::clone(&self.steps), self.path.clone());
+        let look = u64::from(STEPS_PER_LOOK);
+        let is_endless = move || {
+            let steps = steps.fetch_add(look, Relaxed) + look;
+            steps > STEPS_MAX && {
+                let bytes = fs::metadata(&path).map_or(0, |found| found.len());
+                steps - STEPS_MAX > bytes.saturating_mul(STEPS_PER_BYTE_MAX)
+            }
+        };
+        let bounded = self.connection.progress_handler(STEPS_PER_LOOK.into(), Some(is_endless));
+        self.explain(bounded)
+    }
+
+    /// Refuses a file in which something else has the name of one of our tables, such as a view
+    /// that has no end.
+    fn check_schema(&self) -> Result<(), StoreError> {
+        match self.explain(tree::find_impostor(&self.connection))? {
+            Some(what) => Err(StoreError::Damaged { path: self.path.clone(), what }),
+            None => Ok(()),
         }
     }
 
@@ -181,9 +230,13 @@ impl Store {
     /// as a `file:` address.
     fn connect_at(real_path: &Path, path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
         match open_connection(real_path, flags) {
-            Ok(connection) => {
-                Ok(Self { connection, path: path.to_owned(), written_bytes: 0, holds: Vec::new() })
-            }
+            Ok(connection) => Ok(Self {
+                connection,
+                path: path.to_owned(),
+                written_bytes: 0,
+                steps: Arc::default(),
+                holds: Vec::new(),
+            }),
             Err(error) => Err(explain(path, error)),
         }
     }
@@ -264,6 +317,8 @@ fn open_connection(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
+    // The schema has no triggers: those of a file from elsewhere do nothing here.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
     Ok(connection)
 }
 
@@ -321,6 +376,30 @@ fn roll_back(path: &Path) -> Result<(), StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ENDLESS: &str = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)
+        SELECT count(*) FROM n";
+
+    #[test]
+    fn bounds_reading_by_file_size() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("dfsbench.db");
+        drop(Store::open_or_create(&path).unwrap());
+        let store = Store::open_existing(&path).unwrap();
+        let count = |sql: &str| -> Result<i64, StoreError> {
+            store.explain(store.connection.query_row(sql, [], |row| row.get(0)))
+        };
+        for _ in 0..2 {
+            let error = count(ENDLESS).unwrap_err();
+            assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
+            let spent = store.steps.load(Relaxed);
+            let bytes = fs::metadata(&path).unwrap().len();
+            assert!(spent > STEPS_MAX + bytes * STEPS_PER_BYTE_MAX, "{spent}");
+            store.renew_budget();
+            let short = ENDLESS.replace("FROM n)", "FROM n LIMIT 10000)");
+            assert_eq!(count(&short).unwrap(), 10_000);
+        }
+    }
 
     #[test]
     fn a_full_disk_is_reported_and_nothing_is_kept() {

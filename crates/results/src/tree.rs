@@ -79,6 +79,31 @@ pub(crate) fn made(connection: &Connection) -> rusqlite::Result<Vec<Made>> {
     })
 }
 
+/// Finds what has the name of one of our tables and is none: a view, a virtual table, or a table
+/// with a column that is computed.
+pub(crate) fn find_impostor(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    let ours: Vec<&Made> =
+        all_made().iter().filter(|made| made.sql.starts_with("CREATE TABLE")).collect();
+    for found in made(connection)? {
+        // SQLite does not distinguish upper and lower case in names.
+        let is_ours = |table: &&&Made| table.name.eq_ignore_ascii_case(&found.name);
+        let Some(table) = ours.iter().find(is_ours) else { continue };
+        let name = &table.name;
+        if found.is_view {
+            return Ok(Some(format!("`{name}` is a view in place of a table")));
+        }
+        if !found.sql.starts_with("CREATE TABLE") {
+            return Ok(Some(format!("`{name}` is not an ordinary table")));
+        }
+        let sql = "SELECT count(*) FROM pragma_table_xinfo(?1) WHERE hidden <> 0";
+        let computed: i64 = connection.query_row(sql, [name], |row| row.get(0))?;
+        if computed > 0 {
+            return Ok(Some(format!("the table `{name}` has a computed column")));
+        }
+    }
+    Ok(None)
+}
+
 /// Returns the objects that the schema of this program creates.
 pub(crate) fn all_made() -> &'static [Made] {
     &KNOWN.1

@@ -140,6 +140,7 @@ impl Maker {
         served: &Served,
     ) -> Result<Answer, StoreError> {
         let Some((copy, _)) = &self.copied else { return Ok(not_found()) };
+        copy.renew_budget();
         if page.is_empty() {
             let file = self.store.path().file_name().unwrap_or_default().to_string_lossy();
             return Ok(ok_answer(served.list(&file, &copy.list()?)));

@@ -110,6 +110,52 @@ fn every_format_is_made(rig: &Rig) {
 }
 
 #[test]
+fn refuses_what_stands_in_place_of_tables() {
+    let endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)";
+    let view = format!(
+        "ALTER TABLE facts RENAME TO old_facts;
+         CREATE VIEW Facts AS {endless} SELECT x AS id, 1 AS campaign_id, NULL AS trial_id,
+             'host' AS scope, x AS name, x AS value, '' AS source FROM n"
+    );
+    let expensive =
+        "ALTER TABLE facts ADD COLUMN more TEXT AS (hex(zeroblob(100000000)))".to_owned();
+    let table = "ALTER TABLE facts RENAME TO old_facts;
+                 CREATE VIRTUAL TABLE facts USING fts5(id, campaign_id, trial_id)"
+        .to_owned();
+    for (sql, what) in [
+        (view, "`facts` is a view in place of a table"),
+        (expensive, "the table `facts` has a computed column"),
+        (table, "`facts` is not an ordinary table"),
+    ] {
+        let rig = changed(&sql);
+        for args in [
+            &["report"][..],
+            &["list"],
+            &["show"],
+            &["compare", "1", "1"],
+            &["export", "out"],
+            &["view", "--no-open"],
+            &["note", "1", "text"],
+            &["import", "dfsbench.db", "--results", "new.db"],
+        ] {
+            rig.refused(args, 2, &["is damaged", what]);
+        }
+    }
+}
+
+#[test]
+fn runs_no_trigger_of_other_files() {
+    let rig = changed(
+        "CREATE TRIGGER planted AFTER INSERT ON notes BEGIN DELETE FROM campaigns; END;
+         CREATE VIEW planted_view AS SELECT * FROM campaigns",
+    );
+    assert_eq!(rig.run(&["note", "1", "text"]).code, 0);
+    let list = rig.run(&["list", "--format", "json"]);
+    assert_eq!(list.code, 0, "{list:?}");
+    assert!(list.stdout.contains("\"complete\""), "{list:?}");
+}
+
+#[test]
 fn a_campaign_of_nothing_but_failures_is_shown() {
     let rig = changed(
         "UPDATE trials SET state = 'failed', reason = 'no route to host';

@@ -5,6 +5,8 @@
 //! which separate a minute from an hour and no more. No pass is assumed to be faster than what its
 //! run allows: a cap of the load, or of the link between hosts.
 
+use std::collections::HashMap;
+
 use model::units::{Nanos, Size, Wait, parse_size, parse_time_ns};
 use model::{Fresh, Invalidation, Pass, RunSpec, Target, Workload};
 use workload::opmix::OpMixSet;
@@ -193,16 +195,17 @@ pub fn estimate_at(plan: &Plan, rates: &Rates) -> Estimate {
 /// Adds up the runs of a plan.
 pub(super) fn sum_up(plan: &Plan, runs: Vec<RunEstimate>) -> Estimate {
     let mut targets: Vec<TargetEstimate> = Vec::new();
+    let mut by_name: HashMap<&str, usize> = HashMap::new();
     for run in &plan.runs {
         // Each trial removes its files before the next one begins, so targets need room for the
         // largest set alone.
         let keeps_files = !run.target.keeps_nothing() && run.impossible().is_none();
         let bytes = if keeps_files { run.set_bytes() } else { 0 };
-        if let Some(target) = targets.iter_mut().find(|target| target.name == run.target_name) {
-            target.peak_bytes = target.peak_bytes.max(bytes);
-        } else {
-            targets.push(TargetEstimate { name: run.target_name.clone(), peak_bytes: bytes });
-        }
+        let index = *by_name.entry(&run.target_name).or_insert_with(|| {
+            targets.push(TargetEstimate { name: run.target_name.clone(), peak_bytes: 0 });
+            targets.len() - 1
+        });
+        targets[index].peak_bytes = targets[index].peak_bytes.max(bytes);
     }
     let possible = plan.runs.iter().filter(|run| run.impossible().is_none()).count() as u64;
     let made_each = u64::from(plan.trials + plan.repetition.warmup_trials);

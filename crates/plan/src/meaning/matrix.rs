@@ -199,8 +199,9 @@ fn too_many() -> PlanError {
 /// Refuses targets and backends that a workload names but the plan doesn't have.
 fn check_names(raw: &RawPlan, workload: &RawWorkload) -> Result<(), PlanError> {
     let known: Vec<&str> = raw.targets.iter().map(|target| target.name.value.as_str()).collect();
+    let known_names: HashSet<&str> = known.iter().copied().collect();
     for name in workload.targets.iter().flatten() {
-        if !known.contains(&name.value.as_str()) {
+        if !known_names.contains(name.value.as_str()) {
             return Err(unknown_word("target", &name.value, &known).of_key("targets", name.place));
         }
     }
@@ -217,12 +218,17 @@ fn check_names(raw: &RawPlan, workload: &RawWorkload) -> Result<(), PlanError> {
 /// Pairs each target of a workload with each backend.
 fn places<'a>(raw: &'a RawPlan, workload: &RawWorkload) -> Vec<(&'a RawTarget, BackendKind)> {
     let mut places = Vec::new();
+    let names: Option<HashSet<&str>> = workload
+        .targets
+        .as_ref()
+        .map(|names| names.iter().map(|name| name.value.as_str()).collect());
     for target in &raw.targets {
-        if !is_named(&target.name.value, workload.targets.as_deref()) {
+        // A list that is left out names all.
+        if names.as_ref().is_some_and(|names| !names.contains(target.name.value.as_str())) {
             continue;
         }
         for backend in &target.backends {
-            if is_named(backend, workload.backends.as_deref()) {
+            if is_named(*backend, workload.backends.as_deref()) {
                 places.push((target, *backend));
             }
         }
@@ -230,10 +236,10 @@ fn places<'a>(raw: &'a RawPlan, workload: &RawWorkload) -> Vec<(&'a RawTarget, B
     places
 }
 
-/// Says whether a list names something; a list that is left out names all.
-fn is_named<T: PartialEq>(one: &T, list: Option<&[Located<T>]>) -> bool {
+/// Says whether a list names a backend; a list that is left out names all.
+fn is_named(one: BackendKind, list: Option<&[Located<BackendKind>]>) -> bool {
     let Some(list) = list else { return true };
-    list.iter().any(|named| named.value == *one)
+    list.iter().any(|named| named.value == one)
 }
 
 /// Makes a run in which every setting has the value it has where it doesn't matter.

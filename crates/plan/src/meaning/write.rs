@@ -3,7 +3,7 @@
 //! Works from the runs alone: consecutive runs that are a whole product of levels share one
 //! `[[workload]]`; where they are none, they are split at the setting that varies slowest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -49,10 +49,9 @@ impl Plan {
         for host in hosts {
             write_host(&mut out, host, slots.get(host.name.as_str()).copied().unwrap_or(1));
         }
-        let mut named: Vec<&str> = Vec::new();
+        let mut named = HashSet::new();
         for run in &self.runs {
-            if !named.contains(&run.target_name.as_str()) {
-                named.push(&run.target_name);
+            if named.insert(run.target_name.as_str()) {
                 self.write_target(&mut out, run);
             }
         }

@@ -16,10 +16,36 @@ use crate::written::error::{Fault, Located, Place, PlanError};
 /// Characters of a value that an error repeats.
 const SHOWN_LENGTH_MAX: usize = 40;
 
+/// A plan's text, and where its lines begin.
+///
+/// Every value that is read gets its line, so a plan of a hundred thousand lines must not be read
+/// again for each.
+pub(crate) struct PlanText<'a> {
+    text: &'a str,
+    /// Offsets of the first byte of each line.
+    line_starts: Vec<usize>,
+}
+
+impl<'a> PlanText<'a> {
+    pub fn new(text: &'a str) -> Self {
+        let behind_breaks = text.match_indices('\n').map(|(offset, _)| offset + 1);
+        Self { text, line_starts: std::iter::once(0).chain(behind_breaks).collect() }
+    }
+
+    /// Returns the line and the column at which a span begins.
+    pub fn place_of(&self, span: &Range<usize>) -> Place {
+        let offset = char_start(self.text, span.start);
+        let line = self.line_starts.partition_point(|start| *start <= offset);
+        // Editors count columns in characters, not in bytes.
+        let column = self.text[self.line_starts[line - 1]..offset].chars().count() + 1;
+        Place::Text { line: line as u32, column: column as u32 }
+    }
+}
+
 /// A table whose keys are all known.
 #[derive(Clone, Copy)]
 pub(crate) struct Table<'a> {
-    text: &'a str,
+    text: &'a PlanText<'a>,
     entries: &'a DeTable<'a>,
     section: Section,
     /// The place where the table begins.
@@ -29,22 +55,22 @@ pub(crate) struct Table<'a> {
 /// A key and its value.
 #[derive(Clone, Copy)]
 pub(crate) struct Field<'a> {
-    text: &'a str,
+    text: &'a PlanText<'a>,
     key: &'a str,
     value: &'a Spanned<DeValue<'a>>,
 }
 
 /// Reads TOML; what it means is left to the caller.
-pub(crate) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, PlanError> {
-    let error = match DeTable::parse(text) {
+pub(crate) fn parse<'a>(text: &PlanText<'a>) -> Result<Spanned<DeTable<'a>>, PlanError> {
+    let error = match DeTable::parse(text.text) {
         Ok(root) => return Ok(root),
         Err(error) => error,
     };
     let what = format!("not TOML: {}", error.message().trim().replace('\n', "; "));
     match error.span() {
         Some(span) => {
-            let line = shown_line(text, &span);
-            Err(Fault::new(format!("{what}{line}")).at(place_of(text, &span)))
+            let line = shown_line(text.text, &span);
+            Err(Fault::new(format!("{what}{line}")).at(text.place_of(&span)))
         }
         None => Err(Fault::new(what).at(Place::Whole)),
     }
@@ -77,15 +103,6 @@ fn char_start(text: &str, offset: usize) -> usize {
     offset
 }
 
-/// The line and the column at which a span begins.
-pub(crate) fn place_of(text: &str, span: &Range<usize>) -> Place {
-    let before = &text[..char_start(text, span.start)];
-    let line = before.matches('\n').count() as u32 + 1;
-    // Editors count columns in characters, not in bytes.
-    let column = before[line_start(before)..].chars().count() as u32 + 1;
-    Place::Text { line, column }
-}
-
 fn shortened(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     match line.char_indices().nth(SHOWN_LENGTH_MAX) {
@@ -97,7 +114,7 @@ fn shortened(text: &str) -> String {
 
 impl<'a> Table<'a> {
     /// Opens the whole plan.
-    pub fn root(text: &'a str, root: &'a Spanned<DeTable<'a>>) -> Result<Self, PlanError> {
+    pub fn root(text: &'a PlanText<'a>, root: &'a Spanned<DeTable<'a>>) -> Result<Self, PlanError> {
         Self { text, entries: root.get_ref(), section: Section::Plan, place: Place::Whole }
             .with_known_keys()
     }
@@ -108,7 +125,7 @@ impl<'a> Table<'a> {
         let mut written: Vec<_> = self.entries.keys().collect();
         written.sort_by_key(|key| key.span().start);
         for key in written {
-            place_of(self.text, &key.span()).accept(keys::check(self.section, key.get_ref()))?;
+            self.text.place_of(&key.span()).accept(keys::check(self.section, key.get_ref()))?;
         }
         Ok(self)
     }
@@ -163,7 +180,7 @@ impl<'a> Field<'a> {
 
     /// Returns the place of the value.
     pub fn place(&self) -> Place {
-        place_of(self.text, &self.value.span())
+        self.text.place_of(&self.value.span())
     }
 
     /// Makes a fault an error of this field.
@@ -187,7 +204,8 @@ impl<'a> Field<'a> {
     /// The value as it is written, shortened.
     pub fn shown(&self) -> String {
         let span = self.value.span();
-        shortened(&self.text[char_start(self.text, span.start)..char_start(self.text, span.end)])
+        let text = self.text.text;
+        shortened(&text[char_start(text, span.start)..char_start(text, span.end)])
     }
 
     /// Refuses the value for its type.
@@ -331,5 +349,22 @@ impl<'a> Field<'a> {
             Fault::new(format!("must be written as {title}"))
                 .hint(format!("put {title} on a line of its own, its keys below")),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_count_lines_and_characters() {
+        let text = PlanText::new("a = 1\nü = 2 # x\n\nend");
+        let place = |offset| text.place_of(&(offset..offset));
+        assert_eq!(place(0), Place::Text { line: 1, column: 1 });
+        assert_eq!(place(5), Place::Text { line: 1, column: 6 });
+        assert_eq!(place(6), Place::Text { line: 2, column: 1 });
+        assert_eq!(place(9), Place::Text { line: 2, column: 3 });
+        assert_eq!(place(17), Place::Text { line: 3, column: 1 });
+        assert_eq!(place(100), Place::Text { line: 4, column: 4 });
     }
 }

@@ -8,7 +8,7 @@ use model::setting::Setting;
 
 use crate::reading::conclusion::read_conclusions;
 use crate::reading::disturb::read_disturbances;
-use crate::reading::document::{self, Field, Table};
+use crate::reading::document::{self, Field, PlanText, Table};
 use crate::reading::parse_hosts;
 use crate::reading::parse_targets;
 use crate::reading::repetition::{read_fairness, read_quiet_ms};
@@ -33,8 +33,9 @@ impl RawPlan {
 }
 
 fn read_plan(text: &str, source_name: &str) -> Result<RawPlan, PlanError> {
-    let root = document::parse(text)?;
-    let root = Table::root(text, &root)?;
+    let text = PlanText::new(text);
+    let root = document::parse(&text)?;
+    let root = Table::root(&text, &root)?;
     let server = root.read("server", read_server)?.unwrap_or_default();
     let hosts = parse_hosts::read_hosts(&root)?;
     let labels = parse_hosts::read_own_labels(&root)?;

@@ -3,6 +3,8 @@
 //! Each `[[target]]` has a name of its own, exactly one key that says what it is, and backends
 //! that can execute ops on it.
 
+use std::collections::HashSet;
+
 use model::setting::{Range, Setting};
 use model::{BackendKind, Target};
 
@@ -35,9 +37,10 @@ pub(crate) fn read_targets(
     let hint = "say what is measured: [[target]] with name and url, path, embedded, null or server";
     let field = root.required("target", hint)?;
     let mut targets: Vec<RawTarget> = Vec::new();
+    let mut names = HashSet::new();
     for table in field.tables(Section::Target)? {
         for target in spread(&table, read_target(&table, hosts)?)? {
-            if targets.iter().any(|other| other.name.value == target.name.value) {
+            if !names.insert(target.name.value.clone()) {
                 let what = format!("`{}` is the name of two targets", target.name.value);
                 let fault = Fault::new(what).hint("give each target its own name");
                 return Err(fault.of_key("name", target.name.place));
@@ -116,9 +119,10 @@ fn all_together(lab: &LabArg) -> TargetArg {
 /// Reads one directory, or a list of them, none of which stands twice.
 fn read_path(field: &Field<'_>) -> Result<TargetArg, PlanError> {
     let mut paths = Vec::new();
+    let mut seen = HashSet::new();
     for item in field.items()? {
         let path = item.parse("\"/mnt/test\"", target::parse_directory)?.value;
-        if paths.contains(&path) {
+        if !seen.insert(path.clone()) {
             let what = format!("`{}` stands in the list twice", path.display());
             return Err(item.error(Fault::new(what).hint("each directory is used once")));
         }

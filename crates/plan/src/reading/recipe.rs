@@ -7,7 +7,7 @@ use std::path::Path;
 
 use model::system::Recipe;
 
-use crate::reading::document::place_of;
+use crate::reading::document::PlanText;
 use crate::written::error::{Fault, Place, PlanError};
 use crate::written::near::unknown_word;
 
@@ -67,7 +67,7 @@ fn read(text: &str) -> Result<Recipe, PlanError> {
         Ok(recipe) => recipe,
         Err(error) => {
             let place = match error.span() {
-                Some(span) => place_of(text, &span),
+                Some(span) => PlanText::new(text).place_of(&span),
                 None => Place::Whole,
             };
             let message = error.message().replace('\n', "; ");

@@ -3,7 +3,7 @@
 //! Targets, workloads and factors, settings of hosts as they were read, the plan, and how to
 //! repeat the campaign; all of it text from the results, escaped by maud.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use maud::{Markup, html};
 use model::{Campaign, Fact};
@@ -61,7 +61,7 @@ const FACTS_MAX: usize = 200;
 
 /// The facts of each target, every distinct one once, in order of appearance.
 fn facts_of_targets(campaign: &Campaign) -> BTreeMap<&str, Vec<&Fact>> {
-    let hosts = host_settings::names(campaign);
+    let hosts: HashSet<&str> = host_settings::names(campaign).into_iter().collect();
     let mut targets: BTreeMap<&str, Vec<&Fact>> = BTreeMap::new();
     for run in &campaign.runs {
         let known = targets.entry(&run.spec.target_name).or_default();
