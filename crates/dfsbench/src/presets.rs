@@ -120,7 +120,7 @@ pub fn run(name: Option<&str>) -> Result<ExitCode, Failure> {
         let now = name_now(name).unwrap_or(name);
         for preset in Preset::ALL {
             if now == preset.name {
-                output::text(&preset.text)?;
+                output::text(preset.text)?;
             }
         }
     } else {

@@ -345,8 +345,8 @@ fn is_ignored(signal: i32) -> bool {
 mod tests {
     use super::*;
 
-    fn progress(removed: u64, is_all_found: bool) -> Option<Progress> {
-        Some(Progress { place: "/mnt/a".to_owned(), removed, found: 34_000, is_all_found })
+    fn progress(removed: u64, is_all_found: bool) -> Progress {
+        Progress { place: "/mnt/a".to_owned(), removed, found: 34_000, is_all_found }
     }
 
     #[test]
@@ -355,17 +355,17 @@ mod tests {
         let at = |seconds| begun + Duration::from_secs(seconds);
         let mut watch = RemovalWatch::default();
         assert_eq!(watch.next_line(None, at(0)), None);
-        assert_eq!(watch.next_line(progress(1000, true), at(0)), None);
-        let line = watch.next_line(progress(3000, true), at(2)).unwrap();
+        assert_eq!(watch.next_line(Some(progress(1000, true)), at(0)), None);
+        let line = watch.next_line(Some(progress(3000, true)), at(2)).unwrap();
         assert!(line.contains("/mnt/a: 3000 of 34000 entries gone, 31 s left"), "{line}");
         assert!(line.contains("second signal"), "{line}");
-        assert_eq!(watch.next_line(progress(4000, true), at(3)), None);
-        let line = watch.next_line(progress(1000, false), at(20)).unwrap();
+        assert_eq!(watch.next_line(Some(progress(4000, true)), at(3)), None);
+        let line = watch.next_line(Some(progress(1000, false)), at(20)).unwrap();
         assert!(line.contains("1000 of at least 34000 entries gone, none removed"), "{line}");
         assert!(!line.contains("hint"), "{line}");
         // What ends soon is not worth a word.
         assert_eq!(watch.next_line(None, at(40)), None);
-        assert_eq!(watch.next_line(progress(1, true), at(41)), None);
+        assert_eq!(watch.next_line(Some(progress(1, true)), at(41)), None);
     }
 
     #[test]
@@ -377,9 +377,9 @@ mod tests {
             line.contains("`.dfsbench-ab-0` is left in /mnt (hint: `dfsbench clean`"),
             "{line}"
         );
-        let line = left_behind(directory(), progress(4000, true).as_ref()).unwrap();
+        let line = left_behind(directory(), Some(&progress(4000, true))).unwrap();
         assert!(line.contains("in /mnt, with 30000 of its entries"), "{line}");
-        let line = left_behind(None, progress(4000, false).as_ref()).unwrap();
+        let line = left_behind(None, Some(&progress(4000, false))).unwrap();
         assert!(line.contains("`/mnt/a` is left, with at least 30000"), "{line}");
     }
 }

@@ -20,7 +20,7 @@ pub fn run(args: &SystemsArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         None | Some(SystemsCommand::List) => list()?,
         Some(SystemsCommand::Show { name }) => {
-            output::text(&plan::built_in_recipe(name)?)?;
+            output::text(plan::built_in_recipe(name)?)?;
         }
         Some(SystemsCommand::Check { file }) => check(file)?,
     }
