@@ -1,8 +1,8 @@
 //! Text that cannot steer a terminal.
 //!
-//! Names, messages and files from outside may contain escape sequences that move the cursor, change
-//! the title, or make a terminal answer as if somebody typed. Bidirectional overrides show a text in
-//! another order than it has. Both are replaced before anything is printed.
+//! Names, messages and files from outside may contain escape sequences that move the cursor,
+//! change the title, or make a terminal answer as if somebody typed. Bidirectional overrides show a
+//! text in another order than it has. Both are replaced before anything is printed.
 //!
 //! **Source:** ECMA-48 (C0, C1, DEL); Unicode Standard Annex 9, "Explicit directional formatting".
 
@@ -39,8 +39,8 @@ pub fn to_printable_line(text: &str) -> Cow<'_, str> {
 
 /// Escapes the steering characters of a JSON text, whose value stays the same.
 ///
-/// Outside of strings JSON has none of them, and within strings each may be written as `\uXXXX`.
-/// Writers of JSON escape C0 only.
+/// Outside of strings JSON has none of them, and within strings each may be written as `\u` with
+/// four digits. Writers of JSON escape C0 only.
 pub fn to_printable_json(json: &str) -> Cow<'_, str> {
     if !json.contains(is_steering) {
         return Cow::Borrowed(json);

@@ -48,8 +48,8 @@ pub fn effective(campaign: &Campaign) -> Vec<HostFacts<'_>> {
         numbers.insert(host, hosts.len());
         hosts.push(HostFacts { host, settings: Vec::new() });
     }
-    // The place of each setting, where the same name from another source is another setting, and the values that it is known to have: a host may have tens of
-    // thousands of them.
+    // The place of each setting, and the values that it is known to have: a host may have tens of
+    // thousands of them. The same name from another source is a setting of its own.
     let mut places: HashMap<(usize, &str, &str), usize> = HashMap::new();
     let mut seen: HashSet<(usize, usize, &str)> = HashSet::new();
     // Facts of a trial are read back from the host after its settings were applied: what they show
