@@ -79,6 +79,9 @@ pub struct Recipe {
     /// How its servers start again on the files that they have kept.
     #[serde(default, alias = "restarts")]
     pub restart: Restart,
+    /// Whether removed files keep their space for longer than a trial lasts, as in a trash.
+    #[serde(default)]
+    pub keeps_removed: bool,
     /// Whether its servers are threads of the kernel, so that no process of it can be killed.
     #[serde(default)]
     pub serves_in_kernel: bool,

@@ -194,21 +194,26 @@ pub fn estimate_at(plan: &Plan, rates: &Rates) -> Estimate {
 
 /// Adds up the runs of a plan.
 pub(super) fn sum_up(plan: &Plan, runs: Vec<RunEstimate>) -> Estimate {
+    let made_each = u64::from(plan.trials + plan.repetition.warmup_trials);
     let mut targets: Vec<TargetEstimate> = Vec::new();
     let mut by_name: HashMap<&str, usize> = HashMap::new();
     for run in &plan.runs {
-        // Each trial removes its files before the next one begins, so targets need room for the
-        // largest set alone.
         let keeps_files = !run.target.keeps_nothing() && run.impossible().is_none();
         let bytes = if keeps_files { run.set_bytes() } else { 0 };
         let index = *by_name.entry(&run.target_name).or_insert_with(|| {
             targets.push(TargetEstimate { name: run.target_name.clone(), peak_bytes: 0 });
             targets.len() - 1
         });
-        targets[index].peak_bytes = targets[index].peak_bytes.max(bytes);
+        let peak = &mut targets[index].peak_bytes;
+        // Each trial removes its files before the next one begins, so targets need room for the
+        // largest set alone, unless what is removed stays.
+        *peak = if keeps_removed(run) {
+            peak.saturating_add(bytes.saturating_mul(made_each))
+        } else {
+            bytes.max(*peak)
+        };
     }
     let possible = plan.runs.iter().filter(|run| run.impossible().is_none()).count() as u64;
-    let made_each = u64::from(plan.trials + plan.repetition.warmup_trials);
     let mut once = RunEstimate::NOTHING;
     for run in &runs {
         once.add(run);
@@ -221,6 +226,13 @@ pub(super) fn sum_up(plan: &Plan, runs: Vec<RunEstimate>) -> Estimate {
         runs,
         targets,
     }
+}
+
+/// Returns true if files that a trial has removed keep their space during the next trials.
+fn keeps_removed(run: &RunSpec) -> bool {
+    let Some(lab) = &run.lab else { return false };
+    lab.fresh < Fresh::Trial
+        && lab.system.as_ref().is_some_and(|system| system.recipe.keeps_removed)
 }
 
 /// Returns the duration of all trials; a budget ends it once each run has what it needs.

@@ -6,8 +6,8 @@
 use model::lab::TUNNEL_SERVER;
 use model::setting::{Family, Setting, Value};
 use model::{
-    BackendKind, DataPath, FileSystem, Invalidation, LabSpec, Proto, RunSpec, Storage, System,
-    Target, TunnelForwards,
+    BackendKind, DataPath, FileSystem, Fresh, Invalidation, LabSpec, Proto, RunSpec, Storage,
+    System, Target, TunnelForwards,
 };
 
 use crate::meaning::placement;
@@ -25,6 +25,10 @@ impl LabArg {
         spec.invalidation = Invalidation::Caches;
         if let Some(SystemArg { source, recipe: Some(recipe), access, roles }) = &self.system {
             spec.invalidation = spec.invalidation.max(recipe.caches.cold);
+            // A new system has the space that the files of the last trial had.
+            if recipe.keeps_removed {
+                spec.fresh = Fresh::Trial;
+            }
             let roles = roles.iter().map(|role| (role.name.value.clone(), role.hosts.clone()));
             spec.system = Some(Box::new(System {
                 source: source.value.clone(),

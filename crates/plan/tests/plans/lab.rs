@@ -8,8 +8,8 @@ use model::FileSystem::Tmpfs;
 use model::Invalidation::Remount;
 use model::lab::{MOUNT_POINT, STORAGE_POINT, TUNNEL_PORT};
 use model::setting::Setting;
-use model::{DataPath, LabSpec, NfsVersion, Order, Proto, RunSpec, Target};
-use plan::{Overrides, Plan, RawPlan};
+use model::{DataPath, Fresh, LabSpec, NfsVersion, Order, Proto, RunSpec, Target};
+use plan::{Overrides, Plan, RawPlan, estimate};
 
 const HOSTS: &str = "name = \"t\"\ntrials = 2\nseed = 5\n\
     [[host]]\nname = \"s\"\nssh = \"root@10.0.0.1\"\nssh_config = \"c f\"\ninterface = \"eth0\"\n\
@@ -322,6 +322,22 @@ fn a_host_that_is_set_up_may_be_waited_for_when_it_is_lost() {
 /// Why a plan is refused.
 fn refused(target: &str, factors: &str) -> String {
     plan(&text(target, factors)).unwrap_err().to_string()
+}
+
+#[test]
+fn counts_files_that_systems_keep() {
+    let planned = |system: &str, factors: &str| {
+        let plan = on_hosts(&format!("system = \"{system}\""), factors);
+        reads_back(&plan);
+        (lab(&plan.runs[0]).fresh, estimate(&plan).targets[0].peak_bytes)
+    };
+    let set_bytes = 64 << 20;
+    // Each trial begins on a new system, which has room for its files again.
+    assert_eq!(planned("moosefs", ""), (Fresh::Trial, set_bytes));
+    // Two trials on one system need room for the files of both.
+    let kept = planned("moosefs", "fresh = \"campaign\"");
+    assert_eq!(kept, (Fresh::Campaign, 2 * set_bytes));
+    assert_eq!(planned("glusterfs", ""), (Fresh::Campaign, set_bytes));
 }
 
 #[test]
