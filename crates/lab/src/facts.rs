@@ -103,12 +103,6 @@ fn cores() -> Fact {
     Fact::new("host", "cores for us", cores.to_string(), "sched_getaffinity(2), cgroups(7)")
 }
 
-/// Memory of this host, in bytes; `None` where `/proc` does not say.
-pub fn memory_bytes() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    meminfo_bytes(&text, "MemTotal:")
-}
-
 /// Reads a line such as `MemTotal:  16384 kB` of `/proc/meminfo` and `/proc/self/status`, in bytes.
 ///
 /// The unit `kB` is 1,024 bytes there. **Source:** proc_meminfo(5), proc_pid_status(5).
@@ -123,13 +117,13 @@ pub fn meminfo_bytes(text: &str, name: &str) -> Option<u64> {
 }
 
 fn memory() -> Option<Fact> {
-    Some(Fact::new("host", "memory", Size(memory_bytes()?).to_string(), "/proc/meminfo"))
+    Some(Fact::new("host", "memory", Size(memory::host_bytes()?).to_string(), "/proc/meminfo"))
 }
 
 /// The memory that control groups leave to this process, if that is less than the host has.
 fn memory_limit() -> Option<Fact> {
     let limit = memory::limit()?;
-    if memory_bytes().is_some_and(|all| limit.bytes >= all) {
+    if memory::host_bytes().is_some_and(|all| limit.bytes >= all) {
         return None;
     }
     Some(Fact::new("host", "memory limit", Size(limit.bytes).to_string(), limit.source))

@@ -12,8 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use procfs::process::MountInfo;
+use procfs::{Current as _, Meminfo};
 
-use crate::facts::memory_bytes;
 use crate::hardware::line;
 use crate::mounts;
 
@@ -39,8 +39,13 @@ impl Memory {
 
 /// Returns the memory that this process may use; `None` if the kernel does not report it.
 pub fn usable() -> Option<Memory> {
-    let host = Memory::of_host(memory_bytes()?);
+    let host = Memory::of_host(host_bytes()?);
     Some(limit().filter(|limit| limit.bytes < host.bytes).unwrap_or(host))
+}
+
+/// Returns the memory of this host in bytes; `None` if the kernel does not report it.
+pub fn host_bytes() -> Option<u64> {
+    Some(Meminfo::current().ok()?.mem_total)
 }
 
 /// Returns the smallest limit of the control groups of this process; `None` if there is none.
@@ -183,7 +188,7 @@ mod tests {
     #[test]
     fn usable_memory_is_at_most_that_of_the_host() {
         let usable = usable().unwrap();
-        assert!(usable.bytes > 1 << 20 && usable.bytes <= memory_bytes().unwrap(), "{usable:?}");
+        assert!(usable.bytes > 1 << 20 && usable.bytes <= host_bytes().unwrap(), "{usable:?}");
         assert!(Path::new(&usable.source).is_file(), "{usable:?}");
     }
 }

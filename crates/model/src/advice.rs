@@ -106,7 +106,7 @@ impl CaveatCode {
                 with(Setting::Direct, "--direct true"),
                 with(Setting::FileSize, "files larger than memory (--file-size)"),
                 hint("a mount that is renewed between the passes"),
-                hint("losetup --direct-io=on if it is on a loop device"),
+                hint("direct I/O of the loop device (losetup) if it is on one"),
             ],
             Self::FitsMemory => vec![
                 with(Setting::Direct, "--direct true"),

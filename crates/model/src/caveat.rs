@@ -248,7 +248,7 @@ codes! {
         "Read the figure as that of the whole machine, not of a server or of many clients.";
     ResultsOnTarget, "results-on-target", Note,
         "The results file is on the file system that is measured.",
-        "Keep results elsewhere (--results); they are written between trials, never during a pass.";
+        "Keep the results file elsewhere; it is written between trials, never during a pass.";
     Clock, "clock", Note,
         "The wall clock was set, or the host slept, while it was measured.",
         "The rates stand: another clock tells them. Its instants don't fit those of other logs.";

@@ -57,8 +57,8 @@ impl HeldOps {
         if nearly.ops * 4 > held.ops { Self::default() } else { held }
     }
 
-    /// Counts the ops of a pass that lost segments held up. A loss holds up all ops in flight on its
-    /// connection, or one at the least if the number of connections that share them is not known.
+    /// Counts the ops of a pass that lost segments held up. A loss holds up all ops in flight on
+    /// its connection, or one at the least if the number of connections is not known.
     pub fn of_losses(
         result: &PassResult,
         lost: u64,

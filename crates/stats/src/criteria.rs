@@ -107,6 +107,10 @@ pub const ROUND_OPS_OPEN_MIN: u64 = 500;
 /// This share of a round may be one sync, which keeps that below half of [`STEADY_RANGE_MAX`].
 pub const ROUND_SYNC_SHARE_MAX: f64 = 0.1;
 
+/// Above this share of what a pass moved, results on the same file system mark its row: they are
+/// written between trials, and less than a hundredth takes neither space nor cache worth a mark.
+pub const RESULTS_SHARE_MAX: f64 = 0.01;
+
 /// Trials from which a drift is looked for: four in order are no rarity, with one in twelve.
 pub const DRIFT_TRIALS_MIN: usize = 5;
 

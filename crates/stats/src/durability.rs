@@ -238,8 +238,8 @@ fn is_torn_in_flight(
     false
 }
 
-/// Returns the promise of the last acknowledged write; `None` if an op was in flight, whose reply may
-/// have been lost, or if the last op wrote no data.
+/// Returns the promise of the last acknowledged write; `None` if an op was in flight, whose reply
+/// may have been lost, or if the last op wrote no data.
 pub fn last_writer(ops: &[AckedOp]) -> Option<Durability> {
     let mut last: Option<(u64, &TestOp)> = None;
     for acked in ops {

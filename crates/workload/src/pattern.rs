@@ -167,9 +167,9 @@ impl Pattern {
 
     /// Returns the same content as one pass of a run writes and reads it.
     ///
-    /// A pass that writes every block has a generation of its own, its number from 1. In a mix whose
-    /// reads are verified each write has one; the other passes write what is there already, since
-    /// others may read it meanwhile. What is read is at least as
+    /// A pass that writes every block has a generation of its own, its number from 1. In a mix
+    /// whose reads are verified each write has one; the other passes write what is there already,
+    /// since others may read it meanwhile. What is read is at least as
     /// old as the last pass that wrote every block, unless something ended that one before.
     #[must_use]
     pub fn in_pass(&self, spec: &RunSpec, pass: Pass) -> Self {

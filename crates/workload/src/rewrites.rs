@@ -1,8 +1,8 @@
-//! Which write of each block a read may return, where many workers write and read the same blocks.
+//! Which write of each block a read may return, if many workers write and read the same blocks.
 //!
-//! [`Rewrites`] numbers the writes of each block from 1; the number and the process that made it are
-//! part of the stamp, so that no two writes of a block are the same. A read must not return a write
-//! that was over before another one began which is acknowledged. Writes of a block that overlap have
+//! [`Rewrites`] numbers the writes of each block from 1; the number and the process that made it
+//! are part of the stamp, so that no two writes of a block are the same. A read must not return a
+//! write that was over before another, acknowledged one began. Writes of a block that overlap have
 //! no order: any of them may be read. Unlike the [`Journal`](crate::Journal) of a soak it needs
 //! neither files of one worker nor one op at a time, and knows nothing of crashes.
 //!

@@ -6,7 +6,8 @@
 //!
 //! A stamp says how far it reaches (`len`), so data may be cut differently when it is read.
 //! Layout, little-endian: checksum (4 bytes, CRC-32C of the rest), magic (4), campaign (8), offset
-//! (8), file (4), generation (4), len (4), writer (4). Any flip of up to 3 bits in a block is found.
+//! (8), file (4), generation (4), len (4), writer (4). Any flip of up to 3 bits in a block is
+//! found.
 //!
 //! **Source:** RFC 3720, B.4 (CRC-32C); P. Koopman, "32-bit cyclic redundancy codes for Internet
 //! applications", DSN 2002 (Hamming distance 4 up to 2^31 bits).

@@ -135,7 +135,7 @@ impl Trial<'_> {
         caveats.extend(caveats::about_mount(result, self.mount.as_ref()));
         caveats.extend(caveats::about_segments(spec, result, self.mount.as_ref(), &tally.tcp));
         caveats.extend(caveats::about_host(lab::facts::emulated().as_deref()));
-        let memory = lab::facts::memory_bytes();
+        let memory = lab::memory::host_bytes();
         caveats.extend(caveats::about_server_cache(spec, result, self.mount.as_ref(), memory));
         let mount = self.mount.as_ref();
         let usable = lab::memory::usable();

@@ -30,7 +30,7 @@ fn after(before: &str, moved: Moved) -> String {
         let row =
             |calls: u64| format!("{calls} {calls} 0 {} {} 5 10 16 0", 140 * calls, 120 * calls);
         let (name, _) = line.split_once(':').unwrap_or_default();
-        text += &match name.trim() {
+        let line = match name.trim() {
             "bytes" => {
                 let Moved { read_bytes: read, written_bytes: written, .. } = moved;
                 format!("\tbytes:\t0 0 {read} {written} {read} {written} 0 0 ")
@@ -40,6 +40,7 @@ fn after(before: &str, moved: Moved) -> String {
             "READ_PLUS" => format!("\tREAD_PLUS: {}", row(moved.read_plus_calls)),
             _ => line.to_owned(),
         };
+        text.push_str(&line);
         text.push('\n');
     }
     text

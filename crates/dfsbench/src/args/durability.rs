@@ -109,8 +109,8 @@ pub struct DurabilityArgs {
     #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Load",
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: u32,
-    /// Crashes of a server (--kill-server, --power-cut) before which each promise that is kept has the
-    /// last acknowledged write, with nothing in flight; before them there is one with ops in flight
+    /// Crashes of a server (--kill-server, --power-cut) before which each promise that is kept has
+    /// the last acknowledged write, with nothing in flight; one with ops in flight comes first
     #[arg(long, value_name = "N", default_value_t = 3, help_heading = "Load",
         value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub crashes: u32,

@@ -136,7 +136,7 @@ pub struct FaultPlan {
     pub short_read: PartsPerMillion,
     /// How often a WRITE of two bytes or more takes only the first half of its data, and says so.
     pub short_write: PartsPerMillion,
-    /// How often the data of a WRITE that makes its file no longer is dropped, though the reply says
+    /// How often the data of a WRITE within the size of its file is dropped, though the reply says
     /// that it was stored.
     pub lose_write: PartsPerMillion,
     /// The stability that replies of WRITE claim, whatever the client requested.

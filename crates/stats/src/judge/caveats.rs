@@ -16,8 +16,8 @@ use super::rates::pass_rate;
 use super::{Extent, Judged, JudgedCaveat, PassTrial, Sorted};
 use crate::criteria::{
     DRIFT_SHARE_MIN, DRIFT_TRIALS_MIN, EFFECT_MIN, HALF_WIDTH_SHARE_MAX, INTERACT_PROBABILITY_MAX,
-    INTERACT_RANGE_MIN, INTERACT_TRIALS_MIN, OUTLIER_DISCARD_SHARE_MAX, STEADY_RANGE_MAX,
-    STEADY_SLOPE_MAX, TRIALS_MIN, drift_probability_max,
+    INTERACT_RANGE_MIN, INTERACT_TRIALS_MIN, OUTLIER_DISCARD_SHARE_MAX, RESULTS_SHARE_MAX,
+    STEADY_RANGE_MAX, STEADY_SLOPE_MAX, TRIALS_MIN, drift_probability_max,
 };
 use crate::interact::{Dependence, neighbours};
 use crate::outlier::{modified_z_scores, outliers, score_max};
@@ -52,6 +52,9 @@ pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> V
         if caveat.code == CaveatCode::SharedHost && spec.target.is_embedded() {
             caveat.extent = Extent::Arrangement;
         }
+        if caveat.code == CaveatCode::ResultsOnTarget && !are_results_large(sorted) {
+            caveat.extent = Extent::Arrangement;
+        }
         // One straggler has one figure: that of all trials, which stands beside its host, too.
         if caveat.code == CaveatCode::Straggler
             && let Some(hosts) = &judged.hosts
@@ -65,6 +68,20 @@ pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> V
     }
     caveats.sort_by_key(|caveat| (std::cmp::Reverse(caveat.severity), caveat.code));
     caveats
+}
+
+/// Returns true if results beside the files are more than a small part of what a pass moved.
+fn are_results_large(sorted: &Sorted<'_>) -> bool {
+    let is_large = |PassTrial { result, .. }: &PassTrial<'_>| {
+        let limit_bytes = result.bytes() as f64 * RESULTS_SHARE_MAX;
+        let mut data = result.caveats.iter().filter_map(|caveat| match caveat.code {
+            CaveatCode::ResultsOnTarget => caveat.data.as_ref(),
+            _ => None,
+        });
+        // Passes on names move no data to compare with.
+        limit_bytes > 0.0 && data.any(|data| data.found > limit_bytes)
+    };
+    sorted.sound.iter().chain(&sorted.set_aside).any(is_large)
 }
 
 /// Lists the caveats of trials: each code once, with the first evidence and the number of trials

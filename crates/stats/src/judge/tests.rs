@@ -4,9 +4,9 @@
 
 use model::testing::RunBuilder;
 use model::{
-    BackendKind, Caveat, CaveatCode, Discard, Histogram, KindResult, NfsTarget, Offered, OpError,
-    OpKind, Pass, PassResult, Repetition, Run, RunSpec, Target, Trial, TrialState, Verdict,
-    Workload,
+    BackendKind, Caveat, CaveatCode, Discard, Evidence, Histogram, KindResult, NfsTarget, Offered,
+    OpError, OpKind, Pass, PassResult, Repetition, Run, RunSpec, Target, Trial, TrialState,
+    Verdict, Workload,
 };
 
 use super::*;
@@ -315,6 +315,21 @@ fn a_server_in_this_process_is_an_arrangement_and_one_beside_it_a_finding() {
     let arranged =
         [(CaveatCode::ClientSaturated, once), (CaveatCode::SharedHost, Extent::Arrangement)];
     assert_eq!(extents(&run), arranged);
+}
+
+#[test]
+fn large_results_mark_the_row() {
+    let extent = |written_bytes| {
+        let mut run = writes(&[100, 101, 102]);
+        let data = Evidence::bytes(written_bytes, 0, "wchar");
+        add_caveat(&mut run, 1, CaveatCode::ResultsOnTarget.because("r.db").with_data(data));
+        let judged = pass(&run, Pass::Write);
+        assert_eq!(judged.verdict, Verdict::Valid);
+        judged.caveats[0].extent
+    };
+    // A hundredth of 101 MB.
+    assert_eq!(extent(1_010_000), Extent::Arrangement);
+    assert_eq!(extent(1_010_001), Extent::Trials { seen: 1, made: 3 });
 }
 
 #[test]
