@@ -180,7 +180,7 @@ fn describe_link(path: &Path, link: &Path) -> String {
     if let (Ok(real), Ok(rest)) = (link.canonicalize(), path.strip_prefix(link)) {
         let real = if rest.as_os_str().is_empty() { real } else { real.join(rest) };
         // Writing to a string never fails.
-        let _ = write!(text, " (hint: name {} itself)", real.display());
+        let _ = write!(text, "; the path without it is {}", real.display());
     }
     text
 }

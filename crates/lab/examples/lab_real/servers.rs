@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use model::work::directory_name;
+use model::work::{directory_name, mark_of};
 use model::{Action, NfsVersion, action};
 
 use crate::storage::POINT;
@@ -61,7 +61,11 @@ fn what_clients_left_goes_with_the_campaign_and_not_before() {
         versions: vec![NfsVersion::V4_1],
     });
     let [ours, other] = ["test", "another"].map(|name| served.join(directory_name(name, 3)));
-    let make = |directory: &Path| fs::create_dir_all(directory.join("files")).unwrap();
+    let make = |directory: &Path| {
+        let name = directory.file_name().unwrap().to_str().unwrap();
+        fs::create_dir_all(directory.join(mark_of(name))).unwrap();
+        fs::create_dir_all(directory.join("files")).unwrap();
+    };
     make(&other);
     let mut lab = host.lab();
     lab.apply(&serve).unwrap();
