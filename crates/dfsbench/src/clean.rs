@@ -70,7 +70,7 @@ pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
             }
         } else {
             kept += 1;
-            refused.extend(record.left);
+            refused.extend(record.lines());
         }
     }
     for host in &hosts {

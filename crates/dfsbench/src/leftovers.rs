@@ -139,25 +139,51 @@ pub struct Cleaned {
     pub foreign: Vec<String>,
 }
 
-/// A record of this user that is kept, and why: a line for each thing that is left.
+/// A record of this user that is kept.
 #[derive(Debug)]
 pub struct UnfinishedRecord {
     path: PathBuf,
-    pub left: Vec<String>,
+    why: Unfinished,
+}
+
+/// Why a record is kept.
+#[derive(Debug)]
+enum Unfinished {
+    /// It is not acted on, for this reason.
+    Refused(String),
+    /// These things are left.
+    Left(Vec<String>),
 }
 
 impl UnfinishedRecord {
+    /// Returns a line for each thing that is left.
+    pub fn lines(&self) -> Vec<String> {
+        match &self.why {
+            Unfinished::Refused(why) => vec![describe_refused(&self.path, why)],
+            Unfinished::Left(left) => left.clone(),
+        }
+    }
+
     /// Removes the record, and returns a statement of what stays.
     ///
     /// # Errors
     /// In a sentence.
     pub fn forget(self) -> Result<String, String> {
         let shown = printable(&self.path.display().to_string());
-        match fs::remove_file(&self.path) {
-            Ok(()) => Ok(format!("{shown}; what it named stays: {}", self.left.join("; "))),
-            Err(error) => Err(format!("cannot remove {shown}: {error}")),
+        if let Err(error) = fs::remove_file(&self.path) {
+            return Err(format!("cannot remove {shown}: {error}"));
         }
+        Ok(match self.why {
+            Unfinished::Refused(why) => {
+                format!("{shown} ({}): whatever it names stays", printable(&why))
+            }
+            Unfinished::Left(left) => format!("{shown}: what it names stays: {}", left.join("; ")),
+        })
     }
+}
+
+fn describe_refused(path: &Path, why: &str) -> String {
+    printable(&format!("{} is not followed: {why}", path.display()))
 }
 
 /// Removes what killed processes left that kept their results in this file, and what killed
@@ -174,12 +200,11 @@ pub fn clean(results: &Path) -> Cleaned {
 fn clean_recorded(results: &Path, cleaned: &mut Cleaned) {
     let found = record_file::find(results);
     for refused in found.refused {
-        let line =
-            printable(&format!("{} is not followed: {}", refused.path.display(), refused.why));
         if refused.is_foreign {
-            cleaned.foreign.push(line);
+            cleaned.foreign.push(describe_refused(&refused.path, &refused.why));
         } else {
-            cleaned.unfinished.push(UnfinishedRecord { path: refused.path, left: vec![line] });
+            let why = Unfinished::Refused(refused.why);
+            cleaned.unfinished.push(UnfinishedRecord { path: refused.path, why });
         }
     }
     for abandoned in found.abandoned {
@@ -191,7 +216,8 @@ fn clean_recorded(results: &Path, cleaned: &mut Cleaned) {
         if left.is_empty() {
             let _ = fs::remove_file(&abandoned.path);
         } else {
-            cleaned.unfinished.push(UnfinishedRecord { path: abandoned.path, left });
+            let why = Unfinished::Left(left);
+            cleaned.unfinished.push(UnfinishedRecord { path: abandoned.path, why });
         }
     }
 }
@@ -406,7 +432,7 @@ mod tests {
                 let cleaned = clean_beside(&results);
                 assert_eq!(cleaned.removed, [""; 0], "{name} of {campaign}");
                 let [record] = &cleaned.unfinished[..] else { panic!("{name}: {cleaned:?}") };
-                assert!(record.left[0].contains("is not followed"), "{record:?}");
+                assert!(record.lines()[0].contains("is not followed"), "{record:?}");
                 fs::remove_file(&record.path).unwrap();
             }
         }
@@ -416,7 +442,7 @@ mod tests {
         fs::create_dir(tree.join("dfsbench-replay-0000000000000000.campaign")).unwrap();
         abandon(&results, TREE, worked(&target, Some(TREE)));
         let cleaned = clean_beside(&results);
-        assert!(cleaned.unfinished[0].left[0].contains("has no directory"), "{cleaned:?}");
+        assert!(cleaned.unfinished[0].lines()[0].contains("has no directory"), "{cleaned:?}");
         for directory in [&precious[0], &precious[1], &tree] {
             assert!(directory.join("dear").exists(), "{}", directory.display());
         }
@@ -452,7 +478,9 @@ mod tests {
         fs::create_dir_all(&work).unwrap();
         let path = abandon(&results, "ab", worked(&target, None));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
-        assert!(clean_beside(&results).unfinished[0].left[0].contains("other users may write it"));
+        assert!(
+            clean_beside(&results).unfinished[0].lines()[0].contains("other users may write it")
+        );
         assert!(work.exists());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         let link = record_file::path_of(&results, "cd");

@@ -82,7 +82,7 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
         output::message(&format!("removed what a killed run left: {place}"));
     }
     for record in &cleaned.unfinished {
-        for left in &record.left {
+        for left in record.lines() {
             output::message(&format!("warning: {left}"));
         }
     }
