@@ -80,6 +80,7 @@ checks! {
     a_disk_that_is_full_at_any_step_of_several_agents: 300 s, full_at_each_step();
     results_on_a_file_system_that_is_read_only: 120 s, read_only();
     a_fault_event_without_rights_is_one_clear_sentence: 60 s, without_rights();
+    root_is_told_of_folders_of_others: 60 s, foreign_folders();
     a_file_system_without_direct_io: 60 s, without_direct();
     zeros_on_a_file_system_that_compresses: 180 s, compressing();
     direct_io_that_goes_through_the_page_cache: 180 s, direct_in_vain();
@@ -283,4 +284,30 @@ fn run_on(kind: &str, options: &str, flags: &[&str]) -> Result<String> {
         "something is left behind:\n{text}"
     );
     Ok(text)
+}
+
+/// Arguments: folder, program. What a run prints on stderr in folders of root, and of another user.
+const FOREIGN: &str = r#"
+cd "$1"
+mkdir target
+for owner in root nobody; do
+    chown "$owner" . target
+    "$2" run target --workload metadata --small-files 10 --trials 1 --quiet --results r.db \
+        2>&1 > /dev/null | sed "s/^/$owner: /"
+done
+"#;
+
+fn foreign_folders() -> Result<()> {
+    let folder = TempDir::new()?;
+    let mut command = Command::new("sh");
+    command.args(["-euc", FOREIGN, "disk"]).arg(folder.path());
+    command.arg(OURS.command().get_program());
+    let text = proc::capture_text(&mut command)?;
+    let warnings = |owner: &str| {
+        let of_owner = text.lines().filter(|line| line.starts_with(owner));
+        of_owner.filter(|line| line.contains("belongs to user")).count()
+    };
+    let (own, theirs) = (warnings("root: "), warnings("nobody: "));
+    ensure!((own, theirs) == (0, 2), "not 0 and 2 warnings:\n{text}");
+    Ok(())
 }
