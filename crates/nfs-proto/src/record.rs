@@ -38,6 +38,13 @@ impl Mark {
     }
 }
 
+/// Returns the length of the longest buffer that an [`Inbox`] takes for a record of `bytes` bytes,
+/// its marks counted, beyond the one it starts with. Records of nearly one length have buffers of
+/// one, so that it need not grow by a few bytes for each.
+pub const fn buffer_len(bytes: usize) -> usize {
+    (bytes + LARGE_FRAGMENT_BYTES).next_multiple_of(INPUT_BYTES_START)
+}
+
 /// Counts the empty fragments of the record that is arriving.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EmptyFragments(u32);
@@ -150,8 +157,10 @@ impl Inbox {
             self.compact();
         }
         if self.buffer.len() - self.filled < min {
-            // Doubling is paid for by bytes that arrived; `min` by the caller.
-            let len = (self.buffer.len() * 2).max(self.filled + min);
+            // Doubling is paid for by bytes that arrived; `min` by the caller. A record whose
+            // length is known takes no more than fits it.
+            let fitting = buffer_len(self.bytes_needed());
+            let len = (self.buffer.len() * 2).min(fitting).max(self.filled + min);
             self.buffer.resize(len, 0);
         }
         // A large fragment is received up to its last byte and no further. What follows it then
@@ -182,14 +191,24 @@ impl Inbox {
     }
 
     /// Gives the buffer away where at most `keep_bytes_max` bytes wait in it, which move to one of
-    /// their size. So a connection that is idle holds no buffer at all.
+    /// their size: so a connection that is idle holds no buffer at all. A longer one is given away
+    /// where it is longer than fits the record that is arriving.
     pub fn release_buffer(&mut self, keep_bytes_max: usize) -> Option<Vec<u8>> {
         let waiting = self.record_end - self.record_start + self.filled - self.parsed;
-        if waiting > keep_bytes_max || self.buffer.len() == waiting {
+        let mut own_len = waiting;
+        if waiting > keep_bytes_max {
+            let fitting = buffer_len(self.bytes_needed().max(waiting));
+            own_len = fitting.min(buffer_len(2 * waiting));
+            if self.buffer.len() <= fitting {
+                return None;
+            }
+        }
+        if self.buffer.len() == waiting {
             return None;
         }
         self.compact();
-        let own = self.buffer[..waiting].to_vec();
+        let mut own = vec![0; own_len];
+        own[..waiting].copy_from_slice(&self.buffer[..waiting]);
         Some(std::mem::replace(&mut self.buffer, own))
     }
 
@@ -238,6 +257,18 @@ impl Inbox {
     /// Tells whether bytes wait that do not make a whole record.
     pub fn is_partial(&self) -> bool {
         self.record_start != self.record_end || self.parsed != self.filled
+    }
+
+    /// Returns how long a buffer the record that is arriving needs, as far as its marks tell: the
+    /// longest there may be where more fragments follow, and the bytes that wait between records.
+    pub fn bytes_needed(&self) -> usize {
+        let assembled = self.record_end - self.record_start;
+        let waiting = &self.buffer[self.parsed..self.filled];
+        match waiting.first_chunk::<MARK_BYTES>().map(|mark| Mark::from_bytes(*mark)) {
+            Some(mark) if mark.last => assembled + MARK_BYTES + mark.len,
+            None if assembled == 0 => waiting.len(),
+            _ => self.record_bytes_max.max(assembled + waiting.len()),
+        }
     }
 
     /// Returns how many bytes the fragment that is arriving still lacks, or 0 between fragments.

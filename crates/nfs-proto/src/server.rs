@@ -100,6 +100,11 @@ impl Session {
         self.inbox.capacity()
     }
 
+    /// Returns how long a buffer the record that is arriving needs; see [`Inbox::bytes_needed`].
+    pub fn bytes_needed(&self) -> usize {
+        self.inbox.bytes_needed()
+    }
+
     /// Takes over a longer buffer to receive into; see [`Inbox::adopt_buffer`].
     pub fn adopt_buffer(&mut self, buffer: &mut Vec<u8>) {
         self.inbox.adopt_buffer(buffer);

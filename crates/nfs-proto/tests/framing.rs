@@ -160,6 +160,43 @@ fn the_inbox_bounds_bytes_not_fragments() {
 }
 
 #[test]
+fn the_buffer_grows_no_further_than_its_record() {
+    for len in [70_000, 1 << 20, (1 << 20) + 200] {
+        let mut inbox = Inbox::default();
+        let mut rest = &framed(&vec![7; len], usize::MAX)[..];
+        assert_eq!(inbox.bytes_needed(), 0);
+        while !rest.is_empty() {
+            let space = inbox.free_space(4096);
+            let taken = space.len().min(rest.len());
+            space[..taken].copy_from_slice(&rest[..taken]);
+            inbox.mark_filled(taken);
+            rest = &rest[taken..];
+            assert_eq!(inbox.bytes_needed(), 4 + len);
+        }
+        assert_eq!(inbox.next_record().unwrap().map(<[u8]>::len), Some(len));
+        assert!(inbox.capacity() <= len + (128 << 10), "{} for {len}", inbox.capacity());
+        assert_eq!(inbox.bytes_needed(), 0);
+    }
+    // A lent buffer that is longer than its record needs goes back.
+    let mut inbox = Inbox::default();
+    inbox.adopt_buffer(&mut vec![0; 4 << 20]);
+    inbox.push(&framed(&vec![7; 200_000], usize::MAX)[..100_000]);
+    assert_eq!(inbox.release_buffer(4096).map(|buffer| buffer.len()), Some(4 << 20));
+    assert!((200_000..400_000).contains(&inbox.capacity()), "{}", inbox.capacity());
+    assert_eq!(inbox.release_buffer(4096), None, "its own fits");
+    inbox.push(&framed(&vec![7; 200_000], usize::MAX)[100_000..]);
+    assert_eq!(inbox.next_record(), Ok(Some(&vec![7; 200_000][..])));
+    // Of a record in several fragments only the last one says how long it is.
+    let mut inbox = Inbox::new(5_000_000);
+    inbox.push(&framed(&[7; 100], 60)[..64]);
+    assert_eq!(inbox.bytes_needed(), RECORD_BYTES_MAX);
+    assert_eq!(inbox.next_record(), Ok(None));
+    assert_eq!(inbox.bytes_needed(), RECORD_BYTES_MAX);
+    inbox.push(&framed(&[7; 100], 60)[64..]);
+    assert_eq!(inbox.bytes_needed(), 104);
+}
+
+#[test]
 fn an_announced_record_takes_no_memory_before_it_arrives() {
     let mut inbox = Inbox::default();
     inbox.push(&Mark { len: RECORD_BYTES_MAX, last: true }.to_bytes());
