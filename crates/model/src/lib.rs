@@ -32,6 +32,7 @@ pub mod repetition;
 pub mod sampling;
 pub mod scope;
 pub mod server_fault;
+pub mod server_memory;
 pub mod setting;
 pub mod share;
 pub mod soak;

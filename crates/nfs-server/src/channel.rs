@@ -8,8 +8,10 @@ use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use nfs_proto::limits::MARK_BYTES;
+use nfs_proto::record::Mark;
 use rustix::io::Errno;
-use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 use rustls::ServerConnection;
 
 use crate::counters::ThreadCounters;
@@ -59,6 +61,17 @@ impl Channel {
     /// Whether TLS has begun and not got through yet.
     pub(crate) fn is_handshaking(&self) -> bool {
         matches!(&self.tls, Some(tls) if tls.session.is_handshaking())
+    }
+
+    /// Returns the mark of the record that is next in the socket, which keeps it. Under TLS it is
+    /// not to be seen.
+    pub(crate) fn peek_mark(&self) -> Option<Mark> {
+        let mut mark = [0; MARK_BYTES];
+        if self.tls.is_some() {
+            return None;
+        }
+        let (_, count) = recv(&self.stream, &mut mark[..], RecvFlags::PEEK).ok()?;
+        (count == MARK_BYTES).then(|| Mark::from_bytes(mark))
     }
 
     /// Receives bytes; 0 means that no more will come.

@@ -92,14 +92,18 @@ pub struct ServerConfig {
     pub exports: Vec<String>,
     /// The way in which file data is kept.
     pub store: StoreMode,
-    /// Bound in bytes on data, names and inodes together.
+    /// Bound in bytes on all that clients can make the server hold. Files get the part that
+    /// `model::server_memory::file_bytes` returns; connections and the state of clients share the
+    /// rest. Beyond it files get NOSPC, long calls wait in the kernel's buffers, connections are
+    /// closed, and clients of v4 are put off; `ServerCounters` has how often. The process itself
+    /// comes on top, with a buffer for a call and its reply for each thread. A single call is
+    /// always taken, even where the memory is smaller.
     pub memory_limit_bytes: u64,
     /// Event loops, each a thread; 0 means one per core.
     pub threads: usize,
     /// Connections served at once; more are closed as they come. Each takes a descriptor, and the
-    /// process's soft limit (RLIMIT_NOFILE) less `limits::DESCRIPTORS_RESERVED` bounds it too. An
-    /// idle connection holds less than 2 KiB; a busy one up to about twice `write_bytes_max` of
-    /// input and 5 MiB of unsent replies, beside the memory limit.
+    /// process's soft limit (RLIMIT_NOFILE) less `limits::DESCRIPTORS_RESERVED` bounds it too, and
+    /// so does the memory limit.
     pub clients_max: usize,
     /// Time in which a record that was begun must arrive, in nanoseconds; else the connection is
     /// closed. It is looked at every half second.

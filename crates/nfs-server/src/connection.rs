@@ -3,23 +3,28 @@
 //! It belongs to one event loop and is only touched when its socket is ready, a reply held back
 //! is ready, or the loop checks its time-outs. Memory is bounded: input by the record limit of the
 //! session, output by `OUTBOX_BYTES_MAX` plus one reply; past that, requests stay unread until the
-//! peer has received its replies. Buffers are lent by the loop's resources and returned.
+//! peer has received its replies. Buffers are lent by the loop's resources and returned, and what
+//! is kept is charged ([`HeldMemory`]).
 
 use std::io::IoSlice;
 
-use nfs_proto::limits::INPUT_BYTES_START;
+use nfs_proto::limits::{INPUT_BYTES_START, MARK_BYTES};
 use nfs_proto::raw::Frame;
+use nfs_proto::record::Mark;
 use nfs_proto::rpc::{AUTH_TLS, Credential};
 use nfs_proto::server::{Message, Request, Session, encode_starttls_reply};
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
+use crate::callback_line::CallbackLine;
 use crate::channel::Channel;
 use crate::delay::{ReplyTarget, Task};
 use crate::dispatch::{Handled, handle_request};
 use crate::fault::{FaultKind, FaultState};
+use crate::held_memory::HeldMemory;
 use crate::limits::{
-    INPUT_KEEP_BYTES, OUTBOX_BYTES_MAX, RECEIVE_BYTES_MIN, RECEIVES_PER_TURN, VECTORS_MAX,
+    CONNECTION_BYTES, IDLE_CALL_NS_MAX, INPUT_KEEP_BYTES, RECEIVE_BYTES_MIN, RECEIVES_PER_TURN,
+    TLS_UNSENT_BYTES, VECTORS_MAX,
 };
 use crate::origin::{Origin, Transport};
 use crate::outbox::Outbox;
@@ -49,8 +54,11 @@ enum Phase {
 struct Activity {
     called: bool,
     sent: bool,
+    received: bool,
     idle_sweeps: u32,
     stuck_sweeps: u32,
+    /// Checks during which it held room that others waited for, and received nothing.
+    hoarding_sweeps: u32,
 }
 
 /// See the module.
@@ -67,13 +75,20 @@ pub(crate) struct Connection {
     /// Nothing has come yet.
     is_new: bool,
     outbox: Outbox,
+    memory: HeldMemory,
     faults: Option<Box<FaultState>>,
     delayed_bytes: usize,
+    /// Memory of the replies that are held back; payload belongs to the store.
+    delayed_heads: usize,
     /// Replies that leave in drops, by plan; their bytes count as delayed.
     trickled: Outbox,
     phase: Phase,
     activity: Activity,
 }
+
+// What is charged for a connection covers it, its line for calls back and its place in tables.
+const _: () =
+    assert!(size_of::<Connection>() + size_of::<CallbackLine>() + 64 <= CONNECTION_BYTES as usize);
 
 /// How many drops a second there are of what trickles out, where each has a byte at least.
 const DROPS_PER_S: u64 = 10;
@@ -85,6 +100,7 @@ impl Connection {
         channel: Channel,
         origin: Origin,
         session: Session,
+        memory: HeldMemory,
         faults: Option<Box<FaultState>>,
     ) -> Self {
         Self {
@@ -96,8 +112,10 @@ impl Connection {
             raw: None,
             is_new: true,
             outbox: Outbox::default(),
+            memory,
             faults,
             delayed_bytes: 0,
+            delayed_heads: 0,
             trickled: Outbox::default(),
             phase: Phase::Open,
             activity: Activity::default(),
@@ -140,7 +158,7 @@ impl Connection {
             // waiting. Decrypted input is an exception: nothing would report it again.
             let mut receives = 0;
             while receives < RECEIVES_PER_TURN || self.channel.has_input() {
-                if !self.wants_input() {
+                if !self.wants_input() || !self.reserve_input(resources) {
                     break;
                 }
                 let filled = self.receive_bytes(resources)?;
@@ -153,8 +171,32 @@ impl Connection {
                 receives += 1;
             }
         }
-        self.return_buffers(resources);
+        self.return_buffers(resources)?;
         self.check_end()
+    }
+
+    /// Goes on if there is room by now for the long call that it waits with; returns whether there
+    /// is.
+    pub(crate) fn resume(&mut self, resources: &mut Resources) -> Result<bool, Closed> {
+        if !self.memory.is_waiting() {
+            return Ok(true);
+        }
+        let needed = self.input_needed(&resources.service);
+        if !self.memory.reserve(needed) {
+            return Ok(false);
+        }
+        self.handle_ready(EventFlags::IN, resources)?;
+        Ok(true)
+    }
+
+    /// The name under which its loop knows it.
+    pub(crate) fn token(&self) -> u64 {
+        self.token
+    }
+
+    /// Whether replies are held back for it.
+    pub(crate) fn has_delayed(&self) -> bool {
+        self.delayed_bytes > 0
     }
 
     /// Takes a reply that was held back.
@@ -164,11 +206,12 @@ impl Connection {
         resources: &mut Resources,
     ) -> Result<(), Closed> {
         self.delayed_bytes -= reply.bytes();
+        self.delayed_heads -= reply.head_capacity();
         self.borrow_outbox(resources);
         self.queue_reply(reply, resources);
         self.flush_outbox(&resources.service)?;
         self.answer_and_send(resources)?;
-        self.return_buffers(resources);
+        self.return_buffers(resources)?;
         self.check_end()
     }
 
@@ -186,7 +229,7 @@ impl Connection {
         self.outbox.head().extend_from_slice(call);
         self.outbox.seal();
         self.flush_outbox(&resources.service)?;
-        self.return_buffers(resources);
+        self.return_buffers(resources)?;
         self.check_end()
     }
 
@@ -202,7 +245,7 @@ impl Connection {
         self.schedule_trickle(bytes_per_s, resources);
         self.flush_outbox(&resources.service)?;
         self.answer_and_send(resources)?;
-        self.return_buffers(resources);
+        self.return_buffers(resources)?;
         self.check_end()
     }
 
@@ -236,18 +279,28 @@ impl Connection {
         // was begun and is not continued, and replies that are not taken. A peer that does either
         // is alive, however slowly, so one sign of life starts the count again.
         let waits = self.has_unsent() || self.delayed_bytes > 0;
-        let half = self.phase == Phase::Open && self.has_room() && self.is_mid_record();
+        let is_begun = self.is_mid_record() || self.memory.is_waiting();
+        let half = self.phase == Phase::Open && self.has_room() && is_begun;
         let stuck = (half && !called) || (self.has_unsent() && !sent && !called);
         let idle = !(called || waits || self.phase == Phase::Hung);
+        // A call that does not go on must not keep those of others from being received.
+        let others_wait = self.memory.has_reserved() && self.memory.server().has_waiting();
+        let hoards = others_wait && !self.activity.received;
         self.activity = Activity {
-            called: false,
-            sent: false,
             idle_sweeps: if idle { self.activity.idle_sweeps + 1 } else { 0 },
             stuck_sweeps: if stuck { self.activity.stuck_sweeps + 1 } else { 0 },
+            hoarding_sweeps: if hoards { self.activity.hoarding_sweeps + 1 } else { 0 },
+            ..Activity::default()
         };
         let shared = &service.shared;
         let lasted_ns = |sweeps: u32| u64::from(sweeps) * shared.sweep_ns();
+        if lasted_ns(self.activity.hoarding_sweeps) >= IDLE_CALL_NS_MAX {
+            return Err(refuse_memory(service));
+        }
         if lasted_ns(self.activity.stuck_sweeps) >= shared.partial_record_timeout_ns {
+            if self.memory.is_waiting() {
+                return Err(refuse_memory(service));
+            }
             service.counters.stalled_records.add(1);
             return Err(Closed);
         }
@@ -273,22 +326,65 @@ impl Connection {
         }
     }
 
-    /// Gives buffers back that are not needed until the next turn.
-    fn return_buffers(&mut self, resources: &mut Resources) {
+    /// Gives buffers back that are not needed until the next turn, and charges what is kept.
+    fn return_buffers(&mut self, resources: &mut Resources) -> Result<(), Closed> {
         if self.outbox.bytes() == 0 {
             resources.return_outbox(&mut self.outbox);
         }
-        if let Some(buffer) = self.session.release_buffer(INPUT_KEEP_BYTES) {
+        let raw = self.raw.as_mut().and_then(|raw| raw.release_buffer(INPUT_KEEP_BYTES));
+        for buffer in [self.session.release_buffer(INPUT_KEEP_BYTES), raw].into_iter().flatten() {
             resources.return_buffer(buffer);
+        }
+        let input = self.raw.as_ref().map_or(self.session.capacity(), |raw| raw.capacity());
+        if self.outbox.bytes() > 0 && self.memory.server().is_tight() {
+            self.outbox.shrink();
+        }
+        let encrypted = if self.channel.has_output() { TLS_UNSENT_BYTES } else { 0 };
+        let heads = self.outbox.head_capacity() + self.trickled.head_capacity();
+        let others = heads + self.delayed_heads + encrypted;
+        if !self.session.is_partial() {
+            self.memory.release_call();
+        }
+        let settled = self.memory.settle(input, others);
+        settled.map_err(|_| refuse_memory(&resources.service))
+    }
+
+    /// Reserves room for the call that is arriving, where it is long. Returns false where the
+    /// connection has to wait for that.
+    fn reserve_input(&mut self, resources: &mut Resources) -> bool {
+        let needed = self.input_needed(&resources.service);
+        let is_short = needed <= self.memory.unreserved_max(INPUT_BYTES_START);
+        if is_short || !self.memory.yield_room() && self.memory.reserve(needed) {
+            return true;
+        }
+        resources.waiting.push_back(self.token);
+        false
+    }
+
+    /// Bytes of buffer that the call which is arriving needs.
+    fn input_needed(&self, service: &Service) -> usize {
+        let needed = self.session.bytes_needed();
+        if needed > 0 || !self.memory.server().is_tight() {
+            return needed;
+        }
+        // Where memory is tight, a connection that has to wait must not hold even the first bytes
+        // of its call: many of them would be a lot. The call's mark is looked at in its socket.
+        let Some(mark) = self.channel.peek_mark() else { return 0 };
+        let record_bytes_max = service.shared.record_bytes_max;
+        match mark {
+            // It will be refused when it is received.
+            Mark { len, .. } if len > record_bytes_max => 0,
+            Mark { len, last: true } => MARK_BYTES + len,
+            Mark { .. } => record_bytes_max,
         }
     }
 
     fn wants_input(&self) -> bool {
-        self.phase == Phase::Open && self.has_room()
+        self.phase == Phase::Open && self.has_room() && !self.memory.is_waiting()
     }
 
     fn has_room(&self) -> bool {
-        self.outbox.bytes() + self.delayed_bytes < OUTBOX_BYTES_MAX
+        self.outbox.bytes() + self.delayed_bytes < self.memory.server().outbox_bytes_max()
     }
 
     fn has_unsent(&self) -> bool {
@@ -303,6 +399,9 @@ impl Connection {
     /// Receives once; true where the socket may hold more.
     fn receive_bytes(&mut self, resources: &mut Resources) -> Result<bool, Closed> {
         if let Some(raw) = &mut self.raw {
+            if raw.needs_buffer() {
+                raw.adopt_buffer(resources.lend_buffer());
+            }
             let space = raw.input_space();
             let space_bytes = space.len();
             let received = self.channel.receive(space, &resources.service.counters);
@@ -318,7 +417,12 @@ impl Connection {
             self.session.adopt_buffer(&mut buffer);
             resources.return_buffer(buffer);
         }
-        let space = self.session.free_space(RECEIVE_BYTES_MIN);
+        let mut space = self.session.free_space(RECEIVE_BYTES_MIN);
+        if !self.memory.has_reserved() {
+            // What a long call brings before room for it is reserved has to be kept meanwhile.
+            let most = self.memory.unreserved_max(space.len()).min(space.len());
+            space = &mut space[..most];
+        }
         let space_bytes = space.len();
         let received = self.channel.receive(space, &resources.service.counters);
         if let Ok(count @ 1..) = received {
@@ -347,7 +451,10 @@ impl Connection {
                 self.phase = Phase::Ending;
                 Ok(false)
             }
-            Ok(count) => Ok(count == space_bytes),
+            Ok(count) => {
+                self.activity.received = true;
+                Ok(count == space_bytes)
+            }
             Err(Errno::AGAIN | Errno::INTR) => Ok(false),
             Err(_) => Err(Closed),
         }
@@ -378,11 +485,14 @@ impl Connection {
         // buffer: reading on would let a client that sends and never receives grow the queue
         // without bound.
         while self.phase == Phase::Open {
-            if self.outbox.bytes() + self.delayed_bytes >= OUTBOX_BYTES_MAX {
+            if !self.has_room() {
                 return Ok(false);
             }
             let request = match self.session.next_message(self.outbox.head()) {
-                Ok(Some(Message::Request(request))) => request,
+                Ok(Some(Message::Request(request))) => {
+                    self.memory.note_call();
+                    request
+                }
                 Ok(Some(Message::Reply(reply)))
                     if resources.service.note_callback_reply(&self.origin, reply) =>
                 {
@@ -443,6 +553,7 @@ impl Connection {
         if hold_ns > 0 {
             // Held replies count against the outbox's limit, or a long delay would be a way around.
             self.delayed_bytes += reply.bytes();
+            self.delayed_heads += reply.head_capacity();
             let target = ReplyTarget::Connection(self.token);
             resources.delays.add_after(hold_ns, Task::Reply(target, reply));
         } else {
@@ -476,11 +587,18 @@ impl Connection {
             return Err(Closed);
         }
         let Some(tls) = &service.shared.tls else { return Err(Closed) };
+        self.memory.add_tls().map_err(|_| refuse_memory(service))?;
         self.channel.begin_tls(tls).map_err(|_| Closed)?;
         self.origin.transport = Transport::Tls;
         self.phase = Phase::Open;
         Ok(())
     }
+}
+
+/// Counts a connection that is closed for want of memory.
+fn refuse_memory(service: &Service) -> Closed {
+    service.counters.connections_out_of_memory.add(1);
+    Closed
 }
 
 /// Whether a request is the probe that begins TLS. **Source:** RFC 9289 section 4.1.

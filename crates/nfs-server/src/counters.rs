@@ -88,6 +88,8 @@ macro_rules! counted {
             pub faults: [u64; FAULT_KINDS],
             /// Connections open now.
             pub connections_open: u64,
+            /// Calls of v4 that were put off or refused because the memory for clients was used up.
+            pub clients_out_of_memory: u64,
             /// Delegations that clients got.
             pub delegations_granted: u64,
             /// Delegations that were recalled, each counted once.
@@ -108,6 +110,7 @@ macro_rules! counted {
                     errors: BTreeMap::new(),
                     faults: [0; FAULT_KINDS],
                     connections_open: 0,
+                    clients_out_of_memory: 0,
                     delegations_granted: 0,
                     delegations_recalled: 0,
                     delegations_returned: 0,
@@ -146,6 +149,8 @@ counted! {
     connections_accepted,
     /// Connections closed at once because of `clients_max`, or for want of descriptors.
     connections_turned_away,
+    /// Connections closed, or not served at all, because the memory for connections was used up.
+    connections_out_of_memory,
     /// Connections closed because their stream made no sense.
     broken_streams,
     /// Connections closed because a record that was begun did not arrive in time.

@@ -21,7 +21,9 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg_addr};
 use crate::delay::{ReplyTarget, Task};
 use crate::dispatch::{Handled, handle_request};
 use crate::fault::FaultState;
+use crate::fs::Charge;
 use crate::limits::{DATAGRAM_BYTES_MAX, DATAGRAMS_PER_TURN, OUTBOX_BYTES_MAX, VECTORS_MAX};
+use crate::memory::Memory;
 use crate::origin::{Origin, Transport};
 use crate::outbox::Outbox;
 use crate::resources::Resources;
@@ -40,6 +42,9 @@ pub(crate) struct Datagrams {
     queue: VecDeque<(SocketAddr, Outbox)>,
     queued_bytes: usize,
     delayed_bytes: usize,
+    /// The memory of both; payload belongs to the store.
+    waiting_heads: usize,
+    charge: Charge,
 }
 
 impl Datagrams {
@@ -48,6 +53,7 @@ impl Datagrams {
         socket: UdpSocket,
         offered: Offered,
         token: u64,
+        memory: &Memory,
         faults: Option<Box<FaultState>>,
     ) -> Self {
         Self {
@@ -61,6 +67,8 @@ impl Datagrams {
             queue: VecDeque::new(),
             queued_bytes: 0,
             delayed_bytes: 0,
+            waiting_heads: 0,
+            charge: Charge::force(&memory.buffers, 0),
         }
     }
 
@@ -93,6 +101,7 @@ impl Datagrams {
     /// Sends a reply that was held back.
     pub(crate) fn deliver_reply(&mut self, peer: SocketAddr, reply: Outbox, resources: &Resources) {
         self.delayed_bytes -= reply.bytes();
+        self.uncharge(reply.head_capacity());
         self.send_reply(peer, reply, &resources.service);
     }
 
@@ -100,6 +109,23 @@ impl Datagrams {
     pub(crate) fn clear(&mut self) {
         self.queue.clear();
         (self.queued_bytes, self.delayed_bytes) = (0, 0);
+        self.uncharge(self.waiting_heads);
+    }
+
+    /// Charges a reply that has to wait; false where there is no room for it.
+    fn charge_reply(&mut self, reply: &Outbox) -> bool {
+        let heads = self.waiting_heads + reply.head_capacity();
+        let most_bytes = self.charge.budget().limit_bytes();
+        let has_room = self.charge.resize_in_turn(heads as u64, most_bytes).is_ok();
+        if has_room {
+            self.waiting_heads = heads;
+        }
+        has_room
+    }
+
+    fn uncharge(&mut self, head_bytes: usize) {
+        self.waiting_heads -= head_bytes;
+        self.charge.force_to(self.waiting_heads as u64);
     }
 
     fn has_room(&self) -> bool {
@@ -150,6 +176,9 @@ impl Datagrams {
             return resources.return_outbox(&mut reply);
         }
         if hold_ns > 0 {
+            if !self.charge_reply(&reply) {
+                return resources.service.counters.datagrams_unsent.add(1);
+            }
             self.delayed_bytes += reply.bytes();
             return resources
                 .delays
@@ -173,6 +202,11 @@ impl Datagrams {
         if self.queue.is_empty() && send_datagram(&self.socket, peer, &mut reply, service) {
             return Some(reply);
         }
+        // A datagram may be lost, and its client sends the call again.
+        if !self.charge_reply(&reply) {
+            service.counters.datagrams_unsent.add(1);
+            return None;
+        }
         self.queued_bytes += reply.bytes();
         self.queue.push_back((peer, reply));
         None
@@ -180,12 +214,13 @@ impl Datagrams {
 
     fn flush_queue(&mut self, service: &Service) {
         while let Some((peer, reply)) = self.queue.front_mut() {
-            let bytes = reply.bytes();
+            let (bytes, head_bytes) = (reply.bytes(), reply.head_capacity());
             if !send_datagram(&self.socket, *peer, reply, service) {
                 return;
             }
             self.queued_bytes -= bytes;
             self.queue.pop_front();
+            self.uncharge(head_bytes);
         }
     }
 }

@@ -34,6 +34,8 @@ pub(crate) enum Task {
     Trickle(u64),
     /// Connections are looked through for those that are idle or stuck.
     Sweep,
+    /// Connections that wait for memory look for it again.
+    FindRoom,
 }
 
 /// All that one thread has to do later.
@@ -78,7 +80,14 @@ impl Delays {
 
     /// Forgets all replies.
     pub(crate) fn drop_replies(&mut self) {
-        self.queue.retain(|_, task| matches!(task, Task::Sweep));
+        self.queue.retain(|_, task| matches!(task, Task::Sweep | Task::FindRoom));
+    }
+
+    /// Forgets the replies for a connection that is gone, and the memory that they take.
+    pub(crate) fn drop_replies_to(&mut self, connection: u64) {
+        self.queue.retain(|_, task| {
+            !matches!(task, Task::Reply(ReplyTarget::Connection(token), _) if *token == connection)
+        });
     }
 
     /// Sets the timer to the earliest, where that changed; call after each turn.

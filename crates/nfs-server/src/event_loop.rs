@@ -25,7 +25,8 @@ use crate::connection::{Closed, Connection};
 use crate::datagrams::Datagrams;
 use crate::delay::{ReplyTarget, Task};
 use crate::fault::FaultKind;
-use crate::limits::{EVENTS_MAX, LISTENERS_MAX};
+use crate::held_memory::HeldMemory;
+use crate::limits::{EVENTS_MAX, LISTENERS_MAX, ROOM_RETRY_NS};
 use crate::mailbox::{Loops, Mailbox, NewConnection, Order};
 use crate::origin::{Origin, Transport};
 use crate::outbox::Outbox;
@@ -54,6 +55,14 @@ pub(crate) struct Sockets {
     pub(crate) datagrams: Vec<(UdpSocket, Offered)>,
 }
 
+/// The connections, of those that wait for memory, that are asked to look for it.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    /// The first ones, until one finds none.
+    Front,
+    All,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct EventLoop {
@@ -68,6 +77,7 @@ pub(crate) struct EventLoop {
     stalled_until_ns: Option<u64>,
     sweep_ns: u64,
     sweeping: bool,
+    finding_room: bool,
     /// Given up for a moment where descriptors run out, to turn a caller away.
     spare: Option<OwnedFd>,
 }
@@ -94,7 +104,8 @@ impl EventLoop {
             // Connections are numbered from below, sockets from above.
             let number = u64::MAX - (index * LISTENERS_MAX + datagrams.len()) as u64;
             let faults = service.shared.faults.start_on(number);
-            datagrams.push(Datagrams::new(socket, offered, token, faults));
+            let memory = &service.shared.memory;
+            datagrams.push(Datagrams::new(socket, offered, token, memory, faults));
         }
         let sweep_ns = service.shared.sweep_ns();
         let resources = Resources::new(service)?;
@@ -110,6 +121,7 @@ impl EventLoop {
             stalled_until_ns: None,
             sweep_ns,
             sweeping: false,
+            finding_room: false,
             spare: reserve_descriptor(),
         })
     }
@@ -136,6 +148,7 @@ impl EventLoop {
             for event in &events {
                 self.handle_event({ event.data }.u64(), event.flags, &mailbox);
             }
+            self.find_room(Asked::Front);
             // Tasks were added by any of the events, so the timer is set once, after all of them.
             self.resources.delays.arm_timer()?;
         }
@@ -172,9 +185,37 @@ impl EventLoop {
                 epoll::modify(&self.epoll, &connection.channel, data, wanted).map_err(|_| Closed);
         }
         if outcome.is_err() {
+            if connection.has_delayed() {
+                self.resources.delays.drop_replies_to(token);
+            }
             // Closing the socket takes it out of the epoll set.
             self.connections.remove(token);
             self.count_closed(1);
+        }
+    }
+
+    /// Lets connections go on that wait for memory, as far as there is some: those at the front
+    /// after each turn, all of them now and then, since short calls need not wait for long ones.
+    fn find_room(&mut self, asked: Asked) {
+        for _ in 0..self.resources.waiting.len() {
+            let Some(token) = self.resources.waiting.pop_front() else { break };
+            let mut is_there = true;
+            self.run_connection(token, |it, resources| {
+                is_there = it.resume(resources)?;
+                Ok(())
+            });
+            match (is_there, asked) {
+                (true, _) => {}
+                (false, Asked::All) => self.resources.waiting.push_back(token),
+                (false, Asked::Front) => {
+                    self.resources.waiting.push_front(token);
+                    break;
+                }
+            }
+        }
+        if !self.resources.waiting.is_empty() && !self.finding_room {
+            self.resources.delays.add_after(ROOM_RETRY_NS, Task::FindRoom);
+            self.finding_room = true;
         }
     }
 
@@ -206,6 +247,10 @@ impl EventLoop {
                 Task::Reply(target, reply) => self.deliver_reply(target, reply),
                 Task::Trickle(token) => self.run_connection(token, Connection::send_trickle),
                 Task::Sweep => self.close_timed_out(),
+                Task::FindRoom => {
+                    self.finding_room = false;
+                    self.find_room(Asked::All);
+                }
             }
         }
     }
@@ -223,9 +268,14 @@ impl EventLoop {
 
     /// Closes connections that are idle or stuck for too long.
     fn close_timed_out(&mut self) {
-        let (connections, resources) = (&mut self.connections, &mut self.resources);
-        let closed =
-            connections.retain(|connection| connection.check_timeouts(&resources.service).is_ok());
+        let Resources { service, delays, .. } = &mut self.resources;
+        let closed = self.connections.retain(|connection| {
+            let is_over = connection.check_timeouts(service).is_err();
+            if is_over && connection.has_delayed() {
+                delays.drop_replies_to(connection.token());
+            }
+            !is_over
+        });
         self.count_closed(closed);
         self.sweeping = false;
         self.plan_sweep();
@@ -354,13 +404,18 @@ impl EventLoop {
     fn add_connection(&mut self, accepted: NewConnection) {
         let token = self.connections.next_token();
         let Service { shared, counters, .. } = &self.resources.service;
+        let Ok(memory) = HeldMemory::take(&shared.memory) else {
+            counters.connections_out_of_memory.add(1);
+            self.loops.open.fetch_sub(1, Ordering::Relaxed);
+            return;
+        };
         let session = Session::with_record_limit(accepted.offered, shared.record_bytes_max);
         let faults = shared.faults.start_on(accepted.number);
         let mailbox = Arc::clone(&self.loops.mailboxes[self.index]);
         let line = Some(Arc::new(CallbackLine::new(mailbox, token)));
         let origin = Origin { peer: accepted.peer, transport: Transport::Tcp, line };
         let channel = Channel::new(accepted.stream);
-        let mut connection = Connection::new(token, channel, origin, session, faults);
+        let mut connection = Connection::new(token, channel, origin, session, memory, faults);
         if accepted.hung {
             connection.stop_answering();
             counters.fault(FaultKind::Hang);

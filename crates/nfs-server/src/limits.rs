@@ -13,6 +13,9 @@ pub const TRANSFER_BYTES_MIN: u32 = 512;
 /// A connection with more than this many bytes of replies unsent is read no further.
 pub const OUTBOX_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// The same where memory is tight: connections then have one reply in turn.
+pub const OUTBOX_BYTES_TIGHT: usize = 64 * 1024;
+
 /// Sent bytes of encoded headers that are kept before the buffer is moved together.
 pub const HEAD_SLACK_BYTES: usize = 64 * 1024;
 
@@ -40,6 +43,24 @@ pub const INPUT_KEEP_BYTES: usize = 4 * 1024;
 /// Input buffers that a thread keeps for its next connections; each has grown to what its records
 /// needed.
 pub const SPARE_BUFFERS_MAX: usize = 16;
+
+/// Memory charged for a connection that is idle, in bytes: its state and its place in tables.
+pub const CONNECTION_BYTES: u64 = 1024;
+
+/// Memory charged for the state of TLS on a connection, in bytes: that of rustls 0.23 and the 4 KiB
+/// in which it receives.
+pub const TLS_BYTES: u64 = 8 * 1024;
+
+/// Memory charged for encrypted bytes that a socket has not taken. **Source:** rustls 0.23,
+/// `DEFAULT_BUFFER_LIMIT`.
+pub const TLS_UNSENT_BYTES: usize = 64 * 1024;
+
+/// Time after which a connection that waits for room to receive looks for it again, in nanoseconds.
+pub const ROOM_RETRY_NS: u64 = 5_000_000;
+
+/// Time for which a long call that is half received may bring nothing while other connections wait
+/// for its memory, in nanoseconds.
+pub const IDLE_CALL_NS_MAX: u64 = 1_000_000_000;
 
 /// Longest time between two checks of the connections' time-outs, in nanoseconds.
 pub const SWEEP_NS_MAX: u64 = 500_000_000;
@@ -81,14 +102,11 @@ pub const NFS4_SESSIONS_MAX: usize = 131_072;
 /// Most slots granted to one session.
 pub const NFS4_SESSION_SLOTS_MAX: u32 = 16_384;
 
-/// Most slots of all sessions together: 48 MiB without kept replies.
+/// Most slots of all sessions together.
 pub const NFS4_SLOTS_MAX: usize = 1 << 20;
 
 /// Longest reply kept on a slot, in bytes.
 pub const NFS4_KEPT_REPLY_BYTES_MAX: u32 = 2048;
-
-/// Bytes of all kept replies together; beyond it a call that wants its reply kept has to wait.
-pub const NFS4_KEPT_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Most operations in one compound.
 pub const NFS4_OPERATIONS_MAX: u32 = 128;
@@ -111,7 +129,29 @@ pub const NFS4_COPY_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Runs of data and holes in one READ_PLUS.
 pub const NFS4_SEGMENTS_MAX: usize = 64;
 
-/// Most opens and states of locks of all clients together, some 400 bytes each.
+/// Memory charged for a client of v4 besides its name, which is held twice, in bytes.
+pub const NFS4_CLIENT_BYTES: u64 = 640;
+
+/// Memory charged for a session besides its slots, in bytes.
+pub const NFS4_SESSION_BYTES: u64 = 512;
+
+/// Memory charged for a slot besides the reply kept on it, in bytes.
+pub const NFS4_SLOT_BYTES: u64 = 64;
+
+/// Memory charged for an owner of opens or locks besides its name and last reply, in bytes.
+pub const NFS4_OWNER_BYTES: u64 = 256;
+
+/// Memory charged for an open, a delegation or a state of locks, with its place in all tables and
+/// the entry of its file, in bytes.
+pub const NFS4_STATE_BYTES: u64 = 640;
+
+/// Memory charged for a locked range, in bytes.
+pub const NFS4_RANGE_BYTES: u64 = 64;
+
+/// Memory charged for a reply kept for a repeat besides its bytes, in bytes.
+pub const CACHED_REPLY_BYTES: u64 = 256;
+
+/// Most opens and states of locks of all clients together.
 pub const NFS4_STATES_MAX: usize = 1 << 19;
 
 /// Most delegations of all clients together; they count as states, too.

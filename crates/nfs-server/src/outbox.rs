@@ -37,6 +37,16 @@ impl Outbox {
         self.bytes
     }
 
+    /// Memory of the encoded bytes that wait; payload belongs to the store.
+    pub(crate) fn head_capacity(&self) -> usize {
+        self.head.capacity()
+    }
+
+    /// Gives memory back that encoded bytes don't need.
+    pub(crate) fn shrink(&mut self) {
+        self.head.shrink_to_fit();
+    }
+
     /// Whether it has buffers to use again.
     pub(crate) fn is_warm(&self) -> bool {
         self.head.capacity() > 0

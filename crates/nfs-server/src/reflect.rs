@@ -27,9 +27,33 @@ pub(crate) struct Raw {
 impl Raw {
     /// Takes over a connection that began with these bytes.
     pub(crate) fn starting_with(bytes: &[u8]) -> Self {
-        let mut input = vec![0; INPUT_BYTES.max(bytes.len())];
-        input[..bytes.len()].copy_from_slice(bytes);
-        Self { reflector: Reflector::default(), input, waiting: 0..bytes.len() }
+        Self { reflector: Reflector::default(), input: bytes.to_vec(), waiting: 0..bytes.len() }
+    }
+
+    /// Whether it needs a buffer to receive into.
+    pub(crate) fn needs_buffer(&self) -> bool {
+        self.waiting.is_empty() && self.input.len() < INPUT_BYTES
+    }
+
+    /// Takes over a buffer to receive into.
+    pub(crate) fn adopt_buffer(&mut self, mut buffer: Vec<u8>) {
+        buffer.resize(buffer.len().max(INPUT_BYTES), 0);
+        self.input = buffer;
+    }
+
+    /// Gives the buffer away where at most `keep_bytes_max` bytes wait in it.
+    pub(crate) fn release_buffer(&mut self, keep_bytes_max: usize) -> Option<Vec<u8>> {
+        if self.input.len() < INPUT_BYTES || self.waiting.len() > keep_bytes_max {
+            return None;
+        }
+        let own = self.input[self.waiting.clone()].to_vec();
+        self.waiting = 0..own.len();
+        Some(std::mem::replace(&mut self.input, own))
+    }
+
+    /// Length of the buffer.
+    pub(crate) fn capacity(&self) -> usize {
+        self.input.len()
     }
 
     /// Room to receive into; empty as long as something waits.

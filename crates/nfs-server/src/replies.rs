@@ -5,8 +5,8 @@
 //! xid, procedure and the sum of its first bytes, since some clients restart their xids on the
 //! same port. A repeat of one at work, or whose reply is held back by plan, is ignored.
 //!
-//! Bounded in entries, the oldest leaving first, and in bytes: a larger reply is not kept, and its
-//! call is carried out again. v4.1 has its own cache, in its sessions.
+//! Bounded in entries, the oldest leaving first, and in bytes: a reply that is larger, or without
+//! memory, is not kept, and its call is carried out again. v4.1 has sessions for that.
 //!
 //! **Source:** RFC 1813 section 4.4; Juszczak, "Improving the Performance and Correctness of an NFS
 //! Server", USENIX 1989.
@@ -16,9 +16,10 @@ use nfs_proto::rpc::ProcedureId;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::limits::CACHED_REPLY_BYTES_MAX;
+use crate::fs::{Budget, Charge};
+use crate::limits::{CACHED_REPLY_BYTES, CACHED_REPLY_BYTES_MAX};
 use crate::sync;
 
 /// Parts with a lock each, so that threads seldom meet.
@@ -51,6 +52,8 @@ struct Kept {
     reply: Vec<u8>,
     /// Until when the reply is held back, on the monotonic clock.
     held_until_ns: u64,
+    /// The memory of the reply.
+    charge: Option<Charge>,
 }
 
 #[derive(Debug, Default)]
@@ -66,12 +69,17 @@ pub(crate) struct Replies {
     shards: Vec<Mutex<Shard>>,
     shard_entries_max: usize,
     hasher: RandomState,
+    budget: Arc<Budget>,
 }
 
 impl Replies {
-    /// Makes an empty cache of about `entries_max`; 0 keeps nothing.
-    pub(crate) fn new(entries_max: usize) -> Self {
+    /// Makes an empty cache of about `entries_max`, and fewer where a quarter of the budget holds
+    /// no more; 0 keeps nothing.
+    pub(crate) fn new(entries_max: usize, budget: &Arc<Budget>) -> Self {
+        let affordable = (budget.limit_bytes() / 4 / CACHED_REPLY_BYTES) as usize;
+        let entries_max = entries_max.min(affordable.max(SHARDS));
         Self {
+            budget: Arc::clone(budget),
             // Keys are hashed with a secret of this process, so no client can aim at one shard.
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             shard_entries_max: entries_max.div_ceil(SHARDS),
@@ -103,17 +111,19 @@ impl Replies {
             shard.kept.remove(&oldest);
         }
         shard.order.push_back(key);
-        shard.kept.insert(key, Kept { reply: Vec::new(), held_until_ns: 0 });
+        shard.kept.insert(key, Kept { reply: Vec::new(), held_until_ns: 0, charge: None });
         Known::New
     }
 
     /// Keeps the reply of a call that was new, as far as it isn't too large.
     pub(crate) fn keep(&self, key: CallKey, reply: Vec<u8>) {
+        let bytes = CACHED_REPLY_BYTES + reply.capacity() as u64;
+        let charge = Charge::take(&self.budget, bytes).ok();
         let mut shard = self.lock(&key);
-        if reply.len() > CACHED_REPLY_BYTES_MAX {
+        if reply.len() > CACHED_REPLY_BYTES_MAX || charge.is_none() {
             shard.kept.remove(&key);
         } else if let Some(kept) = shard.kept.get_mut(&key) {
-            kept.reply = reply;
+            (kept.reply, kept.charge) = (reply, charge);
         }
     }
 
@@ -148,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_repeat_gets_the_first_reply() {
-        let replies = Replies::new(64);
+        let replies = Replies::new(64, &Budget::new(1 << 20));
         assert_eq!(replies.begin(key(1), 0), Known::New);
         assert_eq!(replies.begin(key(1), 0), Known::Busy);
         replies.keep(key(1), b"done".to_vec());
@@ -166,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_repeat_is_ignored_while_the_reply_is_held_back() {
-        let replies = Replies::new(64);
+        let replies = Replies::new(64, &Budget::new(1 << 20));
         replies.begin(key(1), 0);
         replies.keep(key(1), b"done".to_vec());
         replies.hold(key(1), 100);
@@ -175,8 +185,27 @@ mod tests {
     }
 
     #[test]
+    fn replies_are_charged_while_they_are_kept() {
+        let budget = Budget::new(64 << 10);
+        let replies = Replies::new(4096, &budget);
+        for xid in 0..10_000 {
+            replies.begin(key(xid), 0);
+            replies.keep(key(xid), vec![1; 4000]);
+            assert!(budget.used_bytes() <= 64 << 10);
+        }
+        assert!(budget.used_bytes() > 0);
+        // One that has no room is not kept, and its call is carried out again.
+        let _full = Charge::force(&budget, 64 << 10);
+        replies.begin(key(20_000), 0);
+        replies.keep(key(20_000), vec![1]);
+        assert_eq!(replies.begin(key(20_000), 0), Known::New);
+        replies.clear();
+        assert_eq!(budget.used_bytes(), 64 << 10);
+    }
+
+    #[test]
     fn the_oldest_leave_first_and_large_replies_at_once() {
-        let replies = Replies::new(4 * SHARDS);
+        let replies = Replies::new(4 * SHARDS, &Budget::new(1 << 20));
         for xid in 0..10_000 {
             replies.begin(key(xid), 0);
             replies.keep(key(xid), vec![1]);

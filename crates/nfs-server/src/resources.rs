@@ -4,6 +4,7 @@
 //! into, and gives them back unless a record or a reply is half through. So ten thousand
 //! connections cost little, and the buffers in use stay warm.
 
+use std::collections::VecDeque;
 use std::io;
 
 use nfs_proto::limits::INPUT_BYTES_START;
@@ -18,6 +19,9 @@ use crate::service::Service;
 pub(crate) struct Resources {
     pub(crate) service: Service,
     pub(crate) delays: Delays,
+    /// Connections that wait for room to receive a long call, by their tokens; some may be gone.
+    pub(crate) waiting: VecDeque<u64>,
+    /// One is the thread's own; together the others are bounded.
     buffers: Vec<Vec<u8>>,
     outbox: Outbox,
 }
@@ -25,8 +29,8 @@ pub(crate) struct Resources {
 impl Resources {
     /// Makes a thread's resources.
     pub(crate) fn new(service: Service) -> io::Result<Self> {
-        let (buffers, outbox) = (Vec::new(), Outbox::default());
-        Ok(Self { service, delays: Delays::new()?, buffers, outbox })
+        let (waiting, buffers, outbox) = (VecDeque::new(), Vec::new(), Outbox::default());
+        Ok(Self { service, delays: Delays::new()?, waiting, buffers, outbox })
     }
 
     /// Lends a buffer to receive into.
@@ -37,7 +41,12 @@ impl Resources {
 
     /// Takes a buffer back, or frees it where there are enough, or where it is a small one.
     pub(crate) fn return_buffer(&mut self, buffer: Vec<u8>) {
-        if self.buffers.len() < SPARE_BUFFERS_MAX && buffer.len() >= INPUT_BYTES_START {
+        if buffer.len() < INPUT_BYTES_START {
+            return;
+        }
+        let spare = self.buffers.iter().skip(1).map(Vec::len).sum::<usize>() + buffer.len();
+        let has_room = spare <= self.service.shared.memory.spare_bytes_max;
+        if self.buffers.is_empty() || self.buffers.len() < SPARE_BUFFERS_MAX && has_room {
             self.buffers.push(buffer);
         }
     }

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use model::server_memory::file_bytes;
 use nfs_proto::limits::{RECORD_OVERHEAD_BYTES, TRANSFER_BYTES_MAX, V2_TRANSFER_BYTES_MAX};
 use rustix::net::sockopt::tcp_congestion;
 use rustix::process::{Resource, getrlimit};
@@ -27,6 +28,7 @@ use crate::fs::{Context, FileSystem};
 use crate::limits::{DESCRIPTORS_RESERVED, TRANSFER_BYTES_MIN};
 use crate::listen::{self, Opened};
 use crate::mailbox::{Loops, Mailbox};
+use crate::memory::Memory;
 use crate::origin::Transport;
 use crate::replies::Replies;
 use crate::schedule::Schedule;
@@ -84,7 +86,7 @@ impl Server {
             listener.and_then(|listener| tcp_congestion(&listener.socket).ok());
         let clients_max = clients_max(config.clients_max);
         let registrations = registered_programs(&sockets[0]);
-        let shared = Arc::new(shared_state(config, fs, tls, registrations));
+        let shared = Arc::new(shared_state(config, threads, fs, tls, registrations));
         let mut mailboxes = Vec::new();
         for _ in 0..threads {
             let mailbox =
@@ -131,6 +133,7 @@ impl Server {
         for thread in &self.counters {
             sum.merge(thread);
         }
+        sum.clients_out_of_memory = self.shared.memory.clients_refused();
         let delegations = &self.shared.nfs4.delegation_counts;
         sum.delegations_granted = delegations.granted.load(Relaxed);
         sum.delegations_recalled = delegations.recalled.load(Relaxed);
@@ -144,9 +147,15 @@ impl Server {
         &self.thread_ids
     }
 
-    /// Memory charged at this moment, in bytes: data, names, inodes, and data being sent.
+    /// Memory charged to files at this moment, in bytes: data, names, inodes, and data being sent.
     pub fn memory_bytes(&self) -> u64 {
         self.shared.fs.memory_bytes()
+    }
+
+    /// Memory charged at this moment to all else, in bytes: connections, calls half received,
+    /// replies half sent, and what clients of v4 have.
+    pub fn client_memory_bytes(&self) -> u64 {
+        self.shared.memory.used_bytes()
     }
 
     /// Verifier of WRITE and COMMIT: another one after each start.
@@ -279,7 +288,8 @@ fn check_config(config: &ServerConfig) -> Result<(), ServerError> {
 
 fn file_system(config: &ServerConfig) -> Result<FileSystem, ServerError> {
     let now = (config.clock)();
-    let mut fs = FileSystem::new(config.store, config.memory_limit_bytes, new_boot_id(), now);
+    let limit_bytes = file_bytes(config.memory_limit_bytes);
+    let mut fs = FileSystem::new(config.store, limit_bytes, new_boot_id(), now);
     let context = Context { now, ..Context::default() };
     for path in &config.exports {
         let failed = |source| ServerError::Export { path: path.clone(), source };
@@ -291,15 +301,19 @@ fn file_system(config: &ServerConfig) -> Result<FileSystem, ServerError> {
 
 fn shared_state(
     config: ServerConfig,
+    threads: usize,
     fs: FileSystem,
     tls: Option<TlsServer>,
     registrations: Vec<Registered>,
 ) -> Shared {
     let lower = |limit: Option<u32>, size: u32| limit.map_or(size, |limit| limit.min(size));
     let lease_ns = u64::from(config.lease_s) * NANOSECONDS_PER_SECOND;
+    let memory = Arc::new(Memory::new(config.memory_limit_bytes, threads));
     Shared {
-        nfs4: Tables::new(fs.boot_id(), lease_ns),
+        nfs4: Tables::new(fs.boot_id(), lease_ns, Arc::clone(&memory)),
+        replies: Replies::new(config.cached_replies_max, &memory.clients),
         fs,
+        memory,
         exports: config.exports,
         versions: config.versions,
         permissions: config.permissions,
@@ -321,7 +335,6 @@ fn shared_state(
         clock: config.clock,
         registrations,
         mounts: Mutex::new(BTreeSet::new()),
-        replies: Replies::new(config.cached_replies_max),
         restarts: AtomicU64::new(0),
         verifier_changes: AtomicU64::new(0),
     }

@@ -71,18 +71,24 @@ impl Block {
         Ok(())
     }
 
-    /// Makes what `write` would make of this block, leaving this one as it is. Never fails: the
-    /// copy may pass the limit while the original is being sent.
-    pub fn rewritten(&self, start: usize, data: &[u8]) -> Self {
+    /// Makes what `write` would make of this block, leaving this one as it is.
+    ///
+    /// # Errors
+    /// `NoSpace` where the budget does not allow the copy, which may pass its limit a little while
+    /// the original is being sent.
+    pub fn rewritten(&self, start: usize, data: &[u8]) -> Result<Self, FsError> {
         let capacity = capacity_for(self.bytes.len().max(start + data.len()));
-        let charge = Charge::force(self.charge.budget(), capacity as u64);
-        Self::filled(charge, &self.bytes, start, data)
+        let charge = Charge::take_copy(self.charge.budget(), capacity as u64)?;
+        Ok(Self::filled(charge, &self.bytes, start, data))
     }
 
     /// Makes a block of the first `len` bytes of this one.
-    pub fn shortened(&self, len: usize) -> Self {
-        let charge = Charge::force(self.charge.budget(), capacity_for(len) as u64);
-        Self::filled(charge, &[], 0, &self.bytes[..len])
+    ///
+    /// # Errors
+    /// As [`Block::rewritten`].
+    pub fn shortened(&self, len: usize) -> Result<Self, FsError> {
+        let charge = Charge::take_copy(self.charge.budget(), capacity_for(len) as u64)?;
+        Ok(Self::filled(charge, &[], 0, &self.bytes[..len]))
     }
 
     fn filled(charge: Charge, old: &[u8], start: usize, data: &[u8]) -> Self {
@@ -216,7 +222,7 @@ mod tests {
         let budget = Budget::new(4096);
         for (start, data) in [(0, &b"xx"[..]), (3, b"yy"), (4, b"zzzz"), (9, b"w")] {
             let original = Block::new(&budget, 0, b"hello").unwrap();
-            let copy = original.rewritten(start, data);
+            let copy = original.rewritten(start, data).unwrap();
             let mut written = Block::new(&budget, 0, b"hello").unwrap();
             written.write(start, data).unwrap();
             assert_eq!(copy.bytes, written.bytes);

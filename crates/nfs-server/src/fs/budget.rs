@@ -4,8 +4,9 @@
 //! that returns when the object is dropped. Data that is still on its way to a socket thus remains
 //! charged until it is sent. Counts bytes requested from the allocator, not its overhead.
 //!
-//! A few buffers of freed blocks are kept uncharged for the next blocks: fresh memory costs a page
-//! fault for every 4 KiB, which halves the rate of writing.
+//! A few buffers of freed blocks are kept for the next blocks: fresh memory costs a page fault for
+//! every 4 KiB, which halves the rate of writing. They are counted apart, and freed before anything
+//! is refused for want of them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,18 +17,24 @@ use crate::sync;
 /// Buffers kept for the next blocks: 64 MiB at 256 KiB each.
 const SPARE_BUFFERS_MAX: usize = 256;
 
+/// Part of a budget that copies of data being sent may take beyond its limit: one in so many.
+pub(crate) const COPY_SHARE: u64 = 64;
+
 /// A limit on bytes and the count of those in use.
 #[derive(Debug)]
 pub struct Budget {
     limit_bytes: u64,
     used_bytes: AtomicU64,
+    /// Bytes of the buffers kept for the next blocks.
+    spare_bytes: AtomicU64,
     spare: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Budget {
     /// Makes an empty budget of `limit_bytes`.
     pub fn new(limit_bytes: u64) -> Arc<Self> {
-        Arc::new(Self { limit_bytes, used_bytes: AtomicU64::new(0), spare: Mutex::default() })
+        let (used_bytes, spare_bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+        Arc::new(Self { limit_bytes, used_bytes, spare_bytes, spare: Mutex::default() })
     }
 
     /// The limit in bytes.
@@ -42,31 +49,66 @@ impl Budget {
 
     /// An empty buffer that held a block before, where there is one.
     pub fn take_spare(&self) -> Option<Vec<u8>> {
-        self.lock_spare().pop()
+        let buffer = self.lock_spare().pop()?;
+        self.spare_bytes.fetch_sub(buffer.capacity() as u64, Ordering::Relaxed);
+        Some(buffer)
     }
 
-    /// Keeps the buffer of a freed block, as long as there are few.
+    /// Keeps the buffer of a block that is about to give its charge back, as long as there are few
+    /// and the limit allows it.
     pub fn keep_spare(&self, mut buffer: Vec<u8>) {
         buffer.clear();
         let mut spare = self.lock_spare();
-        if spare.len() < SPARE_BUFFERS_MAX {
+        let spare_bytes = self.spare_bytes.load(Ordering::Relaxed);
+        if spare.len() < SPARE_BUFFERS_MAX && self.used_bytes() + spare_bytes <= self.limit_bytes {
+            self.spare_bytes.fetch_add(buffer.capacity() as u64, Ordering::Relaxed);
             spare.push(buffer);
         }
+    }
+
+    /// Whether so many bytes more would be within the limit.
+    pub fn has_room(&self, bytes: u64) -> bool {
+        self.used_bytes().saturating_add(bytes) <= self.limit_bytes
+    }
+
+    /// Counts bytes that their owner gives back with [`Budget::subtract`], within the limit or not.
+    pub(crate) fn add(&self, bytes: u64) {
+        self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Takes bytes off the count again.
+    pub(crate) fn subtract(&self, bytes: u64) {
+        self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    fn free_spare(&self) {
+        let spare = std::mem::take(&mut *self.lock_spare());
+        let bytes: usize = spare.iter().map(Vec::capacity).sum();
+        self.spare_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 
     fn lock_spare(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
         sync::lock(&self.spare)
     }
 
-    fn take(&self, bytes: u64) -> Result<(), FsError> {
+    /// Takes `bytes` if `allowed` says so of the bytes in use before and after.
+    fn take_if(&self, bytes: u64, allowed: impl Fn(u64, u64) -> bool) -> Result<(), FsError> {
         // Added first and checked after, so that two threads can't both take the last bytes.
         // Another thread may be refused for the moment in which this one is over the limit.
-        let after = self.used_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        if after > self.limit_bytes {
+        let before = self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let after = before.saturating_add(bytes);
+        if !allowed(before, after) {
             self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
             return Err(FsError::NoSpace);
         }
+        if after.saturating_add(self.spare_bytes.load(Ordering::Relaxed)) > self.limit_bytes {
+            self.free_spare();
+        }
         Ok(())
+    }
+
+    fn take(&self, bytes: u64) -> Result<(), FsError> {
+        self.take_if(bytes, |_, after| after <= self.limit_bytes)
     }
 }
 
@@ -87,8 +129,18 @@ impl Charge {
         Ok(Self { budget: Arc::clone(budget), bytes })
     }
 
-    /// Takes `bytes` even past the limit: for the copy made because data being sent is
-    /// overwritten, which lives only until the original has left.
+    /// Takes `bytes` for the copy of a block that is being sent and overwritten, or cut. The
+    /// original goes soon, so the copy may pass the limit, but not by more than [`COPY_SHARE`].
+    ///
+    /// # Errors
+    /// `NoSpace` where that would be passed, too.
+    pub fn take_copy(budget: &Arc<Budget>, bytes: u64) -> Result<Self, FsError> {
+        let most = budget.limit_bytes.saturating_add(budget.limit_bytes / COPY_SHARE);
+        budget.take_if(bytes, |_, after| after <= most)?;
+        Ok(Self { budget: Arc::clone(budget), bytes })
+    }
+
+    /// Takes `bytes` even past the limit: for what must exist, such as the root directory.
     pub fn force(budget: &Arc<Budget>, bytes: u64) -> Self {
         budget.used_bytes.fetch_add(bytes, Ordering::Relaxed);
         Self { budget: Arc::clone(budget), bytes }
@@ -109,13 +161,38 @@ impl Charge {
     /// # Errors
     /// `NoSpace` where growing would pass the limit; the charge is unchanged then.
     pub fn resize(&mut self, bytes: u64) -> Result<(), FsError> {
-        if bytes > self.bytes {
-            self.budget.take(bytes - self.bytes)?;
-        } else {
-            self.budget.used_bytes.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+        let limit_bytes = self.budget.limit_bytes;
+        self.resize_if(bytes, |_, after| after <= limit_bytes)
+    }
+
+    /// Changes the bytes held. Growing is allowed up to `most_bytes` of the budget, and in any case
+    /// where others hold less than half of it: so one owner at a time gets what it needs, however
+    /// small the budget is.
+    ///
+    /// # Errors
+    /// `NoSpace`; the charge is unchanged then.
+    pub(crate) fn resize_in_turn(&mut self, bytes: u64, most_bytes: u64) -> Result<(), FsError> {
+        let (own, half) = (self.bytes, self.budget.limit_bytes / 2);
+        self.resize_if(bytes, |before, after| {
+            after <= most_bytes || before.saturating_sub(own) <= half
+        })
+    }
+
+    fn resize_if(&mut self, bytes: u64, allowed: impl Fn(u64, u64) -> bool) -> Result<(), FsError> {
+        match bytes.checked_sub(self.bytes) {
+            Some(0) => {}
+            Some(more) => self.budget.take_if(more, allowed)?,
+            None => self.budget.subtract(self.bytes - bytes),
         }
         self.bytes = bytes;
         Ok(())
+    }
+
+    /// Changes the bytes held even past the limit, for what was done already.
+    pub(crate) fn force_to(&mut self, bytes: u64) {
+        self.budget.add(bytes);
+        self.budget.subtract(self.bytes);
+        self.bytes = bytes;
     }
 }
 
@@ -128,6 +205,48 @@ impl Drop for Charge {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn copies_pass_the_limit_by_their_share() {
+        let budget = Budget::new(COPY_SHARE * 100);
+        let all = Charge::take(&budget, COPY_SHARE * 100).unwrap();
+        let copy = Charge::take_copy(&budget, 100).unwrap();
+        assert_eq!(Charge::take_copy(&budget, 1).unwrap_err(), FsError::NoSpace);
+        assert_eq!(Charge::take(&budget, 1).unwrap_err(), FsError::NoSpace);
+        drop((all, copy));
+        assert_eq!(budget.used_bytes(), 0);
+    }
+
+    #[test]
+    fn one_owner_at_a_time_gets_what_it_needs() {
+        let budget = Budget::new(100);
+        let [mut first, mut second] = [(); 2].map(|()| Charge::force(&budget, 10));
+        assert_eq!(first.resize_in_turn(500, 75), Ok(()), "the other one holds less than half");
+        assert_eq!(second.resize_in_turn(500, 75), Err(FsError::NoSpace));
+        assert_eq!(second.resize_in_turn(20, 75), Err(FsError::NoSpace));
+        assert_eq!(first.resize_in_turn(600, 75), Ok(()), "it may go on");
+        first.resize_in_turn(60, 75).unwrap();
+        assert_eq!(second.resize_in_turn(16, 75), Err(FsError::NoSpace));
+        assert_eq!(second.resize_in_turn(16, 100), Ok(()));
+        assert_eq!((first.bytes(), budget.used_bytes()), (60, 76));
+    }
+
+    #[test]
+    fn spare_buffers_stay_within_the_limit() {
+        let budget = Budget::new(300);
+        let mut charge = Charge::take(&budget, 100).unwrap();
+        let kept = || (budget.spare_bytes.load(Ordering::Relaxed), budget.lock_spare().len());
+        budget.keep_spare(Vec::with_capacity(100));
+        budget.keep_spare(Vec::with_capacity(100));
+        assert_eq!(kept(), (200, 2));
+        budget.keep_spare(Vec::with_capacity(1));
+        budget.keep_spare(Vec::with_capacity(1));
+        assert_eq!(kept(), (201, 3), "the last one would pass the limit");
+        assert_eq!(budget.take_spare().map(|buffer| buffer.capacity()), Some(1));
+        charge.resize(101).unwrap();
+        assert_eq!(kept(), (0, 0), "freed before anything is refused");
+        charge.resize(300).unwrap();
+    }
 
     #[test]
     fn charges_return_when_dropped() {

@@ -186,14 +186,15 @@ impl FileContent {
     /// Truncates, giving memory back, or extends with a hole; makes all data stable.
     ///
     /// # Errors
-    /// `FileTooBig` past `FILE_BYTES_MAX`.
+    /// `FileTooBig` past `FILE_BYTES_MAX`; `NoSpace` where a block that is being sent had to be
+    /// copied and could not be. Nothing changes then.
     pub fn resize(&mut self, size: u64) -> Result<(), FsError> {
         if size > FILE_BYTES_MAX {
             return Err(FsError::FileTooBig);
         }
         self.commit();
         if size < self.size {
-            self.truncate(size);
+            self.truncate(size)?;
         }
         self.size = size;
         Ok(())
@@ -250,33 +251,36 @@ impl FileContent {
             self.blocks.insert(index, Arc::new(block));
             return Ok(());
         };
-        self.used_bytes -= shared.capacity();
+        let before = shared.capacity();
         // Copy on write: a block that a reply, or the undo data, still refers to is replaced, and
         // its readers keep the old bytes. `get_mut` succeeds only for the sole owner, which the
         // inode's write lock makes this thread.
         let result = if let Some(block) = Arc::get_mut(shared) {
             block.write(start, data)
         } else {
-            *shared = Arc::new(shared.rewritten(start, data));
-            Ok(())
+            shared.rewritten(start, data).map(|copy| *shared = Arc::new(copy))
         };
-        self.used_bytes += shared.capacity();
+        self.used_bytes = self.used_bytes - before + shared.capacity();
         result
     }
 
-    fn truncate(&mut self, size: u64) {
+    fn truncate(&mut self, size: u64) -> Result<(), FsError> {
         let (last, keep) = split_offset(size);
-        for (index, block) in self.blocks.split_off(&last) {
+        // The bytes after the new end must not reappear when the file grows again, so the block is
+        // cut and not only the size.
+        let cut = match self.blocks.get(&last) {
+            Some(block) if keep > 0 && keep < block.len() => Some(Arc::new(block.shortened(keep)?)),
+            Some(block) if keep > 0 => Some(Arc::clone(block)),
+            _ => None,
+        };
+        for block in self.blocks.split_off(&last).into_values() {
             self.used_bytes -= block.capacity();
-            // The bytes after the new end must not reappear when the file grows again, so the block
-            // is cut and not only the size.
-            if index == last && keep > 0 {
-                let short = keep < block.len();
-                let block = if short { Arc::new(block.shortened(keep)) } else { block };
-                self.used_bytes += block.capacity();
-                self.blocks.insert(index, block);
-            }
         }
+        if let Some(block) = cut {
+            self.used_bytes += block.capacity();
+            self.blocks.insert(last, block);
+        }
+        Ok(())
     }
 }
 

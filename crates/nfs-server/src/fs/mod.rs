@@ -59,7 +59,7 @@ pub use self::types::{
 };
 pub use self::xattr::{XattrListing, XattrMode};
 
-use self::budget::{Budget, Charge};
+pub(crate) use self::budget::{Budget, COPY_SHARE, Charge};
 use self::content::Stable;
 use self::directory::Directory;
 use self::inode::{Body, INODE_BYTES, Inode, NewInode};

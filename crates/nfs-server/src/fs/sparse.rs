@@ -175,14 +175,15 @@ impl FileContent {
             let zeros = vec![0; stop - start];
             return self.write_place(index, start, &zeros, budget);
         }
-        self.used_bytes -= block.capacity();
+        let before = block.capacity();
         if start == 0 {
             self.blocks.remove(&index);
         } else {
-            let short: Block = block.shortened(start);
+            let short: Block = block.shortened(start)?;
             self.used_bytes += short.capacity();
             self.blocks.insert(index, Arc::new(short));
         }
+        self.used_bytes -= before;
         Ok(())
     }
 }

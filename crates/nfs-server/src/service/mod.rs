@@ -41,6 +41,7 @@ use crate::fs::{
     Caller, Change, Context, FileKind, FileSystem, FileTime, FsError, InodeId, Permissions, Piece,
 };
 use crate::limits::{DATAGRAM_TRANSFER_BYTES_MAX, SWEEP_NS_MAX, SWEEP_NS_MIN};
+use crate::memory::Memory;
 use crate::origin::{Origin, Transport};
 use crate::outbox::Outbox;
 use crate::replies::{CallKey, Replies};
@@ -74,6 +75,8 @@ impl Granted {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) fs: FileSystem,
+    /// What the files leave of the memory.
+    pub(crate) memory: Arc<Memory>,
     pub(crate) exports: Vec<String>,
     pub(crate) versions: Versions,
     pub(crate) permissions: Permissions,

@@ -7,6 +7,7 @@
 
 use std::sync::MutexGuard;
 
+use nfs_proto::limits::MOUNT_PATH_BYTES_MAX;
 use nfs_proto::mount1;
 use nfs_proto::mount3::{self, Export, Flavors, MountOk, MountStatus, Mounted};
 use nfs_proto::nfs2;
@@ -25,6 +26,9 @@ use crate::sync;
 
 /// The first port that any process may call from. **Source:** Linux, PROT_SOCK.
 const RESERVED_PORTS_END: u16 = 1024;
+
+/// Memory of the longest line of DUMP.
+const MOUNT_LINE_BYTES: u64 = MOUNT_PATH_BYTES_MAX as u64 + 256;
 
 impl Service {
     /// Carries out a call of MOUNT v1.
@@ -123,7 +127,7 @@ impl Service {
         }
         // The list is for people who read `showmount`; a full one refuses no mount.
         let mut mounts = shared.lock_mounts();
-        if mounts.len() < MOUNTS_MAX {
+        if mounts.len() < shared.mounts_max() {
             let peer = origin.peer.ip().to_canonical();
             mounts.insert((peer.to_string(), path.to_owned()));
         }
@@ -133,6 +137,12 @@ impl Service {
 }
 
 impl Shared {
+    /// Lines that DUMP keeps: a sixteenth of the memory for clients holds them, however long.
+    fn mounts_max(&self) -> usize {
+        let affordable = self.memory.clients.limit_bytes() / 16 / MOUNT_LINE_BYTES;
+        MOUNTS_MAX.min(affordable as usize).max(16)
+    }
+
     fn lock_mounts(&self) -> MutexGuard<'_, std::collections::BTreeSet<(String, String)>> {
         sync::lock(&self.mounts)
     }

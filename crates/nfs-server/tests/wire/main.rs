@@ -8,6 +8,7 @@ mod crowd;
 mod faults;
 mod hostile;
 mod listing;
+mod memory;
 mod mount;
 mod nfs2;
 mod nfs4;

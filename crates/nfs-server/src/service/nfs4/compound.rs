@@ -132,7 +132,12 @@ impl Service {
         let turn = match place_on_slot(session, &slot, place, fingerprint) {
             Ok(SlotTurn::Kept) => return run.answer.finish_as(slot.reply()),
             Ok(turn) => turn,
-            Err(status) => return self.refuse_sequence(run, status),
+            Err(status) => {
+                if status == Status::Jukebox {
+                    self.shared.memory.note_client_refused();
+                }
+                return self.refuse_sequence(run, status);
+            }
         };
         run.answer.set_limit(session.fore.response_bytes_max as usize, Status::RepTooBig);
         if place.cache_this {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use nfs_proto::nfs4::ChannelAttributes;
 
 use super::owner::Owner;
-use crate::fs::InodeId;
+use crate::fs::{Charge, InodeId};
 use crate::sync;
 
 /// Who made a call: a user id.
@@ -30,6 +30,7 @@ pub(crate) struct Client {
     /// Flags that SEQUENCE returns to it.
     status_flags: AtomicU32,
     holdings: Mutex<Holdings>,
+    _charge: Charge,
 }
 
 /// Everything a client holds.
@@ -95,7 +96,13 @@ pub(crate) enum OwnerKind {
 
 impl Client {
     /// Makes a client whose lease starts now.
-    pub(super) fn new(id: u64, kind: ClientKind, identity: Identity<'_>, now_ns: u64) -> Arc<Self> {
+    pub(super) fn new(
+        id: u64,
+        kind: ClientKind,
+        identity: Identity<'_>,
+        charge: Charge,
+        now_ns: u64,
+    ) -> Arc<Self> {
         Arc::new(Self {
             id,
             kind,
@@ -105,6 +112,7 @@ impl Client {
             renewed_ns: AtomicU64::new(now_ns),
             status_flags: AtomicU32::new(0),
             holdings: Mutex::default(),
+            _charge: charge,
         })
     }
 

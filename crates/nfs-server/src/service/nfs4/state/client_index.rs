@@ -12,7 +12,8 @@ use nfs_proto::Status;
 
 use super::Tables;
 use super::client::{Client, ClientKind};
-use crate::limits::NFS4_CLIENTS_MAX;
+use crate::fs::Charge;
+use crate::limits::{NFS4_CLIENT_BYTES, NFS4_CLIENTS_MAX};
 use crate::sync;
 
 /// A client and the verifier that it confirms, or confirmed, itself with; v4.1 has none.
@@ -115,6 +116,16 @@ impl Tables {
     /// Locks the index of one kind of clients: the same name in both is two clients.
     pub(super) fn lock_index(&self, kind: ClientKind) -> MutexGuard<'_, ClientIndex> {
         sync::lock(&self.client_indexes[kind as usize])
+    }
+
+    /// Takes the memory of a client of that name.
+    ///
+    /// # Errors
+    /// `Jukebox` where there is none until leases run out.
+    pub(super) fn charge_client(&self, name: &[u8]) -> Result<Charge, Status> {
+        // The client and the index have a copy of the name each.
+        let bytes = NFS4_CLIENT_BYTES + 2 * name.len() as u64;
+        self.memory.take_for_client(bytes).ok_or(Status::Jukebox)
     }
 
     /// Whether an id was given to a client that has not confirmed itself.

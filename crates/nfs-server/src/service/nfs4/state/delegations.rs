@@ -45,9 +45,10 @@ pub(super) struct RecalledLately {
 }
 
 impl RecalledLately {
-    fn add(&mut self, file: InodeId, now_ns: u64) {
+    /// Adds a file; each set has at most `files_max`.
+    fn add(&mut self, file: InodeId, files_max: usize, now_ns: u64) {
         self.drop_old(now_ns);
-        if self.younger.len() >= NFS4_DELEGATIONS_MAX {
+        if self.younger.len() >= files_max {
             self.older = std::mem::take(&mut self.younger);
         }
         self.younger.insert(file);
@@ -122,7 +123,8 @@ impl Tables {
         if self.files.delegations() >= NFS4_DELEGATIONS_MAX {
             return Err(NoDelegation::Resource);
         }
-        let make = |key| State::delegation(key, client, pin, handle);
+        let Some(charge) = self.charge_state() else { return Err(NoDelegation::Resource) };
+        let make = |key| State::delegation(key, client, pin, handle, charge);
         let Some(state) = self.states.insert(make) else { return Err(NoDelegation::Resource) };
         self.files.add_delegation(entry, &state);
         holdings.delegations.insert(file, state.key);
@@ -203,7 +205,10 @@ impl Tables {
         if is_first {
             self.delegation_counts.recalled.fetch_add(1, Ordering::Relaxed);
         }
-        sync::lock(&self.recalled_lately).add(state.file, now_ns);
+        // They are not charged one by one: both sets together take a sixteenth of the memory.
+        let affordable = self.memory.clients.limit_bytes() / 1024;
+        let files_max = NFS4_DELEGATIONS_MAX.min(affordable as usize);
+        sync::lock(&self.recalled_lately).add(state.file, files_max, now_ns);
         // A client that is alive and keeps what is recalled loses it after a lease, so that others
         // don't wait for ever (RFC 8881 section 10.4.6).
         if now_ns.saturating_sub(began_ns) > self.lease_ns {

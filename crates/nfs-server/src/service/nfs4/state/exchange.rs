@@ -36,8 +36,9 @@ impl Tables {
     /// Registers a client that wants to be known, or finds it.
     ///
     /// # Errors
-    /// `ClidInUse` where another user's client of that name holds state; for an update: `NoEnt`,
-    /// `NotSame` or `Perm` where there is no client that may be updated.
+    /// `ClidInUse` where another user's client of that name holds state; `Jukebox` where there is
+    /// no memory; for an update: `NoEnt`, `NotSame` or `Perm` where there is no client that may be
+    /// updated.
     pub(crate) fn exchange_id(
         &self,
         identity: Identity<'_>,
@@ -79,8 +80,11 @@ impl Tables {
                 Ok(Exchanged { id: client.id, sequence, confirmed: true })
             }
             Ok(None) => {
-                let client =
-                    Client::new(self.new_client_id(), ClientKind::WithSessions, identity, now_ns);
+                let charge = self.charge_client(identity.owner).inspect_err(|_| {
+                    index.drop_if_empty(identity.owner);
+                })?;
+                let kind = ClientKind::WithSessions;
+                let client = Client::new(self.new_client_id(), kind, identity, charge, now_ns);
                 let id = client.id;
                 index.set_pending(Registration { client, confirm: [0; 8] });
                 Ok(Exchanged { id, sequence: 1, confirmed: false })

@@ -19,10 +19,14 @@ use nfs_proto::Status;
 
 use super::Tables;
 use super::client::{Client, Principal};
+use crate::fs::{Budget, Charge};
 use crate::sync;
 
 /// Time that is left at least after each reclaim, for the next one.
 const RECLAIM_INTERVAL_NS: u64 = 1_000_000_000;
+
+/// Memory charged for the name of a client besides its bytes.
+const NAME_BYTES: u64 = 64;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -39,21 +43,39 @@ struct KnownClients {
     principals: HashMap<Arc<[u8]>, Principal>,
     /// When the period ends even if clients still reclaim.
     limit_ns: u64,
+    /// The memory of the names.
+    charge: Option<Charge>,
+}
+
+impl KnownClients {
+    /// Forgets all.
+    fn clear(&mut self) {
+        (self.principals, self.charge) = (HashMap::new(), None);
+    }
 }
 
 impl Grace {
     /// Begins at a restart at `now_ns`, for those clients and for those that an earlier grace
     /// period, which has not ended, still waits for.
-    pub(super) fn begin_period(&self, now_ns: u64, duration_ns: u64, clients: &[Arc<Client>]) {
+    pub(super) fn begin_period(
+        &self,
+        now_ns: u64,
+        duration_ns: u64,
+        clients: &[Arc<Client>],
+        budget: &Arc<Budget>,
+    ) {
         let mut known = sync::lock(&self.clients);
         // What was not reclaimed in time is free for others, and may be theirs by now.
         if self.until_ns.load(Ordering::Relaxed) <= now_ns {
-            known.principals.clear();
+            known.clear();
         }
         for client in clients {
             // Another principal under the name of a client that is waited for had nothing open.
             known.principals.entry(Arc::clone(&client.owner)).or_insert(client.principal);
         }
+        // The clients themselves are forgotten at once, and take more than this.
+        let names = known.principals.keys().map(|name| name.len() as u64 + NAME_BYTES).sum();
+        known.charge = Some(Charge::force(budget, names));
         let until_ns = now_ns.saturating_add(duration_ns);
         known.limit_ns = until_ns.saturating_add(duration_ns);
         let until_ns = if known.principals.is_empty() { 0 } else { until_ns };
@@ -62,7 +84,7 @@ impl Grace {
 
     /// Forgets what there was to reclaim, at a restart without a grace period.
     pub(super) fn clear_period(&self) {
-        sync::lock(&self.clients).principals.clear();
+        sync::lock(&self.clients).clear();
         self.until_ns.store(0, Ordering::Relaxed);
     }
 
@@ -76,6 +98,7 @@ impl Grace {
     fn is_done_with(&self, client: &Client) {
         let mut known = sync::lock(&self.clients);
         if known.principals.remove(&client.owner).is_some() && known.principals.is_empty() {
+            known.clear();
             self.until_ns.store(0, Ordering::Relaxed);
         }
     }

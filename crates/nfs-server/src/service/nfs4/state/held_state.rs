@@ -13,7 +13,7 @@ use nfs_proto::nfs4::{FileHandle, Stateid};
 
 use super::client::{Client, OwnerKind, Requester};
 use super::recall::Delegation;
-use crate::fs::{InodeId, Pin};
+use crate::fs::{Charge, InodeId, Pin};
 use crate::sync;
 
 /// Reading is allowed, or denied to others. **Source:** OPEN4_SHARE_ACCESS_READ, _DENY_READ.
@@ -60,6 +60,7 @@ pub(crate) struct State {
     share: AtomicU32,
     live: AtomicBool,
     pin: Mutex<Option<Pin>>,
+    _charge: Charge,
 }
 
 impl State {
@@ -70,6 +71,7 @@ impl State {
         owner: &Arc<[u8]>,
         pin: Pin,
         share: Share,
+        charge: Charge,
     ) -> Self {
         Self {
             key,
@@ -82,11 +84,12 @@ impl State {
             share: AtomicU32::new(pack_share(share) | requested_bits(share)),
             live: AtomicBool::new(true),
             pin: Mutex::new(Some(pin)),
+            _charge: charge,
         }
     }
 
     /// Makes the state of an owner's locks under an open; its first LOCK makes it generation 1.
-    pub(super) fn locks(key: u64, owner: &Arc<[u8]>, open: &Arc<Self>) -> Self {
+    pub(super) fn locks(key: u64, owner: &Arc<[u8]>, open: &Arc<Self>, charge: Charge) -> Self {
         Self {
             key,
             client: Arc::clone(&open.client),
@@ -98,13 +101,20 @@ impl State {
             share: AtomicU32::new(0),
             live: AtomicBool::new(true),
             pin: Mutex::new(None),
+            _charge: charge,
         }
     }
 
     /// Makes a delegation to read: its stateid allows what an open for reading does.
-    pub(super) fn delegation(key: u64, client: &Arc<Client>, pin: Pin, handle: FileHandle) -> Self {
+    pub(super) fn delegation(
+        key: u64,
+        client: &Arc<Client>,
+        pin: Pin,
+        handle: FileHandle,
+        charge: Charge,
+    ) -> Self {
         let share = Share { access: READ, deny: 0 };
-        let open = Self::open(key, client, &Arc::from([]), pin, share);
+        let open = Self::open(key, client, &Arc::from([]), pin, share, charge);
         Self { delegation: Some(Delegation::new(handle)), ..open }
     }
 

@@ -16,10 +16,10 @@ use super::client::{Client, Holdings, OwnerKind};
 use super::files::FileEntry;
 use super::held_state::{READ, State, WRITE};
 use super::opens::{forget_locker, living, shared_name};
-use super::owner::{Owner, OwnerTurn};
+use super::owner::OwnerTurn;
 use super::ranges::{LockMode, Range, Span};
 use crate::fs::InodeId;
-use crate::limits::{NFS4_FILE_RANGES_MAX, NFS4_RANGES_MAX};
+use crate::limits::{NFS4_FILE_RANGES_MAX, NFS4_RANGE_BYTES, NFS4_RANGES_MAX};
 
 /// The lock that a client requests.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +76,7 @@ impl Tables {
         let holdings = living(&mut holdings)?;
         if !holdings.lock_owners.contains_key(name) {
             self.forget_idle_owners(holdings, OwnerKind::Lock, now_ns)?;
-            holdings.lock_owners.insert(Arc::from(name), Owner::starting_at(sequence));
+            self.add_owner(&mut holdings.lock_owners, name, sequence)?;
         }
         let owner = holdings.lock_owners.get_mut(name).ok_or(Status::BadSeqid)?;
         match owner.begin(sequence, now_ns)? {
@@ -141,11 +141,16 @@ impl Tables {
             return Ok(locker);
         }
         let owners = &mut holdings.lock_owners;
+        if !owners.contains_key(name) {
+            self.add_owner(owners, name, 0)?;
+        }
         let shared = shared_name(owners, name);
-        let Some(locker) = self.states.insert(|key| State::locks(key, &shared, open)) else {
-            return Err(Status::Resource);
-        };
-        owners.entry(shared).or_default().states.insert(open.file, locker.key);
+        let charge = self.charge_state().ok_or(Status::Resource)?;
+        let make = |key| State::locks(key, &shared, open, charge);
+        let locker = self.states.insert(make).ok_or(Status::Resource)?;
+        if let Some(owner) = owners.get_mut(name) {
+            owner.states.insert(open.file, locker.key);
+        }
         entry.lockers.insert(locker.key, Arc::clone(&locker));
         Ok(locker)
     }
@@ -158,6 +163,11 @@ impl Tables {
     ) -> Result<Stateid, Status> {
         let all = self.ranges.load(Ordering::Relaxed);
         if entry.ranges.len() >= NFS4_FILE_RANGES_MAX || all >= NFS4_RANGES_MAX {
+            return Err(Status::Resource);
+        }
+        // A lock in the middle of another one leaves three.
+        if !self.memory.clients.has_room(2 * NFS4_RANGE_BYTES) {
+            self.memory.note_client_refused();
             return Err(Status::Resource);
         }
         self.count_ranges(entry, |entry| entry.ranges.set(locker.key, request.span, request.mode));
@@ -273,6 +283,9 @@ impl Tables {
         let after = entry.ranges.len();
         self.ranges.fetch_add(after.saturating_sub(before), Ordering::Relaxed);
         self.ranges.fetch_sub(before.saturating_sub(after), Ordering::Relaxed);
+        let budget = &self.memory.clients;
+        budget.add(after.saturating_sub(before) as u64 * NFS4_RANGE_BYTES);
+        budget.subtract(before.saturating_sub(after) as u64 * NFS4_RANGE_BYTES);
     }
 }
 

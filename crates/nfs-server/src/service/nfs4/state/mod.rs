@@ -3,11 +3,10 @@
 //! [`Tables`] is the principal type. It knows no wire, no socket and no clock: the monotonic time
 //! is an argument. Order of locks: a session's slot, the index of clients, one client's holdings,
 //! one shard of files, one shard of a registry; never two of one kind. READ and WRITE find their
-//! state under one shard's read lock and nothing else.
-//!
-//! A client whose lease has run out is forgotten at the first touch: by itself, by another that
-//! its state stands in the way of, or by a sweep when new clients come. A restart forgets all but
-//! what may be reclaimed.
+//! state under one shard's read lock and nothing else. All of it is charged to the memory for
+//! clients; where that is used up, clients and opens are put off and sessions refused. A client
+//! whose lease has run out is forgotten when it, or what it stands in the way of, is touched, or by
+//! a sweep when new clients come. A restart forgets all but what may be reclaimed.
 //!
 //! **Source:** RFC 7530 sections 9 and 16, RFC 8881 sections 2.4, 2.10, 8 and 9.
 
@@ -56,7 +55,11 @@ use self::delegations::{DelegationCounts, RecalledLately};
 use self::files::Files;
 use self::grace::Grace;
 use crate::clock::mix;
-use crate::limits::{NFS4_SESSIONS_MAX, NFS4_SLOTS_MAX, NFS4_STATES_MAX};
+use crate::limits::{
+    NFS4_CLIENT_BYTES, NFS4_OWNER_BYTES, NFS4_RANGE_BYTES, NFS4_SESSION_BYTES, NFS4_SESSIONS_MAX,
+    NFS4_SLOT_BYTES, NFS4_SLOTS_MAX, NFS4_STATE_BYTES, NFS4_STATES_MAX,
+};
+use crate::memory::Memory;
 use crate::registry::Registry;
 use crate::sync;
 
@@ -77,8 +80,8 @@ pub(crate) struct Tables {
     files: Files,
     /// Slots that new sessions can still have.
     slots_left: AtomicUsize,
-    /// Bytes of kept replies.
-    kept_bytes: Arc<AtomicUsize>,
+    /// What all this is charged to.
+    memory: Arc<Memory>,
     /// Number of locked ranges in all files.
     ranges: AtomicUsize,
     swept_ns: AtomicU64,
@@ -90,7 +93,7 @@ pub(crate) struct Tables {
 
 impl Tables {
     /// Makes empty tables. `boot_id` tells this start from every other.
-    pub(crate) fn new(boot_id: u64, lease_ns: u64) -> Self {
+    pub(crate) fn new(boot_id: u64, lease_ns: u64, memory: Arc<Memory>) -> Self {
         let tables = Self {
             lease_ns,
             start: AtomicU64::new(0),
@@ -101,7 +104,7 @@ impl Tables {
             states: Registry::new(NFS4_STATES_MAX),
             files: Files::new(),
             slots_left: AtomicUsize::new(NFS4_SLOTS_MAX),
-            kept_bytes: Arc::default(),
+            memory,
             ranges: AtomicUsize::new(0),
             swept_ns: AtomicU64::new(0),
             recalled_lately: Mutex::default(),
@@ -118,7 +121,8 @@ impl Tables {
         self.begin_epoch(boot_id);
         match grace_ns {
             Some(duration_ns) => {
-                self.grace.begin_period(now_ns, duration_ns, &self.confirmed_clients());
+                let clients = self.confirmed_clients();
+                self.grace.begin_period(now_ns, duration_ns, &clients, &self.memory.clients);
             }
             None => self.grace.clear_period(),
         }
@@ -255,3 +259,17 @@ impl Tables {
         }
     }
 }
+
+// What is charged covers the structures with their places in tables: an `Arc` has two counters, a
+// hash table has some room to spare.
+const _: () = {
+    const ENTRY_BYTES: usize = 48;
+    let client = size_of::<Client>() + size_of::<client_index::Record>() + 3 * ENTRY_BYTES;
+    assert!(client <= NFS4_CLIENT_BYTES as usize);
+    assert!(size_of::<Session>() + ENTRY_BYTES <= NFS4_SESSION_BYTES as usize);
+    assert!(size_of::<Mutex<Slot>>() <= NFS4_SLOT_BYTES as usize);
+    assert!(size_of::<owner::Owner>() + ENTRY_BYTES <= NFS4_OWNER_BYTES as usize);
+    let state = size_of::<State>() + size_of::<files::FileEntry>() + 4 * ENTRY_BYTES;
+    assert!(state <= NFS4_STATE_BYTES as usize);
+    assert!(size_of::<ranges::Range>() <= NFS4_RANGE_BYTES as usize);
+};

@@ -13,8 +13,8 @@ use super::client::{Client, Holdings, OwnerKind};
 use super::files::FileEntry;
 use super::held_state::{READ, Share, State, WRITE};
 use super::owner::{LastReply, Owner, OwnerTurn};
-use crate::fs::Pin;
-use crate::limits::NFS4_OWNERS_MAX;
+use crate::fs::{Charge, Pin};
+use crate::limits::{NFS4_OWNER_BYTES, NFS4_OWNERS_MAX, NFS4_STATE_BYTES};
 
 /// The state that OPEN made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,14 +59,15 @@ impl Tables {
                 Ok(OwnerTurn::New) | Err(Status::BadSeqid) => {}
                 other => return other,
             }
-            let owner = holdings.open_owners.remove(name).unwrap_or_default();
-            for key in owner.states.into_values().chain(owner.closed) {
-                self.end_state(key);
+            if let Some(owner) = holdings.open_owners.remove(name) {
+                for key in owner.states.into_values().chain(owner.closed) {
+                    self.end_state(key);
+                }
             }
         }
         if !holdings.open_owners.contains_key(name) {
             self.forget_idle_owners(holdings, OwnerKind::Open, now_ns)?;
-            holdings.open_owners.insert(Arc::from(name), Owner::starting_at(sequence));
+            self.add_owner(&mut holdings.open_owners, name, sequence)?;
         }
         self.begin_call(holdings, OwnerKind::Open, name, sequence, now_ns)
     }
@@ -174,14 +175,20 @@ impl Tables {
                 .change_share(entry, &state, |it| it.set_share(it.share().union(share), share));
             return Ok(Attempt::Done(Opened { stateid: state.advance_generation(), confirm }));
         }
-        let (owner_name, owner) = open_owner(holdings, client, name);
-        let mut make = |key| {
-            let pin = pin.take().expect("it is taken once");
-            State::open(key, client, &owner_name, pin, share)
-        };
-        let Some(state) = self.states.insert(&mut make) else {
-            FileEntry::drop_if_unused(&mut shard, file);
-            return Err(Status::Resource);
+        let made = self.open_owner(holdings, client, name).and_then(|(owner_name, owner)| {
+            let charge = self.charge_state().ok_or(Status::Resource)?;
+            let make = |key| {
+                let pin = pin.take().expect("it is taken once");
+                State::open(key, client, &owner_name, pin, share, charge)
+            };
+            Ok((self.states.insert(make).ok_or(Status::Resource)?, owner))
+        });
+        let (state, owner) = match made {
+            Ok(made) => made,
+            Err(status) => {
+                FileEntry::drop_if_unused(&mut shard, file);
+                return Err(status);
+            }
         };
         self.files.add(entry, &state);
         owner.states.insert(file, state.key);
@@ -251,6 +258,44 @@ impl Tables {
         Ok(state.advance_generation())
     }
 
+    /// Takes the memory of a state.
+    pub(super) fn charge_state(&self) -> Option<Charge> {
+        self.memory.take_for_client(NFS4_STATE_BYTES)
+    }
+
+    /// Adds an owner, whose first call in v4.0 has `sequence`.
+    ///
+    /// # Errors
+    /// `Resource` where there is no memory.
+    pub(super) fn add_owner(
+        &self,
+        owners: &mut HashMap<Arc<[u8]>, Owner>,
+        name: &[u8],
+        sequence: u32,
+    ) -> Result<(), Status> {
+        let bytes = NFS4_OWNER_BYTES + name.len() as u64;
+        let charge = self.memory.take_for_client(bytes).ok_or(Status::Resource)?;
+        owners.insert(Arc::from(name), Owner::starting_at(sequence, charge));
+        Ok(())
+    }
+
+    /// Finds the owner and its shared name; with sessions the first OPEN makes it, confirmed.
+    fn open_owner<'h>(
+        &self,
+        holdings: &'h mut Holdings,
+        client: &Client,
+        name: &[u8],
+    ) -> Result<(Arc<[u8]>, &'h mut Owner), Status> {
+        let owners = &mut holdings.open_owners;
+        if !owners.contains_key(name) {
+            self.add_owner(owners, name, 0)?;
+        }
+        let shared = shared_name(owners, name);
+        let owner = owners.get_mut(name).expect("it was just put in");
+        owner.confirmed |= client.has_sessions();
+        Ok((shared, owner))
+    }
+
     /// Forgets idle owners where a client has too many.
     pub(super) fn forget_idle_owners(
         &self,
@@ -308,17 +353,4 @@ pub(super) fn forget_locker(holdings: &mut Holdings, locker: &State) {
     if locker.client.has_sessions() && owner.states.is_empty() {
         holdings.lock_owners.remove(&locker.owner);
     }
-}
-
-/// The owner and its shared name; with sessions the first OPEN makes it, confirmed.
-fn open_owner<'h>(
-    holdings: &'h mut Holdings,
-    client: &Client,
-    name: &[u8],
-) -> (Arc<[u8]>, &'h mut Owner) {
-    let owners = &mut holdings.open_owners;
-    let shared = shared_name(owners, name);
-    let owner = owners.entry(Arc::clone(&shared)).or_default();
-    owner.confirmed |= client.has_sessions();
-    (shared, owner)
 }

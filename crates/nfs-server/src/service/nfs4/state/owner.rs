@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use nfs_proto::Status;
 
-use crate::fs::InodeId;
+use crate::fs::{Charge, InodeId};
 
 /// An owner of opens or locks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Owner {
     /// Its state for each file: at most one.
     pub(super) states: HashMap<InodeId, u64>,
@@ -27,6 +27,7 @@ pub(super) struct Owner {
     sequence: u32,
     busy: bool,
     last: Option<LastReply>,
+    charge: Charge,
 }
 
 /// The reply of an owner's last call.
@@ -48,9 +49,18 @@ pub(crate) enum OwnerTurn {
 }
 
 impl Owner {
-    /// An owner that will take `sequence` as its first call.
-    pub(super) fn starting_at(sequence: u32) -> Self {
-        Self { sequence: sequence.wrapping_sub(1), ..Self::default() }
+    /// Makes an owner; in v4.0 it will take `sequence` as its first call.
+    pub(super) fn starting_at(sequence: u32, charge: Charge) -> Self {
+        Self {
+            states: HashMap::new(),
+            confirmed: false,
+            closed: None,
+            used_ns: 0,
+            sequence: sequence.wrapping_sub(1),
+            busy: false,
+            last: None,
+            charge,
+        }
     }
 
     /// Places a call; a new one makes the owner busy.
@@ -75,6 +85,9 @@ impl Owner {
     pub(super) fn finish(&mut self, sequence: u32, reply: Option<LastReply>) {
         self.busy = false;
         if reply.is_some() {
+            let bytes = |last: &Option<LastReply>| last.as_ref().map_or(0, |it| it.bytes.len());
+            let own = self.charge.bytes() - bytes(&self.last) as u64;
+            self.charge.force_to(own + bytes(&reply) as u64);
             self.sequence = sequence;
             self.last = reply;
         }
@@ -94,6 +107,11 @@ impl Owner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fs::Budget;
+
+    fn owner(sequence: u32) -> Owner {
+        Owner::starting_at(sequence, Charge::force(&Budget::new(1000), 100))
+    }
 
     fn reply(text: &[u8]) -> LastReply {
         LastReply { bytes: Arc::from(text), file: None }
@@ -101,12 +119,13 @@ mod tests {
 
     #[test]
     fn a_call_sent_again_gets_the_reply_it_missed() {
-        let mut owner = Owner::starting_at(7);
+        let mut owner = owner(7);
         assert_eq!(owner.begin(6, 0), Err(Status::BadSeqid), "there is nothing to replay yet");
         assert_eq!(owner.begin(7, 0), Ok(OwnerTurn::New));
         assert_eq!(owner.begin(7, 0), Err(Status::Jukebox), "it is in flight");
         owner.finish(7, Some(reply(b"seven")));
         assert_eq!(owner.begin(7, 0), Ok(OwnerTurn::Replay(reply(b"seven"))));
+        assert_eq!(owner.charge.bytes(), 105);
         assert_eq!(owner.begin(9, 0), Err(Status::BadSeqid));
         assert_eq!(owner.begin(8, 0), Ok(OwnerTurn::New));
         owner.finish(8, None);
@@ -116,7 +135,7 @@ mod tests {
 
     #[test]
     fn numbers_wrap_around() {
-        let mut owner = Owner::starting_at(u32::MAX);
+        let mut owner = owner(u32::MAX);
         assert_eq!(owner.begin(u32::MAX, 0), Ok(OwnerTurn::New));
         owner.finish(u32::MAX, Some(reply(b"last")));
         assert_eq!(owner.begin(0, 0), Ok(OwnerTurn::New));

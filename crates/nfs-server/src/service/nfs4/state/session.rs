@@ -6,7 +6,6 @@
 //!
 //! **Source:** RFC 8881 sections 2.10.6 and 18.46.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use nfs_proto::Status;
@@ -16,7 +15,7 @@ use nfs_proto::nfs4::sequence_status::{CB_PATH_DOWN, CB_PATH_DOWN_SESSION};
 use super::backchannel::Backchannel;
 use super::client::Client;
 use crate::callback_line::CallbackLine;
-use crate::limits::NFS4_KEPT_BYTES_MAX;
+use crate::fs::Charge;
 use crate::sync;
 
 /// A session of a client.
@@ -31,8 +30,8 @@ pub(crate) struct Session {
     /// The way to call its client.
     pub(crate) backchannel: Backchannel,
     slots: Box<[Mutex<Slot>]>,
-    /// Bytes of kept replies of all sessions.
-    kept_bytes: Arc<AtomicUsize>,
+    /// The memory of the session; kept replies are counted in its budget one by one.
+    charge: Charge,
 }
 
 /// One slot: the last call on it and the reply.
@@ -70,11 +69,11 @@ impl Session {
         client: Arc<Client>,
         fore: ChannelAttributes,
         back: &ChannelAttributes,
-        kept_bytes: Arc<AtomicUsize>,
+        charge: Charge,
     ) -> Self {
         let slots = (0..fore.requests_max).map(|_| Mutex::default()).collect();
         let backchannel = Backchannel::new(session_name(client.id, key), back);
-        Self { key, client, fore, backchannel, slots, kept_bytes }
+        Self { key, client, fore, backchannel, slots, charge }
     }
 
     /// Its name: the client's id and its own number.
@@ -103,7 +102,8 @@ impl Session {
     pub(crate) fn can_keep(&self, slot: &Slot) -> bool {
         // A client can count on a slot once it had its reply kept there: refusing it later, in the
         // middle of its work, would fail calls that can't be repeated safely.
-        slot.reply.capacity() > 0 || self.kept_bytes.load(Ordering::Relaxed) < NFS4_KEPT_BYTES_MAX
+        let bytes = u64::from(self.fore.cached_bytes_max);
+        slot.reply.capacity() > 0 || self.charge.budget().has_room(bytes)
     }
 
     /// Keeps the reply of the last call on a slot.
@@ -112,7 +112,7 @@ impl Session {
         // that is what it holds even after a shorter reply.
         let before = slot.reply.capacity();
         slot.store_reply(reply);
-        self.kept_bytes.fetch_add(slot.reply.capacity() - before, Ordering::Relaxed);
+        self.charge.budget().add((slot.reply.capacity() - before) as u64);
     }
 
     /// The highest slot.
@@ -127,7 +127,7 @@ impl Drop for Session {
         for slot in &self.slots {
             kept += sync::lock(slot).reply.capacity();
         }
-        self.kept_bytes.fetch_sub(kept, Ordering::Relaxed);
+        self.charge.budget().subtract(kept as u64);
     }
 }
 

@@ -11,6 +11,7 @@ use nfs_proto::nfs4::ChannelAttributes;
 use super::Tables;
 use super::client::{Client, ClientKind, CreatedSession, Principal};
 use super::session::Session;
+use crate::limits::{NFS4_SESSION_BYTES, NFS4_SLOT_BYTES};
 
 /// The request of CREATE_SESSION, with channels already cut to what the server grants.
 #[derive(Clone, Copy, Debug)]
@@ -95,9 +96,12 @@ impl Tables {
     ) -> Result<CreatedSession, Status> {
         let slots = self.take_slots(request.fore.requests_max)?;
         let fore = ChannelAttributes { requests_max: slots, ..request.fore };
-        let kept = Arc::clone(&self.kept_bytes);
-        let make = |key| Session::new(key, Arc::clone(client), fore, &request.back, kept);
-        let Some(session) = self.sessions.insert(make) else {
+        let bytes = NFS4_SESSION_BYTES + u64::from(slots) * NFS4_SLOT_BYTES;
+        let session = self.memory.take_for_client(bytes).and_then(|charge| {
+            self.sessions
+                .insert(|key| Session::new(key, Arc::clone(client), fore, &request.back, charge))
+        });
+        let Some(session) = session else {
             self.slots_left.fetch_add(slots as usize, Ordering::Relaxed);
             return Err(Status::NoSpc);
         };
@@ -107,9 +111,12 @@ impl Tables {
 
     /// Takes up to `requested` slots, at least one.
     fn take_slots(&self, requested: u32) -> Result<u32, Status> {
-        // Near the limit a session gets fewer slots than it requested, which the client has to
-        // accept (RFC 8881 section 18.36.3); without any it can't exist.
-        let wanted = requested.max(1) as usize;
+        // Near the limit, of slots or of memory, a session gets fewer than it requested, which the
+        // client has to accept (RFC 8881 section 18.36.3); without any it can't exist.
+        let clients = &self.memory.clients;
+        let free_bytes = clients.limit_bytes().saturating_sub(clients.used_bytes());
+        let affordable = free_bytes / 4 / NFS4_SLOT_BYTES;
+        let wanted = u64::from(requested).min(affordable).max(1) as usize;
         let take = |left: usize| left.checked_sub(left.min(wanted).max(1));
         let order = Ordering::Relaxed;
         match self.slots_left.fetch_update(order, order, take) {

@@ -15,7 +15,8 @@ impl Tables {
     /// Notes a client that wants to be known; returns its id and what it confirms itself with.
     ///
     /// # Errors
-    /// `ClidInUse` where another user's client of that name holds state.
+    /// `ClidInUse` where another user's client of that name holds state; `Jukebox` where there is
+    /// no memory.
     pub(crate) fn set_client_id(
         &self,
         identity: Identity<'_>,
@@ -35,10 +36,14 @@ impl Tables {
             known = None;
         }
         let same_start = known.filter(|entry| entry.client.verifier == identity.verifier);
-        let client = match same_start {
+        let client = if let Some(entry) = same_start {
             // The same start of the same client sends a new callback address: it keeps its id.
-            Some(entry) => entry.client,
-            None => Client::new(self.new_client_id(), ClientKind::V4_0, identity, now_ns),
+            entry.client
+        } else {
+            let charge = self.charge_client(identity.owner).inspect_err(|_| {
+                index.drop_if_empty(identity.owner);
+            })?;
+            Client::new(self.new_client_id(), ClientKind::V4_0, identity, charge, now_ns)
         };
         let id = client.id;
         let confirm = mix(now_ns ^ mix(self.new_client_id())).to_be_bytes();

@@ -23,7 +23,7 @@ fn clients_that_come_expire_and_conflict_leave_nothing_behind() {
             fs.create(fs.root(), name, mode, &set, &Context::default()).unwrap().id
         })
         .into();
-    let tables = Tables::new(7, LEASE_NS);
+    let tables = Tables::new(7, LEASE_NS, Arc::new(Memory::new(1 << 30, 1)));
     let clock = AtomicU64::new(1);
     thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -58,6 +58,7 @@ fn clients_that_come_expire_and_conflict_leave_nothing_behind() {
     tables.sweep(end_ns);
     assert!(tables.confirmed_clients().is_empty());
     assert_eq!((tables.states.len(), tables.ranges.load(Ordering::Relaxed)), (0, 0));
+    assert_eq!(tables.memory.clients.used_bytes(), 0);
     assert!(!tables.files.has_deniers());
     for (file, name) in files.iter().zip([b"a", b"b", b"c"]) {
         assert!(tables.files.lock(*file).is_empty());

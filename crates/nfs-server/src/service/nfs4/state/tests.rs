@@ -36,8 +36,13 @@ pub(super) fn share(access: u32, deny: u32) -> Share {
 
 impl World {
     pub(super) fn new() -> Self {
+        Self::with_memory(1 << 30)
+    }
+
+    fn with_memory(bytes: u64) -> Self {
         let fs = FileSystem::new(StoreMode::Keep, 1 << 20, 7, FileTime(1));
-        Self { fs, tables: Tables::new(7, LEASE_NS), now_ns: 1_000_000_000_000 }
+        let memory = Arc::new(Memory::new(bytes, 1));
+        Self { fs, tables: Tables::new(7, LEASE_NS, memory), now_ns: 1_000_000_000_000 }
     }
 
     pub(super) fn file(&self, name: &str) -> InodeId {
@@ -294,6 +299,68 @@ fn new_clients_sweep_the_expired_away() {
     world.now_ns += LEASE_NS + 1;
     world.tables.set_client_id(identity(b"new", 1), world.now_ns).unwrap();
     world.assert_empty();
+}
+
+#[test]
+fn clients_wait_for_memory_until_leases_run_out() {
+    let mut world = World::with_memory(1 << 20);
+    let budget = Arc::clone(&world.tables.memory.clients);
+    let introduce = |world: &World, number: u32| {
+        let name = number.to_be_bytes();
+        world.tables.exchange_id(identity(&name, 1), ExchangeKind::Introduce, world.now_ns)
+    };
+    let count = (0..10_000).take_while(|number| introduce(&world, *number).is_ok()).count() as u32;
+    assert!((20..200).contains(&count), "{count}");
+    assert_eq!(introduce(&world, count), Err(Status::Jukebox));
+    assert_eq!(world.tables.set_client_id(identity(b"plain", 1), 0), Err(Status::Jukebox));
+    assert_eq!(world.tables.memory.clients_refused(), 3);
+    assert!(budget.used_bytes() <= budget.limit_bytes());
+    world.now_ns += 2 * LEASE_NS;
+    assert!(introduce(&world, count).is_ok());
+    assert!(budget.used_bytes() < 2 * 1100, "{}", budget.used_bytes());
+}
+
+#[test]
+fn state_of_a_client_is_charged() {
+    let world = World::with_memory(1 << 20);
+    let budget = &world.tables.memory.clients;
+    let client = world.plain(b"a", 1);
+    let file = world.file("f");
+    let stateid = world.open(&client, b"o", file, share(3, 0)).unwrap();
+    // Locks that don't touch each other, as many as there is memory for.
+    let lock = |number: u64| world.lock(&stateid, b"l", (number * 10, 5), LockMode::Shared);
+    let count = (0..10_000).take_while(|number| lock(*number).is_ok()).count() as u64;
+    assert!((100..3000).contains(&count), "{count}");
+    assert_eq!(lock(count), Err(Refused::Status(Status::Resource)));
+    // Neither does anything else fit now.
+    let open = world.open(&client, b"another", world.file("g"), share(1, 0));
+    assert_eq!(open, Err(Status::Resource));
+    assert!(budget.used_bytes() <= budget.limit_bytes());
+    world.tables.forget(&client);
+    assert!(budget.used_bytes() <= 2 * 1100, "{}", budget.used_bytes());
+}
+
+#[test]
+fn sessions_get_the_slots_that_there_is_memory_for() {
+    let world = World::with_memory(1 << 20);
+    let made = world.tables.exchange_id(identity(b"a", 1), ExchangeKind::Introduce, 0).unwrap();
+    let fore = ChannelAttributes { requests_max: 16_384, ..CHANNEL };
+    let (client, flags) = (made.id, 0);
+    let request =
+        SessionRequest { client, sequence: 1, principal: 1000, flags, fore, back: CHANNEL };
+    let session = world.tables.create_session(&request, || Ok(()), 0).unwrap();
+    assert!((1..1000).contains(&session.fore.requests_max), "{session:?}");
+    let budget = &world.tables.memory.clients;
+    assert!(budget.used_bytes() < budget.limit_bytes() / 2);
+    // Sessions without end are refused, and the memory comes back with them.
+    let refused = (2..10_000).find_map(|sequence| {
+        let request = SessionRequest { sequence, ..request };
+        world.tables.create_session(&request, || Ok(()), 0).err()
+    });
+    assert_eq!(refused, Some(Status::NoSpc));
+    let used_bytes = budget.used_bytes();
+    world.tables.destroy_session(session.id, 0).unwrap();
+    assert!(budget.used_bytes() < used_bytes);
 }
 
 #[test]

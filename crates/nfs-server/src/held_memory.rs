@@ -1,0 +1,212 @@
+//! The memory that one connection holds between its turns.
+//!
+//! During its turn a connection works in buffers of its thread. What it keeps after that, a call
+//! half received or replies half sent, is charged to the buffers of all connections. Room for a
+//! long call is reserved before it is received, all of it, so that every call that was begun can
+//! end; where there is none, the connection waits and its bytes stay in the kernel's buffers.
+//! Short calls don't wait for long ones.
+
+use std::sync::Arc;
+
+use nfs_proto::limits::INPUT_BYTES_START;
+use nfs_proto::record::buffer_len;
+
+use crate::fs::{Charge, FsError};
+use crate::limits::{CONNECTION_BYTES, INPUT_KEEP_BYTES, TLS_BYTES};
+use crate::memory::{Memory, Waiting};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct HeldMemory {
+    memory: Arc<Memory>,
+    connection: Charge,
+    buffers: Charge,
+    /// Room reserved for a long call.
+    call: Charge,
+    /// The call that room was reserved for was received whole.
+    is_over: bool,
+    waiting: Option<Waiting>,
+}
+
+impl HeldMemory {
+    /// Takes what a new connection needs.
+    ///
+    /// # Errors
+    /// `NoSpace` where there are as many connections as the memory can have.
+    pub(crate) fn take(memory: &Arc<Memory>) -> Result<Self, FsError> {
+        Ok(Self {
+            connection: Charge::take(&memory.connections, CONNECTION_BYTES)?,
+            buffers: Charge::force(&memory.buffers, 0),
+            call: Charge::force(&memory.long_calls, 0),
+            is_over: false,
+            waiting: None,
+            memory: Arc::clone(memory),
+        })
+    }
+
+    /// Takes what the state of TLS needs.
+    ///
+    /// # Errors
+    /// `NoSpace` as for [`HeldMemory::take`].
+    pub(crate) fn add_tls(&mut self) -> Result<(), FsError> {
+        self.connection.resize(CONNECTION_BYTES + TLS_BYTES)
+    }
+
+    /// The memory of the server.
+    pub(crate) fn server(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Whether the connection waits for room to receive a long call.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Whether room for a long call is reserved.
+    pub(crate) fn has_reserved(&self) -> bool {
+        self.call.bytes() > 0
+    }
+
+    /// Reserves a buffer for a call of `bytes` that is being received. Returns false, and has the
+    /// connection wait, where there is no room for it now.
+    pub(crate) fn reserve(&mut self, bytes: usize) -> bool {
+        let bytes = buffer_len(bytes) as u64;
+        // The last quarter is for calls that fit the smallest buffer, so that these never wait for
+        // a long one that does not go on.
+        let limit_bytes = self.call.budget().limit_bytes();
+        let is_short = bytes <= INPUT_BYTES_START as u64;
+        let most_bytes = if is_short { limit_bytes } else { limit_bytes / 4 * 3 };
+        let is_reserved =
+            bytes <= self.call.bytes() || self.call.resize_in_turn(bytes, most_bytes).is_ok();
+        if is_reserved {
+            (self.waiting, self.is_over) = (None, false);
+        } else {
+            self.wait();
+        }
+        is_reserved
+    }
+
+    /// Notes that a call was received whole.
+    pub(crate) fn note_call(&mut self) {
+        self.is_over = true;
+    }
+
+    /// Has the connection wait for its next long call, where the one that it reserved room for is
+    /// over and others wait; returns whether it has to. A connection with many calls under way
+    /// would keep the room for ever otherwise.
+    pub(crate) fn yield_room(&mut self) -> bool {
+        let yields = self.is_over && self.has_reserved() && self.memory.has_waiting();
+        if yields {
+            self.release_call();
+            self.wait();
+        }
+        yields
+    }
+
+    /// Gives the room for a long call back.
+    pub(crate) fn release_call(&mut self) {
+        // Most connections have none, and the budget is not touched.
+        if self.has_reserved() {
+            self.call.force_to(0);
+        }
+    }
+
+    fn wait(&mut self) {
+        self.waiting.get_or_insert_with(|| Waiting::begin(&self.memory));
+    }
+
+    /// Charges what the connection holds after its turn: `input` bytes of a call that is half
+    /// received, and `others`.
+    ///
+    /// # Errors
+    /// `NoSpace` where there is no room for that.
+    pub(crate) fn settle(&mut self, input: usize, others: usize) -> Result<(), FsError> {
+        // Mostly nothing is held and nothing has changed, and the budget is not touched.
+        let beyond = (input as u64).saturating_sub(self.call.bytes());
+        let most_bytes = self.buffers.budget().limit_bytes();
+        self.buffers.resize_in_turn(beyond + others as u64, most_bytes)
+    }
+
+    /// Bytes of a call that may be received without a reservation.
+    pub(crate) fn unreserved_max(&self, usual: usize) -> usize {
+        if self.memory.is_tight() { INPUT_KEEP_BYTES } else { usual }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CALL: usize = 1 << 20;
+
+    /// A server's memory with 2 MiB and some for long calls, and connections.
+    fn connections(count: usize) -> (Arc<Memory>, Vec<HeldMemory>) {
+        let memory = Arc::new(Memory::new(128 << 20, 1));
+        assert!((2 << 20..3 << 20).contains(&memory.long_calls.limit_bytes()));
+        let held = (0..count).map(|_| HeldMemory::take(&memory).unwrap()).collect();
+        (memory, held)
+    }
+
+    #[test]
+    fn long_calls_take_turns() {
+        let (memory, mut held) = connections(4);
+        assert!(held[0].reserve(CALL));
+        assert!(held[1].reserve(CALL / 2));
+        assert!(!held[2].reserve(CALL));
+        assert!(held[3].reserve(40_000), "a short one is not stuck behind them");
+        assert!(held[2].is_waiting() && memory.has_waiting());
+        held[0].settle(CALL, 0).unwrap();
+        assert!(!held[2].reserve(CALL), "it is still being received");
+        assert_eq!(held[2].settle(4096, 0), Ok(()), "the others have their own room");
+        held[0].release_call();
+        assert!(held[2].reserve(CALL));
+        assert!(!held[2].is_waiting() && !memory.has_waiting());
+        drop(held);
+        assert_eq!(memory.used_bytes(), 0);
+    }
+
+    #[test]
+    fn a_busy_connection_yields_to_others() {
+        let (_memory, mut held) = connections(3);
+        assert!(held[0].reserve(CALL));
+        assert!(held[1].reserve(CALL / 2));
+        held[0].note_call();
+        assert!(!held[0].yield_room(), "nobody waits");
+        assert!(held[0].reserve(CALL), "it goes on with the same room");
+        assert!(!held[2].reserve(CALL));
+        assert!(!held[0].yield_room(), "its call is under way");
+        held[0].note_call();
+        assert!(held[0].yield_room());
+        assert!(held[0].is_waiting() && held[2].reserve(CALL));
+    }
+
+    #[test]
+    fn what_fits_nowhere_closes_the_connection() {
+        let (memory, mut held) = connections(1000);
+        let closed = held.iter_mut().filter_map(|held| held.settle(4096, 0).err()).count();
+        let room = memory.buffers.limit_bytes() / 4096;
+        assert_eq!(closed as u64, 1000 - room);
+        assert!(memory.is_tight());
+        assert_eq!(held[0].unreserved_max(1 << 16), INPUT_KEEP_BYTES);
+    }
+
+    #[test]
+    fn one_call_fits_the_smallest_memory() {
+        let memory = Arc::new(Memory::new(1 << 20, 1));
+        let mut held = [(); 2].map(|()| HeldMemory::take(&memory).unwrap());
+        assert!(held[0].reserve(4 * CALL));
+        assert!(!held[1].reserve(4 * CALL));
+        held[0].release_call();
+        assert!(held[1].reserve(4 * CALL));
+    }
+
+    #[test]
+    fn connections_have_a_budget() {
+        let memory = Arc::new(Memory::new(1 << 20, 1));
+        let most = (memory.connections.limit_bytes() / CONNECTION_BYTES) as usize;
+        let held: Vec<_> = (0..most).map(|_| HeldMemory::take(&memory).unwrap()).collect();
+        assert_eq!(HeldMemory::take(&memory).err(), Some(FsError::NoSpace));
+        drop(held);
+        assert_eq!(memory.used_bytes(), 0);
+    }
+}
