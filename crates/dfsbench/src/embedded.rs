@@ -101,12 +101,22 @@ impl Embedded {
         plan.set_faultless(faultless.port(), faultless.certificate());
     }
 
-    /// Warns of connections that a server closed at once: only for want of open files, of which
-    /// this process has the server's and the client's.
+    /// Warns of connections that a server closed at once for want of open files, of which this
+    /// process has the server's and the client's, and of what it refused for want of memory.
     pub fn warn_of_refused(&self) {
-        let mut refused = 0;
+        let (mut refused, mut out_of_memory, mut put_off) = (0, 0, 0);
         for running in [Some(&self.usual), self.faultless.as_ref()].into_iter().flatten() {
-            refused += running.server.counters().connections_turned_away;
+            let counters = running.server.counters();
+            refused += counters.connections_turned_away;
+            out_of_memory += counters.connections_out_of_memory;
+            put_off += counters.clients_out_of_memory;
+        }
+        if out_of_memory + put_off > 0 {
+            output::message(&format!(
+                "warning: the in-memory server ran out of memory: {out_of_memory} connections \
+                 closed, {put_off} calls of v4 clients put off (hint: raise --server-memory, or \
+                 use fewer workers or clients)"
+            ));
         }
         if refused > 0 {
             let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);

@@ -55,7 +55,9 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     while !stop.load(Relaxed) {
         std::thread::sleep(TICK);
     }
-    if let Some(line) = report_delegations(&server.counters()) {
+    let counters = server.counters();
+    let lines = [report_delegations(&counters), report_refusals(&counters)];
+    for line in lines.into_iter().flatten() {
         output::message(&line);
     }
     server.shutdown();
@@ -73,6 +75,19 @@ fn report_delegations(counters: &ServerCounters) -> Option<String> {
     Some(format!(
         "delegations: {granted} granted, {recalled} recalled, {returned} returned, \
          {revoked} revoked"
+    ))
+}
+
+/// Reports what was refused for want of memory; `None` if nothing was.
+fn report_refusals(counters: &ServerCounters) -> Option<String> {
+    let connections = counters.connections_out_of_memory;
+    let clients = counters.clients_out_of_memory;
+    if connections == 0 && clients == 0 {
+        return None;
+    }
+    Some(format!(
+        "warning: out of memory: {connections} connections closed, {clients} calls of v4 clients \
+         put off (hint: raise --memory)"
     ))
 }
 
@@ -274,6 +289,23 @@ mod tests {
         };
         let expected = "delegations: 9 granted, 3 recalled, 7 returned, 1 revoked";
         assert_eq!(report_delegations(&counters).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn refusals_for_want_of_memory_are_reported() {
+        assert_eq!(report_refusals(&ServerCounters::default()), None);
+        let counters = ServerCounters {
+            connections_out_of_memory: 7,
+            clients_out_of_memory: 2,
+            ..ServerCounters::default()
+        };
+        assert_eq!(
+            report_refusals(&counters).as_deref(),
+            Some(
+                "warning: out of memory: 7 connections closed, 2 calls of v4 clients put off \
+                 (hint: raise --memory)"
+            )
+        );
     }
 
     #[test]

@@ -116,6 +116,14 @@ impl Served {
         Self { child, url: url.trim().to_owned() }
     }
 
+    /// The most memory that it had so far, in MiB. **Source:** proc(5), `VmHWM`.
+    pub fn peak_memory_mib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        kib / 1024
+    }
+
     pub fn port(&self) -> u16 {
         self.url.rsplit_once('=').unwrap().1.parse().unwrap()
     }

@@ -1,6 +1,7 @@
 //! NFS servers that refuse, are silent, fill up or go away.
 
-use std::net::TcpListener;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use crate::rig::{End, Rig, Served};
@@ -59,6 +60,31 @@ fn a_server_that_fills_up_half_way() {
     // What was written is gone again: the next run finds room.
     let end = run_against(&rig, &served.url, &["--workload", "stream", "--file-size", "4MiB"]);
     assert_eq!(end.code, 0, "{end:?}");
+}
+
+#[test]
+fn a_server_stays_within_its_memory() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &["--memory", "64MiB"]);
+    let before = served.peak_memory_mib();
+    // Half of a record of 1 MiB over each of many connections, which stay open.
+    let half = [&[0x80, 0x10, 0, 0][..], &vec![0; 1 << 19]].concat();
+    let mut streams = Vec::new();
+    for _ in 0..300 {
+        let mut stream = TcpStream::connect(("127.0.0.1", served.port())).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let mut rest = &half[..];
+        while let Ok(sent @ 1..) = stream.write(rest) {
+            rest = &rest[sent..];
+        }
+        streams.push(stream);
+    }
+    // It serves others meanwhile.
+    let args = ["--workload", "stream", "--file-size", "4MiB", "--io-size", "32KiB"];
+    let end = run_against(&rig, &served.url, &args);
+    assert_eq!(end.code, 0, "{end:?}");
+    let grown = served.peak_memory_mib() - before;
+    assert!(grown < 64, "{grown} MiB more");
 }
 
 #[test]

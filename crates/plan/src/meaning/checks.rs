@@ -311,11 +311,14 @@ struct MemoryNeed {
 fn fits(run: &RunSpec, written: &Written<'_>, need: &MemoryNeed) -> Result<(), PlanError> {
     let MemoryNeed { bytes, shown, settings, lower } = need;
     let memory = written.server.memory_bytes;
-    if *bytes <= memory {
+    let for_files = model::server_memory::file_bytes(memory);
+    if *bytes <= for_files {
         return Ok(());
     }
     let what = format!(
-        "{shown}, with their inodes, do not fit in the {} of the in-memory server",
+        "{shown}, with their inodes, do not fit in {}, the part of the in-memory server's {} that \
+         is for files",
+        show_size(for_files),
         show_size(memory)
     );
     let hint = format!(

@@ -200,7 +200,7 @@ fn runs_that_are_no_product_are_split() {
 fn the_preset_reads_back_and_fits_a_small_machine() {
     let quick = plan(QUICK).unwrap();
     assert_eq!((quick.name.as_str(), quick.runs.len(), quick.order().len()), ("quick", 7, 7 * 26));
-    assert!(quick.server.memory_bytes <= 400 << 20);
+    assert!(quick.server.memory_bytes <= 440 << 20);
     // The preset's first line says so.
     assert_eq!((plan::estimate(&quick).duration_ms + 30_000) / 60_000, 2);
     assert_eq!(quick.without_effect, []);
