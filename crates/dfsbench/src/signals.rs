@@ -167,6 +167,14 @@ impl RemovalWatch {
     }
 }
 
+/// Describes the removal that goes on at the moment in a line for a full screen, its place last.
+pub fn describe_removing() -> Option<String> {
+    let Progress { place, removed, found, .. } = removal::progress()?;
+    Some(format!(
+        "stopping: {removed} of {found} entries removed; again: end at once; from {place}"
+    ))
+}
+
 /// Says how far a removal is, and how long the rest takes at the rate so far.
 fn describe_removal(progress: &Progress, removed_since: u64, gone: Duration) -> String {
     let Progress { place, removed, found, is_all_found } = progress;

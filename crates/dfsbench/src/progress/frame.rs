@@ -191,7 +191,7 @@ fn pad_name(name: &str, columns: usize) -> String {
 }
 
 /// The beginning of a line that fits, without what could steer the terminal.
-fn fit_line(line: &str, columns: usize) -> String {
+pub fn fit_line(line: &str, columns: usize) -> String {
     let mut taken = 0;
     let mut fitting = String::new();
     for letter in line.chars() {

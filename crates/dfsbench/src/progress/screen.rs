@@ -182,7 +182,8 @@ fn run_screen(seen: &Mutex<Seen>, mut signals: SignalStream, stop: &AtomicBool) 
     let started = Instant::now();
     let mut received = 0;
     while !stop.load(Relaxed) {
-        draw_frame(seen, started.elapsed());
+        let removing = if received > 0 { signals::describe_removing() } else { None };
+        draw_frame(seen, started.elapsed(), removing.as_deref());
         let keyboard = wait_for_input(&signals.stream);
         received += count_signals(&mut signals.stream);
         if received > 1 {
@@ -200,11 +201,16 @@ fn run_screen(seen: &Mutex<Seen>, mut signals: SignalStream, stop: &AtomicBool) 
     }
 }
 
-fn draw_frame(seen: &Mutex<Seen>, gone: Duration) {
-    let lines = {
+/// Draws the screen; `footer` takes the place of the help in its last line.
+fn draw_frame(seen: &Mutex<Seen>, gone: Duration, footer: Option<&str>) {
+    let size = screen_size();
+    let mut lines = {
         let seen = lock_always(seen);
-        frame::lines(&seen, gone, screen_size())
+        frame::lines(&seen, gone, size)
     };
+    if let (Some(footer), Some(last)) = (footer, lines.last_mut()) {
+        *last = frame::fit_line(footer, size.columns);
+    }
     // Home; each line and nothing behind it; nothing below the last.
     let _ = write_terminal(&format!("\x1b[H{}\x1b[K\x1b[J", lines.join("\x1b[K\r\n")));
 }

@@ -154,12 +154,16 @@ fn a_killed_campaign_goes_on_where_it_was() {
     assert!(nothing.stderr.contains("complete; no trial is missing"), "{nothing:?}");
 }
 
-/// Names in the root of the export.
-pub fn names(served: &Served) -> Vec<String> {
+fn connect(served: &Served) -> Mount {
     let port = Some(served.port());
     let options =
         MountOptions { port, mount_port: port, ..MountOptions::new("127.0.0.1", "/export") };
-    let mut mount = Mount::connect(&options).unwrap();
+    Mount::connect(&options).unwrap()
+}
+
+/// Names in the root of the export.
+pub fn names(served: &Served) -> Vec<String> {
+    let mut mount = connect(served);
     let root = mount.root();
     let entries = mount.readdir(root).unwrap().into_iter();
     let names = entries.map(|entry| String::from_utf8(entry.name).unwrap());
@@ -253,16 +257,36 @@ fn a_file_system_that_never_answers_does_not_keep_a_signal_from_ending_it() {
     assert!(end.stderr.contains("gave up: file I/O of this process does not end"), "{end:?}");
 }
 
-/// A run that makes names on a server that removes them slowly, when it was told to stop once, and
-/// has said that it removes them.
+/// A server that takes so long for each REMOVE that the removal of some hundred files can be seen.
+pub fn slow_to_remove(rig: &Rig) -> Served {
+    Served::start(rig, &["--fault", "service-time 20ms on REMOVE"])
+}
+
+/// Arguments of a run that makes some hundred files.
+pub const SOME_NAMES: [&str; 6] =
+    ["--workload", "metadata", "--small-files", "400", "--trials", "1"];
+
+/// Waits until most of these files are there.
+pub fn wait_for_names(served: &Served) {
+    let begun = Instant::now();
+    let count = || {
+        let mut mount = connect(served);
+        let root = mount.root();
+        let name = names(served).into_iter().find(|name| !name.contains("check"))?;
+        let work = mount.lookup(root, &name).ok()?;
+        Some(mount.readdir(work).ok()?.len())
+    };
+    while count().is_none_or(|count| count < 300) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no names were made");
+    }
+}
+
+/// A run that was told to stop once, and has said that it removes its files.
 fn removing_slowly(rig: &Rig, served: &Served) -> (Child, Pid, String) {
-    let args = ["--workload", "metadata", "--small-files", "400", "--trials", "1"];
-    let mut command = rig.command(&[&["run", &served.url, "--quiet"], &args[..]].concat());
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut child = in_a_trial(child, || names(served));
+    let mut command = rig.command(&[&["run", &served.url, "--quiet"], &SOME_NAMES[..]].concat());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = Pid::from_child(&child);
-    // All names are there when the first pass has begun to read them.
-    std::thread::park_timeout(Duration::from_secs(1));
+    wait_for_names(served);
     kill_process(pid, Signal::TERM).unwrap();
     let mut said = String::new();
     BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
@@ -272,7 +296,7 @@ fn removing_slowly(rig: &Rig, served: &Served) -> (Child, Pid, String) {
 #[test]
 fn tells_what_it_removes_and_leaves_the_rest_to_clean() {
     let rig = Rig::new();
-    let served = Served::start(&rig, &["--fault", "service-time 20ms on REMOVE"]);
+    let served = slow_to_remove(&rig);
     let (child, pid, said) = removing_slowly(&rig, &served);
     assert!(said.starts_with("interrupted: removing nfs://127.0.0.1"), "{said}");
     assert!(said.contains(" entries gone") && said.contains(" s left"), "{said}");

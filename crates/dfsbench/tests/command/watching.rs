@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
+use crate::interruption;
 use crate::rig::{End, Rig};
 
 const ENTER: &str = "\x1b[?1049h";
@@ -133,6 +134,23 @@ fn the_screen_shows_what_is_measured_and_q_ends_it_in_order() {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(text.lines().all(|line| line.len() < 4_000), "lines fit");
+}
+
+#[test]
+fn shows_what_is_removed_after_a_signal() {
+    let (rig, terminal) = (Rig::new(), Terminal::open());
+    let before = terminal.modes();
+    let served = interruption::slow_to_remove(&rig);
+    let args = [&["run", &served.url, "--watch"], &interruption::SOME_NAMES[..]].concat();
+    let child = terminal.start(&rig, &args);
+    interruption::wait_for_names(&served);
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    terminal.wait_for(" entries removed; again: end at once; from nfs://127.0.0.1");
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let end = End::of(child.wait_with_output().unwrap());
+    assert_eq!(end.code, 4, "{end:?}");
+    terminal.assert_put_back(before);
+    terminal.wait_for("ended at once: the working directory");
 }
 
 #[test]
