@@ -31,6 +31,7 @@ mod purity;
 mod signature;
 mod sizes;
 mod source;
+mod streams;
 mod tables;
 mod unfinished;
 
@@ -105,6 +106,7 @@ fn find_all() -> Result<Vec<Finding>> {
     let files = files::sources(&repo::root())?;
     for file in &files {
         findings.extend(sizes::check(file));
+        findings.extend(streams::check(file));
         findings.extend(unfinished::check(file));
         findings.extend(embedded::check(file));
         findings.extend(oldest_rust::check_syntax(file));

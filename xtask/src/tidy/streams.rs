@@ -1,0 +1,64 @@
+//! Rule: in the binary, few files write to the terminal.
+//!
+//! Text from servers, hosts and files is made printable in `output.rs`. A file that gets hold of
+//! stdout or stderr by itself could print such text as it is, so those that may are listed here.
+
+use super::Finding;
+use super::files::SourceFile;
+
+const BINARY: &str = "crates/dfsbench/src/";
+
+/// Files that write bytes of a protocol or a file, JSON that is escaped, or what they have cleaned.
+const OWNERS: [&str; 8] = [
+    "agent_command.rs",
+    "durability/client.rs",
+    "output.rs",
+    "output_file/streamed.rs",
+    "progress.rs",
+    "progress/screen.rs",
+    "progress/stream.rs",
+    "replay/share.rs",
+];
+
+const STREAMS: [&str; 4] = ["io::stdout()", "io::stderr()", "anstream::", "ProgressBar"];
+
+/// The one file that draws a bar.
+const BAR: &str = "progress/bar.rs";
+
+/// Checks one file.
+pub fn check(file: &SourceFile) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let Some(name) = file.path.strip_prefix(BINARY) else { return findings };
+    for (number, code) in file.source.code.iter().enumerate() {
+        for stream in STREAMS {
+            let is_owner =
+                if stream == "ProgressBar" { name == BAR } else { OWNERS.contains(&name) };
+            if code.contains(stream) && !is_owner && !file.source.in_tests(number) {
+                let place = format!("{}:{}", file.path, number + 1);
+                let message = format!("`{stream}`: print by `output`, which makes text printable");
+                findings.push(Finding::error(place, message));
+            }
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(path: &str, text: &str) -> usize {
+        check(&SourceFile::new(path, text)).len()
+    }
+
+    #[test]
+    fn finds_streams_outside_of_their_files() {
+        let text = "fn a() {\n    let out = std::io::stdout().lock();\n}\n";
+        assert_eq!(count("crates/dfsbench/src/clean.rs", text), 1);
+        assert_eq!(count("crates/dfsbench/src/output.rs", text), 0);
+        assert_eq!(count("crates/fleet/src/stdio.rs", text), 0);
+        let bar = "use indicatif::ProgressBar;\n";
+        assert_eq!(count("crates/dfsbench/src/progress.rs", bar), 1);
+        assert_eq!(count("crates/dfsbench/src/progress/bar.rs", bar), 0);
+    }
+}
