@@ -196,6 +196,13 @@ pub fn codes(report: &Value) -> Vec<Vec<String>> {
     all
 }
 
+/// Returns the state of each trial of each run in a report.
+pub fn states(report: &Value) -> Vec<&str> {
+    let runs = report["runs"].as_array().into_iter().flatten();
+    let trials = runs.flat_map(|run| run["trials"].as_array().into_iter().flatten());
+    trials.map(|trial| trial["state"].as_str().unwrap_or_default()).collect()
+}
+
 /// Script that lists marked processes, and files and mounts where systems leave them.
 const LEFT: &str = r#"
 for found in $(grep -la DFSBENCH_SERVICE=/run/dfsbench /proc/[0-9]*/environ 2>/dev/null); do

@@ -7,7 +7,7 @@
 use anyhow::{Result, ensure};
 use checks::check::Fixture;
 use checks::hosts::Lab;
-use checks::systems::{SHORT, Subject, codes};
+use checks::systems::{SHORT, Subject, codes, states};
 use checks::{checks, lost_server};
 
 static LAB: Fixture<Lab> = Fixture::new(|| Lab::start(6));
@@ -59,6 +59,12 @@ checks! {
         let target = "tmpfs_size = \"2GiB\"\nroles = { data = NODES }";
         measured(&Subject { target, settings: "servers = 4", ..MOOSEFS }, 1)
     };
+    moosefs_needs_room_for_one_trial_only: 600 s, {
+        let small = Subject { target: "tmpfs_size = \"1200MiB\"", ..MOOSEFS };
+        let report = small.report(LAB.get()?, THREE_TRIALS)?;
+        ensure!(states(&report) == ["done"; 3], "{report}");
+        Ok(())
+    };
     moosefs_is_killed_and_cleaned: 600 s, MOOSEFS.kill_and_clean(LAB.get()?);
     glusterfs_is_killed_at_random_moments_and_cleaned: 1800 s, {
         let on_disk = "devices = [\"/srv/data/disk\"]\nloop_size = \"300MiB\"";
@@ -96,6 +102,15 @@ const MOOSEFS: Subject = Subject {
     port: 9421,
     is_mounted: true,
 };
+
+/// Three trials that write 500 MiB, with two copies of all: together more than there is.
+const THREE_TRIALS: &str = r#"
+[[workload]]
+kind = "stream"
+passes = ["write"]
+file_size = "250MiB"
+io_size = ["256KiB", "512KiB", "1MiB"]
+"#;
 
 const OURS: Subject = Subject {
     system: "dfsbench",

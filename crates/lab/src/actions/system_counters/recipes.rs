@@ -50,9 +50,8 @@ fn plant_program(dir: &Path, name: &str, text: &str) {
 
 /// Output of `gluster volume profile info cumulative` for two bricks that counted these numbers.
 fn plant_glusterfs(dir: &Path, counts: [u64; 2]) {
-    let mut text = String::new();
-    for count in counts {
-        text += &format!(
+    let text = counts.map(|count| {
+        format!(
             "Brick: 192.0.2.1:/brick{count}\n------------------------------\nCumulative Stats:\n   \
              Block Size:              65536b+ \n No. of Reads:                    7 \n\
              No. of Writes:                  100 \n \
@@ -61,22 +60,21 @@ fn plant_glusterfs(dir: &Path, counts: [u64; 2]) {
              0.00       0.00 us       0.00 us       0.00 us             11     RELEASE\n     \
              12.11     260.46 us      90.00 us     800.00 us   {count:>12}      CREATE\n \n    \
              Duration: 12 seconds\n   Data Read: {count} bytes\nData Written: {count} bytes\n \n"
-        );
-    }
-    plant_program(dir, "gluster", &text);
+        )
+    });
+    plant_program(dir, "gluster", &text.concat());
 }
 
 /// Two chunk servers whose `/proc/PID/io` has these numbers.
 fn plant_moosefs(dir: &Path, counts: [u64; 2]) {
-    let mut text = String::new();
-    for count in counts {
-        text += &format!(
+    let text = counts.map(|count| {
+        format!(
             "rchar: {count}\nwchar: {count}\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\n\
              cancelled_write_bytes: 0\n"
-        );
-    }
+        )
+    });
     plant_program(dir, "pgrep", "1\n2\n");
-    fs::write(dir.join("io"), text).unwrap();
+    fs::write(dir.join("io"), text.concat()).unwrap();
     // The recipe's `cat` gets the paths of two processes.
     let script = format!("#!/bin/sh\nexec /bin/cat '{}'\n", dir.join("io").display());
     fs::write(dir.join("bin/cat"), script).unwrap();
@@ -119,8 +117,9 @@ fn read(recipe: &Recipe, dir: &Path) -> Result<BTreeMap<String, String>, String>
         fs::write(&file.path, &file.text).unwrap();
     }
     let [(0, command)] = &filled.counters[..] else { panic!("{}", recipe.name) };
-    let path = format!("PATH={}/bin:{}", dir.display(), std::env::var("PATH").unwrap());
-    let run = ["env".to_owned(), path].into_iter().chain(command.iter().cloned()).collect();
+    let bin = dir.join("bin").display().to_string();
+    let beside = ["sh", "-c", "PATH=$0:$PATH exec \"$@\"", bin.as_str()].map(str::to_owned);
+    let run = beside.into_iter().chain(command.iter().cloned()).collect();
     let counters = SystemCounters { system: recipe.name.clone(), run };
     let read = counters.check(&()).map_err(|error| error.to_string())?;
     Ok(read.facts.into_iter().map(|fact| (fact.name, fact.value)).collect())
