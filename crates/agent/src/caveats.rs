@@ -157,8 +157,8 @@ pub fn about_recovery(recovered: &Recovered) -> Vec<Caveat> {
     caveats
 }
 
-/// Above this share of calls that move less than they ask for, the further calls show in the figure.
-/// Each of them is one more round trip, so that one in a hundred costs about 1 %.
+/// Above this share of calls that move less than they ask for, the further calls show in the
+/// figure. Each of them is one more round trip, so that one in a hundred costs about 1 %.
 pub const SHORT_SHARE_MAX: f64 = 0.01;
 
 /// Raises a caveat about calls that moved less data than they asked for: each block then takes more

@@ -1,11 +1,11 @@
 //! Counters of where reads come from, on file systems whose reads from storage the kernel does not
 //! count for this process: FUSE, overlays, network file systems other than NFS.
+//!
+//! They are read before a pass and after it; [`crate::caveats::about_memory`] judges them.
 
 use lab::counters;
 use lab::fuse::{FuseReads, FuseServers};
 use lab::mounts::Mount;
-
-use crate::trial::difference;
 
 /// What counters say about the source of what a pass read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,4 +44,9 @@ impl SourceWatch {
             fuse: self.fuse.map(|before| FuseServers::find(&self.device).since(&before)),
         }
     }
+}
+
+/// Returns by how much a counter has risen; `None` where it could not be read both times.
+pub(crate) fn difference(before: Option<u64>, after: Option<u64>) -> Option<u64> {
+    Some(after?.saturating_sub(before?))
 }

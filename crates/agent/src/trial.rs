@@ -30,7 +30,7 @@ use workload::Pattern;
 use crate::accounting;
 use crate::caveats::Calendar;
 use crate::processor_use::ServerPlace;
-use crate::sources::{ReadSources, SourceWatch};
+use crate::sources::{ReadSources, SourceWatch, difference};
 use crate::surroundings::{NeighborWatch, Surroundings};
 use crate::this_host::ThisHost;
 use crate::{Agent, ProcessorUse, ServerCounts, THIS_HOST, caveats};
@@ -451,11 +451,6 @@ impl<'a> Trial<'a> {
     fn client_cpu_ns(&self) -> u64 {
         counters::process_cpu_ns().saturating_sub(self.server_cpu_ns().unwrap_or(0))
     }
-}
-
-/// Returns by how much a counter has risen; `None` where it could not be read both times.
-pub(crate) fn difference(before: Option<u64>, after: Option<u64>) -> Option<u64> {
-    Some(after?.saturating_sub(before?))
 }
 
 /// Returns the path of an acknowledgement journal that is to outlive this process.

@@ -103,7 +103,7 @@ impl HostReads {
     }
 }
 
-/// Describes what the counters saw: storage for the programs, and everything that the host received.
+/// Describes what the counters saw: storage for the programs, and all that the host received.
 fn describe_counters(sources: Option<&ReadSources>, host: &HostReads) -> String {
     let mut programs = "this process".to_owned();
     if let Some(fuse) = sources.and_then(|sources| sources.fuse.as_ref()) {
