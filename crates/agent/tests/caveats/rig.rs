@@ -112,9 +112,38 @@ impl Rig {
         self.ask_to_begin(spec, &new_name())
     }
 
+    /// Begins a trial in which another agent has the other workers, and prepares a pass.
+    pub fn join(&mut self, spec: &RunSpec, work_name: &str, share: Share) {
+        let begun = self.ask_to_begin_share(spec, work_name, share);
+        assert!(matches!(begun, Report::Begun(_)), "{begun:?}");
+        let prepared = self.ask(Order::Prepare(spec.passes()[0]));
+        assert!(matches!(prepared, Report::Prepared), "{prepared:?}");
+    }
+
+    /// Makes a pass that is prepared.
+    pub fn run_prepared(&mut self, pass: Pass) -> PassEnd {
+        let share = self.share;
+        let mut answer = Report::Prepared;
+        for order in [
+            Order::Arm { pass, share },
+            Order::Go { start_ns: 0 },
+            Order::Account { others: Vec::new() },
+        ] {
+            answer = self.ask(order);
+        }
+        match answer {
+            Report::Ran(end) => *end,
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn ask_to_begin(&mut self, spec: &RunSpec, work_name: &str) -> Report {
+        self.ask_to_begin_share(spec, work_name, Share::whole(spec.workers))
+    }
+
+    fn ask_to_begin_share(&mut self, spec: &RunSpec, work_name: &str, share: Share) -> Report {
         let (spec, work_name) = (spec.clone(), work_name.to_owned());
-        let (share, joins) = (Share::whole(spec.workers), false);
+        let joins = share.count < spec.workers;
         self.share = share;
         let (keep, journal) = (false, JournalLocation::InMemory);
         let assignment =

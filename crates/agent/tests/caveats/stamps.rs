@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use model::{
-    BackendKind, CaveatCode, DataSettings, Load, NfsVersion, Pass, RunSpec, Target, Verdict,
+    BackendKind, CaveatCode, DataSettings, Load, NfsVersion, Pass, RunSpec, Share, Target, Verdict,
     Workload,
 };
 use nfs_client::{Mount, MountOptions};
@@ -211,6 +211,25 @@ fn writes_that_overlap_are_no_mismatch() {
             assert_eq!((end.broken, end.result.errors()), (None, 0), "{backend:?} {direct}");
             assert!(end.result.ops() >= 6_000, "{backend:?}");
         }
+    }
+}
+
+#[test]
+fn writes_of_another_agent_are_no_mismatch() {
+    let server = server(ServerConfig::default());
+    let spec = RunSpec { workers: 4, ..contended(nfs(&server)) };
+    let mut rigs = [Rig::new(), Rig::new()];
+    let work_name = format!(".dfsbench-two-agents-{}", std::process::id());
+    for (rig, index) in rigs.iter_mut().zip(0..) {
+        rig.join(&spec, &work_name, Share::of(index, 2, spec.workers));
+    }
+    let ends = std::thread::scope(|scope| {
+        let runs = rigs.each_mut().map(|rig| scope.spawn(move || rig.run_prepared(Pass::Mix)));
+        runs.map(|run| run.join().unwrap())
+    });
+    for end in ends {
+        assert_eq!((end.broken, end.result.errors()), (None, 0), "{:?}", end.result.caveats);
+        assert!(end.result.ops() > 0);
     }
 }
 
