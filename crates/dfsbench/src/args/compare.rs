@@ -27,8 +27,9 @@ interval leaves out 1, and the rank test gives 5 % or less; less than 4 trials a
 that. p50 and p99 are response times.
 
 Exit codes: 0 all bounds are kept, 1 one is exceeded, 2 wrong usage, 4 inconclusive: an interval
-reaches beyond its bound, there are too few trials, or a row is missing or invalid afterwards; the
-output says how many trials would decide. --inconclusive ok ends with 0 there.";
+reaches beyond its bound, a caveat of either side such as wide-interval or cached leaves it open,
+there are too few trials, or a row is missing or invalid afterwards; the output says what would
+decide. --inconclusive ok ends with 0 there.";
 
 const FACTORS_EXAMPLES: &str = "\
 Examples:
