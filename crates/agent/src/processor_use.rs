@@ -11,7 +11,7 @@ use lab::processors::{self, HostTimes, ProcessTable, ProcessUse};
 use model::{ProcessorWait, RunSpec, Target};
 
 use crate::LocalServer;
-use crate::caveats::{PROCESSOR_WAIT_SHARE_MAX, is_host_here};
+use crate::caveats::is_host_here;
 
 /// The port of NFS, where a target names none.
 const NFS_PORT: u16 = 2049;
@@ -165,8 +165,13 @@ impl<'a> ProcessorWatch<'a> {
         self.begun.set(Reading::take(self.server));
     }
 
-    /// Ends; `wait` is for how long workers, or the program in their place, waited.
-    pub(crate) fn finish(self, wait: Option<ProcessorWait>) -> Option<ProcessorUse> {
+    /// Ends; `wait` is for how long workers, or the program in their place, waited. Names others if
+    /// that, and what the server waited, is more than `names_above` of the workers' time.
+    pub(crate) fn finish(
+        self,
+        wait: Option<ProcessorWait>,
+        names_above: f64,
+    ) -> Option<ProcessorUse> {
         let (begun, now) = (self.begun.get()?, Reading::take(self.server)?);
         let mut used = ProcessorUse {
             host: now.host.since(begun.host),
@@ -190,7 +195,7 @@ impl<'a> ProcessorWatch<'a> {
         });
         let waited_ns = wait.map_or(0, |wait| wait.waited_ns).saturating_add(server_waited_ns);
         let of_ns = wait.map_or(0, |wait| wait.of_ns);
-        let has_waited = waited_ns as f64 > of_ns as f64 * PROCESSOR_WAIT_SHARE_MAX;
+        let has_waited = waited_ns as f64 > of_ns as f64 * names_above;
         if has_waited {
             let uses = ProcessTable::read().used_since(&self.table);
             used.add_processes(self.server, uses, std::process::id());
@@ -321,7 +326,7 @@ mod tests {
             std::hint::spin_loop();
         }
         let wait = ProcessorWait { waited_ns: 1, held_ns: 0, of_ns: 1 };
-        let used = watch.finish(Some(wait)).unwrap();
+        let used = watch.finish(Some(wait), 0.1).unwrap();
         assert!(used.client_ns >= 300_000_000, "{used:?}");
         // The kernel counts in ticks.
         assert!(used.host.busy_ns >= 200_000_000, "{used:?}");

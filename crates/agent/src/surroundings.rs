@@ -12,7 +12,7 @@ use std::sync::Arc;
 use engine::external::Moment;
 use engine::{Clock, External, Neighbors, TrialTarget};
 use lab::processors::{self, ProgramWatch, Tracer};
-use model::{Caveat, ProcessorWait, RunSpec, Workload};
+use model::{Caveat, ProcessorWait, RunSpec, Share, Workload};
 
 use crate::ProcessorUse;
 use crate::caveats;
@@ -41,7 +41,7 @@ impl<'a> Surroundings<'a> {
         mut self,
         wait: Option<ProcessorWait>,
     ) -> (Option<ProcessorUse>, Option<Caveat>) {
-        let used = self.processors.finish(wait);
+        let used = self.processors.finish(wait, caveats::PROCESSOR_WAIT_SHARE_MAX);
         self.tracers.append(&mut processors::tracers_of(std::process::id()));
         (used, caveats::about_tracers(&self.tracers))
     }
@@ -88,9 +88,9 @@ impl FollowedProgram {
 pub(crate) struct NeighborWatch(RefCell<Option<Neighbors>>);
 
 impl NeighborWatch {
-    /// Takes a first look, if this agent is to look at all: one of each campaign is enough.
-    pub(crate) fn begin(target: &TrialTarget, is_first: bool) -> Self {
-        Self(RefCell::new(if is_first { target.neighbors() } else { None }))
+    /// Takes a first look, if this agent has the first workers: one of each campaign is enough.
+    pub(crate) fn begin(target: &TrialTarget, share: Share) -> Self {
+        Self(RefCell::new(if share.first == 0 { target.neighbors() } else { None }))
     }
 
     /// Shows others that this campaign works here.

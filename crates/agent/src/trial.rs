@@ -168,7 +168,7 @@ impl<'a> Trial<'a> {
             InventoryScope::OfShare(assignment.share, spec.workers)
         };
         let server_place = ServerPlace::find(spec, agent.local_server.as_ref());
-        let neighbors = NeighborWatch::begin(&target, assignment.share.first == 0);
+        let neighbors = NeighborWatch::begin(&target, assignment.share);
         let worked = None;
         Ok(Self {
             agent,

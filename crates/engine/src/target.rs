@@ -13,6 +13,7 @@ pub mod leftover;
 pub mod marked;
 mod memory;
 mod mount_options;
+mod neighbor_search;
 mod neighbors;
 mod nfs;
 pub mod removal;

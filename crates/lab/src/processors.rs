@@ -253,7 +253,7 @@ pub fn is_of_system(pid: u32) -> bool {
         && processes::mark_of(pid).is_some_and(|mark| Path::new(&mark).starts_with(SYSTEMS_DIR))
 }
 
-/// Returns the processor time of the children of this process that it has waited for, and of theirs.
+/// Returns the processor time of the children that this process has waited for, and of theirs.
 pub fn children_ns() -> u64 {
     Process::myself().and_then(|own| own.stat()).map_or(0, |stat| ProcessTimes::of(&stat).reaped_ns)
 }
@@ -320,7 +320,8 @@ fn parse_tracer(status: &str) -> Option<u32> {
 /// Least time between two looks at a program, in nanoseconds.
 const LOOK_NS_MIN: u64 = 200_000_000;
 
-/// How long to pause after a look, in times of the processor time that it took: 1 % of one processor.
+/// How long to pause after a look, in times of the processor time that it took: looking then takes
+/// 1 % of one processor.
 const PAUSES: u64 = 100;
 
 /// Follows a program and all that it starts: how long they waited, and who traced them.
@@ -411,9 +412,9 @@ mod tests {
     /// A process as the kernel writes it, with times in hundredths of a second.
     fn process(pid: u32, name: &str, parent: u32, own: u64, reaped: u64) -> (u32, ProcessTimes) {
         let line = format!(
-            "{pid} ({name}) S {parent} {pid} {pid} 0 -1 4194304 1 2 3 4 {own} 0 {reaped} 0 20 0 1 0 \
-             {pid}00 1000 10 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 \
-             0 0 0"
+            "{pid} ({name}) S {parent} {pid} {pid} 0 -1 4194304 1 2 3 4 {own} 0 {reaped} 0 20 0 1 \
+             0 {pid}00 1000 10 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 \
+             0 0 0 0 0"
         );
         stat_of(&line)
     }

@@ -299,8 +299,8 @@ fn describe_wait(waits: &Waits, counted: Option<(&ProcessorUse, Shares)>) -> Str
         names => format!(" ({})", names.join(", ")),
     };
     format!(
-        "{waited}; of {} processors the client had {}{server}{systems}, other processes {}{names}, the \
-         hypervisor {} (/proc/stat)",
+        "{waited}; of {} processors the client had {}{server}{systems}, other processes \
+         {}{names}, the hypervisor {} (/proc/stat)",
         used.host.processors,
         percent(shares.client),
         percent(shares.others),

@@ -1,4 +1,7 @@
 //! Caveats about who else was there: tracers, and other campaigns in the same target.
+//!
+//! Neither has a limit: any tracer slows every call, and how much another campaign takes is not
+//! known. Both name what was found.
 
 use std::collections::BTreeSet;
 

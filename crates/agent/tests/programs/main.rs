@@ -231,7 +231,7 @@ fn processors_that_others_take_are_missed_by_programs() {
     let [mut iozone, mut bonnie] = [Workload::Iozone, Workload::Bonniexx]
         .map(|kind| tool(folder.path(), kind, &[Pass::Write]));
     (iozone.file_size_bytes, iozone.io_size_bytes) = (128 << 20, 4 << 10);
-    bonnie.file_size_bytes = 64 << 20;
+    bonnie.file_size_bytes = 32 << 20;
     let _hogs = Hogs::start();
     for spec in [fio, dd, iozone, bonnie] {
         let mut rig = Rig::new();

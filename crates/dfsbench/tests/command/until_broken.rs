@@ -43,15 +43,12 @@ fn a_server_with_a_rate_is_saturated_and_goes_on_to_the_limit() {
         let end = searched(&rig, &served.url, &["--until-broken=4", "--timeout", "10s"]);
         assert_eq!(end.code, 0, "{end:?}");
         let sentence = found_sentence(&rig);
-        assert!(
-            sentence.starts_with("nfs mixed: supports 4 clients, the largest load"),
-            "{sentence}"
-        );
+        let supports = sentence.starts_with("nfs mixed: supports 4 clients, the largest load");
         // Where other processes take the processors, one client may not get all of the rate.
         let from =
             ["1 client", "2 clients"].map(|from| format!("mix is saturated from {from} on ("));
         let is_saturated = from.iter().any(|words| sentence.contains(words));
-        (sentence, is_saturated)
+        (sentence, supports && is_saturated)
     });
 }
 

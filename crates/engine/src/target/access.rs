@@ -109,15 +109,6 @@ pub(super) fn is_removed_but_open(name: &[u8]) -> bool {
     is_hidden(b".fuse_hidden", 16) || is_hidden(b".nfs", 24)
 }
 
-/// How the name of every working directory begins.
-const WORK: &str = ".dfsbench-";
-
-/// Returns the campaign of a working directory, by its name; `None` for any other name.
-pub(super) fn campaign_of(work_name: &str) -> Option<&str> {
-    let (campaign, _number) = work_name.strip_prefix(WORK)?.split_once('-')?;
-    Some(campaign)
-}
-
 /// Reaches no target: opens the null backend.
 #[derive(Default)]
 pub(super) struct NullAccess {

@@ -27,7 +27,8 @@ use workload::{FileSet, Name, Places};
 use super::access::{TargetAccess, WorkerPass, is_removed_but_open};
 use super::fixtures::Preparation;
 use super::marked::remove_directory;
-use super::neighbors::{self, Neighbors};
+use super::neighbor_search;
+use super::neighbors::Neighbors;
 use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
 
 /// How long a kernel's NFS client may take to write back what is to be removed.
@@ -173,14 +174,14 @@ impl TargetAccess for DirectoryAccess {
 
     fn show_life(&self, config: &TargetConfig) {
         for work in &self.works {
-            neighbors::touch(&work.path.join(mark_of(&config.work_name)));
+            neighbor_search::touch(&work.path.join(mark_of(&config.work_name)));
         }
     }
 
     fn neighbors(&self, config: &TargetConfig) -> Option<Neighbors> {
         let mut neighbors = Neighbors::default();
         for work in &self.works {
-            neighbors.look_into(work.target(), &config.work_name).ok()?;
+            neighbor_search::look_into(&mut neighbors, work.target(), &config.work_name).ok()?;
         }
         Some(neighbors)
     }
@@ -251,7 +252,7 @@ impl Work {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let handle = rustix::fs::open(&self.path, flags, Mode::empty())
                 .map_err(|errno| io_error("open", &self.path, &errno.into()))?;
-            neighbors::hold(&handle);
+            neighbor_search::hold(&handle);
             self.held = Some(handle);
         }
         Ok(())

@@ -22,6 +22,7 @@ use super::access::{TargetAccess, WorkerPass};
 use super::fixtures::Preparation;
 use super::job_timer::{Job, JobTimer};
 use super::mount_options::mount_options;
+use super::neighbor_search;
 use super::neighbors::Neighbors;
 use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
 use crate::backend::nfs::PlusListing;
@@ -294,7 +295,7 @@ impl TargetAccess for NfsAccess {
         self.timer.begin(Job::SetUp);
         let looked = self.with_mount(|mount| {
             let mut neighbors = Neighbors::default();
-            neighbors.look_over_nfs(mount, &self.shown, &self.work_name)?;
+            neighbor_search::look_over_nfs(&mut neighbors, mount, &self.shown, &self.work_name)?;
             Ok::<_, CallFailure>(neighbors)
         });
         looked.ok()
