@@ -31,7 +31,6 @@ pub use memory::about_memory;
 pub use mount::{IN_FLIGHT_MAX, about_mount};
 pub use processors::{CLIENT_CPU_SHARE_MAX, PROCESSOR_WAIT_SHARE_MAX};
 pub use segments::{LOST_MIN, SEGMENTS_AGAIN_MAX, SEGMENTS_AGAIN_SHARE_MAX, about_segments};
-pub(crate) use server_here::is_host_here;
 pub use storage::{RESIDENT_SHARE_MAX, RunCounts, about_cache, about_direct, about_run};
 pub use surroundings::{about_neighbors, about_tracers};
 pub use timeline::{CALENDAR_SLEW_MAX, CALENDAR_STEP_MIN_NS, Calendar, about_calendar};

@@ -9,6 +9,7 @@ pub mod accounting;
 pub mod caveats;
 mod hang;
 mod outside;
+mod own_address;
 mod processor_use;
 mod quiet;
 pub mod sources;

@@ -11,7 +11,7 @@ use lab::processors::{self, HostTimes, ProcessTable, ProcessUse};
 use model::{ProcessorWait, RunSpec, Target};
 
 use crate::LocalServer;
-use crate::caveats::is_host_here;
+use crate::own_address::is_host_here;
 
 /// The port of NFS, where a target names none.
 const NFS_PORT: u16 = 2049;

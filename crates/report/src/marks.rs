@@ -14,10 +14,10 @@ use crate::rate_metric::RateMetric;
 use crate::row::{Mark, Place, Row};
 
 /// How the marks are to be read.
-pub const READING: &str = "▲ ▼: the best and the worst of all rows with the same pass, \
-     whatever else differs (of commands: the same command), and those whose 95 % intervals overlap theirs. Only figures that may \
-     be used and have three trials are marked, and only where best and worst are apart; mixes of \
-     several I/O sizes go by bytes.";
+pub const READING: &str = "▲ ▼: the best and the worst of all rows with the same pass (of \
+     commands: the same command), whatever else differs, and those whose 95 % intervals overlap \
+     theirs. Only figures that may be used and have three trials are marked, and only where best \
+     and worst are apart; mixes of several I/O sizes go by bytes.";
 
 /// The mark of each row, in their order.
 pub fn of(rows: &[Row<'_>]) -> Vec<Option<Mark>> {

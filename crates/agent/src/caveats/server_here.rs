@@ -4,21 +4,20 @@
 //! on. Its address may be loopback, an address of this host, or one in another network namespace
 //! of it, such as that of a container.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
+use std::net::{SocketAddr, ToSocketAddrs as _};
 
 use lab::mounts::Mount;
 use lab::namespaces::{self, NamespaceServer};
 use model::Target;
 
-/// The port of NFS.
-const PORT: u16 = 2049;
+use crate::own_address::{NFS_PORT, is_own};
 
 /// Describes the server, with its address, if it is on this host.
 pub(super) fn describe(target: &Target, mount: Option<&Mount>) -> Option<String> {
     let (server, addresses) = match (target.nfs(), mount) {
         (Some(nfs), _) if nfs.is_loopback() => return Some(format!("the server is {}", nfs.host)),
         (Some(nfs), _) => {
-            let port = nfs.port.unwrap_or(PORT);
+            let port = nfs.port.unwrap_or(NFS_PORT);
             let addresses = (nfs.host.as_str(), port).to_socket_addrs().ok()?.collect();
             (format!("the server is {}", nfs.host), addresses)
         }
@@ -44,38 +43,14 @@ fn server_of(mount: &Mount) -> Option<SocketAddr> {
     // A link-local address has its interface behind it.
     let address = mount.option("addr")?.split('%').next()?.parse().ok()?;
     let port = mount.option("port").and_then(|port| port.parse().ok()).filter(|port| *port != 0);
-    let port = port.unwrap_or(PORT);
+    let port = port.unwrap_or(NFS_PORT);
     Some(SocketAddr::new(address, port))
-}
-
-/// Returns true if a name or an address is one of this host's own.
-pub(crate) fn is_host_here(host: &str) -> bool {
-    let Ok(mut addresses) = (host, PORT).to_socket_addrs() else { return false };
-    addresses.any(|address| is_own(address.ip()))
-}
-
-/// Returns true if an address leads to this host itself: to its own addresses a host sends from
-/// those addresses.
-fn is_own(address: IpAddr) -> bool {
-    // A datagram socket that connects sends nothing; it only learns its own address.
-    let sends_from_it = || {
-        let socket = UdpSocket::bind(SocketAddr::new(unspecified(address), 0)).ok()?;
-        socket.connect((address, PORT)).ok()?;
-        Some(socket.local_addr().ok()?.ip() == address)
-    };
-    sends_from_it().unwrap_or(false) || namespaces::is_own_address(address)
-}
-
-/// Returns the address that stands for all of this host's, of the same family.
-const fn unspecified(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, UdpSocket};
+
     use model::NfsTarget;
 
     use super::*;
@@ -113,7 +88,7 @@ mod tests {
     fn finds_any_address_of_this_host() {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
         // If there is a way out, the address that leads there is not loopback.
-        let own = match socket.connect(("192.0.2.1", PORT)).and_then(|()| socket.local_addr()) {
+        let own = match socket.connect(("192.0.2.1", NFS_PORT)).and_then(|()| socket.local_addr()) {
             Ok(own) => own.ip(),
             Err(_) => Ipv4Addr::new(127, 9, 9, 9).into(),
         };

@@ -8,7 +8,7 @@ use stats::effects::LevelEffect;
 
 use super::findings::{Finding, Findings, Ratios};
 use super::group::{Figure, Group, TARGETS_MAX};
-use super::relation::{Relation, relation};
+use super::relation::{Relation, level_with, relation};
 use super::trend;
 use crate::factor_effects::PassFactors;
 use crate::sheet::NOT_APPLICABLE;
@@ -280,7 +280,7 @@ fn ends_apart(group: &Group<'_>) -> Finding {
         return finding;
     }
     // The highest is level with itself.
-    let (others, level) = (figures.len() - 1, group.level_with(&highest).len().saturating_sub(1));
+    let (others, level) = (figures.len() - 1, level_with(group, &highest).len().saturating_sub(1));
     let count = format!("{level} of the other {others} results are level with the highest");
     let ends = relation(&highest, &lowest);
     finding.by_intervals = ends != Relation::Unknown;

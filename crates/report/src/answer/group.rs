@@ -6,7 +6,6 @@
 use model::Pass;
 use stats::Summary;
 
-use super::relation::{Relation, relation};
 use crate::rate_metric::RateMetric;
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
 
@@ -133,13 +132,6 @@ impl<'a> Group<'a> {
         } else {
             format!("{} ({label})", figure.target())
         }
-    }
-
-    /// Returns the figures that do not differ measurably from one of them, which is among them.
-    pub fn level_with(&self, figure: &Figure<'a>) -> Vec<Figure<'a>> {
-        let mut level = self.measured();
-        level.retain(|other| relation(other, figure) == Relation::Level);
-        level
     }
 
     /// Returns the place of a figure as far as all the figures that are level with it share it: a

@@ -1,14 +1,16 @@
 //! The answer in three sentences: the best figures, what makes the difference, how far to trust it.
 //!
-//! [`lead`] is the entry point. If settings vary, the difference is the one with the largest effect,
-//! other settings equal; else the largest difference between targets, preferring those that compare
-//! like with like. If a conclusion of the plan asks for a ranking of all factors, that comes first.
+//! [`lead`] is the entry point. If settings vary, the difference is the one with the largest
+//! effect, other settings equal; else the largest difference between targets, preferring those
+//! that compare like with like. If a conclusion of the plan asks for a ranking of all factors,
+//! that comes first.
 
 use model::{CaveatCode, Expectation};
 use stats::effects::FactorEffect;
 
 use super::findings::{Finding, Ratios};
 use super::group::{Figure, Group};
+use super::relation::level_with;
 use super::{caveats, qualifiers};
 use crate::declared;
 use crate::excerpt::SHARE_MIN;
@@ -125,7 +127,7 @@ fn highest_figures(groups: &[Group<'_>]) -> String {
 /// measurably from another one, their range.
 fn highest_figure(group: &Group<'_>) -> String {
     let (lowest, highest) = group.extremes();
-    let level = group.level_with(&highest);
+    let level = level_with(group, &highest);
     if level.len() > 1 && level.len() == group.measured().len() {
         let (low, high) = (group.shown(&lowest), group.shown(&highest));
         let range = if low == high { high } else { format!("{low} to {high}") };

@@ -5,7 +5,7 @@
 
 use stats::criteria::TRIALS_MIN;
 
-use super::group::Figure;
+use super::group::{Figure, Group};
 
 /// How one figure lies to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,6 +18,14 @@ pub enum Relation {
     Level,
     /// Too few trials to know.
     Unknown,
+}
+
+/// Returns the figures of a group that do not differ measurably from one of them, which is
+/// included.
+pub fn level_with<'a>(group: &Group<'a>, figure: &Figure<'a>) -> Vec<Figure<'a>> {
+    let mut level = group.measured();
+    level.retain(|other| relation(other, figure) == Relation::Level);
+    level
 }
 
 /// Compares two figures.
