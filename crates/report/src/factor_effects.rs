@@ -158,7 +158,7 @@ impl PassFactors {
             }
             for point in &row.judged.points {
                 if point.used {
-                    let per_s = metric.point(&row.judged, point.per_s);
+                    let per_s = metric.point(&row.judged, point.comparable_per_s);
                     let figure = if are_times { 1.0 / per_s } else { per_s };
                     observations.push(Observation { levels: levels.clone(), figure });
                 }

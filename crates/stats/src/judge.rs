@@ -137,6 +137,8 @@ pub struct Point {
     pub trial_index: u32,
     /// Rate in the unit of the pass, per second.
     pub per_s: f64,
+    /// The rate by which trials are compared: that of an open loop without chance in its arrivals.
+    pub comparable_per_s: f64,
     /// It is behind the figures; else it was set aside as invalid.
     pub used: bool,
 }
@@ -239,7 +241,7 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         first_done: sorted.summarize(if is_bytes { first_byte_rate } else { first_op_rate }),
         common: sorted.summarize(if is_bytes { common_byte_rate } else { common_op_rate }),
         common_window_share: median(&rates_of(sorted.used_trials(), common_share)),
-        points: sorted.list_points(comparable_rate(pass)),
+        points: sorted.list_points(pass),
         response_time: parts::merge_histograms(&used, PassResult::response_time),
         service_time: parts::merge_histograms(&used, PassResult::service_time),
         estimated_response_time: parts::estimated_response_time(&run.spec.load, &used),
@@ -259,7 +261,6 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
     judged.caveats = caveats::collect(&run.spec, &sorted, &judged);
     judged.verdict = verdict_of(&sorted, &judged);
     judged.rate = if is_bytes { bytes_per_s } else { ops_per_s };
-    judged.points = sorted.list_points(pass_rate(pass));
     judged
 }
 
@@ -406,7 +407,8 @@ impl<'a> Sorted<'a> {
     }
 
     /// Lists the rate of each trial that has one, in the order of the trials.
-    fn list_points(&self, rate: RateOf) -> Vec<Point> {
+    fn list_points(&self, pass: Pass) -> Vec<Point> {
+        let (rate, comparable) = (pass_rate(pass), comparable_rate(pass));
         let lists = [
             (&self.sound, true),
             (&self.set_aside, self.sound.is_empty()),
@@ -415,8 +417,9 @@ impl<'a> Sorted<'a> {
         let mut points = Vec::new();
         for (pass_trials, used) in lists {
             for pass_trial in pass_trials {
-                if let Some(per_s) = rate(pass_trial.result) {
-                    points.push(Point { trial_index: pass_trial.trial.index, per_s, used });
+                let PassTrial { trial, result } = pass_trial;
+                if let (Some(per_s), Some(comparable_per_s)) = (rate(result), comparable(result)) {
+                    points.push(Point { trial_index: trial.index, per_s, comparable_per_s, used });
                 }
             }
         }

@@ -159,7 +159,7 @@ impl Figures {
                     continue;
                 }
                 let value = match (measure, trial_result(row, point.trial_index)) {
-                    (Measure::Rate, _) => Some(point.per_s),
+                    (Measure::Rate, _) => Some(point.comparable_per_s),
                     (_, Some(result)) => measure.time_ns(result),
                     (_, None) => None,
                 };

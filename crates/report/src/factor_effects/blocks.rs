@@ -53,7 +53,7 @@ pub(super) fn widen(
         levels.insert(member, pick(true));
         let mean = means.entry((member, pick(false))).or_default();
         for point in &row.judged.points {
-            let figure = metric.point(&row.judged, point.per_s);
+            let figure = metric.point(&row.judged, point.comparable_per_s);
             if point.used && figure > 0.0 {
                 mean.sum += figure.ln();
                 mean.count += 1.0;

@@ -205,7 +205,7 @@ fn check_outliers(rate: &Summary, judged: &Judged, accuracy: f64) -> Option<Judg
     for point in &judged.points {
         if point.used {
             used.push(point);
-            figures.push(point.per_s);
+            figures.push(point.comparable_per_s);
         }
     }
     let limit = score_max(figures.len())?;
@@ -230,7 +230,7 @@ fn check_outliers(rate: &Summary, judged: &Judged, accuracy: f64) -> Option<Judg
         count,
         rate.n,
         point.trial_index + 1,
-        judged.shown(point.per_s),
+        judged.shown(point.comparable_per_s),
         judged.shown(rate.median),
         score.z.abs(),
         figures.len(),
