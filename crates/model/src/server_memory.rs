@@ -4,17 +4,17 @@
 //! connected. The rest is for connections, the state of clients, and copies of data that is being
 //! sent while it is overwritten.
 
-/// Returns how many bytes of `memory_bytes` files may take: seven eighths, or three quarters of up
-/// to 16 MiB. In between the rest is 4 MiB.
+/// Returns how many bytes of `memory_bytes` files may take: three quarters up to 1 GiB, then all
+/// but 256 MiB, and fifteen sixteenths from 4 GiB on.
 pub const fn file_bytes(memory_bytes: u64) -> u64 {
-    const REST_MIN: u64 = 4 << 20;
-    let (eighth, quarter) = (memory_bytes / 8, memory_bytes / 4);
-    let rest = if eighth >= REST_MIN {
-        eighth
-    } else if quarter <= REST_MIN {
+    const REST: u64 = 256 << 20;
+    let (quarter, sixteenth) = (memory_bytes / 4, memory_bytes / 16);
+    let rest = if quarter <= REST {
         quarter
+    } else if sixteenth >= REST {
+        sixteenth
     } else {
-        REST_MIN
+        REST
     };
     memory_bytes - rest
 }
@@ -26,10 +26,11 @@ mod tests {
     #[test]
     fn files_get_most_of_the_memory() {
         const MIB: u64 = 1 << 20;
-        let shares = [(1, 0.75), (16, 12.0), (20, 16.0), (32, 28.0), (64, 56.0), (1024, 896.0)];
-        for (memory, files) in shares {
-            assert_eq!(file_bytes(memory * MIB), (files * MIB as f64) as u64, "{memory} MiB");
+        for (memory, files) in
+            [(4, 3), (256, 192), (1024, 768), (2048, 1792), (4096, 3840), (16_384, 15_360)]
+        {
+            assert_eq!(file_bytes(memory * MIB), files * MIB, "{memory} MiB");
         }
-        assert!((1..200).all(|mib| file_bytes(mib * MIB) < file_bytes((mib + 1) * MIB)));
+        assert!((1..5000).all(|mib| file_bytes(mib * MIB) < file_bytes((mib + 1) * MIB)));
     }
 }

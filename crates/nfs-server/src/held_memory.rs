@@ -141,7 +141,7 @@ mod tests {
 
     /// A server's memory with 2 MiB and some for long calls, and connections.
     fn connections(count: usize) -> (Arc<Memory>, Vec<HeldMemory>) {
-        let memory = Arc::new(Memory::new(128 << 20, 1));
+        let memory = Arc::new(Memory::new(56 << 20, 1));
         assert!((2 << 20..3 << 20).contains(&memory.long_calls.limit_bytes()));
         let held = (0..count).map(|_| HeldMemory::take(&memory).unwrap()).collect();
         (memory, held)

@@ -72,7 +72,7 @@ pub struct ServeArgs {
     /// Write the certificate that clients must trust (PEM) to a file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tls_ca_out: Option<PathBuf>,
-    /// Memory for files, connections and clients together, such as 1GiB; files get seven eighths
+    /// Memory for files, connections and clients together, such as 1GiB; files get three quarters
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     pub memory: String,
     /// Threads; 0 is one per core

@@ -124,7 +124,8 @@ pub fn fit_set(raw: &mut RawPlan, around: &Surroundings, heaviest: u64) -> Resul
     let mut probe = raw.clone();
     probe.apply(&Overrides::default().with(Setting::Rate, &["1"]))?;
     let memory = Plan::resolve(&probe, around)?.server.memory_bytes;
-    let each = (memory * MEMORY_PERCENT / 100 / heaviest.max(1)).clamp(1, 10 << 20);
+    let for_files = model::server_memory::file_bytes(memory);
+    let each = (for_files * MEMORY_PERCENT / 100 / heaviest.max(1)).clamp(1, 10 << 20);
     raw.apply(&Overrides::default().with(Setting::SetPerRate, &[&each.to_string()]))?;
     Ok(())
 }

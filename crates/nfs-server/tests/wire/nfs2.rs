@@ -267,7 +267,7 @@ fn the_fill_state_grants_8192_bytes_or_less() {
         result
     };
     let found = statfs(&mut client, root).unwrap();
-    let blocks = (1 << 30) / 8 * 7 / 4096;
+    let blocks = (1 << 30) / 4 * 3 / 4096;
     assert_eq!((found.transfer_bytes, found.block_bytes, found.blocks), (8192, 4096, blocks));
     assert!(found.free_blocks < blocks && found.available_blocks == found.free_blocks);
     assert_eq!(statfs(&mut client, FileHandle([0; 32])), Err(Status::Stale));

@@ -15,7 +15,7 @@ pub const TRIALS_UNTIL: u32 = 30;
 
 /// The in-memory server's memory, in bytes: room for the default file sets of a few workers,
 /// within what a small machine has to spare.
-pub const SERVER_MEMORY_BYTES: u64 = 192 << 20;
+pub const SERVER_MEMORY_BYTES: u64 = 256 << 20;
 
 /// One thread: on a small machine the client needs the other core.
 pub const SERVER_THREADS: u32 = 1;

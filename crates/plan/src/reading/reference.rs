@@ -110,8 +110,8 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Plan, "conclusion", ["tables", ""], "", "none",
         "Sentences that the report judges by the data, such as those of a report that is repeated."),
 
-    key(Server, "memory", ["size", "bytes"], "1 MiB to 1 TiB", "192MiB",
-        "How much the in-memory server holds at most: seven eighths for files, the rest for \
+    key(Server, "memory", ["size", "bytes"], "1 MiB to 1 TiB", "256MiB",
+        "How much the in-memory server holds at most: three quarters for files, the rest for \
          connections and clients."),
     key(Server, "threads", ["integer", ""], "1 to 64", "1",
         "Threads of the in-memory server."),

@@ -50,7 +50,7 @@ fn flags_win_over_factors_and_workloads() {
     let flags = Overrides {
         trials: Some("3".into()),
         seed: Some("77".into()),
-        server_memory: Some("64MiB".into()),
+        server_memory: Some("96MiB".into()),
         server_threads: Some("2".into()),
         workload: texts(&["stream"]),
         ..Overrides::default()
@@ -59,7 +59,7 @@ fn flags_win_over_factors_and_workloads() {
         flags.with(Setting::Workers, &["4"]).with(Setting::FileSize, &["4MiB", "8MiB", " 12MiB"]);
     let plan = with(&flags).unwrap();
     assert_eq!((plan.trials, plan.seed), (3, 77));
-    assert_eq!((plan.server.memory_bytes, plan.server.threads), (64 << 20, 2));
+    assert_eq!((plan.server.memory_bytes, plan.server.threads), (96 << 20, 2));
     let sizes: Vec<_> = plan.runs.iter().map(|run| run.file_size_bytes >> 20).collect();
     assert_eq!(sizes, [4, 8, 12, 4, 8, 12]);
     assert!(plan.runs.iter().all(|run| (run.workers, run.files) == (4, 4)));

@@ -94,7 +94,7 @@ fn a_set_that_the_server_can_not_hold_is_refused() {
              embedded = true\n[[workload]]\nkind = \"stream\"\nfile_size = \"{size}\"\n"
         )
     };
-    assert!(plan(&text("55MiB")).is_ok());
+    assert!(plan(&text("47MiB")).is_ok());
     let small = |files: u32, size: u64| {
         let settings = format!("small_files = {files}\nsmall_file_size = {size}\n");
         plan(&format!(
@@ -104,16 +104,16 @@ fn a_set_that_the_server_can_not_hold_is_refused() {
     };
     // 5000 B are held in 8 KiB, 1 B in 512 B, nothing in nothing; 640 B stand beside them.
     for (size, held) in [(5_000, 8_192), (1, 512), (0, 0)] {
-        // Files get three quarters of so little memory.
+        // Files get three quarters.
         let most = (6 << 20) / (held + 640);
         assert!(small(most, size).is_ok(), "{size}");
         let error = small(most + 1, size).unwrap_err().to_string();
         assert!(error.ends_with("or lower small_file_size or small_files)"), "{error}");
     }
     assert_eq!(
-        plan(&text("56MiB")).unwrap_err().to_string(),
-        "p.toml:9:13: file_size: stream workload: 1 x 56 MiB of files, with their inodes, do not \
-         fit in 56 MiB, the part of the in-memory server's 64 MiB that is for files (hint: raise \
+        plan(&text("48MiB")).unwrap_err().to_string(),
+        "p.toml:9:13: file_size: stream workload: 1 x 48 MiB of files, with their inodes, do not \
+         fit in 48 MiB, the part of the in-memory server's 64 MiB that is for files (hint: raise \
          `memory` in [server] or --server-memory, or lower file_size or files)"
     );
 }
