@@ -153,7 +153,7 @@ fn unsent_replies_stay_within_the_memory() {
     let mut greedy = Vec::new();
     for _ in 0..12 {
         let mut stranger = Client::connect(&server);
-        let calls = stranger.encode(&program::Call::Nfs3(list)).repeat(16);
+        let calls = stranger.encode(&program::Call::Nfs3(list)).repeat(64);
         // It may be closed before it has sent all.
         let _ = stranger.stream.write_all(&calls);
         greedy.push(stranger);
