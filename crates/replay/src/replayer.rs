@@ -104,7 +104,7 @@ impl From<MountError> for ReplayError {
 pub struct ReplaySettings {
     /// Name of the directory in the export where the tree is built. One that is named by
     /// [`replay_directory`](model::work::replay_directory) is marked as ours, and the tree is built
-    /// in [`TREE`] beside the mark, where no listing of the trace meets it.
+    /// in `tree` beside the mark, where no listing of the trace meets it.
     pub directory: String,
     /// The content of its files.
     pub fill: Fill,
