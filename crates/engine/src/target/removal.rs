@@ -1,6 +1,6 @@
 //! Progress of the removal of a working directory, for the person who waits for it.
 //!
-//! Removing a hundred thousand files takes minutes on a slow server. A [`Removal`] counts what is
+//! Removing a hundred thousand files takes minutes on a slow server. A `Removal` counts what is
 //! gone, and [`progress`] reads it from any thread of the process. Nothing is measured meanwhile.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
