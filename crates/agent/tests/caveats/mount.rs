@@ -109,7 +109,7 @@ fn reports_short_reads_of_mounts() {
     let short = |count| [wire, ("READ.ops", 1_000), ("short_reads", count)];
     assert_eq!(codes_of_read(&short(10)), [""; 0], "one in a hundred");
     assert_eq!(codes_of_read(&short(11)), ["short-transfers"]);
-    let writes = [wire, ("WRITE.ops", 10), ("short_writes", 1)];
+    let writes = [wire, ("READ.ops", 1), ("WRITE.ops", 10), ("short_writes", 1)];
     assert_eq!(codes_of_read(&writes), ["short-transfers"]);
 }
 
