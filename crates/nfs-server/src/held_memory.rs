@@ -74,14 +74,14 @@ impl HeldMemory {
         // The last quarter is for calls that fit the smallest buffer, so that these never wait for
         // a long one that does not go on.
         let limit_bytes = self.call.budget().limit_bytes();
-        let is_short = bytes <= INPUT_BYTES_START as u64;
+        let is_short = is_short(bytes);
         let most_bytes = if is_short { limit_bytes } else { limit_bytes / 4 * 3 };
         let is_reserved =
             bytes <= self.call.bytes() || self.call.resize_in_turn(bytes, most_bytes).is_ok();
         if is_reserved {
             (self.waiting, self.is_over) = (None, false);
         } else {
-            self.wait();
+            self.wait(is_short);
         }
         is_reserved
     }
@@ -91,16 +91,22 @@ impl HeldMemory {
         self.is_over = true;
     }
 
-    /// Has the connection wait for its next long call, where the one that it reserved room for is
-    /// over and others wait; returns whether it has to. A connection with many calls under way
-    /// would keep the room for ever otherwise.
+    /// Makes the connection wait for its next call if the one that it reserved room for is over and
+    /// others wait; returns whether it has to. A connection with many calls under way would keep
+    /// the room forever otherwise. Short calls have room of their own, so they yield to short ones
+    /// only: else a few connections with long calls that never end would slow down all others.
     pub(crate) fn yield_room(&mut self) -> bool {
-        let yields = self.is_over && self.has_reserved() && self.memory.has_waiting();
-        if yields {
-            self.release_call();
-            self.wait();
+        if !self.is_over || !self.has_reserved() {
+            return false;
         }
-        yields
+        let is_short = is_short(self.call.bytes());
+        let others_wait =
+            if is_short { self.memory.has_waiting_short() } else { self.memory.has_waiting() };
+        if others_wait {
+            self.release_call();
+            self.wait(is_short);
+        }
+        others_wait
     }
 
     /// Gives the room for a long call back.
@@ -111,8 +117,8 @@ impl HeldMemory {
         }
     }
 
-    fn wait(&mut self) {
-        self.waiting.get_or_insert_with(|| Waiting::begin(&self.memory));
+    fn wait(&mut self, is_short: bool) {
+        self.waiting.get_or_insert_with(|| Waiting::begin(&self.memory, is_short));
     }
 
     /// Charges what the connection holds after its turn: `input` bytes of a call that is half
@@ -131,6 +137,11 @@ impl HeldMemory {
     pub(crate) fn unreserved_max(&self, usual: usize) -> usize {
         if self.memory.is_tight() { INPUT_KEEP_BYTES } else { usual }
     }
+}
+
+/// Returns true if a call fits the smallest buffer.
+const fn is_short(bytes: u64) -> bool {
+    bytes <= INPUT_BYTES_START as u64
 }
 
 #[cfg(test)]
@@ -178,6 +189,17 @@ mod tests {
         held[0].note_call();
         assert!(held[0].yield_room());
         assert!(held[0].is_waiting() && held[2].reserve(CALL));
+    }
+
+    #[test]
+    fn short_calls_yield_to_short_ones_only() {
+        let (memory, mut held) = connections(4);
+        assert!(held[0].reserve(CALL) && held[3].reserve(CALL / 2) && held[1].reserve(40_000));
+        assert!(!held[2].reserve(CALL), "a long one waits");
+        held[1].note_call();
+        assert!(!held[1].yield_room());
+        let _short = Waiting::begin(&memory, true);
+        assert!(held[1].yield_room());
     }
 
     #[test]

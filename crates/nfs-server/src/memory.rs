@@ -27,8 +27,10 @@ pub(crate) struct Memory {
     pub(crate) clients: Arc<Budget>,
     /// Bytes of buffers that each thread may keep for its next connections.
     pub(crate) spare_bytes_max: usize,
-    /// Number of connections that wait for room to receive a long call.
+    /// Number of connections that wait for room to receive a call, and those of them whose call
+    /// is short.
     waiting: AtomicUsize,
+    waiting_short: AtomicUsize,
     /// How often a client did not get what it wanted for want of memory.
     clients_refused: AtomicU64,
 }
@@ -45,6 +47,7 @@ impl Memory {
             clients: Budget::new(5 * sixteenth),
             spare_bytes_max: sixteenth as usize / threads.max(1),
             waiting: AtomicUsize::new(0),
+            waiting_short: AtomicUsize::new(0),
             clients_refused: AtomicU64::new(0),
         }
     }
@@ -84,27 +87,37 @@ impl Memory {
         if self.is_tight() { OUTBOX_BYTES_TIGHT } else { OUTBOX_BYTES_MAX }
     }
 
-    /// Whether connections wait for room to receive a long call.
+    /// Whether connections wait for room to receive a call.
     pub(crate) fn has_waiting(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether connections wait for room to receive a short call.
+    pub(crate) fn has_waiting_short(&self) -> bool {
+        self.waiting_short.load(Ordering::Relaxed) > 0
     }
 }
 
 /// A connection among those that wait, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Waiting(Arc<Memory>);
+pub(crate) struct Waiting {
+    memory: Arc<Memory>,
+    is_short: bool,
+}
 
 impl Waiting {
-    /// Counts one more connection that waits.
-    pub(crate) fn begin(memory: &Arc<Memory>) -> Self {
+    /// Counts one more connection that waits with a call that is short or long.
+    pub(crate) fn begin(memory: &Arc<Memory>, is_short: bool) -> Self {
         memory.waiting.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(memory))
+        memory.waiting_short.fetch_add(usize::from(is_short), Ordering::Relaxed);
+        Self { memory: Arc::clone(memory), is_short }
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.memory.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.memory.waiting_short.fetch_sub(usize::from(self.is_short), Ordering::Relaxed);
     }
 }
 
@@ -130,10 +143,12 @@ mod tests {
     #[test]
     fn waiting_connections_are_counted() {
         let memory = Arc::new(Memory::new(64 << 20, 1));
-        let first = Waiting::begin(&memory);
-        drop(Waiting::begin(&memory));
-        assert!(memory.has_waiting());
-        drop(first);
-        assert!(!memory.has_waiting());
+        let long = Waiting::begin(&memory, false);
+        assert!(memory.has_waiting() && !memory.has_waiting_short());
+        let short = Waiting::begin(&memory, true);
+        drop(long);
+        assert!(memory.has_waiting() && memory.has_waiting_short());
+        drop(short);
+        assert!(!memory.has_waiting() && !memory.has_waiting_short());
     }
 }
