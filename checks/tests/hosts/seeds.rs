@@ -56,7 +56,9 @@ pub fn resumed(lab: &Lab) -> Result<()> {
     let made = count_trials(&report(lab)?);
     ensure!((KILLED_AFTER..RUNS * TRIALS).contains(&made), "{made} trials: {}", reported());
     let mut resume = lab.ours();
-    resume.args(["resume", "--quiet", "--format", "csv", "--results"]).arg(&results);
+    resume
+        .args(["resume", "--allow-program", "--quiet", "--format", "csv", "--results"])
+        .arg(&results);
     let output = proc::capture_output(&mut resume)?;
     let code = output.status.code();
     ensure!([0, exit::INVALID].map(Some).contains(&code), "{output:?}");

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use ::report::{Extent, Format, Joined, NextStep};
 use model::Campaign;
+use plan::RawPlan;
 
 use crate::args::{RESULTS, ReportArgs};
 use crate::exit::{End, Failure};
@@ -79,7 +80,10 @@ pub fn next_line(campaign: &Campaign, results: &Path) -> String {
         file = format!(" --results {}", results.display());
     }
     match NextStep::of(campaign) {
-        NextStep::Resume => format!("\nnext:    dfsbench resume{file}\n"),
+        NextStep::Resume => {
+            let consent = if runs_programs(campaign) { " --allow-program" } else { "" };
+            format!("\nnext:    dfsbench resume{consent}{file}\n")
+        }
         NextStep::Settle { flag, caveat, settled, having } if settled < having => {
             format!("\nnext:    {flag} to settle {caveat} in {settled} of {having} results\n")
         }
@@ -93,6 +97,12 @@ pub fn next_line(campaign: &Campaign, results: &Path) -> String {
         NextStep::Explore => EXPLORE.to_owned(),
         NextStep::Repair => REPAIR.to_owned(),
     }
+}
+
+/// Returns true if the plan of a campaign runs programs, which `resume` does only with consent.
+fn runs_programs(campaign: &Campaign) -> bool {
+    RawPlan::parse(&campaign.plan_toml, "the stored plan")
+        .is_ok_and(|plan| !plan::chosen_programs(&plan).is_empty())
 }
 
 const REPAIR: &str = "

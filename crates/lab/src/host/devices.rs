@@ -69,8 +69,12 @@ pub fn detach(runner: &Runner, file: &Path) -> Result<(), LabError> {
         let node = node.display().to_string();
         // While something holds the device the kernel only notes that it shall be detached, and
         // losetup succeeds. **Source:** drivers/block/loop.c (`loop_clr_fd`).
-        runner.run(&["losetup", "--detach", node.as_str()], SOON)?;
+        let detached = runner.run(&["losetup", "--detach", node.as_str()], SOON);
         found = loop_node(file);
+        // The kernel may have done it meanwhile, when the last one who held the device let it go.
+        if found.is_some() {
+            detached?;
+        }
         if found.is_some() {
             processes::pause(DETACH_PAUSE);
             found = loop_node(file);
