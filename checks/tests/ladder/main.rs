@@ -181,7 +181,7 @@ fn few_processors() -> Result<()> {
     let client = Group::of("cpu", "client", &[first.clone(), period, quota])?;
     let beside = Group::of("cpu", "server", &[first])?;
     let mut serve = OURS.command();
-    serve.args(["serve", "--memory", "128MiB"]);
+    serve.args(["serve", "--memory", "256MiB"]);
     let mut serve = beside.command(&serve);
     let (_server, line) = Background::start_with_first_line(serve.stderr(Stdio::null()), PATIENCE)?;
     let url = line.trim();
