@@ -173,7 +173,7 @@ impl Segments {
             return held;
         };
         consider(HeldOps::timed_out(result, traces, Some(connections)));
-        // Segments out of order are no proof of loss: CPUs swap some of a bulk transfer on loopback.
+        // Segments out of order are no proof of loss: CPUs swap some of bulk transfers on loopback.
         let lost = self.again();
         for (lost_min, excess_ns) in [(LOST_MIN, ANY_TIMER_NS), (HeldOps::TIMEOUTS_MIN, TIMEOUT_NS)]
         {
