@@ -230,20 +230,23 @@ fn processors_that_others_take_are_missed_by_programs() {
     (dd.file_size_bytes, dd.io_size_bytes) = (128 << 20, 512);
     let [mut iozone, mut bonnie] = [Workload::Iozone, Workload::Bonniexx]
         .map(|kind| tool(folder.path(), kind, &[Pass::Write]));
-    (iozone.file_size_bytes, iozone.io_size_bytes) = (128 << 20, 4 << 10);
+    (iozone.file_size_bytes, iozone.io_size_bytes) = (512 << 20, 4 << 10);
     bonnie.file_size_bytes = 32 << 20;
     let _hogs = Hogs::start();
     for spec in [fio, dd, iozone, bonnie] {
-        let mut rig = Rig::new();
-        rig.begin(&spec);
-        let PassEnd { result, broken, .. } = rig.run(spec.passes()[0]);
-        assert_eq!(broken, None, "{}", spec.workload);
-        let stated = evidence(&result.caveats, CaveatCode::ProcessorContention)
-            .unwrap_or_else(|| panic!("{}: {:?}", spec.workload, result.caveats));
+        // A program may end before the kernel has counted enough ticks, or be lucky.
+        let stated = (0..5).find_map(|_| {
+            let mut rig = Rig::new();
+            rig.begin(&spec);
+            let PassEnd { result, broken, .. } = rig.run(spec.passes()[0]);
+            assert_eq!(broken, None, "{}", spec.workload);
+            rig.end();
+            evidence(&result.caveats, CaveatCode::ProcessorContention).map(str::to_owned)
+        });
+        let stated = stated.unwrap_or_else(|| panic!("{} was not named", spec.workload));
         assert!(stated.starts_with("the program's ready threads waited"), "{stated}");
         // It names who had them; on a busy machine those are not our own.
         assert!(stated.contains(" other processes ") && stated.contains(" % ("), "{stated}");
-        rig.end();
     }
 }
 
