@@ -11,10 +11,7 @@ use lab::processors::{self, HostTimes, ProcessTable, ProcessUse};
 use model::{ProcessorWait, RunSpec, Target};
 
 use crate::LocalServer;
-use crate::own_address::is_host_here;
-
-/// The port of NFS, where a target names none.
-const NFS_PORT: u16 = 2049;
+use crate::own_address::{NFS_PORT, is_host_here};
 
 /// Maximum number of other processes to name.
 const NAMED_MAX: usize = 3;

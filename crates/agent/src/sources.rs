@@ -7,7 +7,7 @@ use lab::counters;
 use lab::fuse::{FuseReads, FuseServers};
 use lab::mounts::Mount;
 
-/// What counters say about the source of what a pass read.
+/// Counters of where the bytes that a pass read came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadSources {
     /// Bytes that storage read for this process itself, or for the program that it ran.

@@ -94,7 +94,7 @@ impl<'a> LoopReads<'a> {
     }
 }
 
-/// Notes that files fit in memory and nothing counts what the cache below a loop device delivers.
+/// Notes that files fit in memory, if no counter covers the page cache below a loop device.
 pub fn about_uncounted_loops(
     spec: &RunSpec,
     result: &PassResult,

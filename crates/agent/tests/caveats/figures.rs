@@ -170,7 +170,7 @@ fn content_of_programs_may_be_compressed() {
     let dd = RunSpec { workload: Workload::Dd, ..stream(Path::new("/")) };
     let raised = |mount: &Mount| caveats::about_data(&dd, &written, Some(mount)).is_some();
     assert!(raised(&compressing()));
-    // What they write over NFS is their own affair.
+    // Data that they write over NFS is not judged.
     assert!(!raised(&mount("btrfs")) && !raised(&mount("nfs4")));
 }
 

@@ -91,7 +91,7 @@ pub struct Means<'a> {
 }
 
 impl Arranged {
-    /// Returns true for a crash that the target comes back from with what it kept.
+    /// Returns true for a crash after which the target starts again with the data it kept.
     pub const fn can_be_repeated(&self) -> bool {
         matches!(self.event, CrashEvent::KillServer | CrashEvent::PowerCut)
     }

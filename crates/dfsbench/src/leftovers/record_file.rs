@@ -193,7 +193,7 @@ fn read(path: &Path, campaign: &str) -> Result<Option<AbandonedRecord>, String> 
     Ok(Some(AbandonedRecord { path: path.to_owned(), content, _file: file }))
 }
 
-/// Checks that nobody but this user and root chose what is removed.
+/// Checks that only this user or root could have written the record.
 fn check_author(owner: u32, mode: u32, me: u32) -> Result<(), String> {
     if owner != me && owner != 0 {
         return Err(format!("it belongs to user {owner}"));
