@@ -125,6 +125,7 @@ fn a_loop_device_that_a_process_uses_is_named_and_goes_when_it_may() {
     let [file, format, _] = stack(host.path("disk"), FileSystem::Ext4, 64 << 20);
     let found = lab.apply(&file).unwrap();
     let node = fact(&found, "loop device").to_owned();
+    assert_eq!(fact(&found, "direct I/O of the loop device"), "on");
     lab.apply(&format).unwrap();
     let elsewhere = host.path("elsewhere");
     fs::create_dir(&elsewhere).unwrap();

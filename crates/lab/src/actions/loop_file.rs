@@ -40,7 +40,8 @@ impl LabAction for LoopFile {
         steps.push(Step::Folder(self.file.parent().unwrap_or(Path::new("/")).to_owned()));
         // All of it at once: holes would be filled while something is measured.
         steps.push(Step::within(LONG, ["fallocate", "--length", &size, "--", &name]));
-        steps.push(Step::run(["losetup", "--find", "--", &name]));
+        // Buffered, the page cache of this host would answer what bypasses that of the file system.
+        steps.push(Step::run(["losetup", "--find", "--direct-io=on", "--", &name]));
         steps
     }
 
@@ -69,6 +70,8 @@ impl LabAction for LoopFile {
         // The device has whole sectors; what is left of the file is no part of it.
         let requested = (self.bytes / 512 * 512).to_string();
         findings.compare("bytes of the loop device", &requested, &size.to_string(), &source);
+        let (direct_io, source) = devices::direct_io(&node);
+        findings.fact("direct I/O of the loop device", direct_io, &source);
         Ok(findings.done())
     }
 }

@@ -228,3 +228,11 @@ pub fn size_bytes(node: &Path) -> (u64, String) {
     let sectors: u64 = text.trim().parse().unwrap_or(0);
     (sectors.saturating_mul(512), path.display().to_string())
 }
+
+/// Returns whether a loop device bypasses the page cache below it (`on` or `off`), and the file
+/// that says so.
+pub fn direct_io(node: &Path) -> (&'static str, String) {
+    let path = sysfs(node).join("loop/dio");
+    let is_direct = fs::read_to_string(&path).is_ok_and(|text| text.trim() == "1");
+    (if is_direct { "on" } else { "off" }, path.display().to_string())
+}
