@@ -2,8 +2,8 @@
 //!
 //! cargo-fuzz isn't needed: the flags below are those it gives the compiler for `--sanitizer none`,
 //! and they work on stable. A sanitizer would look for what safe code can't do; memory is bounded
-//! by the targets themselves. A target starts from the corpus in the repository and from what
-//! earlier runs on this machine found, which is kept below the build directory.
+//! by the targets themselves. A target starts from the corpus in the repository, which is one archive,
+//! from the inputs that once failed, and from what earlier runs on this machine found.
 //!
 //! With all other checks, each target runs a number of inputs that `fuzz/Cargo.toml` has, however
 //! long the machine takes: it yields to all other checks, and time says nothing of it.
@@ -53,8 +53,11 @@ const INPUTS_MAX: Duration = Duration::from_secs(20 * 60);
 const LOG_LINES: usize = 60;
 /// How many inputs of a target are kept in the repository.
 const KEPT_MAX: usize = 100;
-/// Inputs that once failed carry this in their names, and are kept when a corpus is replaced.
-const REGRESSION: &str = "regression-";
+/// The archive of the corpus in `fuzz/`, with a folder for each target.
+const ARCHIVE: &str = "corpus.tar.gz";
+/// Options by which an archive of the same files is the same bytes.
+const REPRODUCIBLE: [&str; 5] =
+    ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--mode=u=rwX,go=rX"];
 /// Seed of `run_everything`, so that a failure is a change's doing rather than the day's.
 /// Targets without a hash table repeat themselves exactly.
 const SEED: NonZeroU32 = NonZeroU32::MIN;
@@ -96,6 +99,7 @@ pub fn run(options: &Options) -> Result<bool> {
         for target in &targets {
             fuzzer.keep(target)?;
         }
+        fuzzer.pack()?;
         return Ok(true);
     }
     let count = fuzzer.run_all(&targets, Bound::Seconds(options.seconds), options.seed);
@@ -129,7 +133,30 @@ impl Fuzzer {
         cargo.env("CARGO_TARGET_DIR", &build).env("RUSTFLAGS", FLAGS.join(" "));
         proc::run_within(BUILD_MAX, cargo.current_dir(&source))?;
         let programs = build.join(host).join("release");
-        Ok(Self { source, build, programs })
+        let fuzzer = Self { source, build, programs };
+        fuzzer.unpack()?;
+        Ok(fuzzer)
+    }
+
+    /// Unpacks the corpus of the repository.
+    fn unpack(&self) -> Result<()> {
+        let folder = self.unpacked();
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        fs::create_dir_all(&folder)?;
+        let archive = self.source.join(ARCHIVE);
+        let mut tar = Command::new("tar");
+        tar.arg("--extract").arg("--file").arg(archive).arg("--directory").arg(folder);
+        proc::capture_stdout(&mut tar).map(drop)
+    }
+
+    /// Packs the corpus for the repository.
+    fn pack(&self) -> Result<()> {
+        let mut tar = Command::new("tar");
+        tar.args(REPRODUCIBLE).args(["--create", "--use-compress-program=gzip -n9"]);
+        tar.arg("--file").arg(self.source.join(ARCHIVE));
+        proc::capture_stdout(tar.arg("--directory").arg(self.unpacked()).arg(".")).map(drop)
     }
 
     /// Returns the names of the targets, as the manifest has them.
@@ -210,6 +237,10 @@ impl Fuzzer {
         command.arg(format!("-seed={}", seed.map_or(0, NonZeroU32::get)));
         command.args(LIMITS).arg(format!("-artifact_prefix={}/", artifacts.display()));
         command.arg(&corpus).arg(self.kept(target));
+        let regressions = self.regressions(target);
+        if regressions.exists() {
+            command.arg(regressions);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
         let ended = Background::start(&mut command)?.await_end(patience);
         let text = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
@@ -236,10 +267,7 @@ impl Fuzzer {
         let kept = self.kept(target);
         fs::create_dir_all(&kept)?;
         for old in list_files(&kept)? {
-            let name = old.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if !name.starts_with(REGRESSION) {
-                fs::remove_file(&old)?;
-            }
+            fs::remove_file(&old)?;
         }
         let mut found = list_files(merged.path())?;
         // The longest lead furthest; too many would only make the repository large.
@@ -266,9 +294,18 @@ impl Fuzzer {
         self.build.join("corpus").join(target)
     }
 
-    /// Returns the folder of the inputs that the repository holds.
+    /// Returns the folder of a target's inputs from the repository's archive.
     fn kept(&self, target: &str) -> PathBuf {
-        self.source.join("corpus").join(target)
+        self.unpacked().join(target)
+    }
+
+    fn unpacked(&self) -> PathBuf {
+        self.build.join("packed")
+    }
+
+    /// Returns the folder of the inputs on which a target once failed; most have none.
+    fn regressions(&self, target: &str) -> PathBuf {
+        self.source.join("regressions").join(target)
     }
 
     fn corpus_len(&self, target: &str) -> Result<u64> {

@@ -14,7 +14,7 @@ use super::source::Source;
 const FOLDERS: [&str; 4] = ["crates", "checks", "xtask", "fuzz"];
 
 /// Folders beside a manifest that hold what was built, or what a fuzzer found.
-const SKIPPED: [&str; 3] = ["target", "corpus", "artifacts"];
+const SKIPPED: [&str; 3] = ["target", "regressions", "artifacts"];
 
 /// Folders of nothing but test code.
 const TESTS: [&str; 3] = ["tests", "benches", "fuzz_targets"];
@@ -138,7 +138,7 @@ mod tests {
             ("crates/a/src/target/nfs.rs", ""),
             ("crates/a/target/built.rs", ""),
             ("fuzz/Cargo.toml", ""),
-            ("fuzz/corpus/a/found.rs", ""),
+            ("fuzz/regressions/a/found.rs", ""),
             ("fuzz/target/debug/build/out.rs", ""),
             ("fuzz/src/corpus/reader.rs", ""),
         ] {
