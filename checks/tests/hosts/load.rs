@@ -90,7 +90,7 @@ pub fn soaked(lab: &Lab) -> Result<()> {
     ensure!(kept["blocks"] == 4 * 64 && kept["lost"] == 0, "{kept}");
     ensure!(figures["segments_read_back"] == 1, "{figures}");
     let killed = &figures["disturbances"][0];
-    ensure!(killed["blow"] == "client-kill" && killed["host"] == "two", "{killed}");
+    ensure!(killed["fault"] == "client-kill" && killed["host"] == "two", "{killed}");
     ensure!(killed["failed"].is_null() && killed["noticed_ns"].is_u64(), "{killed}");
     // Two of the four files are its own.
     ensure!(killed["read_back_ops"].as_u64().is_some_and(|ops| ops >= 2 * 64), "{killed}");

@@ -121,10 +121,10 @@ pub fn soak(plans: &Plans<'_>) -> Result<()> {
     ensure!(figures["kept"]["lost"] == 0 && figures["segments_read_back"] == 2, "{figures}");
     for (kind, _, stands_still) in FAULTS {
         let all = figures["disturbances"].as_array().context("no disturbances")?;
-        ensure!(all.iter().any(|found| found["blow"] == kind), "no {kind}: {figures}");
+        ensure!(all.iter().any(|found| found["fault"] == kind), "no {kind}: {figures}");
         // A busy machine may make one so late that its segment has ended before anything waits.
         let mut stood_still = false;
-        for found in all.iter().filter(|found| found["blow"] == kind) {
+        for found in all.iter().filter(|found| found["fault"] == kind) {
             ensure!(found["failed"].is_null(), "{found}");
             ensure!(found["ended_ns"].as_u64() >= found["begun_ns"].as_u64(), "{found}");
             stood_still |= found["stall_ns"].as_u64().unwrap_or_default() > 1_000_000_000;

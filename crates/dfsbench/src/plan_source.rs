@@ -58,12 +58,7 @@ pub fn read_disturbed(args: &RunArgs) -> Result<RawPlan, Failure> {
 /// When it can't be read.
 pub fn named(text: &str) -> Result<RawPlan, Failure> {
     match Preset::named(text) {
-        Some(preset) => {
-            if let Some(renamed) = Preset::renamed(text) {
-                output::message(&renamed);
-            }
-            Ok(RawPlan::parse(preset.text, preset.name)?)
-        }
+        Some(preset) => Ok(RawPlan::parse(preset.text, preset.name)?),
         None if is_plan_file(text) => read_plan(Path::new(text)),
         None => {
             check_spelling(text)?;

@@ -18,15 +18,6 @@ macro_rules! preset {
 /// The plan that runs when none is named.
 pub const QUICK: Preset = preset!("quick");
 
-/// Names that presets had before, which still find them.
-const FORMER: [(&str, &str); 5] = [
-    ("client-scaling", "seed-000"),
-    ("data-paths", "seed-001"),
-    ("trimmed-options", "seed-002"),
-    ("throughput-factors", "seed-003"),
-    ("raid-matrix", "seed-004"),
-];
-
 /// A plan that is built in.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
@@ -55,8 +46,8 @@ impl Preset {
         preset!("transactions"),
     ];
 
-    /// Finds a preset by its name, by one that it had before, or by its path in this repository; a
-    /// file or directory of that name here is meant first.
+    /// Finds a preset by its name or by its path in this repository. A file or directory of that
+    /// name takes precedence.
     pub fn named(text: &str) -> Option<Self> {
         if Path::new(text).exists() { None } else { Self::of_path(text) }
     }
@@ -64,20 +55,7 @@ impl Preset {
     /// Finds a preset by its path, whether or not there is such a file.
     fn of_path(text: &str) -> Option<Self> {
         let name = bare_name(text);
-        let name = name_now(name).unwrap_or(name);
         Self::ALL.into_iter().find(|preset| preset.name == name)
-    }
-
-    /// Says under which name a preset is found now that is called by its former one.
-    pub fn renamed(text: &str) -> Option<String> {
-        let former = bare_name(text);
-        let now = name_now(former)?;
-        Some(format!("the preset `{former}` is called `{now}` now"))
-    }
-
-    /// Returns the names that presets had before.
-    pub fn former_names() -> impl Iterator<Item = &'static str> {
-        FORMER.into_iter().map(|(former, _)| former)
     }
 
     /// Returns the first sentence of its comment, without its name.
@@ -102,24 +80,14 @@ fn bare_name(text: &str) -> &str {
     name.strip_suffix(".toml").unwrap_or(name)
 }
 
-/// The name that a preset has now which had this one before.
-fn name_now(former: &str) -> Option<&'static str> {
-    let found = FORMER.into_iter().find(|(known, _)| *known == former);
-    found.map(|(_, now)| now)
-}
-
 /// Lists the presets, or prints the plan of one.
 ///
 /// # Errors
 /// When stdout can't be written.
 pub fn run(name: Option<&str>) -> Result<ExitCode, Failure> {
     if let Some(name) = name {
-        if let Some(renamed) = Preset::renamed(name) {
-            output::message(&renamed);
-        }
-        let now = name_now(name).unwrap_or(name);
         for preset in Preset::ALL {
-            if now == preset.name {
+            if name == preset.name {
                 output::text(preset.text)?;
             }
         }
@@ -173,19 +141,8 @@ mod tests {
             let path = format!("presets/{}.toml", preset.name);
             // The tests of this crate run where there is such a file.
             assert_eq!(Preset::of_path(&path).unwrap().name, preset.name);
-            assert_eq!(Preset::renamed(&path), None);
         }
         assert!(Preset::named("presets/none.toml").is_none());
-    }
-
-    #[test]
-    fn former_names_find_the_presets_of_today() {
-        for (former, now) in FORMER {
-            assert_eq!(Preset::named(former).unwrap().name, now);
-            assert_eq!(Preset::named(&format!("presets/{former}.toml")).unwrap().name, now);
-            let renamed = format!("the preset `{former}` is called `{now}` now");
-            assert_eq!(Preset::renamed(former), Some(renamed));
-        }
     }
 
     /// The plan of a preset, scaled where a factor is given.

@@ -490,7 +490,6 @@ pub struct Difference {
     /// Name of the setting, as the user would write it.
     pub name: String,
     /// The requested value.
-    #[serde(alias = "asked")]
     pub requested: String,
     /// Value that is effective.
     pub found: String,

@@ -174,15 +174,14 @@ pub struct PassResult {
     /// Bytes that storage read for this process, where the kernel counts them.
     pub storage_read_bytes: Option<u64>,
     /// Independent counts at the target.
-    #[serde(alias = "truths")]
     pub cross_checks: Vec<CrossCheck>,
     /// The samples of each interval.
     pub samples: Vec<IntervalSample>,
     /// How each interval of a soak looked.
-    #[serde(default, alias = "pulses")]
+    #[serde(default)]
     pub intervals: Vec<IntervalStats>,
     /// The fault events on the hosts of a soak during the pass.
-    #[serde(default, alias = "upsets")]
+    #[serde(default)]
     pub fault_events: Vec<FaultEvent>,
     /// Figures for each kind of op.
     pub kinds: Vec<KindResult>,

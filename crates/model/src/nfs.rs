@@ -137,13 +137,6 @@ words! {
     }
 }
 
-impl UdpWindow {
-    /// Results of earlier releases don't name it: they had none.
-    const fn of_earlier_releases() -> Self {
-        Self::Off
-    }
-}
-
 /// How NFS is spoken in a run; every field may be a factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
@@ -162,7 +155,6 @@ pub struct NfsSettings {
     /// How often a call over UDP is sent again before the waits start over.
     pub retrans: u32,
     /// How many calls over UDP may be without a reply at a time.
-    #[serde(default = "UdpWindow::of_earlier_releases")]
     pub udp_window: UdpWindow,
     /// Delegations to read are kept, and their files opened without a call; of v4.1 and later.
     pub delegations: bool,

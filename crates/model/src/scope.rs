@@ -1,7 +1,6 @@
 //! The scope of a pass: the load it was offered, the part of the file set it touched, its progress.
 //!
-//! Beside the figures of a pass: they say for what they hold. All of it may be absent, as in
-//! results of earlier releases.
+//! Beside the figures of a pass: they say for what they hold. All of it may be absent.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,7 +57,6 @@ pub struct Offered {
     /// The requested rate, in ops per second.
     pub rate_per_s: u64,
     /// Ops that were scheduled in the measured window, all workers together.
-    #[serde(alias = "due_ops")]
     pub scheduled_ops: u64,
     /// Time over which they were scheduled, in nanoseconds.
     pub span_ns: u64,
@@ -127,22 +125,4 @@ pub struct WarmedUp {
     pub done: u64,
     /// Bytes that they moved.
     pub bytes: u64,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn results_written_before_a_field_was_renamed_are_read() {
-        let offered = serde_json::json!({"rate_per_s": 9, "due_ops": 7});
-        let offered: Offered = serde_json::from_value(offered).unwrap();
-        assert_eq!(offered, Offered { rate_per_s: 9, scheduled_ops: 7, ..Offered::default() });
-        let found = serde_json::json!({
-            "fate": "torn", "file": "f", "offset_bytes": 1, "found": null, "safe": 2,
-            "acknowledged": 3,
-        });
-        let found: crate::soak::Finding = serde_json::from_value(found).unwrap();
-        assert_eq!(found.state, crate::soak::BlockState::Torn);
-    }
 }

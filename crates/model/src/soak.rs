@@ -43,7 +43,6 @@ impl FaultKind {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Disturbance {
     /// The fault to inject.
-    #[serde(rename = "blow")]
     pub fault: FaultKind,
     /// To which host, by its name; `None` where there is but one that it can be done to.
     #[serde(default)]
@@ -112,7 +111,6 @@ impl Soak {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FaultEvent {
     /// The injected fault.
-    #[serde(rename = "blow")]
     pub fault: FaultKind,
     /// To which host; empty for what is in this process.
     pub host: String,
@@ -138,7 +136,7 @@ pub struct IntervalStats {
     pub errors: u64,
     /// Half of the ops that ended well took at most so long from scheduled to done, in nanoseconds.
     pub p50_ns: u64,
-    /// 95 % of them; 0 in results of earlier releases, which did not keep it.
+    /// 95 % of them.
     pub p95_ns: u64,
     /// 99 % of them.
     pub p99_ns: u64,
@@ -239,7 +237,6 @@ impl BlockState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The verified state of the block.
-    #[serde(alias = "fate")]
     pub state: BlockState,
     /// Name of the file.
     pub file: String,
@@ -331,7 +328,7 @@ mod tests {
             by_ms: -2_500,
         };
         assert_eq!(step.to_string(), "clock-step on one at 10.0 s for 5.00 s by -2.50 s");
-        let restart = serde_json::json!({"blow": "server-restart", "at_ms": 5000, "lasts_ms": 0});
+        let restart = serde_json::json!({"fault": "server-restart", "at_ms": 5000, "lasts_ms": 0});
         let restart: Disturbance = serde_json::from_value(restart).unwrap();
         assert_eq!(restart.to_string(), "server-restart at 5.00 s");
     }

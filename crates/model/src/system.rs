@@ -77,7 +77,7 @@ pub struct Recipe {
     #[serde(default)]
     pub variables: BTreeMap<String, Variable>,
     /// How its servers start again on the files that they have kept.
-    #[serde(default, alias = "restarts")]
+    #[serde(default)]
     pub restart: Restart,
     /// Whether removed files keep their space for longer than a trial lasts, as in a trash.
     #[serde(default)]

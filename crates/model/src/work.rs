@@ -1,8 +1,7 @@
 //! The settings that only some kinds of work have.
 //!
-//! Each group of settings is a type of its own with the defaults that leave everything as it was
-//! before there was such a setting, so that results of earlier releases read as what they are.
-//! Shares are whole numbers; nothing here is a float.
+//! Each group of settings is a type of its own, whose default leaves the work unchanged. Shares are
+//! whole numbers; nothing here is a float.
 
 use std::fmt::Display;
 

@@ -16,7 +16,6 @@ words! {
         /// Whole files, from one end to the other or block by block.
         Stream = "stream",
         /// Reads and writes in the stated shares on prepared files, for a time.
-        #[serde(alias = "random")]
         Mixed = "mixed",
         /// Create, stat, read, rename and remove of many files and directories.
         Metadata = "metadata",

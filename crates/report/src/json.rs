@@ -244,8 +244,7 @@ struct CaveatPart {
     trials_seen: Option<u32>,
     /// The numbers that raised it.
     evidence: String,
-    /// The number that decided, as data; null where the caveat has no limit, and in results of
-    /// earlier releases.
+    /// The number that decided, as data; null if the caveat has no limit.
     data: Option<model::Evidence>,
     sentence: &'static str,
     advice: String,

@@ -150,7 +150,7 @@ fn measure_size(connection: &Connection, campaign_id: i64) -> rusqlite::Result<u
     // Every n-th run is measured, and what hangs on it counts n times.
     let every = (runs / SIZED_RUNS_MIN).max(1);
     let sampled = format!("campaign_id = ?1 AND run_index % {every} = 0");
-    let tree = Tree::of(connection, "main")?;
+    let tree = Tree::known();
     let mut sum = 0;
     for table in &tree.tables {
         let Some(below) = tree.below(table, ROOT, "id = ?1", "") else { continue };
@@ -196,7 +196,7 @@ fn read_lines(connection: &Connection) -> rusqlite::Result<Vec<CampaignLine>> {
     let mut lines = rows(connection, sql, [], |row| {
         let campaign = header(row)?;
         Ok(CampaignLine {
-            uuid: identity::read_uuid(connection, &campaign)?,
+            uuid: identity::read_uuid(connection, campaign.id)?,
             id: campaign.id,
             name: campaign.name,
             started_unix_ms: campaign.started_unix_ms,
@@ -207,19 +207,14 @@ fn read_lines(connection: &Connection) -> rusqlite::Result<Vec<CampaignLine>> {
             tags: Vec::new(),
         })
     })?;
-    if connection.table_exists(None, "tags")? {
-        for line in &mut lines {
-            let sql = "SELECT tag FROM tags WHERE campaign_id = ?1 ORDER BY tag";
-            line.tags = rows(connection, sql, [line.id], |row| row.get(0))?;
-        }
+    for line in &mut lines {
+        let sql = "SELECT tag FROM tags WHERE campaign_id = ?1 ORDER BY tag";
+        line.tags = rows(connection, sql, [line.id], |row| row.get(0))?;
     }
     Ok(lines)
 }
 
 fn read_notes(connection: &Connection, campaign_id: i64) -> rusqlite::Result<Vec<Note>> {
-    if !connection.table_exists(None, "notes")? {
-        return Ok(Vec::new());
-    }
     let sql = "SELECT * FROM notes WHERE campaign_id = ?1 ORDER BY id";
     rows(connection, sql, [campaign_id], |row| {
         Ok(Note { written_unix_ms: count(row, "written_unix_ms")?, text: row.get("text")? })

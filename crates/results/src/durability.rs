@@ -31,15 +31,11 @@ impl Store {
     }
 }
 
-/// Reads the measurements of a campaign, the latest last; files of earlier releases have no table
-/// for them.
+/// Reads the measurements of a campaign, the latest last.
 pub(crate) fn read(
     connection: &Connection,
     campaign_id: i64,
 ) -> rusqlite::Result<Vec<StoredDurability>> {
-    if !connection.table_exists(None, "durability")? {
-        return Ok(Vec::new());
-    }
     let sql = "SELECT * FROM durability WHERE campaign_id = ?1 ORDER BY measured_unix_ms, id";
     rows(connection, sql, [campaign_id], |row| {
         let json: String = row.get("report_json")?;

@@ -195,7 +195,7 @@ impl Store {
         format: ExportFormat,
     ) -> Result<Vec<Exported>, Trouble> {
         let snapshot = self.connection.unchecked_transaction()?;
-        let tree = Tree::of(&snapshot, "main")?;
+        let tree = Tree::known();
         let wanted = campaign_list(campaigns);
         let is_wanted = format!("id IN ({wanted})");
         let mut exported = Vec::new();

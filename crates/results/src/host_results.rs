@@ -1,8 +1,6 @@
 //! Stores and reads the results of each host in a pass that several hosts made together.
-//!
-//! Files of earlier releases have no table for it, and get it when they are added to.
 
-use model::{ClientTimes, HostResult, Work};
+use model::{HostResult, Work};
 use rusqlite::{Row, Transaction, params};
 
 use crate::row::{count, read_client_times, whole};
@@ -16,8 +14,10 @@ pub(crate) fn insert(
     let mut insert = transaction.prepare_cached(
         "INSERT INTO hosts (pass_id, host, workers, ops, bytes, failed, common_ops, common_bytes,
              start_ns, end_ns, error_ns, cpu_ns, service_time_p50_ns, service_time_p99_ns,
-             service_time_max_ns, service_time)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+             service_time_max_ns, response_time_p50_ns, response_time_p99_ns,
+             response_time_max_ns, service_time, response_time)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+             ?19, ?20)",
     )?;
     insert.execute(params![
         pass_id,
@@ -35,33 +35,12 @@ pub(crate) fn insert(
         whole(host.times.quantile(0.5))?,
         whole(host.times.quantile(0.99))?,
         whole(host.times.max())?,
-        host.times.to_bytes(),
-    ])?;
-    let mut insert = transaction.prepare_cached(
-        "INSERT INTO host_response_times (pass_id, host, response_time_p50_ns,
-             response_time_p99_ns, response_time_max_ns, response_time)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    )?;
-    insert.execute(params![
-        pass_id,
-        host.host,
         whole(host.response_times.quantile(0.5))?,
         whole(host.response_times.quantile(0.99))?,
         whole(host.response_times.max())?,
+        host.times.to_bytes(),
         host.response_times.to_bytes(),
     ])?;
-    Ok(())
-}
-
-/// Reads the response times of one of the hosts of a pass into it, from a row.
-pub(crate) fn read_response_times(row: &Row<'_>, hosts: &mut [HostResult]) -> rusqlite::Result<()> {
-    let name: String = row.get("host")?;
-    let times = read_client_times(row, "response_time")?;
-    for host in hosts {
-        if host.host == name {
-            host.response_times.clone_from(&times);
-        }
-    }
     Ok(())
 }
 
@@ -79,7 +58,6 @@ pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<HostResult> {
         error_ns: count(row, "error_ns")?,
         cpu_ns: count(row, "cpu_ns")?,
         times: read_client_times(row, "service_time")?,
-        // In a table of its own, see `read_response_times`.
-        response_times: ClientTimes::default(),
+        response_times: read_client_times(row, "response_time")?,
     })
 }

@@ -32,7 +32,7 @@ const PAIRS: &str = "main.trials h JOIN main.runs hr ON hr.id = h.run_id
 
 /// Joins the campaign `from` of the attached file to the campaign `here`, which is the same one.
 pub(crate) fn join(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<Gained> {
-    let tree = Tree::of(connection, "other")?;
+    let tree = Tree::known();
     // First, so that the trials that replace them count as missing.
     remove_interrupted(connection, here, from)?;
     choose_missing(connection, here, from)?;
@@ -82,7 +82,7 @@ fn remove_interrupted(connection: &Connection, here: i64, from: i64) -> rusqlite
         "id IN (SELECT h.id FROM {PAIRS} WHERE hr.campaign_id = {here} AND fr.campaign_id = {from}
                 AND h.state = 'interrupted' AND f.state <> 'interrupted')"
     );
-    Tree::of(connection, "main")?.delete(connection, "trials", &stopped, &[])
+    Tree::known().delete(connection, "trials", &stopped, &[])
 }
 
 /// Writes down which runs and trials are missing here, before any of them comes.

@@ -108,21 +108,10 @@ fn read_outline(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
         passes[at].samples.push(read_sample(row)?);
         Ok(())
     })?;
-    let mut caveats = Level::default();
     for_each_child(connection, ChildTable::of_passes("caveats"), ids, |at, row| {
-        caveats.add(at, row, read_caveat(row)?)
-    })?;
-    for_each_child(
-        connection,
-        ChildTable { name: "evidence", parent_key: "caveat_id", own_key: "caveat_id" },
-        &caveats.ids,
-        |at, row| {
-            caveats.values[at].data = Some(read_evidence(row)?);
-            Ok(())
-        },
-    )?;
-    caveats.move_to_parents(|at, caveat| passes[at].caveats.push(caveat));
-    Ok(())
+        passes[at].caveats.push(read_caveat(row)?);
+        Ok(())
+    })
 }
 
 /// Reads what was done of each kind, without its histograms.
@@ -138,7 +127,7 @@ fn read_amounts(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
 /// Reads the rest.
 fn read_details(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
     let (ids, passes) = (&passes.ids, &mut passes.values);
-    for_each_child(connection, ChildTable::of_passes("truths"), ids, |at, row| {
+    for_each_child(connection, ChildTable::of_passes("cross_checks"), ids, |at, row| {
         passes[at].cross_checks.push(read_cross_check(row)?);
         Ok(())
     })?;
@@ -150,17 +139,11 @@ fn read_details(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
         passes[at].hosts.push(host_results::read(row)?);
         Ok(())
     })?;
-    for_each_child(connection, ChildTable::of_passes("host_response_times"), ids, |at, row| {
-        host_results::read_response_times(row, &mut passes[at].hosts)
-    })?;
-    for_each_child(connection, ChildTable::of_passes("pulses"), ids, |at, row| {
+    for_each_child(connection, ChildTable::of_passes("intervals"), ids, |at, row| {
         passes[at].intervals.push(soak::read_interval(row)?);
         Ok(())
     })?;
-    for_each_child(connection, ChildTable::of_passes("interval_p95s"), ids, |at, row| {
-        soak::read_p95(row, &mut passes[at].intervals)
-    })?;
-    for_each_child(connection, ChildTable::of_passes("upsets"), ids, |at, row| {
+    for_each_child(connection, ChildTable::of_passes("fault_events"), ids, |at, row| {
         passes[at].fault_events.push(soak::read_fault_event(row)?);
         Ok(())
     })?;
@@ -259,7 +242,6 @@ impl ChildTable {
 }
 
 /// Reads the rows of a table that belong to some parents, with the place of the parent among them.
-/// Files of earlier releases lack tables.
 ///
 /// The keys of a campaign lie close together. So all rows between the smallest and the largest are
 /// read along the index, in its order, and those of other campaigns are passed over.
@@ -284,9 +266,6 @@ fn each_of(
         return Ok(());
     };
     let ChildTable { name, parent_key, own_key } = table;
-    if !connection.table_exists(None, name)? {
-        return Ok(());
-    }
     let indices = index_keys(parents);
     let sql = format!(
         "SELECT {columns} FROM {name} WHERE {parent_key} BETWEEN ?1 AND ?2
@@ -312,12 +291,8 @@ fn index_keys(keys: &[i64]) -> HashMap<i64, usize> {
     indices
 }
 
-/// Reads the question of a campaign; files of earlier releases have neither the value nor the
-/// table.
+/// Reads the question of a campaign; one that only asks for figures has none.
 fn read_question(connection: &Connection, campaign_id: i64) -> rusqlite::Result<Question> {
-    if !connection.table_exists(None, "questions")? {
-        return Ok(Question::Figures);
-    }
     let sql = "SELECT question_json FROM questions WHERE campaign_id = ?1";
     let json: Option<String> =
         connection.query_row(sql, [campaign_id], |row| row.get(0)).optional()?;
@@ -442,16 +417,16 @@ fn read_sample(row: &Row<'_>) -> rusqlite::Result<IntervalSample> {
 
 fn read_caveat(row: &Row<'_>) -> rusqlite::Result<Caveat> {
     let code = named(row, "code", CaveatCode::from_code)?;
-    Ok(Caveat { code, evidence: row.get("evidence")?, data: None })
-}
-
-fn read_evidence(row: &Row<'_>) -> rusqlite::Result<Evidence> {
-    Ok(Evidence {
-        found: row.get("found")?,
-        limit: row.get("bound")?,
-        unit: row.get("unit")?,
-        source: row.get("source")?,
-    })
+    let data = match row.get("found")? {
+        Some(found) => Some(Evidence {
+            found,
+            limit: row.get("bound")?,
+            unit: row.get("unit")?,
+            source: row.get("source")?,
+        }),
+        None => None,
+    };
+    Ok(Caveat { code, evidence: row.get("evidence")?, data })
 }
 
 fn read_cross_check(row: &Row<'_>) -> rusqlite::Result<CrossCheck> {

@@ -111,10 +111,14 @@ CREATE TABLE caveats (
     pass_id  INTEGER NOT NULL REFERENCES passes (id),
     code     TEXT NOT NULL,
     severity TEXT NOT NULL,                    -- derived from code
-    evidence TEXT NOT NULL
+    evidence TEXT NOT NULL,
+    found    REAL,                             -- the number behind it; null if there is none
+    bound    REAL,                             -- the limit that it passed
+    unit     TEXT,                             -- of both: %, ns, B, or what is counted
+    source   TEXT
 ) STRICT;
 
-CREATE TABLE truths (
+CREATE TABLE cross_checks (
     id       INTEGER PRIMARY KEY,
     pass_id  INTEGER NOT NULL REFERENCES passes (id),
     expected INTEGER NOT NULL,
@@ -128,9 +132,158 @@ CREATE INDEX kinds_of_pass ON kinds (pass_id);
 CREATE INDEX op_errors_of_kind ON op_errors (kind_id);
 CREATE INDEX samples_of_pass ON samples (pass_id);
 CREATE INDEX caveats_of_pass ON caveats (pass_id);
-CREATE INDEX truths_of_pass ON truths (pass_id);
+CREATE INDEX cross_checks_of_pass ON cross_checks (pass_id);
 
--- For people: one line per trial and pass, with the rate and the doubts beside it.
+-- Results of each emulated client, if the run has per_client.
+CREATE TABLE clients (
+    id                  INTEGER PRIMARY KEY,
+    pass_id             INTEGER NOT NULL REFERENCES passes (id),
+    client              INTEGER NOT NULL,      -- number within the run, from 0
+    ops                 INTEGER NOT NULL,
+    bytes               INTEGER NOT NULL,
+    failed              INTEGER NOT NULL,
+    service_time_p50_ns INTEGER NOT NULL,      -- derived from service_time, for queries
+    service_time_p99_ns INTEGER NOT NULL,
+    service_time_max_ns INTEGER NOT NULL,
+    service_time        BLOB NOT NULL          -- buckets, format version in its first byte
+) STRICT;
+
+-- What a pass was offered and what of the file set it touched, where there is something to say.
+CREATE TABLE scopes (
+    pass_id    INTEGER PRIMARY KEY REFERENCES passes (id),
+    scope_json TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX clients_of_pass ON clients (pass_id);
+
+-- What hosts did while a pass ran: one row for each host that was watched.
+CREATE TABLE telemetry (
+    id         INTEGER PRIMARY KEY,
+    pass_id    INTEGER NOT NULL REFERENCES passes (id),
+    host       TEXT NOT NULL,
+    times_json TEXT NOT NULL                   -- nanoseconds since the first reading
+) STRICT;
+
+-- Its metrics; counters that did not move are left out.
+CREATE TABLE metrics (
+    id           INTEGER PRIMARY KEY,
+    telemetry_id INTEGER NOT NULL REFERENCES telemetry (id),
+    name         TEXT NOT NULL,                -- unit last: cpu.user_ns, disk.vda.read_bytes
+    kind         TEXT NOT NULL,                -- counter, gauge
+    risen        INTEGER,                      -- derived, for queries: last less first; counters
+    values_json  TEXT NOT NULL                 -- one for each time
+) STRICT;
+
+CREATE INDEX telemetry_of_pass ON telemetry (pass_id);
+CREATE INDEX metrics_of_telemetry ON metrics (telemetry_id);
+
+-- What each host did of a pass, where several made it together.
+CREATE TABLE hosts (
+    id                  INTEGER PRIMARY KEY,
+    pass_id             INTEGER NOT NULL REFERENCES passes (id),
+    host                TEXT NOT NULL,
+    workers             INTEGER NOT NULL,
+    ops                 INTEGER NOT NULL,
+    bytes               INTEGER NOT NULL,
+    failed              INTEGER NOT NULL,
+    common_ops          INTEGER NOT NULL,      -- while all workers of all hosts were busy
+    common_bytes        INTEGER NOT NULL,
+    start_ns            INTEGER NOT NULL,      -- from the instant at which all were to start
+    end_ns              INTEGER NOT NULL,
+    error_ns            INTEGER NOT NULL,      -- how wrong both may be
+    cpu_ns              INTEGER NOT NULL,
+    service_time_p50_ns INTEGER NOT NULL,      -- derived from service_time, for queries
+    service_time_p99_ns INTEGER NOT NULL,
+    service_time_max_ns INTEGER NOT NULL,
+    response_time_p50_ns INTEGER NOT NULL,
+    response_time_p99_ns INTEGER NOT NULL,
+    response_time_max_ns INTEGER NOT NULL,
+    service_time        BLOB NOT NULL,         -- buckets, format version in its first byte
+    response_time       BLOB NOT NULL
+) STRICT;
+
+CREATE INDEX hosts_of_pass ON hosts (pass_id);
+
+-- One interval of a soak; its ops and bytes are in samples, too.
+CREATE TABLE intervals (
+    id          INTEGER PRIMARY KEY,
+    pass_id     INTEGER NOT NULL REFERENCES passes (id),
+    at_ns       INTEGER NOT NULL,              -- end of the interval
+    ops         INTEGER NOT NULL,
+    errors      INTEGER NOT NULL,
+    p50_ns      INTEGER NOT NULL,              -- scheduled to done
+    p95_ns      INTEGER NOT NULL,
+    p99_ns      INTEGER NOT NULL,
+    max_ns      INTEGER NOT NULL,
+    uncommitted INTEGER NOT NULL,              -- blocks acknowledged but not yet committed
+    rss_bytes   INTEGER NOT NULL               -- resident memory of this program
+) STRICT;
+
+CREATE INDEX intervals_of_pass ON intervals (pass_id);
+
+-- What was done to the hosts of a soak while a pass ran; instants from the start of the pass.
+CREATE TABLE fault_events (
+    id         INTEGER PRIMARY KEY,
+    pass_id    INTEGER NOT NULL REFERENCES passes (id),
+    fault      TEXT NOT NULL,                  -- server-restart, server-stall, network-cut ...
+    host       TEXT NOT NULL,                  -- empty for the server in this program
+    planned_ns INTEGER NOT NULL,
+    begun_ns   INTEGER NOT NULL,
+    ended_ns   INTEGER,
+    failed     TEXT                            -- why it could not be done, or undone
+) STRICT;
+
+CREATE INDEX fault_events_of_pass ON fault_events (pass_id);
+
+-- Which campaign it is in whatever file it lies.
+CREATE TABLE identities (
+    campaign_id INTEGER PRIMARY KEY REFERENCES campaigns (id),
+    uuid        TEXT NOT NULL UNIQUE
+) STRICT;
+
+-- What a campaign was made to find out, where that is more than its figures.
+CREATE TABLE questions (
+    campaign_id   INTEGER PRIMARY KEY REFERENCES campaigns (id),
+    question      TEXT NOT NULL,               -- ladder, curve, ramp, soak
+    question_json TEXT NOT NULL                -- what was asked, with its bounds
+) STRICT;
+
+-- What the contenders of a campaign were found to keep of what they had acknowledged.
+CREATE TABLE durability (
+    id               INTEGER PRIMARY KEY,
+    campaign_id      INTEGER NOT NULL REFERENCES campaigns (id),
+    contender        TEXT NOT NULL,            -- target, and what the plan sets of its system
+    measured_unix_ms INTEGER NOT NULL,
+    report_json      TEXT NOT NULL             -- events, tiers and what was lost
+) STRICT;
+
+CREATE INDEX durability_of_campaign ON durability (campaign_id);
+
+-- What people wrote beside a campaign.
+CREATE TABLE notes (
+    id              INTEGER PRIMARY KEY,
+    campaign_id     INTEGER NOT NULL REFERENCES campaigns (id),
+    written_unix_ms INTEGER NOT NULL,
+    text            TEXT NOT NULL
+) STRICT;
+
+-- Words by which people find campaigns again.
+CREATE TABLE tags (
+    campaign_id INTEGER NOT NULL REFERENCES campaigns (id),
+    tag         TEXT NOT NULL,
+    PRIMARY KEY (campaign_id, tag)
+) STRICT, WITHOUT ROWID;
+
+-- Campaigns that were removed: their numbers are not given again.
+CREATE TABLE removed (
+    id   INTEGER PRIMARY KEY,
+    uuid TEXT NOT NULL,
+    name TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX notes_of_campaign ON notes (campaign_id);
+
+-- For people: one line per trial and pass, with the rate and the caveats beside it.
 CREATE VIEW figures AS
 SELECT c.id AS campaign_id, c.name AS campaign, r.run_index AS run, r.target_name AS target,
        r.backend, r.workload, p.pass, t.trial_index AS trial, t.state,
@@ -151,3 +304,58 @@ FROM campaigns c
 JOIN runs r ON r.campaign_id = c.id
 JOIN trials t ON t.run_id = r.id
 WHERE t.state <> 'done';
+
+-- For people: one line per campaign.
+CREATE VIEW catalog AS
+SELECT c.id AS campaign_id, c.name AS campaign, i.uuid, c.state, c.tool_version,
+       datetime(c.started_unix_ms / 1000, 'unixepoch') AS started_utc,
+       (SELECT count(*) FROM runs r WHERE r.campaign_id = c.id) AS runs,
+       (SELECT count(*) FROM runs r JOIN trials t ON t.run_id = r.id
+        WHERE r.campaign_id = c.id) AS trials,
+       (SELECT count(*) FROM runs r JOIN trials t ON t.run_id = r.id
+        WHERE r.campaign_id = c.id AND t.state = 'failed') AS trials_failed,
+       (SELECT group_concat(tag, ' ') FROM tags g WHERE g.campaign_id = c.id) AS tags
+FROM campaigns c
+LEFT JOIN identities i ON i.campaign_id = c.id;
+
+-- For people: one line per trial, pass and kind of op, with its service and response times.
+CREATE VIEW times AS
+SELECT c.id AS campaign_id, c.name AS campaign, r.run_index AS run, r.target_name AS target,
+       r.workload, p.pass, t.trial_index AS trial, k.kind, k.issued, k.done, k.bytes,
+       k.service_time_p50_ns, k.service_time_p99_ns, k.service_time_max_ns,
+       k.response_time_p50_ns, k.response_time_p99_ns, k.response_time_max_ns
+FROM campaigns c
+JOIN runs r ON r.campaign_id = c.id
+JOIN trials t ON t.run_id = r.id
+JOIN passes p ON p.trial_id = t.id
+JOIN kinds k ON k.pass_id = p.id;
+
+-- For people: one line per caveat of a trial, with its evidence.
+CREATE VIEW trial_caveats AS
+SELECT c.id AS campaign_id, c.name AS campaign, r.run_index AS run, r.target_name AS target,
+       r.workload, p.pass, t.trial_index AS trial, v.code, v.severity, v.evidence
+FROM campaigns c
+JOIN runs r ON r.campaign_id = c.id
+JOIN trials t ON t.run_id = r.id
+JOIN passes p ON p.trial_id = t.id
+JOIN caveats v ON v.pass_id = p.id;
+
+-- For people: the settings that have several values within a campaign, run by run.
+CREATE VIEW factors AS
+SELECT r.campaign_id, r.run_index AS run, s.name, s.value
+FROM runs r
+JOIN settings s ON s.run_id = r.id
+WHERE EXISTS (SELECT 1 FROM runs o JOIN settings x ON x.run_id = o.id AND x.name = s.name
+              WHERE o.campaign_id = r.campaign_id AND x.value <> s.value);
+
+-- For people: how far each counter of each watched host rose while a pass ran.
+CREATE VIEW watched AS
+SELECT c.id AS campaign_id, c.name AS campaign, r.run_index AS run, r.target_name AS target,
+       p.pass, t.trial_index AS trial, h.host, m.name AS metric, m.risen, p.window_ns
+FROM campaigns c
+JOIN runs r ON r.campaign_id = c.id
+JOIN trials t ON t.run_id = r.id
+JOIN passes p ON p.trial_id = t.id
+JOIN telemetry h ON h.pass_id = p.id
+JOIN metrics m ON m.telemetry_id = h.id
+WHERE m.kind = 'counter';

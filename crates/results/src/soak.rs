@@ -1,6 +1,4 @@
 //! Stores and reads the observations of a soak: interval statistics and fault events.
-//!
-//! Files of earlier releases have no tables for it, and get them when they are added to.
 
 use model::soak::FaultKind;
 use model::{FaultEvent, IntervalStats};
@@ -16,9 +14,9 @@ pub(crate) fn insert(
     fault_events: &[FaultEvent],
 ) -> rusqlite::Result<()> {
     let mut insert = transaction.prepare_cached(
-        "INSERT INTO `pulses` (pass_id, at_ns, ops, errors, p50_ns, p99_ns, max_ns, uncommitted,
-             rss_bytes)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        "INSERT INTO intervals (pass_id, at_ns, ops, errors, p50_ns, p95_ns, p99_ns, max_ns,
+             uncommitted, rss_bytes)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?;
     for interval in intervals {
         insert.execute(params![
@@ -27,19 +25,15 @@ pub(crate) fn insert(
             whole(interval.ops)?,
             whole(interval.errors)?,
             whole(interval.p50_ns)?,
+            whole(interval.p95_ns)?,
             whole(interval.p99_ns)?,
             whole(interval.max_ns)?,
             whole(interval.uncommitted)?,
             whole(interval.rss_bytes)?,
         ])?;
     }
-    let mut insert = transaction
-        .prepare_cached("INSERT INTO interval_p95s (pass_id, at_ns, p95_ns) VALUES (?1, ?2, ?3)")?;
-    for interval in intervals {
-        insert.execute(params![pass_id, whole(interval.at_ns)?, whole(interval.p95_ns)?])?;
-    }
     let mut insert = transaction.prepare_cached(
-        "INSERT INTO `upsets` (pass_id, `blow`, host, planned_ns, begun_ns, ended_ns, failed)
+        "INSERT INTO fault_events (pass_id, fault, host, planned_ns, begun_ns, ended_ns, failed)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
     for event in fault_events {
@@ -63,8 +57,7 @@ pub(crate) fn read_interval(row: &Row<'_>) -> rusqlite::Result<IntervalStats> {
         ops: count(row, "ops")?,
         errors: count(row, "errors")?,
         p50_ns: count(row, "p50_ns")?,
-        // In a table of its own, see `read_p95`.
-        p95_ns: 0,
+        p95_ns: count(row, "p95_ns")?,
         p99_ns: count(row, "p99_ns")?,
         max_ns: count(row, "max_ns")?,
         uncommitted: count(row, "uncommitted")?,
@@ -72,20 +65,10 @@ pub(crate) fn read_interval(row: &Row<'_>) -> rusqlite::Result<IntervalStats> {
     })
 }
 
-/// Reads the p95 of one interval into the one of a pass that it belongs to; intervals are in the
-/// order of their ends.
-pub(crate) fn read_p95(row: &Row<'_>, intervals: &mut [IntervalStats]) -> rusqlite::Result<()> {
-    let at_ns = count(row, "at_ns")?;
-    if let Ok(at) = intervals.binary_search_by_key(&at_ns, |interval| interval.at_ns) {
-        intervals[at].p95_ns = count(row, "p95_ns")?;
-    }
-    Ok(())
-}
-
 /// Reads a fault event from a row.
 pub(crate) fn read_fault_event(row: &Row<'_>) -> rusqlite::Result<FaultEvent> {
     Ok(FaultEvent {
-        fault: named(row, "blow", FaultKind::from_name)?,
+        fault: named(row, "fault", FaultKind::from_name)?,
         host: row.get("host")?,
         planned_ns: count(row, "planned_ns")?,
         begun_ns: count(row, "begun_ns")?,

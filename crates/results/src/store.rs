@@ -16,16 +16,20 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::error::{StoreError, explain, is_rollback};
 use crate::hold::{Hold, is_held, remove_abandoned};
-use crate::tree::{ADDED, SCHEMA};
-use crate::{identity, tree, trust};
+use crate::tree::SCHEMA;
+use crate::{tree, trust};
 
 /// Marks an SQLite file as a results file: "dfsb" in ASCII.
 ///
 /// **Source:** <https://www.sqlite.org/fileformat2.html>, 1.3 (application id at offset 68).
 pub const APPLICATION_ID: i64 = 0x6466_7362;
 
+/// Statements that bring a file from one version of the schema to the next; the first makes version
+/// 2 of version 1. `schema.sql` is the newest version.
+const MIGRATIONS: [&str; 0] = [];
+
 /// Version of the schema, kept as `user_version`.
-pub const SCHEMA_VERSION: i64 = 1;
+pub const SCHEMA_VERSION: i64 = 1 + MIGRATIONS.len() as i64;
 
 /// How long the lock of another process is waited for: a report reads in milliseconds, so a
 /// longer lock is that of a forgotten shell.
@@ -86,7 +90,6 @@ impl Store {
         }
         let mut store = Self::connect_at(checked.as_deref().unwrap_or(path), path, flags)?;
         let owner = store.owner()?;
-        store.check_schema()?;
         // SQLite opens a file without write access silently for reading.
         if store.explain(store.connection.is_readonly("main"))? {
             return Err(StoreError::ReadOnly(path.to_owned()));
@@ -94,13 +97,10 @@ impl Store {
         store.prepare_to_write()?;
         match owner {
             Owner::Empty => store.create()?,
-            Owner::Ours if store.explain(store.has_added())? => {}
-            // A file of an earlier release: it gets the tables that were added since, and its
-            // campaigns the identities that follow from their headers.
-            Owner::Ours => store.transact(|transaction| {
-                transaction.execute_batch(ADDED)?;
-                identity::give_derived(transaction)
-            })?,
+            Owner::Ours => {
+                store.transact(|transaction| migrate(transaction, &MIGRATIONS))?;
+                store.check_schema()?;
+            }
         }
         remove_abandoned(path);
         Ok(store)
@@ -152,10 +152,10 @@ impl Store {
         self.explain(bounded)
     }
 
-    /// Refuses a file in which something else has the name of one of our tables, such as a view
-    /// that has no end.
+    /// Refuses a file that lacks one of our tables, or in which something else has its name, such as
+    /// an endless view.
     fn check_schema(&self) -> Result<(), StoreError> {
-        match self.explain(tree::find_impostor(&self.connection))? {
+        match self.explain(tree::find_wrong_table(&self.connection))? {
             Some(what) => Err(StoreError::Damaged { path: self.path.clone(), what }),
             None => Ok(()),
         }
@@ -193,18 +193,6 @@ impl Store {
     /// Allows other processes to add to a campaign.
     pub(crate) fn release(&mut self, campaign_id: i64) {
         self.holds.retain(|hold| hold.campaign_id != campaign_id);
-    }
-
-    /// Says whether the file has everything that the schema of this program makes; files of
-    /// earlier releases lack some of it.
-    pub(crate) fn has_added(&self) -> rusqlite::Result<bool> {
-        let there = tree::made(&self.connection)?;
-        for wanted in tree::all_made() {
-            if !there.iter().any(|made| made.name == wanted.name) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     /// Runs several writes as one transaction: all of them are kept, or none.
@@ -260,7 +248,7 @@ impl Store {
         let path = self.path.clone();
         match (found.application_id, found.schema_version, found.tables) {
             (0, 0, 0) => Ok(Owner::Empty),
-            (APPLICATION_ID, SCHEMA_VERSION, 1..) => Ok(Owner::Ours),
+            (APPLICATION_ID, version @ 1.., 1..) if version <= SCHEMA_VERSION => Ok(Owner::Ours),
             (APPLICATION_ID, version, _) if version > SCHEMA_VERSION => {
                 Err(StoreError::Newer { path, found: version, known: SCHEMA_VERSION })
             }
@@ -289,7 +277,6 @@ impl Store {
                 transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get(0))?;
             if tables == 0 {
                 transaction.execute_batch(SCHEMA)?;
-                transaction.execute_batch(ADDED)?;
                 transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
@@ -299,6 +286,18 @@ impl Store {
         self.owner()?;
         Ok(())
     }
+}
+
+/// Brings a file to the newest version of the schema.
+fn migrate(transaction: &Transaction<'_>, migrations: &[&str]) -> rusqlite::Result<()> {
+    let found: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    for (version, sql) in (1..).zip(migrations) {
+        if version >= found {
+            transaction.execute_batch(sql)?;
+            transaction.pragma_update(None, "user_version", version + 1)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the bytes that this thread has handed to write(2); 0 if the kernel does not count them.
@@ -414,5 +413,37 @@ mod tests {
         });
         assert!(matches!(error, Err(StoreError::DiskFull(_))), "{error:?}");
         assert_eq!(store.latest().unwrap(), None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn migrates_from_any_older_version() {
+        let migrations = ["CREATE TABLE two (a)", "ALTER TABLE two ADD COLUMN b"];
+        for found in 1..=3 {
+            let mut connection = Connection::open_in_memory().unwrap();
+            for sql in &migrations[..found - 1] {
+                connection.execute_batch(sql).unwrap();
+            }
+            connection.pragma_update(None, "user_version", found as i64).unwrap();
+            commit_work(&mut connection, |transaction| migrate(transaction, &migrations)).unwrap();
+            let version = connection.pragma_query_value(None, "user_version", |row| row.get(0));
+            assert_eq!(version, Ok(3_i64), "{found}");
+            connection.prepare("SELECT a, b FROM two").unwrap();
+        }
+    }
+
+    #[test]
+    fn a_failed_migration_changes_nothing() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.pragma_update(None, "user_version", 1).unwrap();
+        let migrations = ["CREATE TABLE two (a)", "ALTER TABLE none ADD COLUMN b"];
+        commit_work(&mut connection, |transaction| migrate(transaction, &migrations)).unwrap_err();
+        let version = connection.pragma_query_value(None, "user_version", |row| row.get(0));
+        assert_eq!(version, Ok(1_i64));
+        connection.prepare("SELECT a FROM two").unwrap_err();
     }
 }

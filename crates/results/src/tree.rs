@@ -4,7 +4,6 @@
 //! added to the schema is removed, merged and exported without another line. The schema that is
 //! read is the one of this program, made in memory; names in another file never enter SQL.
 
-use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use rusqlite::types::Type;
@@ -12,11 +11,8 @@ use rusqlite::{Connection, ToSql};
 
 use crate::row::rows;
 
-/// The schema of the first release.
+/// The schema of a new file.
 pub(crate) const SCHEMA: &str = include_str!("schema.sql");
-/// The additions to the schema that left existing tables unchanged; older files get them when they
-/// are opened to be added to.
-pub(crate) const ADDED: &str = include_str!("added.sql");
 
 /// The table on which all others hang.
 pub(crate) const ROOT: &str = "campaigns";
@@ -66,7 +62,6 @@ static KNOWN: LazyLock<(Tree, Vec<Made>)> =
 fn read_own_schema() -> rusqlite::Result<(Tree, Vec<Made>)> {
     let memory = Connection::open_in_memory()?;
     memory.execute_batch(SCHEMA)?;
-    memory.execute_batch(ADDED)?;
     Ok((Tree::read(&memory)?, made(&memory)?))
 }
 
@@ -79,12 +74,18 @@ pub(crate) fn made(connection: &Connection) -> rusqlite::Result<Vec<Made>> {
     })
 }
 
-/// Finds what has the name of one of our tables and is none: a view, a virtual table, or a table
-/// with a column that is computed.
-pub(crate) fn find_impostor(connection: &Connection) -> rusqlite::Result<Option<String>> {
+/// Describes the first of our tables that is missing, or is not an ordinary table: a view, a
+/// virtual table, or a table with a computed column.
+pub(crate) fn find_wrong_table(connection: &Connection) -> rusqlite::Result<Option<String>> {
     let ours: Vec<&Made> =
         all_made().iter().filter(|made| made.sql.starts_with("CREATE TABLE")).collect();
-    for found in made(connection)? {
+    let all_found = made(connection)?;
+    for table in &ours {
+        if !all_found.iter().any(|found| found.name.eq_ignore_ascii_case(&table.name)) {
+            return Ok(Some(format!("the table `{}` is missing", table.name)));
+        }
+    }
+    for found in all_found {
         // SQLite does not distinguish upper and lower case in names.
         let is_ours = |table: &&&Made| table.name.eq_ignore_ascii_case(&found.name);
         let Some(table) = ours.iter().find(is_ours) else { continue };
@@ -115,26 +116,12 @@ impl Tree {
         &KNOWN.0
     }
 
-    /// The tables and columns that a file has; those of earlier releases lack some.
-    pub fn of(connection: &Connection, database: &str) -> rusqlite::Result<Self> {
-        let mut tree = Self::known().clone();
-        for table in &mut tree.tables {
-            let mut names = BTreeSet::new();
-            for column in read_columns(connection, &table.name, database)? {
-                names.insert(column.name);
-            }
-            table.columns.retain(|column| names.contains(&column.name));
-        }
-        tree.tables.retain(|table| !table.columns.is_empty());
-        Ok(tree)
-    }
-
     fn read(connection: &Connection) -> rusqlite::Result<Self> {
         let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY rowid";
         let names: Vec<String> = rows(connection, sql, [], |row| row.get(0))?;
         let mut tree = Self { tables: Vec::new() };
         for name in names {
-            let columns = read_columns(connection, &name, "main")?;
+            let columns = read_columns(connection, &name)?;
             if name == ROOT || columns.iter().any(|column| column.parent.is_some()) {
                 tree.tables.push(Table { name, columns });
             }
@@ -192,16 +179,12 @@ impl Tree {
     }
 }
 
-fn read_columns(
-    connection: &Connection,
-    table: &str,
-    database: &str,
-) -> rusqlite::Result<Vec<Column>> {
+fn read_columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Column>> {
     let sql = "SELECT c.name, c.type, c.\"notnull\" = 0 AND c.pk = 0 AS may_be_null,
-                   (SELECT f.\"table\" FROM pragma_foreign_key_list(?1, ?2) f
+                   (SELECT f.\"table\" FROM pragma_foreign_key_list(?1) f
                     WHERE f.\"from\" = c.name) AS parent
-               FROM pragma_table_info(?1, ?2) c ORDER BY c.cid";
-    rows(connection, sql, (table, database), |row| {
+               FROM pragma_table_info(?1) c ORDER BY c.cid";
+    rows(connection, sql, [table], |row| {
         let kind = match row.get::<_, String>("type")?.as_str() {
             "INTEGER" => Type::Integer,
             "REAL" => Type::Real,

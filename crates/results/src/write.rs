@@ -281,18 +281,6 @@ fn insert_client(
     Ok(())
 }
 
-fn insert_evidence(
-    transaction: &Transaction<'_>,
-    caveat_id: i64,
-    data: &Evidence,
-) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO evidence (caveat_id, found, bound, unit, source)
-               VALUES (?1, ?2, ?3, ?4, ?5)";
-    let mut insert = transaction.prepare_cached(sql)?;
-    insert.execute(params![caveat_id, data.found, data.limit, data.unit, data.source])?;
-    Ok(())
-}
-
 fn insert_details(
     transaction: &Transaction<'_>,
     pass_id: i64,
@@ -304,16 +292,23 @@ fn insert_details(
         let (at, ops, bytes) = (whole(sample.at_ns)?, whole(sample.ops)?, whole(sample.bytes)?);
         insert.execute(params![pass_id, at, ops, bytes])?;
     }
-    let sql = "INSERT INTO caveats (pass_id, code, severity, evidence) VALUES (?1, ?2, ?3, ?4)";
+    let sql = "INSERT INTO caveats (pass_id, code, severity, evidence, found, bound, unit, source)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     let mut insert = transaction.prepare_cached(sql)?;
     for caveat in &pass.caveats {
-        let severity = caveat.code.severity().name();
-        insert.execute(params![pass_id, caveat.code.code(), severity, caveat.evidence])?;
-        if let Some(data) = &caveat.data {
-            insert_evidence(transaction, transaction.last_insert_rowid(), data)?;
-        }
+        let data = caveat.data.as_ref();
+        insert.execute(params![
+            pass_id,
+            caveat.code.code(),
+            caveat.code.severity().name(),
+            caveat.evidence,
+            data.map(|data| data.found),
+            data.map(|data| data.limit),
+            data.map(|data| &data.unit),
+            data.map(|data| &data.source),
+        ])?;
     }
-    let sql = "INSERT INTO `truths` (pass_id, expected, found, source) VALUES (?1, ?2, ?3, ?4)";
+    let sql = "INSERT INTO cross_checks (pass_id, expected, found, source) VALUES (?1, ?2, ?3, ?4)";
     let mut insert = transaction.prepare_cached(sql)?;
     for cross_check in &pass.cross_checks {
         let (expected, found) = (whole(cross_check.expected)?, whole(cross_check.found)?);

@@ -4,7 +4,7 @@ mod material;
 
 use std::path::{Path, PathBuf};
 
-use material::{campaign, filled, keep, make_old};
+use material::{campaign, filled, keep};
 use model::durability::{DurabilityReport, PromiseTier, StoredDurability, Tier};
 use model::{Campaign, CampaignState, Durability};
 use results::{Gained, Merged, Note, Store, StoreError};
@@ -103,26 +103,6 @@ fn no_campaign_is_taken_twice_not_even_by_a_detour() {
     assert_eq!(store.list().unwrap().len(), 3);
     let error = store.import(&path).unwrap_err().to_string();
     assert!(error.contains("into itself"), "{error}");
-}
-
-#[test]
-fn files_of_the_first_release_merge_and_are_known_again() {
-    let (directory, path) = filled();
-    let old = other(directory.path());
-    let db = Connection::open(&old).unwrap();
-    db.execute_batch("DELETE FROM identities WHERE campaign_id = 1").unwrap();
-    make_old(&db);
-    drop(db);
-    let copy = directory.path().join("copy.db");
-    std::fs::copy(&old, &copy).unwrap();
-    // One copy is upgraded by being written to, the other one is not.
-    Store::open_or_create(&copy).unwrap();
-    let mut store = Store::open_or_create(&path).unwrap();
-    let merged = store.import(&old).unwrap();
-    assert_eq!(merged[1].to, Merged::New(3));
-    let again = store.import(&copy).unwrap();
-    assert_eq!(again[0].to, as_it_was(2));
-    assert_eq!(again[1].to, as_it_was(3));
 }
 
 #[test]

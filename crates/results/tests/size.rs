@@ -14,7 +14,7 @@ const COPIES: u32 = 2_000;
 const MEMORY_KIB_MAX: u64 = 120 * 1_024;
 
 /// Every table below runs, each behind its parents, and the keys that differ from copy to copy.
-const TABLES: [&str; 14] = [
+const TABLES: [&str; 13] = [
     "runs",
     "settings",
     "trials",
@@ -23,15 +23,13 @@ const TABLES: [&str; 14] = [
     "op_errors",
     "samples",
     "caveats",
-    "evidence",
-    "truths",
+    "cross_checks",
     "clients",
     "scopes",
     "telemetry",
     "metrics",
 ];
-const KEYS: [&str; 7] =
-    ["id", "run_id", "trial_id", "pass_id", "kind_id", "caveat_id", "telemetry_id"];
+const KEYS: [&str; 6] = ["id", "run_id", "trial_id", "pass_id", "kind_id", "telemetry_id"];
 
 /// Copies all runs with everything below them.
 fn grow(db: &Connection) {

@@ -47,7 +47,7 @@ pub struct HostShare {
     pub error_ns: u64,
     /// Sent to done.
     pub service_time: WorstTimes,
-    /// Scheduled to done; zeros in results of earlier releases, which did not keep it.
+    /// Scheduled to done.
     pub response_time: WorstTimes,
     /// It was slow beside the others, over all trials.
     pub straggles: bool,

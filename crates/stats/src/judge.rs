@@ -50,7 +50,7 @@ pub struct Judged {
     /// The figure up to the moment the first worker ended (`first_done`).
     pub first_done: Option<Summary>,
     /// The figure over the window in which all workers were busy, from the last start to the first
-    /// end; `None` also in results of earlier releases.
+    /// end.
     pub common: Option<Summary>,
     /// Share of the window in which all workers were busy: median of the trials, 0 to 1.
     pub common_window_share: Option<f64>,

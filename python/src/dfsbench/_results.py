@@ -29,7 +29,7 @@ _PARENTS = {
     "telemetry": ("passes", "pass_id"),
     "hosts": ("passes", "pass_id"),
     "clients": ("passes", "pass_id"),
-    "pulses": ("passes", "pass_id"),
+    "intervals": ("passes", "pass_id"),
     "metrics": ("telemetry", "telemetry_id"),
     "buckets": ("kinds", "kind_id"),
 }

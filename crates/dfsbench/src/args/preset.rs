@@ -3,7 +3,7 @@
 //! The presets themselves are in `crate::presets`.
 
 use clap::Parser;
-use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::builder::PossibleValuesParser;
 
 use crate::presets::Preset;
 
@@ -22,18 +22,6 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct PresetArgs {
     /// The plan to print [default: list all]
-    #[arg(value_parser = PossibleValuesParser::new(names()))]
+    #[arg(value_parser = PossibleValuesParser::new(Preset::ALL.map(|preset| preset.name)))]
     pub name: Option<String>,
-}
-
-/// The names of presets; those that they had before are taken, too, and not listed.
-fn names() -> Vec<PossibleValue> {
-    let mut names: Vec<PossibleValue> = Vec::new();
-    for preset in Preset::ALL {
-        names.push(PossibleValue::new(preset.name));
-    }
-    for former in Preset::former_names() {
-        names.push(PossibleValue::new(former).hide(true));
-    }
-    names
 }

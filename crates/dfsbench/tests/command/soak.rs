@@ -51,7 +51,7 @@ fn a_server_that_restarts_and_stalls_and_keeps_its_word_survives() {
         panic!("{figures}");
     };
     assert_eq!(
-        (&restart["blow"], &stall["blow"]),
+        (&restart["fault"], &stall["fault"]),
         (&"server-restart".into(), &"server-stall".into())
     );
     // What was not committed when the server restarted was lost there, and written again.
@@ -198,7 +198,7 @@ fn a_client_that_is_killed_is_noticed_and_another_one_reads_what_it_had_written(
     // All blocks of both are journaled and read back: 8 files of 64 blocks each.
     assert_eq!(number(&figures["kept"]["blocks"]), 512, "{figures}");
     let killed = &figures["disturbances"][0];
-    assert_eq!((&killed["blow"], &killed["host"]), (&"client-kill".into(), &"one".into()));
+    assert_eq!((&killed["fault"], &killed["host"]), (&"client-kill".into(), &"one".into()));
     assert!(number(&killed["noticed_ns"]) < 5_000_000_000, "{killed}");
     assert!(number(&killed["read_back_ops"]) >= 256, "{killed}");
     assert!(killed["failed"].is_null(), "{killed}");

@@ -65,7 +65,7 @@ fn markup_is_text_wherever_a_name_can_stand() {
              spec_json = json_set(spec_json, '$.target_name', '{HOSTILE}' || run_index);
          UPDATE facts SET value = '{HOSTILE}', source = '{HOSTILE}';
          UPDATE caveats SET evidence = '{HOSTILE}';
-         UPDATE `truths` SET source = '{HOSTILE}';
+         UPDATE cross_checks SET source = '{HOSTILE}';
          INSERT INTO tags (campaign_id, tag) VALUES (1, '{HOSTILE}');
          INSERT INTO notes (campaign_id, written_unix_ms, text) VALUES (1, 0, '{HOSTILE}');
          INSERT INTO caveats (pass_id, code, severity, evidence)
@@ -159,7 +159,7 @@ fn runs_no_trigger_of_other_files() {
 fn a_campaign_of_nothing_but_failures_is_shown() {
     let rig = changed(
         "UPDATE trials SET state = 'failed', reason = 'no route to host';
-         DELETE FROM kinds; DELETE FROM samples; DELETE FROM caveats; DELETE FROM `truths`;
+         DELETE FROM kinds; DELETE FROM samples; DELETE FROM caveats; DELETE FROM cross_checks;
          DELETE FROM scopes; DELETE FROM op_errors; DELETE FROM passes",
     );
     every_format_is_made(&rig);

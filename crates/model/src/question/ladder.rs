@@ -61,7 +61,6 @@ impl Layer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placed {
     /// The layer of the data path.
-    #[serde(alias = "rung")]
     pub layer: Layer,
     /// The target of the plan that it is measured on.
     pub target: String,
@@ -71,7 +70,6 @@ pub struct Placed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
     /// The layer of the data path.
-    #[serde(alias = "rung")]
     pub layer: Layer,
     /// Why, and which question is left open; a sentence.
     pub why: String,
@@ -81,30 +79,10 @@ pub struct Missing {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ladder {
     /// Its layers, the lowest first; the last is the way in question.
-    #[serde(alias = "rungs")]
     pub layers: Vec<Placed>,
     /// The layers that could not be had.
     pub missing: Vec<Missing>,
     /// The server in question is on another host than the peer of the layers below it: what lies
     /// between the two belongs to the server's layer.
     pub network_unknown: bool,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ladders_are_read_by_the_names_that_they_had() {
-        let old = serde_json::json!({
-            "rungs": [{"rung": "tcp", "target": "tcp"}],
-            "missing": [{"rung": "disk", "why": "it is far"}],
-            "network_unknown": true,
-        });
-        let read: Ladder = serde_json::from_value(old).unwrap();
-        assert_eq!(read.layers, [Placed { layer: Layer::Tcp, target: "tcp".to_owned() }]);
-        assert_eq!(read.missing[0].layer, Layer::Disk);
-        let written = serde_json::to_string(&read).unwrap();
-        assert_eq!(serde_json::from_str::<Ladder>(&written).unwrap(), read);
-    }
 }

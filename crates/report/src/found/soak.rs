@@ -422,7 +422,7 @@ fn soak_json(soaked: &Soaked) -> Value {
     let mut disturbances = Vec::new();
     for effect in &soaked.effects {
         disturbances.push(json!({
-            "blow": effect.event.fault,
+            "fault": effect.event.fault,
             "host": effect.event.host,
             "segment": effect.segment,
             "begun_ns": effect.begun_ns,

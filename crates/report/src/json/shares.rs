@@ -65,7 +65,7 @@ struct HostSharePart<'a> {
     service_time_p50_ns: u64,
     service_time_p99_ns: u64,
     service_time_max_ns: u64,
-    /// Null in results of earlier releases.
+    /// Null if it completed no op.
     response_time_p50_ns: Option<u64>,
     response_time_p99_ns: Option<u64>,
     response_time_max_ns: Option<u64>,

@@ -48,7 +48,6 @@ struct PassPart<'a> {
     storage_read_bytes: Option<u64>,
     ops: u64,
     bytes: u64,
-    #[serde(rename = "truths")]
     cross_checks: &'a [CrossCheck],
     caveats: &'a [Caveat],
     kinds: Vec<KindPart>,

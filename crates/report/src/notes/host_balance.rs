@@ -45,7 +45,7 @@ fn balance_line(compared: &HostsCompared) -> String {
 
 fn describe_host(host: &HostShare) -> String {
     let service = describe_times(&host.service_time);
-    // Earlier releases did not keep response times of hosts.
+    // A host that completed no op has none.
     let times = if host.response_time == WorstTimes::default() {
         format!("service time {service}")
     } else {

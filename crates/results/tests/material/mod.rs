@@ -265,20 +265,3 @@ pub fn filled() -> (TempDir, PathBuf) {
     keep(&mut Store::open_or_create(&path).unwrap(), &campaign());
     (directory, path)
 }
-
-/// Takes everything out of a file that the first release did not make.
-pub fn make_old(file: &Connection) {
-    let first = Connection::open_in_memory().unwrap();
-    first.execute_batch(include_str!("../../src/schema.sql")).unwrap();
-    let names = |of: &Connection| {
-        let sql = "SELECT type, name FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid DESC";
-        let mut names = of.prepare(sql).unwrap();
-        let found = names.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
-        found.collect::<Result<Vec<(String, String)>, _>>().unwrap()
-    };
-    let kept = names(&first);
-    for made in names(file).into_iter().filter(|made| made.0 != "index" && !kept.contains(made)) {
-        file.execute_batch(&format!("DROP {} {}", made.0, made.1)).unwrap();
-    }
-    assert_eq!(names(file), kept);
-}

@@ -108,13 +108,7 @@ fn draw_tracks(intervals: &[(u64, IntervalStats)], bands: &[(u64, u64, String)])
         }
     }
     let [ops, p50, p95, p99, max, errors, uncommitted, memory] = lines;
-    // Results of earlier releases have none.
-    let has_p95 = p95.iter().any(|(_, time_ns)| *time_ns > 0.0);
-    let mut times = vec![("p50", p50)];
-    if has_p95 {
-        times.push(("p95", p95));
-    }
-    times.extend([("p99", p99), ("max", max)]);
+    let times = vec![("p50", p50), ("p95", p95), ("p99", p99), ("max", max)];
     vec![
         without_burst(draw_track("throughput", "op/s", ops, HIGH, bands)),
         draw_times(times, bands),

@@ -72,7 +72,7 @@ fn trials_that_had_not_settled_are_counted_and_reported_with_two_numbers() {
 #[test]
 fn the_common_figure_is_that_of_the_time_when_all_were_busy() {
     let mut run = writes(&[90, 100, 110]);
-    assert!(pass(&run, Pass::Write).common.is_none(), "earlier releases did not keep it");
+    assert!(pass(&run, Pass::Write).common.is_none());
     for trial in &mut run.trials {
         let result = &mut trial.passes[0];
         result.common_window_ns = SECOND / 2;
