@@ -30,6 +30,7 @@ pub use loops::{about_loops, about_uncounted_loops};
 pub use memory::about_memory;
 pub use mount::{IN_FLIGHT_MAX, about_mount};
 pub use processors::{CLIENT_CPU_SHARE_MAX, PROCESSOR_WAIT_SHARE_MAX};
+pub use server_here::find_server;
 pub use segments::{LOST_MIN, SEGMENTS_AGAIN_MAX, SEGMENTS_AGAIN_SHARE_MAX, about_segments};
 pub use storage::{RESIDENT_SHARE_MAX, RunCounts, about_cache, about_direct, about_run};
 pub use surroundings::{about_neighbors, about_tracers};
@@ -74,12 +75,12 @@ pub fn about_outcome(result: &PassResult, ending: &Ending, tally: &Tally) -> Vec
     caveats
 }
 
-/// Raises caveats about how the figure was measured; `used` is who had the processors, if the
-/// kernel says.
+/// Raises caveats about how the result was measured; `server_here` is the server if it is on this
+/// host, and `used` is who used the processors, if the kernel counts that.
 pub fn about_figures(
     spec: &RunSpec,
     result: &PassResult,
-    mount: Option<&Mount>,
+    server_here: Option<&str>,
     used: Option<&ProcessorUse>,
 ) -> Vec<Caveat> {
     let mut caveats = Vec::new();
@@ -88,10 +89,9 @@ pub fn about_figures(
     if !spec.stands_idle(result.pass) {
         caveats.extend(result.unsynchronised(spec.workers));
     }
-    let server = server_here::describe(&spec.target, mount);
-    caveats.extend(processors::about_processors(spec, result, used, server.is_some()));
+    caveats.extend(processors::about_processors(spec, result, used, server_here.is_some()));
     caveats.extend(timeline::stalled(spec, result));
-    caveats.extend(server.map(|server| processors::shared_host(server, result, used)));
+    caveats.extend(server_here.map(|server| processors::shared_host(server, result, used)));
     caveats.extend(not_durable(spec, result.pass));
     caveats
 }
@@ -227,6 +227,7 @@ pub fn about_server_cache(
     spec: &RunSpec,
     result: &PassResult,
     mount: Option<&Mount>,
+    server_here: Option<&str>,
     memory_bytes: Option<u64>,
 ) -> Option<Caveat> {
     let is_ours = spec.target.is_embedded() || spec.lab.is_some();
@@ -238,7 +239,7 @@ pub fn about_server_cache(
     let set = Size(set_bytes);
     // The plan may name the server's memory; a server on this host has this host's.
     let memory = match spec.server_memory_bytes {
-        0 if server_here::describe(&spec.target, mount).is_some() => memory_bytes,
+        0 if server_here.is_some() => memory_bytes,
         0 => None,
         given => Some(given),
     };

@@ -50,6 +50,8 @@ pub(crate) struct Trial<'a> {
     pub(crate) run_surroundings: RefCell<(Option<ProcessorUse>, Option<Caveat>)>,
     /// Where the server of the target runs.
     pub(crate) server_place: ServerPlace,
+    /// The server, described for caveats, if it is on this host.
+    pub(crate) server_here: Option<String>,
     /// Looks for other campaigns in the target.
     pub(crate) neighbors: NeighborWatch,
     /// The program that works in our place.
@@ -168,6 +170,7 @@ impl<'a> Trial<'a> {
             InventoryScope::OfShare(assignment.share, spec.workers)
         };
         let server_place = ServerPlace::find(spec, agent.local_server.as_ref());
+        let server_here = caveats::find_server(&spec.target, mount.as_ref());
         let neighbors = NeighborWatch::begin(&target, assignment.share);
         let worked = None;
         Ok(Self {
@@ -180,6 +183,7 @@ impl<'a> Trial<'a> {
             run_telemetry: RefCell::default(),
             run_surroundings: RefCell::default(),
             server_place,
+            server_here,
             neighbors,
             external,
             clocks: Cell::new(read_clocks(agent)),

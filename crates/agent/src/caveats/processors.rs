@@ -57,11 +57,11 @@ fn may_use_all(spec: &RunSpec) -> bool {
 
 /// Notes that a server shares this host, and what that cost if workers waited for it.
 pub(super) fn shared_host(
-    server: String,
+    server: &str,
     result: &PassResult,
     used: Option<&ProcessorUse>,
 ) -> Caveat {
-    let mut evidence = server;
+    let mut evidence = server.to_owned();
     if let Some(waits) = Waits::of(result, used)
         && waits.share() > PROCESSOR_WAIT_SHARE_MAX
     {
@@ -130,7 +130,7 @@ fn check_contention(
         let source = "time that the hypervisor took from the workers, /proc/stat";
         let data = Evidence::shares(stolen, PROCESSOR_WAIT_SHARE_MAX, source);
         let evidence = format!(
-            "the hypervisor took {} % of the workers' time (at most {} %); {}",
+            "the hypervisor took {} % of the workers' time (limit {} %); {}",
             three_digits(stolen * 100.0),
             PROCESSOR_WAIT_SHARE_MAX * 100.0,
             describe_wait(&waits, Some((used, shares))),
@@ -184,11 +184,11 @@ impl Waits {
         let server = used.and_then(|used| used.server.as_ref());
         let server_ns = server.map_or(0, |server| server.waited_ns);
         if let Some(ours) = used.and_then(|used| used.program_wait) {
-            let who = "the program's ready threads waited";
+            let who = "the program's threads were runnable but not running";
             return Some(Self { ours, server_ns, who, source: "/proc/PID/task/TID/schedstat" });
         }
         let ours = result.scope.processor_wait?;
-        let (who, source) = ("ready workers waited", "/proc/thread-self/schedstat");
+        let (who, source) = ("workers were runnable but not running", "/proc/thread-self/schedstat");
         Some(Self { ours, server_ns, who, source })
     }
 
@@ -196,7 +196,7 @@ impl Waits {
     fn none(spec: &RunSpec, used: &ProcessorUse) -> Self {
         let of_ns = span_ns(used).saturating_mul(spec.workers.max(1).into());
         let ours = ProcessorWait { of_ns, ..ProcessorWait::default() };
-        let (who, source) = ("ready workers waited", "not counted");
+        let (who, source) = ("workers were runnable but not running", "not counted");
         Self { ours, server_ns: 0, who, source }
     }
 
@@ -268,14 +268,14 @@ pub(super) fn percent(share: f64) -> String {
 fn describe_wait(waits: &Waits, counted: Option<(&ProcessorUse, Shares)>) -> String {
     let server_waited = match waits.server_ns {
         0 => String::new(),
-        ns => format!(", and threads of the server for {}", Nanos(ns)),
+        ns => format!(", the server's threads for {}", Nanos(ns)),
     };
     let waited = format!(
-        "{} for a processor for {} of {}{server_waited} ({} %, at most {} %; {})",
+        "{} {} % of the time ({} of {}{server_waited}; limit {} %; {})",
         waits.who,
+        three_digits(waits.share() * 100.0),
         Nanos(waits.ours.waited_ns),
         Nanos(waits.ours.of_ns),
-        three_digits(waits.share() * 100.0),
         PROCESSOR_WAIT_SHARE_MAX * 100.0,
         waits.source,
     );
@@ -448,7 +448,7 @@ mod tests {
         let near = nfs("127.0.0.1", 1);
         let shared = Plant { client: 0.40, server: Some(0.45), others: 0.03, stolen: 0.0 };
         assert_eq!(shared.code(&near), None);
-        let server = "the server is 127.0.0.1".to_owned();
+        let server = "the server is 127.0.0.1";
         let note = shared_host(server, &waited(SECOND / 4), Some(&shared.used()));
         assert_eq!(note.code, CaveatCode::SharedHost);
         let words = "the client had 40 %, the server ganesha.nfsd 45 %, other processes 3 %";
@@ -490,7 +490,7 @@ mod tests {
         used.program_wait =
             Some(ProcessorWait { waited_ns: SECOND / 2, held_ns: 0, of_ns: SECOND });
         let caveat = raised(&spec, &result, Some(&used)).unwrap();
-        assert!(caveat.evidence.starts_with("the program's ready threads waited"), "{caveat:?}");
+        assert!(caveat.evidence.starts_with("the program's threads were runnable but not running"), "{caveat:?}");
     }
 
     #[test]

@@ -12,8 +12,8 @@ use model::Target;
 
 use crate::own_address::{NFS_PORT, is_own};
 
-/// Describes the server, with its address, if it is on this host.
-pub(super) fn describe(target: &Target, mount: Option<&Mount>) -> Option<String> {
+/// Describes the server of a target, with its address, if it is on this host.
+pub fn find_server(target: &Target, mount: Option<&Mount>) -> Option<String> {
     let (server, addresses) = match (target.nfs(), mount) {
         (Some(nfs), _) if nfs.is_loopback() => return Some(format!("the server is {}", nfs.host)),
         (Some(nfs), _) => {
@@ -74,14 +74,14 @@ mod tests {
     #[test]
     fn finds_server_of_kernel_mount() {
         let directory = Target::Directory { path: "/mnt/x".into() };
-        let server = |options: &str| describe(&directory, Some(&mounted(options)));
+        let server = |options: &str| find_server(&directory, Some(&mounted(options)));
         let here = |address: &str| Some(format!("the server of /mnt is {address}"));
         assert_eq!(server("rw,proto=tcp,addr=127.0.0.1"), here("127.0.0.1"));
         assert_eq!(server("rw,proto=tcp6,addr=::1"), here("::1"));
         assert_eq!(server("rw,proto=tcp,addr=192.0.2.1"), None);
         assert_eq!(server("rw"), None);
         let local = Mount { file_system: "ext4".to_owned(), ..mounted("rw,addr=127.0.0.1") };
-        assert_eq!((describe(&directory, Some(&local)), describe(&directory, None)), (None, None));
+        assert_eq!((find_server(&directory, Some(&local)), find_server(&directory, None)), (None, None));
     }
 
     #[test]
@@ -93,10 +93,10 @@ mod tests {
             Err(_) => Ipv4Addr::new(127, 9, 9, 9).into(),
         };
         for host in [own.to_string(), "localhost".to_owned(), "::1".to_owned()] {
-            assert_eq!(describe(&nfs(&host), None), Some(format!("the server is {host}")));
+            assert_eq!(find_server(&nfs(&host), None), Some(format!("the server is {host}")));
         }
-        assert_eq!(describe(&nfs("192.0.2.1"), None), None);
-        assert_eq!(describe(&nfs("2001:db8::1"), None), None);
+        assert_eq!(find_server(&nfs("192.0.2.1"), None), None);
+        assert_eq!(find_server(&nfs("2001:db8::1"), None), None);
     }
 
     #[test]

@@ -33,14 +33,14 @@ pub(super) fn stalled(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     // bound.
     let longest = stalls.longest;
     let evidence = format!(
-        "{} x no op ended for {} or more; the longest time was {} or more, from {} on, at {} of {} \
-         workers (their counters, ten times a second)",
-        stalls.count,
-        Nanos(spec.sampling.stall_ns()),
+        "no op completed for at least {}, starting at {}, on {} of {} workers (stalls of {} or \
+         more: {}; the workers' counters, ten times a second)",
         Nanos(longest.lasts_ns),
         Nanos(longest.at_ns),
         longest.workers,
         spec.workers,
+        Nanos(spec.sampling.stall_ns()),
+        stalls.count,
     );
     let source = "counters of the workers, ten times a second";
     let data = Evidence::nanos(longest.lasts_ns, spec.sampling.stall_ns(), source);

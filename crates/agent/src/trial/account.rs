@@ -124,20 +124,20 @@ impl Trial<'_> {
         // What is requested of this agent is its part of the run.
         let in_pass = self.assignment.spec.in_pass(result.pass);
         let spec = &in_pass.part(share);
+        let mount = self.mount.as_ref();
+        let server = self.server_here.as_deref();
         let mut caveats = self.target.caveats(spec);
         caveats.extend(caveats::about_outcome(result, ending, tally));
         if *ending == Ending::Complete {
-            let mount = self.mount.as_ref();
-            caveats.extend(caveats::about_figures(spec, result, mount, seen.processors));
+            caveats.extend(caveats::about_figures(spec, result, server, seen.processors));
             caveats.extend(caveats::about_load(spec, result));
         }
-        caveats.extend(caveats::about_cache(spec, result, self.mount.as_ref()));
-        caveats.extend(caveats::about_mount(result, self.mount.as_ref()));
-        caveats.extend(caveats::about_segments(spec, result, self.mount.as_ref(), &tally.tcp));
+        caveats.extend(caveats::about_cache(spec, result, mount));
+        caveats.extend(caveats::about_mount(result, mount));
+        caveats.extend(caveats::about_segments(spec, result, mount, &tally.tcp));
         caveats.extend(caveats::about_host(lab::facts::emulated().as_deref()));
         let memory = lab::memory::host_bytes();
-        caveats.extend(caveats::about_server_cache(spec, result, self.mount.as_ref(), memory));
-        let mount = self.mount.as_ref();
+        caveats.extend(caveats::about_server_cache(spec, result, mount, server, memory));
         let usable = lab::memory::usable();
         caveats.extend(caveats::about_data(spec, result, mount));
         caveats.extend(caveats::about_memory(spec, result, mount, usable.as_ref(), seen.sources));

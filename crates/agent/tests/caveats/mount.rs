@@ -1,7 +1,7 @@
 //! Caveats about mounts of the kernel's NFS client, from counters as it keeps them.
 
 use agent::caveats::{
-    IN_FLIGHT_MAX, SEGMENTS_AGAIN_MAX, about_mount, about_segments, about_server_cache,
+    IN_FLIGHT_MAX, SEGMENTS_AGAIN_MAX, about_mount, about_segments, about_server_cache, find_server,
     sending_limits,
 };
 use engine::backend::TcpCounters;
@@ -270,8 +270,10 @@ fn read_back(spec: &RunSpec, host_mib: u64) -> Option<String> {
     };
     let result = PassResult { pass: Pass::Read, kinds: vec![read], ..crate::figures::result() };
     let written = PassResult { kinds: Vec::new(), ..result.clone() };
-    assert_eq!(about_server_cache(&spec, &written, None, Some(host_mib * MIB)), None);
-    let reported = about_server_cache(&spec, &result, None, Some(host_mib * MIB));
+    let server = find_server(&spec.target, None);
+    let server = server.as_deref();
+    assert_eq!(about_server_cache(&spec, &written, None, server, Some(host_mib * MIB)), None);
+    let reported = about_server_cache(&spec, &result, None, server, Some(host_mib * MIB));
     reported.map(|caveat| caveat.evidence)
 }
 
