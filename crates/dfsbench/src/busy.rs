@@ -42,8 +42,8 @@ impl ProcessorTimes {
             return None;
         }
         Some(format!(
-            "this host is busy: others use {} % of its processors, so figures will be lower and \
-             vary more than on a quiet host (hint: `top` names them; stop them, or repeat later)",
+            "this host is busy: other programs use {} % of the CPUs, so results will be lower and \
+             vary more than on an idle host (hint: `top` names them; stop them, or repeat later)",
             three_digits(others * 100.0)
         ))
     }
@@ -66,7 +66,7 @@ mod tests {
         // 60 ticks of two processors in 300 ms: 30 are ours, 2 those of other processes.
         assert_eq!(before.describe_others(times(1_032, 5_028, 0, 2.3)), None);
         let busy = before.describe_others(times(1_054, 5_006, 0, 2.3)).unwrap();
-        assert!(busy.starts_with("this host is busy: others use 40"), "{busy}");
+        assert!(busy.starts_with("this host is busy: other programs use 40"), "{busy}");
         let stolen = before.describe_others(times(1_030, 5_015, 15, 2.3)).unwrap();
         assert!(stolen.contains("25"), "{stolen}");
     }

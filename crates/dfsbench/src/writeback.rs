@@ -51,7 +51,7 @@ pub fn settle(wait_ns_max: u64, effects: &mut Effects<'_>) {
         return;
     }
     (effects.report)(&format!(
-        "waiting for the storage of this host, {} at most: {work}",
+        "waiting up to {} for this host's disks: {work}",
         Nanos(wait_ns_max)
     ));
     (effects.begin_sync)();
@@ -66,7 +66,7 @@ pub fn settle(wait_ns_max: u64, effects: &mut Effects<'_>) {
         let stalled_percent = stalled_ns as f64 / (now_ns - last_ns).max(1) as f64 * 100.0;
         let Some(work) = describe_work(now, stalled_percent) else {
             let waited = Nanos(now_ns - begun_ns);
-            (effects.report)(&format!("the storage of this host is quiet after {waited}"));
+            (effects.report)(&format!("this host's disks are idle after {waited}"));
             return;
         };
         if now_ns - begun_ns >= wait_ns_max || effects.stop.load(Relaxed) {
@@ -117,7 +117,7 @@ fn describe_work(work: StorageWork, stalled_percent: f64) -> Option<String> {
     if work.unwritten_bytes > UNWRITTEN_BYTES_MAX {
         // Whole MiB say enough.
         let unwritten = Size(work.unwritten_bytes >> 20 << 20);
-        parts.push(format!("{unwritten} are not written to it yet"));
+        parts.push(format!("{unwritten} of dirty pages are still being written"));
     }
     if stalled_percent > STALLED_PERCENT_MAX {
         let percent = three_digits(stalled_percent);
@@ -128,7 +128,7 @@ fn describe_work(work: StorageWork, stalled_percent: f64) -> Option<String> {
 
 fn warn(work: &str, report: &mut dyn FnMut(&str)) {
     report(&format!(
-        "warning: the storage of this host is busy: {work}, so figures of directories will be lower \
+        "warning: this host's disks are busy: {work}, so results of directories will be lower \
          and vary more than on a quiet host (hint: repeat later)"
     ));
 }
@@ -178,9 +178,9 @@ mod tests {
         let (messages, synced) =
             wait(10, &[work(812, 34.0, 0), work(300, 34.0, 250_000), work(3, 33.0, 250_000)]);
         let expected = [
-            "waiting for the storage of this host, 10.0 s at most: 812 MiB are not \
-             written to it yet, and programs waited for it 34.0 % of the time",
-            "the storage of this host is quiet after 500 ms",
+            "waiting up to 10.0 s for this host's disks: 812 MiB of dirty pages are still being \
+             written, and programs waited for I/O 34.0 % of the time",
+            "this host's disks are idle after 500 ms",
         ];
         assert_eq!((messages, synced), (expected.map(str::to_owned).to_vec(), 1));
     }
@@ -190,7 +190,7 @@ mod tests {
         let (messages, synced) = wait(2, &[work(900, 0.0, 0)]);
         assert_eq!((messages.len(), synced), (2, 1));
         assert!(
-            messages[1].starts_with("warning: the storage of this host is busy: 900 MiB are not"),
+            messages[1].starts_with("warning: this host's disks are busy: 900 MiB of dirty pages"),
             "{messages:?}"
         );
         // Without a budget nothing is waited for.

@@ -77,14 +77,14 @@ impl fmt::Display for Verdict {
 
 macro_rules! codes {
     ($(
-        $name:ident, $code:literal $(was $old:literal)?, $severity:ident, $sentence:literal,
+        $name:ident, $code:literal, $severity:ident, $sentence:literal,
         $advice:literal;
     )+) => {
         /// A reason why a figure may mislead.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum CaveatCode {
-            $(#[doc = $sentence] $(#[serde(alias = $old)])? $name,)+
+            $(#[doc = $sentence] $name,)+
         }
 
         impl CaveatCode {
@@ -96,10 +96,10 @@ macro_rules! codes {
                 match self { $(Self::$name => $code,)+ }
             }
 
-            /// Finds a code by its stable name, or by the one that it had in earlier releases.
+            /// Finds a code by its stable name.
             pub fn from_code(code: &str) -> Option<Self> {
                 match code {
-                    $($code $(| $old)? => Some(Self::$name),)+
+                    $($code => Some(Self::$name),)+
                     _ => None,
                 }
             }
@@ -148,7 +148,7 @@ codes! {
     Straggler, "straggler", Degraded,
         "One host was much slower than the others and held them up.",
         "Look at that host and its way to the target; leave it out to see what the others can do.";
-    OptionNotEffective, "option-not-effective" was "option-not-in-force", Degraded,
+    OptionNotEffective, "option-not-effective", Degraded,
         "A requested setting is not the effective one.",
         "Ask for what the target can do, or change the target.";
     SlotsLimited, "slots-limited", Degraded,
@@ -164,7 +164,7 @@ codes! {
         "The workers had no processor time left: the client limits the figure.",
         "Use fewer or larger ops, or a faster client; more workers only where processors are idle.";
     ProcessorContention, "processor-contention", Degraded,
-        "Workers were ready and waited for a processor that others had.",
+        "Workers were runnable but not running because other programs used the CPUs.",
         "Stop what else runs on the host, or use another host for it; the evidence names who it \
          was.";
     Traced, "traced", Degraded,
@@ -186,7 +186,7 @@ codes! {
         "TCP sent data again: something on the way drops it, and TCP slows down for that.",
         "Look for full queues and bad links (ss -ti, tc -s qdisc, ethtool -S); compare with iperf3.";
     Recovered, "recovered", Degraded,
-        "The connection or data was lost while it was measured, and made good: that took time.",
+        "The connection dropped or data was lost during the test and was recovered: that took time.",
         "Look at the server's log; repeat when it is stable.";
     ServerBusy, "server-busy", Degraded,
         "The server put calls off until later.",
@@ -303,8 +303,7 @@ pub struct Caveat {
     pub code: CaveatCode,
     /// The numbers that show it, with their sources.
     pub evidence: String,
-    /// The number that decided, as data; null where the caveat has no limit, and in results of
-    /// earlier releases.
+    /// The number that decided, as data; null if the caveat has no limit.
     #[serde(default)]
     pub data: Option<Evidence>,
 }
@@ -394,27 +393,15 @@ mod tests {
     }
 
     #[test]
-    fn evidence_is_data_and_caveats_without_it_are_read() {
+    fn evidence_is_data() {
         let data = Evidence::shares(0.125, 0.1, "/proc/stat");
         assert_eq!(data.to_string(), "12.5 % (limit 10.0 %; /proc/stat)");
         let caveat = CaveatCode::ProcessorContention.because("they waited").with_data(data);
         let json = serde_json::to_value(&caveat).unwrap();
         assert_eq!(json["data"]["found"], 12.5);
         assert_eq!(serde_json::from_value::<Caveat>(json).unwrap(), caveat);
-        // As earlier releases wrote it.
-        let old: Caveat = serde_json::from_str(r#"{"code":"cached","evidence":"50 %"}"#).unwrap();
-        assert_eq!(old, CaveatCode::Cached.because("50 %"));
         // A share of nothing is no reason to differ from itself.
         let nothing = Evidence::shares(f64::NAN, 0.9, "none");
         assert_eq!((nothing.found, &nothing), (0.0, &nothing));
-    }
-
-    #[test]
-    fn codes_of_earlier_releases_are_read() {
-        let code = CaveatCode::from_code("option-not-in-force");
-        assert_eq!(code, Some(CaveatCode::OptionNotEffective));
-        let read: CaveatCode = serde_json::from_str("\"option-not-in-force\"").unwrap();
-        assert_eq!(read, CaveatCode::OptionNotEffective);
-        assert_eq!(serde_json::to_string(&read).unwrap(), "\"option-not-effective\"");
     }
 }

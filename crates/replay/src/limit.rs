@@ -1,7 +1,7 @@
 //! The multiple of a load at which a target breaks.
 //!
 //! [`LimitSearch`] says at which speed to replay next: it doubles until the target breaks, then
-//! halves the distance to what it still carried. A client that was late itself ends the search,
+//! halves the distance to what it still sustained. A client that was late itself ends the search,
 //! since it says nothing about the target.
 
 use crate::outcome::Outcome;
@@ -26,7 +26,7 @@ pub enum Judgement {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LimitSearch {
     max: f64,
-    /// The heaviest load that was carried.
+    /// The heaviest load that was sustained.
     pub held: Option<f64>,
     /// The lightest load that was not.
     pub broke: Option<f64>,

@@ -1,4 +1,4 @@
-//! Answers the question that a campaign was made for: what limits it, how much load is carried.
+//! Answers the question that a campaign was made for: what limits it, how much load is sustained.
 //!
 //! [`Found`] is the principal type: sentences, tables and pictures that every format shows in its
 //! own way. All of it is computed from the stored trials each time; numbers come from `stats`.

@@ -126,7 +126,7 @@ impl Served {
                     }
                 }
             }
-            p { button type="submit" { "Compare the two that are chosen" } }
+            p { button type="submit" { "Compare selected" } }
         }
     }
 

@@ -210,7 +210,7 @@ fn the_verdict_comes_first() {
     };
     assert_eq!(
         verdict(&compare(&before, Rules::default())),
-        "No difference: each of 12 figures is within 5.0 % of what it was."
+        "No difference: all 12 figures are within 5.0 % of their old values."
     );
     let worse = verdict(&compare(&slower, Rules::default()));
     assert!(
@@ -224,7 +224,7 @@ fn the_verdict_comes_first() {
         lost.starts_with("Regression: 2 of 4 figures got worse by more than allowed"),
         "{lost}"
     );
-    assert!(lost.contains("rate 0.750 of what it was") && lost.contains("at most 10 % less"));
+    assert!(lost.contains("rate fell by 25 % (") && lost.contains("at most 10 % less"));
     let kept = verdict(&compare(&before, bounded(&[Measure::Rate], 0.1)));
     assert_eq!(kept, "The bounds are kept: none of 4 figures got worse by more than allowed.");
 }

@@ -162,8 +162,8 @@ fn a_page_has_one_answer() {
 fn load_points_that_do_not_count_have_marks_of_their_own() {
     let clean = || vec![planted(100, 100), planted(200, 200)];
     let page = render(&curve(clean()), Format::Html);
-    let drawn = picture(&page, "carried-0");
-    assert!(!drawn.contains("unfilled") && !drawn.contains("not carried"), "{drawn}");
+    let drawn = picture(&page, "sustained-0");
+    assert!(!drawn.contains("unfilled") && !drawn.contains("not sustained"), "{drawn}");
     for line in [">p50<", ">p95<", ">p99<"] {
         assert!(drawn.contains(line), "{line}: {drawn}");
     }
@@ -171,11 +171,11 @@ fn load_points_that_do_not_count_have_marks_of_their_own() {
     let mut points = clean();
     points.push(planted(300, 150));
     let page = render(&curve(points), Format::Html);
-    let drawn = picture(&page, "carried-0");
+    let drawn = picture(&page, "sustained-0");
     assert_eq!(drawn.matches("class=\"mark unfilled s").count(), 3, "{drawn}");
-    assert!(drawn.contains(">cross: not carried, or failed<"), "{drawn}");
-    assert!(!drawn.contains("unfilled: the client"), "{drawn}");
-    // Both are carried, so one line leads from each quantile to the next: no more than without it.
+    assert!(drawn.contains(">cross: not sustained, or failed<"), "{drawn}");
+    assert!(!drawn.contains("unfilled: this host"), "{drawn}");
+    // Both are sustained, so one line leads from each quantile to the next: no more than without it.
     let count_lines = |drawn: &str| drawn.matches("<line class=\"line s").count();
     assert_eq!(count_lines(drawn), 3 + 3, "{drawn}");
 
@@ -183,11 +183,11 @@ fn load_points_that_do_not_count_have_marks_of_their_own() {
     let mut points = clean();
     points.extend([limited(300, 300), limited(400, 200)]);
     let page = render(&curve(points), Format::Html);
-    let drawn = picture(&page, "carried-0");
-    for legend in ["unfilled: the client was at its own limit", "ring: not carried, the client"] {
+    let drawn = picture(&page, "sustained-0");
+    for legend in ["unfilled: this host was short of CPU time", "ring: not sustained, this host"] {
         assert!(drawn.contains(legend), "{legend}: {drawn}");
     }
-    assert!(!drawn.contains("cross: not carried"), "{drawn}");
+    assert!(!drawn.contains("cross: not sustained"), "{drawn}");
 }
 
 #[test]
@@ -196,19 +196,19 @@ fn a_ramp_that_the_client_limited_says_nothing_about_the_server() {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         text.contains(
-            "no break up to 8 clients; the load generator was at its own limit from 1 client on \
-             (client-saturated), so this says nothing about the server."
+            "no break up to 8 clients; from 1 client on this host was short of CPU time \
+             (client-saturated or processor-contention), so this says nothing about the server."
         ),
         "{text}"
     );
     let page = render(&ramp(1), Format::Html);
     let drawn = picture(&page, "ramp-times-0-0");
     assert_eq!(drawn.matches("class=\"mark unfilled s").count(), 3 * 4, "{drawn}");
-    assert!(drawn.contains("unfilled: the client was at its own limit"), "{drawn}");
+    assert!(drawn.contains("unfilled: this host was short of CPU time"), "{drawn}");
 
     let text = render(&ramp(4), Format::Table);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("at its own limit from 4 clients on"), "{text}");
+    assert!(text.contains("from 4 clients on this host was short of CPU time"), "{text}");
     assert!(text.contains("only lighter loads say something about the server"), "{text}");
 
     let text = render(&ramp(100), Format::Table);
@@ -219,14 +219,14 @@ fn a_ramp_that_the_client_limited_says_nothing_about_the_server() {
 }
 
 #[test]
-fn a_ramp_of_the_rate_says_how_exactly_it_is_known_and_what_was_not_carried() {
+fn a_ramp_of_the_rate_says_how_exactly_it_is_known_and_what_was_not_sustained() {
     let text = render(&ramp_of_rate(), Format::Table);
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let words = "falls behind with 225 op/s: 93.3 % of the offered ops were done, less than 95 %; \
                  it supports 218 op/s, so that the highest load is known to 3.21 %;";
     assert!(flat.contains(words), "{text}");
     assert!(!flat.contains("saturated"), "{text}");
-    assert!(flat.contains("400 op/s 210 op/s") && flat.contains("not carried: 52.5 % was done"));
+    assert!(flat.contains("400 op/s 210 op/s") && flat.contains("not sustained: 52.5 % was completed"));
     for line in text.lines().filter(|line| line.contains(" 400 op/s")) {
         assert!(!line.contains("served"), "{line}");
     }
@@ -258,15 +258,6 @@ fn the_timeline_of_a_soak_has_quantiles_on_a_logarithmic_axis() {
         assert!(drawn.contains(part), "{part}: {drawn}");
     }
     assert_eq!(drawn.matches("<path class=\"line s").count(), 4, "{drawn}");
-    // Earlier releases kept no p95.
-    let mut old = soak();
-    for interval in &mut old.runs[0].trials[0].passes[0].intervals {
-        interval.p95_ns = 0;
-    }
-    let page = render(&old, Format::Html);
-    let drawn_old = picture(&page, "soak");
-    assert!(!drawn_old.contains("p95"), "{drawn_old}");
-    assert_eq!(drawn_old.matches("<path class=\"line s").count(), 3, "{drawn_old}");
     assert!(!drawn.contains("p99 of the response time, 0 to"), "{drawn}");
 }
 

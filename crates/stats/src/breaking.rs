@@ -34,7 +34,7 @@ pub const DEGRADED_SHARE: f64 = 0.8;
 pub const SATURATED_SHARE: f64 = 0.9;
 
 /// A server falls behind that does less than this share of an offered load.
-pub const BEHIND_SHARE: f64 = crate::curve::CARRIED_SHARE_MIN;
+pub const BEHIND_SHARE: f64 = crate::curve::SUSTAINED_SHARE_MIN;
 
 /// Trials of one load that looked too heavy and yet say nothing of the server, since the client
 /// was at its own limit in each: after so many the load is given up as undecided.

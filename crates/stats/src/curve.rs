@@ -1,7 +1,7 @@
 //! A load curve: response time over throughput, from the lightest load point to the heaviest.
 //!
-//! [`Curve`] is the principal type. A [`LoadPoint`] is *carried* where nearly all that was offered
-//! was done; only what is carried and keeps the rules counts for peak, overall response time and
+//! [`Curve`] is the principal type. A [`LoadPoint`] is *sustained* where nearly all that was offered
+//! was done; only what is sustained and keeps the rules counts for peak, overall response time and
 //! knee. The rules follow those of the field's benchmarks, but results are no results of theirs.
 //!
 //! **Source:** run and reporting rules of SPEC SFS 1.1 to SPECstorage 2020, as published.
@@ -17,11 +17,11 @@ pub use compared::{Between, CurvesCompared, PAIRS_MIN, RATIO_CONFIDENCE, TimePai
 pub use knee::Knee;
 pub use point::{Broken, LoadPoint, Standing};
 
-/// A smaller share of the scheduled ops is not carried: twenty times what chance moves 10,000
+/// A smaller share of the scheduled ops is not sustained: twenty times what chance moves 10,000
 /// arrivals by.
 ///
 /// **Source:** SPECstorage 2020 run rules: achieved at least 95 % over all clients.
-pub const CARRIED_SHARE_MIN: f64 = 0.95;
+pub const SUSTAINED_SHARE_MIN: f64 = 0.95;
 
 /// The largest distance of the share of a kind of op from what was requested, in percent points.
 ///
@@ -81,14 +81,14 @@ impl Curve {
         let peak = self.peak_request();
         let mut holes = Vec::new();
         for point in &self.points {
-            if point.requested_per_s < peak && point.standing() != Standing::Carried {
+            if point.requested_per_s < peak && point.standing() != Standing::Sustained {
                 holes.push(point);
             }
         }
         holes
     }
 
-    /// Returns the lightest load that was too heavy: above the peak, and not carried.
+    /// Returns the lightest load that was too heavy: above the peak, and not sustained.
     pub fn too_much(&self) -> Option<&LoadPoint> {
         let peak = self.peak_request();
         self.points
@@ -96,7 +96,7 @@ impl Curve {
             .find(|point| point.requested_per_s > peak && point.standing() == Standing::Short)
     }
 
-    /// Returns the load that was requested at the peak; 0 where nothing was carried.
+    /// Returns the load that was requested at the peak; 0 where nothing was sustained.
     fn peak_request(&self) -> u64 {
         self.peak().map_or(0, |peak| peak.requested_per_s)
     }
@@ -131,7 +131,7 @@ impl Curve {
     pub fn under(&self, keeps: impl Fn(&LoadPoint) -> bool) -> Option<&LoadPoint> {
         let mut heaviest = None;
         for point in &self.points {
-            if point.standing() != Standing::Carried || !keeps(point) {
+            if point.standing() != Standing::Sustained || !keeps(point) {
                 break;
             }
             heaviest = Some(point);
@@ -140,7 +140,7 @@ impl Curve {
     }
 
     fn counting(&self) -> impl Iterator<Item = &LoadPoint> {
-        self.points.iter().filter(|point| point.standing() == Standing::Carried)
+        self.points.iter().filter(|point| point.standing() == Standing::Sustained)
     }
 
     /// Returns throughput and mean response time of what counts, by throughput.
@@ -197,11 +197,11 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_was_not_carried_is_no_peak() {
+    fn what_was_not_sustained_is_no_peak() {
         let curve = queue((1..=12).map(|n| n * 100));
         let peak = curve.peak().unwrap();
         // A load of 1000 is all that the server can do; queues in front of it never end.
-        assert_eq!((peak.requested_per_s, peak.standing()), (1_000, Standing::Carried));
+        assert_eq!((peak.requested_per_s, peak.standing()), (1_000, Standing::Sustained));
         assert_eq!(curve.too_much().unwrap().requested_per_s, 1_100);
         let broken = Curve::new(vec![point(100, 80.0, 1), point(200, 199.0, 1)]);
         assert_eq!(broken.holes().len(), 1);

@@ -70,17 +70,17 @@ fn words(search: &LimitSearch, is_too_short: bool) -> String {
     let LimitSearch { held, broke, client_limit, .. } = *search;
     match (held, broke, client_limit) {
         (held, _, Some(late)) => {
-            let carried = match held {
-                Some(held) => format!("The target carries {held} times this load; at"),
+            let sustained = match held {
+                Some(held) => format!("The target sustains {held} times this load; at"),
                 None => "At".to_owned(),
             };
             format!(
-                "{carried} {late} times this client was late itself, so that its limit is not known \
+                "{sustained} {late} times this client was late itself, so that its limit is not known \
                  (hint: use a faster host)."
             )
         }
         (Some(held), Some(broke), None) => {
-            format!("The target carries {held} times this load, and breaks at {broke} times.")
+            format!("The target sustains {held} times this load, and breaks at {broke} times.")
         }
         (Some(held), None, None) => {
             let why = if is_too_short {
@@ -88,7 +88,7 @@ fn words(search: &LimitSearch, is_too_short: bool) -> String {
             } else {
                 ", the most that was tried"
             };
-            format!("The target carries {held} times this load{why}.")
+            format!("The target sustains {held} times this load{why}.")
         }
         (None, Some(broke), None) => {
             format!("The target breaks at {broke} times this load, the least that was tried.")
@@ -136,13 +136,13 @@ mod tests {
         search.note(4.0, Judgement::Held);
         assert_eq!(
             words(&search, false),
-            "The target carries 4 times this load, the most that was tried."
+            "The target sustains 4 times this load, the most that was tried."
         );
         assert!(words(&search, true).contains("takes less than a second"));
         search.note(4.4, Judgement::Broke);
         assert_eq!(
             words(&search, false),
-            "The target carries 4 times this load, and breaks at 4.4 times."
+            "The target sustains 4 times this load, and breaks at 4.4 times."
         );
         search.note(4.2, Judgement::ClientLimited);
         assert!(words(&search, false).contains("at 4.2 times this client was late itself"));

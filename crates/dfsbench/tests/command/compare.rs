@@ -132,10 +132,10 @@ fn campaigns_of_the_same_load_are_the_same_whatever_was_scheduled_by_chance() {
         let sql = "SELECT count(DISTINCT json_extract(scope_json, '$.offered.scheduled_ops')) FROM scopes";
         let different: u32 = db.query_row(sql, [], |row| row.get(0)).unwrap();
         assert!(different > 1, "all trials of {results} have the same schedule");
-        // A busy machine may not carry all in time, and that is not what is looked at here.
-        let carried = "UPDATE scopes SET scope_json = json_set(scope_json, '$.offered.late_ops', 0, \
+        // A busy machine may not sustain all in time, and that is not what is looked at here.
+        let sustained = "UPDATE scopes SET scope_json = json_set(scope_json, '$.offered.late_ops', 0, \
                        '$.offered.scheduled_ops', (SELECT ops FROM passes WHERE id = pass_id))";
-        assert_eq!(db.execute(carried, []).unwrap(), 4);
+        assert_eq!(db.execute(sustained, []).unwrap(), 4);
     }
     let end = rig.run(&["compare", "one.db", "other.db", "--max-loss", "5%"]);
     assert!(end.code == 0 && end.stdout.contains("Rates: 0 lower, 0 higher, 1 same"), "{end:?}");

@@ -1,9 +1,9 @@
-//! `dfsbench curve`: load points, what was carried, and the heaviest load under a bound.
+//! `dfsbench curve`: load points, what was sustained, and the heaviest load under a bound.
 
 use crate::rig::{End, Rig, Served};
 
 /// A server with exponential service of 4 ms, and one call in flight: a queue with one server, that
-/// carries 250 op/s.
+/// sustains 250 op/s.
 const QUEUE: [&str; 2] = ["--fault", "service_time exponential 4ms"];
 
 /// Reads one after the other, so that nothing else stands in the queue.
@@ -34,21 +34,21 @@ fn found(rig: &Rig) -> serde_json::Value {
 }
 
 #[test]
-fn more_than_a_server_can_do_is_not_carried() {
+fn more_than_a_server_can_do_is_not_sustained() {
     let rig = Rig::new();
     let served = Served::start(&rig, &QUEUE);
-    let lines = ["Load that it carries", "nfs mixed: peak ", "not carried", "not SPEC SFS results"];
+    let lines = ["Load that it sustains", "nfs mixed: peak ", "not sustained", "not SPEC SFS results"];
     // 40 op/s are a sixth of what it does, and 400 can't be done; what stands between is chance.
     let is_drawn = Rig::unless_limited(|| {
         let end = curve(&rig, &served.url, &["--max-load", "400", "--duration", "1500ms"]);
         assert!([0, 4].contains(&end.code) && end.stderr.is_empty(), "{end:?}");
         let curve = &found(&rig)["figures"]["curves"][0];
-        let is_carried = curve["load_points"][0]["standing"] == "carried";
-        assert!(!is_carried || end.code == 0, "{end:?}");
+        let is_sustained = curve["load_points"][0]["standing"] == "sustained";
+        assert!(!is_sustained || end.code == 0, "{end:?}");
         for line in lines {
-            assert!(!is_carried || end.stdout.contains(line), "{line}: {}", end.stdout);
+            assert!(!is_sustained || end.stdout.contains(line), "{line}: {}", end.stdout);
         }
-        (end.stdout.split_whitespace().collect::<Vec<_>>().join(" "), is_carried)
+        (end.stdout.split_whitespace().collect::<Vec<_>>().join(" "), is_sustained)
     });
     if !is_drawn {
         return;
@@ -58,7 +58,7 @@ fn more_than_a_server_can_do_is_not_carried() {
     let points = curve["load_points"].as_array().unwrap();
     let offered: Vec<u64> = points.iter().map(|p| p["asked_ops_per_s"].as_u64().unwrap()).collect();
     assert_eq!(offered, (1..=10).map(|n| n * 40).collect::<Vec<u64>>());
-    assert_eq!(points[9]["standing"], "not carried", "{found}");
+    assert_eq!(points[9]["standing"], "not sustained", "{found}");
     let peak = curve["peak_ops_per_s"].as_f64().unwrap();
     assert!((30.0..300.0).contains(&peak), "{peak}");
     let overall_ms = curve["overall_response_time_ns"].as_f64().unwrap() / 1e6;
@@ -90,7 +90,7 @@ fn the_heaviest_load_under_a_bound_is_that_of_a_queue_with_this_service_time() {
     assert!((8.0..52.0).contains(&load), "{load}: {found}");
     let keeps = |point: &&serde_json::Value| {
         let is_soon = point["response_time_mean_ns"].as_f64().unwrap() <= 80e6;
-        is_soon && point["standing"] == "carried"
+        is_soon && point["standing"] == "sustained"
     };
     let offered = |point: &serde_json::Value| point["asked_ops_per_s"].as_u64().unwrap();
     let kept = points.iter().filter(keeps).max_by_key(|point| offered(point)).unwrap();
@@ -99,7 +99,7 @@ fn the_heaviest_load_under_a_bound_is_that_of_a_queue_with_this_service_time() {
     let above = points.iter().map(offered).filter(|load| *load > offered(kept)).min().unwrap();
     assert!(above - offered(kept) <= 3, "{found}");
     let sentence = found["sentences"][0].as_str().unwrap();
-    assert!(sentence.contains("keep a mean response time of 80.0 ms, at "), "{sentence}");
+    assert!(sentence.contains("the highest load with a mean response time of at most 80.0 ms is "), "{sentence}");
     assert!(sentence.contains(&format!("Found with {} load points.", points.len())), "{sentence}");
 }
 
@@ -111,8 +111,8 @@ fn a_bound_below_the_lowest_response_time_is_one_clear_sentence() {
     let end = curve(&rig, &served.url, &[&flags[..], &["--bound-quantile", "50"]].concat());
     assert_eq!((end.code, end.stderr.as_str()), (4, ""), "{end:?}");
     let sentence = found(&rig)["sentences"][0].as_str().unwrap().to_owned();
-    let start = "nfs mixed: no load keeps a p50 response time of 1.00 ms: the lightest that was \
-                 tried, 25.0 op/s, does not (p50 ";
+    let start = "nfs mixed: no load has a p50 response time of at most 1.00 ms, not even the lowest \
+                 one tried, 25.0 op/s (p50 ";
     assert!(sentence.starts_with(start), "{sentence}");
 }
 
@@ -159,7 +159,7 @@ fn draw_all(rig: &Rig) {
 fn a_slower_server_is_reported_and_the_same_server_twice_is_not() {
     let (rig, bounds) = (Rig::new(), ["--max-loss", "20%", "--max-slowdown", "50%"]);
     let bounds = [&["compare", "one.db", "slow.db"], &bounds[..]].concat();
-    // Where others take the processors a curve may have no load point that was carried: that is
+    // Where others take the processors a curve may have no load point that was sustained: that is
     // its answer then, and it is drawn again.
     for _ in 0..3 {
         draw_all(&rig);
@@ -178,7 +178,7 @@ fn a_slower_server_is_reported_and_the_same_server_twice_is_not() {
     // 50 op/s instead of 500, of which 200 are offered.
     let slow = rig.run(&bounds);
     assert_eq!(slow.code, 1, "{slow:?}");
-    let words = ["nfs mixed: ", "carries less", "the peak fell: ", "Regression: nfs mixed: "];
+    let words = ["nfs mixed: ", "sustains less", "the peak fell: ", "Regression: nfs mixed: "];
     for line in words {
         assert!(slow.stdout.contains(line), "{line}: {}", slow.stdout);
     }
@@ -187,7 +187,7 @@ fn a_slower_server_is_reported_and_the_same_server_twice_is_not() {
     let page = rig.run(&["compare", "one.db", "slow.db", "--format", "html"]).stdout;
     assert_eq!(page.matches("class=\"chart\"").count(), 1, "{page}");
     assert!(
-        page.contains("throughput, op/s") && page.contains("cross: not carried, or failed"),
+        page.contains("throughput, op/s") && page.contains("cross: not sustained, or failed"),
         "{page}"
     );
     let markdown = rig.run(&["compare", "one.db", "slow.db", "--format", "markdown"]).stdout;

@@ -67,7 +67,7 @@ impl ResponseBound {
 
     /// In words: `a mean response time of 5.00 ms`.
     pub fn describe(&self) -> String {
-        format!("a {} response time of {}", self.name(), Nanos(self.most_ns))
+        format!("a {} response time of at most {}", self.name(), Nanos(self.most_ns))
     }
 }
 

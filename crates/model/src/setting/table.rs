@@ -188,7 +188,7 @@ settings! {
     Shared => flag("shared", run!(placement.shared)).default(Flag(true))
         .when(shares_a_directory);
     /// How long a host that is lost is waited for before a trial that needs it is given up;
-    /// continue waits for 30 s once after each loss, and goes on with the others then. Only for
+    /// continue: wait 30 s after each loss, then go on without that host. Only for
     /// client hosts, and targets with `server`.
     OnLost => time("on_lost", run!(placement.lost_wait_ms))
         .range(1_000, 3_600_000, "a host that is gone for an hour will not come back").open("continue")

@@ -13,7 +13,7 @@ use crate::factor_effects::PassFactors;
 use crate::quantity::quantity;
 use crate::show::listed;
 use stats::Rate;
-use stats::curve::CARRIED_SHARE_MIN;
+use stats::curve::SUSTAINED_SHARE_MIN;
 
 /// How the figures go with a number.
 enum Trend<'a> {
@@ -147,7 +147,7 @@ pub fn offered(target: &str, figures: &[Figure<'_>], findings: &mut Findings) {
         if let Some(offered) = figure.row.judged.offered_per_s {
             let requested = figure.row.run.spec.load.rate_per_s;
             let done = figure.row.judged.ops_per_s.map_or(0.0, |ops| ops.median);
-            loads.push((requested, done >= offered * CARRIED_SHARE_MIN));
+            loads.push((requested, done >= offered * SUSTAINED_SHARE_MIN));
         }
     }
     loads.sort_unstable();

@@ -2,7 +2,7 @@
 //!
 //! [`CurvePair`] is the principal type: a curve before and after. Its rows are load points of one
 //! trial each, of which no row can be compared alone; all of them together say whether the server
-//! is slower, and whether it carries less. Numbers come from [`stats::curve`].
+//! is slower, and whether it sustains less. Numbers come from [`stats::curve`].
 
 use std::collections::BTreeSet;
 
@@ -176,14 +176,14 @@ impl CurvePair {
     pub fn sentence(&self) -> String {
         let CurvesCompared { time, peak, .. } = &self.compared;
         let verdict = match (time, peak) {
-            (Outcome::Higher, Outcome::Higher) => "slower afterwards, and carries more",
-            (Outcome::Lower, Outcome::Lower) => "faster afterwards, and carries less",
-            (Outcome::Higher, Outcome::Lower) => "slower afterwards, and carries less",
-            (Outcome::Lower, Outcome::Higher) => "faster afterwards, and carries more",
+            (Outcome::Higher, Outcome::Higher) => "slower afterwards, and sustains more",
+            (Outcome::Lower, Outcome::Lower) => "faster afterwards, and sustains less",
+            (Outcome::Higher, Outcome::Lower) => "slower afterwards, and sustains less",
+            (Outcome::Lower, Outcome::Higher) => "faster afterwards, and sustains more",
             (Outcome::Higher, _) => "slower afterwards",
             (Outcome::Lower, _) => "faster afterwards",
-            (_, Outcome::Lower) => "carries less afterwards",
-            (_, Outcome::Higher) => "carries more afterwards",
+            (_, Outcome::Lower) => "sustains less afterwards",
+            (_, Outcome::Higher) => "sustains more afterwards",
             (Outcome::Same, _) => "no difference",
             _ => "can't tell",
         };
@@ -194,7 +194,7 @@ impl CurvePair {
     fn describe_times(&self) -> String {
         let pairs = show::counted(self.compared.pairs.len(), "load");
         let Some(ratio) = self.compared.time_ratio else {
-            return format!("{pairs} that both carry are too few to compare response times");
+            return format!("{pairs} that both sustain are too few to compare response times");
         };
         let overall = match self.compared.overall_ns {
             Some((from, to)) => format!(
@@ -207,7 +207,7 @@ impl CurvePair {
             None => String::new(),
         };
         format!(
-            "at {pairs} that both carry, answers take {} times as long as before ({:.0} % interval \
+            "at {pairs} that both sustained, response times are {} times as long ({:.0} % interval \
              {} to {}){overall}",
             three_digits(ratio.at),
             RATIO_CONFIDENCE * 100.0,
@@ -219,13 +219,19 @@ impl CurvePair {
     /// Describes the change of the peak.
     fn describe_peaks(&self) -> String {
         let [Some(before), Some(after)] = self.compared.peaks else {
-            return "one of the two has no peak, since no load point was carried".to_owned();
+            return "one of the two has no peak, since no load point was sustained".to_owned();
         };
         let word = match self.compared.peak {
             Outcome::Higher => "rose",
             Outcome::Lower => "fell",
             Outcome::Same => "is the same",
-            Outcome::Unclear => "differs by less than the distance of the load points",
+            Outcome::Unclear => {
+                return format!(
+                    "the peaks ({} and {}) are closer than the step between load points",
+                    format_ops(before.at),
+                    format_ops(after.at)
+                );
+            }
         };
         format!("the peak {word}: {} before, {} after", describe_peak(before), describe_peak(after))
     }
@@ -415,10 +421,10 @@ fn format_nanos(ns: f64) -> String {
     Nanos(ns.round() as u64).to_string()
 }
 
-/// A peak with what is not carried above it.
+/// A peak with what is not sustained above it.
 fn describe_peak(peak: Between) -> String {
     if peak.high.is_finite() {
-        format!("{} ({} are not carried)", format_ops(peak.at), format_ops(peak.high))
+        format!("{} ({} were not sustained)", format_ops(peak.at), format_ops(peak.high))
     } else {
         format!("{} (nothing heavier was offered)", format_ops(peak.at))
     }

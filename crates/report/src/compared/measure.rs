@@ -3,11 +3,14 @@
 //! [`Measure`] names it, [`Figure`] holds it for both sides. A time of a side is the median over
 //! its trials of each trial's own quantile, so that trials stay the unit of every statistic.
 
-use model::units::Nanos;
+use model::units::{Nanos, three_digits};
 use model::{Pass, PassResult};
 use stats::{Comparison, Outcome, Rate, TRIALS_MAX};
 
 use crate::show;
+
+/// Above this ratio a change is stated as a multiple, below as a percentage.
+const TIMES_MIN: f64 = 2.0;
 
 /// A figure that rows are compared by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,11 +139,21 @@ impl Figure {
         }
     }
 
-    /// Describes the change within a sentence: `rate 0.750 of what it was (0.720 to 0.781)`.
+    /// Describes the change within a sentence: `rate fell by 25 % (22 to 28 %)`.
     pub fn change(&self) -> String {
         let (lo, hi) = self.comparison.possible();
         let ratio = self.comparison.ratio;
-        format!("{} {ratio:.3} of what it was ({lo:.3} to {hi:.3})", self.measure.name())
+        let name = self.measure.name();
+        // Percentages above a doubling are hard to read.
+        if ratio >= TIMES_MIN {
+            let [ratio, lo, hi] = [ratio, lo, hi].map(three_digits);
+            return format!("{name} is {ratio} times as high ({lo} to {hi})");
+        }
+        let (verb, sign) = if ratio < 1.0 { ("fell", -1.0) } else { ("rose", 1.0) };
+        let percent = |ratio: f64| format!("{:.0}", (ratio - 1.0) * 100.0 * sign);
+        let (least, most) = if ratio < 1.0 { (hi, lo) } else { (lo, hi) };
+        let (at, least, most) = (percent(ratio), percent(least), percent(most));
+        format!("{name} {verb} by {at} % ({least} to {most} %)")
     }
 
     /// The bound in words: `at most 5.0 % less`; empty where there is none.

@@ -70,12 +70,12 @@ fn describe_unchanged(compared: &Compared, figures: &[Changed<'_>]) -> String {
     };
     open.sort_by(|(_, one), (_, other)| reach(other).total_cmp(&reach(one)));
     let Some((pair, figure)) = open.first() else {
-        return format!("No difference: each of {all} is within {margin} of what it was.");
+        return format!("No difference: all {all} are within {margin} of their old values.");
     };
     let (lo, hi) = figure.comparison.possible();
     let equal = match figures.len() - open.len() {
         0 => String::new(),
-        equal => format!(" {equal} of {all} are within {margin} of what they were."),
+        equal => format!(" {equal} of {all} are within {margin} of their old values."),
     };
     format!(
         "Can't tell: changes from {} to {} are possible ({}, {}).{equal}",

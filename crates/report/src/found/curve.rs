@@ -1,6 +1,6 @@
 //! The answer to `dfsbench curve`: peak, overall response time and knee of each curve.
 //!
-//! A curve is made of the rows that differ in the offered load alone. What was not carried is
+//! A curve is made of the rows that differ in the offered load alone. What was not sustained is
 //! described and drawn, and is never a peak. The results are not SPEC SFS results.
 
 mod figure;
@@ -59,7 +59,7 @@ pub fn curves<'a>(
 /// Answers a load-response campaign.
 pub fn of(sheet: &Sheet<'_>, request: &CurveRequest) -> Found {
     let curves = curves(sheet, sheet.rows.iter(), request, &["rate"]);
-    let mut found = Found { title: "Load that it carries", ..Found::default() };
+    let mut found = Found { title: "Load that it sustains", ..Found::default() };
     let mut json_curves = Vec::new();
     for named in &curves {
         found.sentences.extend(words::of(named, request));
@@ -111,7 +111,7 @@ fn curve_table(named: &Named, bound: Option<&ResponseBound>) -> Table {
         rows: TableRow::all(rows.into_iter()),
         reading: vec![
             "share: of the scheduled ops, those that were done; below 95 % a load point is not \
-             carried, and its response times are of the ops that were done."
+             sustained, and its response times are of the ops that were done."
                 .to_owned(),
             format!(
                 "Other rules: each kind of op within {MIX_POINTS_MAX} points of its share (judged \
@@ -148,15 +148,15 @@ fn curve_json(named: &Named, bound: Option<&ResponseBound>) -> Value {
         }));
     }
     // A knee has an interval in any case: where the curve ends in a cliff, its ends are the last
-    // load that was carried and the first that was not.
+    // load that was sustained and the first that was not.
     let knee = match curve.knee() {
         Knee::Bend { at_per_s, interval_per_s: (low, high) } => json!({
             "kind": "bend", "ops_per_s": at_per_s,
             "interval_lo_ops_per_s": low, "interval_hi_ops_per_s": high,
         }),
-        Knee::Cliff { carried_per_s, short_per_s } => json!({
+        Knee::Cliff { sustained_per_s, short_per_s } => json!({
             "kind": "cliff",
-            "interval_lo_ops_per_s": carried_per_s, "interval_hi_ops_per_s": short_per_s,
+            "interval_lo_ops_per_s": sustained_per_s, "interval_hi_ops_per_s": short_per_s,
         }),
         Knee::Straight => json!({ "kind": "none" }),
         Knee::TooFew(points) => json!({ "kind": "unknown", "load_points": points }),

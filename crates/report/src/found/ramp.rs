@@ -98,8 +98,8 @@ fn describe_search(searched: &Searched<'_>, request: &RampRequest) -> String {
     // Where nothing broke, this stands with it.
     if let (Some(from), Some(_)) = (found.unsure_from, found.gave_in) {
         parts.push(format!(
-            "from {} on the load generator was at its own limit (client-saturated), so its results \
-             say nothing about the server",
+            "from {} on this host was short of CPU time (client-saturated or processor-contention), \
+             so the results say nothing about the server",
             request.describe_load(from)
         ));
     }
@@ -133,8 +133,8 @@ fn describe_break(searched: &Searched<'_>, request: &RampRequest) -> String {
             match found.unsure_from {
                 None => format!("supports {heaviest}, the largest load that was allowed"),
                 Some(from) => format!(
-                    "no break up to {heaviest}; the load generator was at its own limit from {} \
-                     on (client-saturated), so {}",
+                    "no break up to {heaviest}; from {} on this host was short of CPU time \
+                     (client-saturated or processor-contention), so {}",
                     request.describe_load(from),
                     if from <= request.first {
                         "this says nothing about the server"
@@ -283,11 +283,11 @@ fn outcome_cells(tried: &Tried<'_>) -> [String; 3] {
         }
     }
     match slowest {
-        None => outcome_without_figures("the client was at its own limit"),
+        None => outcome_without_figures("this host was short of CPU time"),
         Some((pass, per_s, p99_ns)) => {
             let outcome = match least_share(figures) {
                 Some(share) if share < BEHIND_SHARE => {
-                    format!("not carried: {} % was done", three_digits(share * 100.0))
+                    format!("not sustained: {} % was completed", three_digits(share * 100.0))
                 }
                 _ => "served".to_owned(),
             };

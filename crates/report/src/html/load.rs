@@ -33,7 +33,7 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
                 h2 #latency { "Response times against the offered load" }
                 p.legend {
                     "p50, p95 and p99 of the response times, scheduled start to completion; \
-                     logarithmic. Not carried: less than 95 % of the scheduled ops were done."
+                     logarithmic. Not sustained: less than 95 % of the scheduled ops were done."
                 }
                 (figures(&drawn))
             }
@@ -108,8 +108,8 @@ fn draw_dot(row: &Row<'_>, q: f64, loads: &RateAxis, times: &TimeAxis) -> Dot {
     let (offered, time) = (offered_load(row), row.judged.response_time.quantile(q));
     // The offered load is what the generator scheduled; beyond the knee less of it is done.
     let done = row.judged.ops_per_s.map_or(0.0, |ops| ops.median);
-    let is_carried = done >= offered * KEPT_UP;
-    let late = if is_carried { "" } else { ", the server did not keep up" };
+    let is_sustained = done >= offered * KEPT_UP;
+    let late = if is_sustained { "" } else { ", the server did not keep up" };
     let mut is_limited = false;
     for caveat in &row.judged.caveats {
         is_limited |= caveat.code == CaveatCode::ClientSaturated;
@@ -119,7 +119,7 @@ fn draw_dot(row: &Row<'_>, q: f64, loads: &RateAxis, times: &TimeAxis) -> Dot {
         y: times.at(time),
         reach: None,
         trials: Vec::new(),
-        standing: Standing::new(is_carried, is_limited),
+        standing: Standing::new(is_sustained, is_limited),
         text: format!("{} offered: {}{late}", stats::Rate::Ops(offered), Nanos(time)),
     }
 }

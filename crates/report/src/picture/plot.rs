@@ -81,20 +81,20 @@ pub enum Standing {
     Counts,
     /// The client was at its own limit: an unfilled mark.
     ClientLimited,
-    /// The load was not carried, or a trial failed: a cross.
-    NotCarried,
+    /// The load was not sustained, or a trial failed: a cross.
+    NotSustained,
     /// Both: a cross in a ring.
-    NotCarriedByClient,
+    NotSustainedByClient,
 }
 
 impl Standing {
     /// Puts both reasons together.
-    pub const fn new(is_carried: bool, is_client_limited: bool) -> Self {
-        match (is_carried, is_client_limited) {
+    pub const fn new(is_sustained: bool, is_client_limited: bool) -> Self {
+        match (is_sustained, is_client_limited) {
             (true, false) => Self::Counts,
             (true, true) => Self::ClientLimited,
-            (false, false) => Self::NotCarried,
-            (false, true) => Self::NotCarriedByClient,
+            (false, false) => Self::NotSustained,
+            (false, true) => Self::NotSustainedByClient,
         }
     }
 
@@ -108,8 +108,8 @@ impl Standing {
         match self {
             Self::Counts => (format!("mark s{number}"), MARKS[number]),
             Self::ClientLimited => (format!("mark unfilled s{number}"), MARKS[number]),
-            Self::NotCarried => (format!("mark unfilled s{number}"), CROSS),
-            Self::NotCarriedByClient => (format!("mark unfilled s{number}"), RING_WITH_CROSS),
+            Self::NotSustained => (format!("mark unfilled s{number}"), CROSS),
+            Self::NotSustainedByClient => (format!("mark unfilled s{number}"), RING_WITH_CROSS),
         }
     }
 
@@ -117,10 +117,10 @@ impl Standing {
     const fn legend(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Counts => None,
-            Self::ClientLimited => Some((MARKS[0], "unfilled: the client was at its own limit")),
-            Self::NotCarried => Some((CROSS, "cross: not carried, or failed")),
-            Self::NotCarriedByClient => {
-                Some((RING_WITH_CROSS, "ring: not carried, the client at its own limit"))
+            Self::ClientLimited => Some((MARKS[0], "unfilled: this host was short of CPU time")),
+            Self::NotSustained => Some((CROSS, "cross: not sustained, or failed")),
+            Self::NotSustainedByClient => {
+                Some((RING_WITH_CROSS, "ring: not sustained, this host short of CPU time"))
             }
         }
     }

@@ -1,7 +1,7 @@
-//! Two load curves compared: whether one is slower or carries more, or the points can't tell.
+//! Two load curves compared: whether one is slower or sustains more, or the points can't tell.
 //!
 //! [`CurvesCompared`] is the principal type. Response times are compared in pairs, at the same
-//! offered load, where both carry it; where the other curve has no such load point, between the
+//! offered load, where both sustain it; where the other curve has no such load point, between the
 //! two around it. The ratios of all pairs are one sample, whose mean has an interval. Peak and knee
 //! are known no better than load points are apart: they differ where their intervals do.
 //!
@@ -46,7 +46,7 @@ pub struct TimePair {
 /// Two curves, compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CurvesCompared {
-    /// Loads that both carry.
+    /// Loads that both sustain.
     pub pairs: Vec<TimePair>,
     /// How many times as long answers take after as before, at the same load: the geometric mean,
     /// with its interval; `None` for less than [`PAIRS_MIN`] pairs.
@@ -56,7 +56,7 @@ pub struct CurvesCompared {
     /// Overall response times over the loads of the pairs, in nanoseconds, the interval of the
     /// later one being that of the ratio; `None` as [`CurvesCompared::time_ratio`].
     pub overall_ns: Option<(f64, Between)>,
-    /// The peaks in ops per second, each with the second load above it that is not carried.
+    /// The peaks in ops per second, each with the second load above it that is not sustained.
     pub peaks: [Option<Between>; 2],
     /// Change of the peak.
     pub peak: Outcome,
@@ -92,11 +92,11 @@ impl CurvesCompared {
     }
 }
 
-/// Pairs the response times of the loads that both curves carry, by what was offered.
+/// Pairs the response times of the loads that both curves sustain, by what was offered.
 fn pair_times(before: &Curve, after: &Curve) -> Vec<TimePair> {
-    let others = carried_times(after);
+    let others = sustained_times(after);
     let mut pairs = Vec::new();
-    for (requested_per_s, mean_ns) in carried_times(before) {
+    for (requested_per_s, mean_ns) in sustained_times(before) {
         let Some((other_ns, is_between)) = time_at(&others, requested_per_s) else { continue };
         // A ratio needs two times above 0.
         if mean_ns > 0.0 && other_ns > 0.0 {
@@ -106,11 +106,11 @@ fn pair_times(before: &Curve, after: &Curve) -> Vec<TimePair> {
     pairs
 }
 
-/// Lists offered load and mean response time of what a curve carries.
-fn carried_times(curve: &Curve) -> Vec<(u64, f64)> {
+/// Lists offered load and mean response time of what a curve sustains.
+fn sustained_times(curve: &Curve) -> Vec<(u64, f64)> {
     let mut times = Vec::new();
     for point in curve.points() {
-        if point.standing() == Standing::Carried {
+        if point.standing() == Standing::Sustained {
             times.push((point.requested_per_s, point.mean_ns as f64));
         }
     }
@@ -185,7 +185,7 @@ fn overall_times(pairs: &[TimePair], ratio: Between) -> Option<(f64, Between)> {
     Some((before, Between { at, low, high }))
 }
 
-/// Finds the ends of a peak: it lies between what was carried and the second load above it that
+/// Finds the ends of a peak: it lies between what was sustained and the second load above it that
 /// was not, since chance may make a single load point a short one.
 fn peak_between(curve: &Curve) -> Option<Between> {
     let peak = curve.peak()?;
@@ -207,9 +207,9 @@ fn knee_between(curve: &Curve) -> Option<Between> {
         Knee::Bend { at_per_s, interval_per_s: (low, high) } => {
             Some(Between { at: at_per_s, low, high })
         }
-        Knee::Cliff { carried_per_s, short_per_s } => {
-            let at = f64::midpoint(carried_per_s, short_per_s);
-            Some(Between { at, low: carried_per_s, high: short_per_s })
+        Knee::Cliff { sustained_per_s, short_per_s } => {
+            let at = f64::midpoint(sustained_per_s, short_per_s);
+            Some(Between { at, low: sustained_per_s, high: short_per_s })
         }
         Knee::Straight | Knee::TooFew(_) => None,
     }

@@ -5,7 +5,7 @@
 //! worse than chance allows; a curve that one line fits as well has no knee. A queue has no bend:
 //! two lines would meet at some three quarters of the loads that were tried, whatever those are.
 //! Where a queue ([`super::power`]) fits better, its knee is named instead. Few points show no
-//! knee, and none is named where the heaviest load was carried.
+//! knee, and none is named where the heaviest load was sustained.
 //!
 //! **Source:** Hinkley, "Inference in Two-Phase Regression", JASA 66 (1971); Seber and Wild,
 //! "Nonlinear Regression" (1989), 9.3: lines that meet, and the interval by the ratio of residual
@@ -45,14 +45,14 @@ pub enum Knee {
         /// The 95 % interval of that throughput.
         interval_per_s: (f64, f64),
     },
-    /// They don't, up to the peak, and more is not carried: it lies between the two.
+    /// They don't, up to the peak, and more is not sustained: it lies between the two.
     Cliff {
-        /// The highest throughput that was carried.
-        carried_per_s: f64,
+        /// The highest throughput that was sustained.
+        sustained_per_s: f64,
         /// The lightest load that was too heavy.
         short_per_s: f64,
     },
-    /// They rise evenly, or hardly, as far as loads were tried; or the heaviest load was carried,
+    /// They rise evenly, or hardly, as far as loads were tried; or the heaviest load was sustained,
     /// so that the loads end before the server's limit.
     Straight,
     /// Points that count are too few to tell.
@@ -69,7 +69,7 @@ pub(super) fn find(at: &[(f64, f64)], peak: f64, short: Option<f64>) -> Knee {
     if let Some((at_per_s, interval_per_s)) = knee {
         Knee::Bend { at_per_s, interval_per_s }
     } else if peak > 0.0 {
-        Knee::Cliff { carried_per_s: peak, short_per_s }
+        Knee::Cliff { sustained_per_s: peak, short_per_s }
     } else {
         Knee::TooFew(at.len())
     }
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn no_knee_is_named_where_the_heaviest_load_was_carried() {
+    fn no_knee_is_named_where_the_heaviest_load_was_sustained() {
         // One queue, tried up to 60, 80 and 95 % of what it can serve: the place of the bend would
         // follow the heaviest load.
         for most in [600.0, 800.0, 950.0] {
@@ -397,7 +397,7 @@ mod tests {
         ];
         for at in straight {
             assert_eq!(find(&at, 1_000.0, None), Knee::Straight);
-            let cliff = Knee::Cliff { carried_per_s: 1_000.0, short_per_s: 1_100.0 };
+            let cliff = Knee::Cliff { sustained_per_s: 1_000.0, short_per_s: 1_100.0 };
             assert_eq!(find(&at, 1_000.0, Some(1_100.0)), cliff);
         }
         assert_eq!(find(&curve(5, |x| x * x), 500.0, None), Knee::TooFew(5));
@@ -405,8 +405,8 @@ mod tests {
     }
 
     #[test]
-    fn where_more_is_not_carried_the_knee_is_a_cliff() {
-        let cliff = Knee::Cliff { carried_per_s: 900.0, short_per_s: 1_000.0 };
+    fn where_more_is_not_sustained_the_knee_is_a_cliff() {
+        let cliff = Knee::Cliff { sustained_per_s: 900.0, short_per_s: 1_000.0 };
         assert_eq!(find(&curve(9, |_| 5.0), 900.0, Some(1_000.0)), cliff);
         assert_eq!(find(&[], 0.0, Some(1_000.0)), Knee::TooFew(0));
     }

@@ -8,7 +8,7 @@ use std::fmt;
 use model::question::ResponseBound;
 use model::{CaveatCode, Histogram, OpKind, PassResult, Run};
 
-use super::{CARRIED_SHARE_MIN, CLIENT_SHARE_MIN, FAILED_SHARE_MAX, MIX_OPS_MIN, MIX_POINTS_MAX};
+use super::{SUSTAINED_SHARE_MIN, CLIENT_SHARE_MIN, FAILED_SHARE_MAX, MIX_OPS_MIN, MIX_POINTS_MAX};
 use crate::judge::Judged;
 
 /// Caveats of a client that could not run: the figure says nothing of the server then.
@@ -30,7 +30,7 @@ pub struct LoadPoint {
     pub response_time: Histogram,
     /// The rules that it breaks.
     pub broken: Vec<Broken>,
-    /// The client had no processor time left: it may be why the load was not carried.
+    /// The client had no processor time left: it may be why the load was not sustained.
     pub client_saturated: bool,
     /// The reason why there is no figure, where there is none.
     pub missing: Option<String>,
@@ -40,7 +40,7 @@ pub struct LoadPoint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// The load that was offered was done, by the rules.
-    Carried,
+    Sustained,
     /// Less was done than was offered.
     Short,
     /// A rule is broken.
@@ -53,8 +53,8 @@ impl Standing {
     /// Returns its name of a word or two.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Carried => "carried",
-            Self::Short => "not carried",
+            Self::Sustained => "sustained",
+            Self::Short => "not sustained",
             Self::Invalid => "invalid",
             Self::Missing => "no figure",
         }
@@ -167,9 +167,9 @@ impl LoadPoint {
         }
     }
 
-    /// Says whether it is carried with response times within a bound.
+    /// Says whether it is sustained with response times within a bound.
     pub fn keeps(&self, bound: &ResponseBound) -> bool {
-        self.standing() == Standing::Carried && self.time_ns(bound) <= bound.most_ns
+        self.standing() == Standing::Sustained && self.time_ns(bound) <= bound.most_ns
     }
 
     /// Returns the share of the scheduled ops that was done.
@@ -181,9 +181,9 @@ impl LoadPoint {
     pub fn standing(&self) -> Standing {
         match self {
             Self { missing: Some(_), .. } => Standing::Missing,
-            point if point.share() < CARRIED_SHARE_MIN => Standing::Short,
+            point if point.share() < SUSTAINED_SHARE_MIN => Standing::Short,
             point if !point.broken.is_empty() => Standing::Invalid,
-            _ => Standing::Carried,
+            _ => Standing::Sustained,
         }
     }
 }
@@ -311,9 +311,9 @@ mod tests {
     }
 
     #[test]
-    fn a_load_point_is_carried_from_95_percent_on() {
-        let carried = point(&run(13_300, 5_700, 20_000));
-        assert_eq!((carried.standing(), carried.mean_ns), (Standing::Carried, 2_000_000));
+    fn a_load_point_is_sustained_from_95_percent_on() {
+        let sustained = point(&run(13_300, 5_700, 20_000));
+        assert_eq!((sustained.standing(), sustained.mean_ns), (Standing::Sustained, 2_000_000));
         assert_eq!(point(&run(13_299, 5_700, 20_000)).standing(), Standing::Short);
     }
 

@@ -1,7 +1,7 @@
 //! The pictures of load curves, as the field draws them: response time over throughput.
 //!
 //! Lines are quantiles, on a logarithmic axis: a queue that forms raises the 99th percentile long
-//! before the median. Points that are not carried, and points at which the client was at its own
+//! before the median. Points that are not sustained, and points at which the client was at its own
 //! limit, have marks of their own: their times say little about the server.
 
 use model::units::Nanos;
@@ -70,7 +70,7 @@ impl Axes {
 
     fn draw(&self, number: usize, name: &str, series: Vec<Series>, curves: &[&Named]) -> Picture {
         let about = About {
-            id: format!("carried-{number}"),
+            id: format!("sustained-{number}"),
             title: format!("{name}: response time over throughput"),
             description: describe_series(&series),
             unit: "",
@@ -96,23 +96,23 @@ impl Axes {
     }
 }
 
-/// A line for each quantile; the points that are not carried follow the line, and are not on it.
+/// A line for each quantile; the points that are not sustained follow the line, and are not on it.
 fn quantile_lines(side: &str, named: &Named, quantiles: &[Quantile], axes: &Axes) -> Vec<Series> {
     let mut lines = Vec::new();
     for (name, q) in quantiles {
-        let (mut carried, mut others) = (Vec::new(), Vec::new());
+        let (mut sustained, mut others) = (Vec::new(), Vec::new());
         for point in named.curve.points() {
             match point.standing() {
-                curve::Standing::Carried => carried.push(draw_dot(point, *q, axes)),
+                curve::Standing::Sustained => sustained.push(draw_dot(point, *q, axes)),
                 curve::Standing::Missing => {}
                 _ => others.push(draw_dot(point, *q, axes)),
             }
         }
         // More may be offered and less be done: the line goes by what was done.
-        carried.sort_by(|one, other| one.x.total_cmp(&other.x));
-        carried.append(&mut others);
+        sustained.sort_by(|one, other| one.x.total_cmp(&other.x));
+        sustained.append(&mut others);
         let name = if side.is_empty() { (*name).to_owned() } else { format!("{name}, {side}") };
-        lines.push(Series { name, dots: carried, is_joined: true });
+        lines.push(Series { name, dots: sustained, is_joined: true });
     }
     lines
 }
@@ -120,19 +120,19 @@ fn quantile_lines(side: &str, named: &Named, quantiles: &[Quantile], axes: &Axes
 fn draw_dot(point: &LoadPoint, q: f64, axes: &Axes) -> Dot {
     let (done, offered) = (Rate::Ops(point.achieved_per_s), point.requested_per_s as f64);
     let time_ns = point.response_time.quantile(q);
-    let is_carried = point.standing() == curve::Standing::Carried;
-    let remark = match (is_carried, point.client_saturated) {
+    let is_sustained = point.standing() == curve::Standing::Sustained;
+    let remark = match (is_sustained, point.client_saturated) {
         (true, false) => "",
-        (true, true) => ", the client at its own limit",
-        (false, false) => ", not carried",
-        (false, true) => ", not carried, the client at its own limit",
+        (true, true) => ", this host short of CPU time",
+        (false, false) => ", not sustained",
+        (false, true) => ", not sustained, this host short of CPU time",
     };
     Dot {
         x: axes.loads.at(point.achieved_per_s),
         y: axes.times.at(time_ns),
         reach: None,
         trials: Vec::new(),
-        standing: Standing::new(is_carried, point.client_saturated),
+        standing: Standing::new(is_sustained, point.client_saturated),
         text: format!("{done} of {}: {}{remark}", Rate::Ops(offered), Nanos(time_ns)),
     }
 }
@@ -140,7 +140,7 @@ fn draw_dot(point: &LoadPoint, q: f64, axes: &Axes) -> Dot {
 fn knee_note(named: &Named) -> Option<String> {
     let (low, high) = match named.curve.knee() {
         Knee::Bend { interval_per_s, .. } => interval_per_s,
-        Knee::Cliff { carried_per_s, short_per_s } => (carried_per_s, short_per_s),
+        Knee::Cliff { sustained_per_s, short_per_s } => (sustained_per_s, short_per_s),
         _ => return None,
     };
     Some(format!("Knee of {}: {} to {}.", named.name, Rate::Ops(low), Rate::Ops(high)))

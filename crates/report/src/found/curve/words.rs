@@ -39,14 +39,14 @@ fn format_ops(per_s: f64) -> String {
 
 fn describe_peak(curve: &Curve) -> String {
     let Some(peak) = curve.peak() else {
-        return "no load point was carried by the rules, so there is no peak.".to_owned();
+        return "no load point was sustained, so there is no peak.".to_owned();
     };
     let overall = match curve.overall_ns() {
         Some(ns) => format!("overall response time {}", Nanos(ns as u64)),
         None => "a single load point has no overall response time".to_owned(),
     };
     let beyond = if curve.too_much().is_none() {
-        " The heaviest load was carried, so the peak may be higher (--max-load)."
+        " The highest load was sustained, so the peak may be higher (--max-load)."
     } else {
         ""
     };
@@ -61,38 +61,37 @@ fn describe_peak(curve: &Curve) -> String {
 fn describe_knee(curve: &Curve) -> Option<String> {
     Some(match curve.knee() {
         Knee::Bend { at_per_s, interval_per_s: (low, high) } => format!(
-            "Response times begin to rise steeply at {} (95 % interval {} to {}): the knee.",
+            "The knee, where response times start to rise steeply, is at {} (95 % interval {} to {}).",
             format_ops(at_per_s),
             format_ops(low),
             format_ops(high)
         ),
-        Knee::Cliff { carried_per_s, short_per_s } => format!(
-            "No bend is distinguishable from noise up to the peak, and {} is not carried: the \
-             knee is between {} and that.",
-            format_ops(short_per_s),
-            format_ops(carried_per_s)
+        Knee::Cliff { sustained_per_s, short_per_s } => format!(
+            "The curve shows no clear knee; it lies between {} and {}.",
+            format_ops(sustained_per_s),
+            format_ops(short_per_s)
         ),
-        Knee::Straight => "No knee is distinguishable from noise up to the peak.".to_owned(),
+        Knee::Straight => "The curve shows no clear knee up to the peak.".to_owned(),
         Knee::TooFew(_) if curve.peak().is_none() => return None,
         Knee::TooFew(points) => {
-            format!("{} that count are too few to find a knee.", counted(points, "load point"))
+            format!("{} are too few to find a knee.", counted(points, "valid load point"))
         }
     })
 }
 
 /// The heaviest load under a bound.
 fn describe_bound(curve: &Curve, bound: &ResponseBound) -> String {
-    let kept = bound.describe();
+    let limit = bound.describe();
     let heaviest = curve.under(|point| point.keeps(bound));
     let first_over = curve.points().iter().find(|point| !point.keeps(bound));
     match (heaviest, first_over) {
         (Some(best), None) => format!(
-            "{} keep {kept}, at {}, and no heavier load was tried (--max-load).",
+            "the highest load tried, {} ({}), has {limit}; raise --max-load to find the limit.",
             format_ops(best.achieved_per_s),
             Nanos(best.time_ns(bound))
         ),
         (Some(best), Some(over)) => format!(
-            "{} keep {kept}, at {}; {} do not ({}). Found with {}.{}",
+            "the highest load with {limit} is {} ({}). At {}: {}. Found with {}.{}",
             format_ops(best.achieved_per_s),
             Nanos(best.time_ns(bound)),
             format_ops(over.requested_per_s as f64),
@@ -101,20 +100,19 @@ fn describe_bound(curve: &Curve, bound: &ResponseBound) -> String {
             explain_client_limit(over)
         ),
         (None, Some(first)) => format!(
-            "no load keeps {kept}: the lightest that was tried, {}, does not ({}).{}",
+            "no load has {limit}, not even the lowest one tried, {} ({}).{}",
             format_ops(first.requested_per_s as f64),
             explain_miss(first, bound),
             explain_client_limit(first)
         ),
-        (None, None) => format!("no load was tried that could keep {kept}."),
+        (None, None) => format!("no load that could have {limit} was tried."),
     }
 }
 
-/// Qualifies whether a load point that does not keep a bound shows a limit of the server.
+/// Says whether the client may be the reason that a load point exceeds a bound.
 const fn explain_client_limit(point: &LoadPoint) -> &'static str {
     if point.client_saturated {
-        " The client was at its own limit there (client-saturated), so the limit may not be the \
-         server's."
+        " This host was short of CPU time there, so the limit may not be the server's."
     } else {
         ""
     }
@@ -123,7 +121,7 @@ const fn explain_client_limit(point: &LoadPoint) -> &'static str {
 /// Why a load point does not keep a bound.
 fn explain_miss(point: &LoadPoint, bound: &ResponseBound) -> String {
     match point.standing() {
-        Standing::Carried => format!("{} {}", bound.name(), Nanos(point.time_ns(bound))),
+        Standing::Sustained => format!("{} {}", bound.name(), Nanos(point.time_ns(bound))),
         _ => describe_standing(point),
     }
 }
@@ -134,7 +132,7 @@ fn describe_uncounted(curve: &Curve) -> Vec<String> {
     let mut further = 0;
     let mut is_client_limited = false;
     for point in curve.points() {
-        if point.standing() == Standing::Carried {
+        if point.standing() == Standing::Sustained {
             continue;
         }
         is_client_limited |= point.client_saturated;
@@ -150,8 +148,7 @@ fn describe_uncounted(curve: &Curve) -> Vec<String> {
     }
     if is_client_limited {
         sentences.push(
-            "The client was at its own limit there (client-saturated), so the limit may not be \
-             the server's."
+            "This host was short of CPU time there, so the limit may not be the server's."
                 .to_owned(),
         );
     }
@@ -172,20 +169,20 @@ fn describe_uncounted(curve: &Curve) -> Vec<String> {
 fn describe_client_limited(curve: &Curve) -> Option<String> {
     let (mut all, mut limited) = (0, 0);
     for point in curve.points() {
-        if point.standing() == Standing::Carried {
+        if point.standing() == Standing::Sustained {
             all += 1;
             limited += usize::from(point.client_saturated);
         }
     }
     let which = match (limited, all) {
         (0, _) => return None,
-        (1, 1) => "the one load point that was carried".to_owned(),
-        (some, _) if some == all => format!("all {all} load points that were carried"),
-        (some, _) => format!("{some} of the {all} load points that were carried"),
+        (1, 1) => "the only sustained load point".to_owned(),
+        (some, _) if some == all => format!("all {all} sustained load points"),
+        (some, _) => format!("{some} of the {all} sustained load points"),
     };
     Some(format!(
-        "In {which} the client was at its own limit (client-saturated), so response times there \
-         include delays of the client."
+        "In {which} this host was short of CPU time (client-saturated or processor-contention), \
+         so response times include delays of the client."
     ))
 }
 
@@ -193,7 +190,7 @@ fn describe_point(point: &LoadPoint) -> String {
     let offered = format_ops(point.requested_per_s as f64);
     match point.standing() {
         Standing::Short => format!(
-            "Of {offered} offered, {} were done ({:.0} %): not carried.",
+            "Of {offered} offered, {} were completed ({:.0} %): not sustained.",
             format_ops(point.achieved_per_s),
             point.share() * 100.0
         ),
@@ -204,7 +201,7 @@ fn describe_point(point: &LoadPoint) -> String {
 /// Rates a load point in one cell, with the names of the rules that it breaks.
 pub fn cell(point: &LoadPoint, bound: Option<&ResponseBound>) -> String {
     let name = match (point.standing(), bound) {
-        (Standing::Carried, Some(bound)) if !point.keeps(bound) => "too slow",
+        (Standing::Sustained, Some(bound)) if !point.keeps(bound) => "too slow",
         (standing, _) => standing.name(),
     };
     let rules: Vec<&str> = point.broken.iter().map(Broken::name).collect();
@@ -267,7 +264,7 @@ pub fn conditions(sheet: &Sheet<'_>, request: &CurveRequest) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Load points of 100, 200 ... op/s, carried all of them, in some of which the client was at
+    /// Load points of 100, 200 ... op/s, sustained all of them, in some of which the client was at
     /// its own limit.
     fn curve(limited: &[bool]) -> Curve {
         let point = |(number, client_saturated): (u64, &bool)| LoadPoint {
@@ -284,12 +281,12 @@ mod tests {
     fn what_was_carried_while_the_client_was_at_its_limit_is_described() {
         let describe = |limited: &[bool]| describe_uncounted(&curve(limited)).join(" ");
         assert_eq!(describe(&[false, false]), "");
-        let which = |text: String| text.split(" the client was").next().unwrap().to_owned();
+        let which = |text: String| text.split(" this host was").next().unwrap().to_owned();
         assert_eq!(
             which(describe(&[false, true, true])),
-            "In 2 of the 3 load points that were carried"
+            "In 2 of the 3 sustained load points"
         );
-        assert_eq!(which(describe(&[true, true])), "In all 2 load points that were carried");
-        assert_eq!(which(describe(&[true])), "In the one load point that was carried");
+        assert_eq!(which(describe(&[true, true])), "In all 2 sustained load points");
+        assert_eq!(which(describe(&[true])), "In the only sustained load point");
     }
 }

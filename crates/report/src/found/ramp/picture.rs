@@ -82,8 +82,8 @@ struct Point {
     times_ns: [u64; 3],
     /// The client was at its own limit in all of its trials.
     is_limited: bool,
-    /// So much of the offered load was done as counts as carried; always in closed loops.
-    is_carried: bool,
+    /// So much of the offered load was done as counts as sustained; always in closed loops.
+    is_sustained: bool,
 }
 
 impl Point {
@@ -123,9 +123,9 @@ impl Point {
             Some(figure) => figure.per_s,
             None => stats::median(&rates)?,
         };
-        let is_carried = !figure.is_some_and(|figure| figure.is_behind());
+        let is_sustained = !figure.is_some_and(|figure| figure.is_behind());
         let times_ns = times.map(|times| stats::median(&times).unwrap_or(0.0) as u64);
-        Some(Self { load, per_s, times_ns, is_limited, is_carried })
+        Some(Self { load, per_s, times_ns, is_limited, is_sustained })
     }
 }
 
@@ -198,13 +198,13 @@ impl<'a> Drawn<'a> {
     }
 
     fn dot(&self, point: &Point, y: f64, figure: &str) -> Dot {
-        let remark = if point.is_limited { ", the client at its own limit" } else { "" };
+        let remark = if point.is_limited { ", this host short of CPU time" } else { "" };
         Dot {
             x: self.x_of_load(point.load),
             y,
             reach: None,
             trials: Vec::new(),
-            standing: Standing::new(point.is_carried, point.is_limited),
+            standing: Standing::new(point.is_sustained, point.is_limited),
             text: format!("{}: {figure}{remark}", self.request.describe_load(point.load)),
         }
     }
@@ -216,7 +216,7 @@ impl<'a> Drawn<'a> {
             y: 0.0,
             reach: None,
             trials: Vec::new(),
-            standing: Standing::NotCarried,
+            standing: Standing::NotSustained,
             text: format!("{}: no reply, or failed", self.request.describe_load(load)),
         }
     }

@@ -94,7 +94,7 @@ fn pairs_at_the_same_load_give_ratio_overall_and_interval() {
     let (from, to) = compared.overall_ns.unwrap();
     assert!((from - 1.5e6).abs() < 1e-3 && (to.at - 3e6).abs() < 1e-3, "{from} {to:?}");
     assert_eq!(compared.time, Outcome::Higher);
-    // It is unknown how much more they would have carried.
+    // It is unknown how much more they would have sustained.
     assert_eq!((compared.peak, compared.knee), (Outcome::Unclear, Outcome::Unclear));
     assert_eq!(CurvesCompared::of(&after, &before, 0.05).time, Outcome::Lower);
 }
@@ -114,9 +114,9 @@ fn a_load_that_the_other_curve_has_not_lies_between_two_that_it_has() {
 }
 
 #[test]
-fn peaks_differ_where_what_is_carried_lies_beyond_what_the_other_does_not() {
-    let of = |carried: u64, short: u64| {
-        curve(&[(carried, carried as f64, 1), (short, carried as f64, 900)])
+fn peaks_differ_where_what_is_sustained_lies_beyond_what_the_other_does_not() {
+    let of = |sustained: u64, short: u64| {
+        curve(&[(sustained, sustained as f64, 1), (short, sustained as f64, 900)])
     };
     let peak = |before: &Curve, after: &Curve| CurvesCompared::of(before, after, 0.05).peak;
     let (low, high) = (of(100, 120), of(140, 160));
