@@ -113,4 +113,19 @@ mod tests {
         assert_eq!(jain_index(&[1.0, 3.0]), Some(0.8));
         assert_eq!((jain_index(&[0.0, 0.0]), jain_index(&[])), (None, None));
     }
+
+    #[test]
+    fn rates_of_clients_are_over_the_time_of_all_trials() {
+        let pass = |seconds: u64, ops: [u64; 2]| {
+            let clients = (0..2).zip(ops);
+            let clients = clients
+                .map(|(client, ops)| ClientResult { client, ops, ..ClientResult::default() })
+                .collect();
+            let window_ns = seconds * 1_000_000_000;
+            PassResult { window_ns, clients, ..PassResult::new(model::Pass::Mix) }
+        };
+        let fairness = Fairness::of(&[&pass(1, [10, 20]), &pass(3, [30, 60])]).unwrap();
+        assert_eq!((fairness.slowest.ops_per_s, fairness.fastest.ops_per_s), (10.0, 20.0));
+        assert_eq!((fairness.slowest.client, fairness.clients), (0, 2));
+    }
 }

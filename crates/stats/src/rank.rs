@@ -146,4 +146,13 @@ mod tests {
         let (exact, near) = (exact_probability(&ranks, 25), approximate_probability(&ranks, 25));
         assert!((exact - near).abs() < 0.002, "{exact} {near}");
     }
+
+    #[test]
+    fn approximation_is_corrected_for_continuity() {
+        // The rank sum of the even numbers is 13 from its mean, with a standard deviation of 54.64:
+        // R, wilcox.test(seq(0, 50, 2), seq(1, 51, 2), exact = FALSE) gives p = 0.8191.
+        let even: Vec<f64> = (0..26).map(|i| f64::from(2 * i)).collect();
+        let odd: Vec<f64> = (0..26).map(|i| f64::from(2 * i + 1)).collect();
+        assert!((rank_test(&even, &odd) - 0.819_05).abs() < 1e-5, "{}", rank_test(&even, &odd));
+    }
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{
-    Frame, From, NFS_PORT, Read, Tcp, call_head, call3, capture, capture_with, ethernet, ipv4,
+    BEGIN_NS, Frame, From, NFS_PORT, Read, Tcp, call_head, call3, capture, capture_with, ethernet, ipv4,
     ipv4_part, ipv6, pcap, pcap_cut, read3, record, reply_head, reply3, tagged, udp, write3,
 };
 use nfs_proto::nfs3;
@@ -208,6 +208,41 @@ fn retransmissions_are_no_calls() {
     let want = Counters { calls_again: 1, calls_after_reply: 1, replies_again: 1, ..complete(1) };
     assert_eq!(judged(&read), want);
     assert_eq!((read.calls[0].retransmissions, read.calls[0].response_ns), (1, Some(6 * MS)));
+}
+
+#[test]
+fn a_trace_begins_with_its_first_packet() {
+    let read = capture(&pcap(&three_reads(&mut Tcp::default())));
+    assert_eq!(read.begin_ns, BEGIN_NS);
+    assert_eq!(read.calls.iter().map(|call| call.start_ns).min(), Some(10 * MS));
+}
+
+#[test]
+fn another_procedure_with_a_pending_xid_is_a_new_call() {
+    let mut tcp = Tcp::default();
+    let mut frames = tcp.connect(0);
+    let (read, _) = read3(1, 0, 100);
+    let (write, reply) = write3(1, 0, 100);
+    frames.push(tcp.send(From::Client, &record(&read), MS));
+    frames.push(tcp.send(From::Client, &record(&write), 2 * MS));
+    frames.push(tcp.send(From::Server, &record(&reply), 3 * MS));
+    let seen = capture(&pcap(&frames));
+    let Counters { calls, calls_again, calls_without_reply, .. } = seen.counters;
+    assert_eq!((calls, calls_again, calls_without_reply), (2, 0, 1));
+    let answered: Vec<_> = seen.calls.iter().filter(|call| call.response_ns.is_some()).collect();
+    assert_eq!((answered.len(), answered[0].ops[0].kind), (1, 7));
+}
+
+#[test]
+fn an_answered_xid_over_tcp_is_used_again() {
+    let mut tcp = Tcp::default();
+    let mut frames = tcp.connect(0);
+    let (call, reply) = read3(1, 0, 100);
+    for time_ns in [MS, 3 * MS] {
+        frames.push(tcp.send(From::Client, &record(&call), time_ns));
+        frames.push(tcp.send(From::Server, &record(&reply), time_ns + MS));
+    }
+    assert_eq!(judged(&capture(&pcap(&frames))), complete(2));
 }
 
 #[test]

@@ -239,6 +239,7 @@ pub struct Read {
     pub entries: Vec<Entry>,
     pub connections: Vec<Connection>,
     pub names: Vec<trace::NameText>,
+    pub begin_ns: u64,
     pub file: Vec<u8>,
 }
 
@@ -261,6 +262,7 @@ pub fn capture_with(pcap: &[u8], settings: CaptureSettings) -> Read {
     assert_eq!(bytes, file.len() as u64);
     let mut read = Read { counters, ..Read::default() };
     let mut reader = TraceReader::new(&file[..]).unwrap();
+    read.begin_ns = reader.header().begin_ns;
     while let Some(section) = reader.next_section().unwrap() {
         match section {
             Section::Connections(connections) => read.connections.extend(connections),
