@@ -2,8 +2,8 @@
 //!
 //! cargo-fuzz isn't needed: the flags below are those it gives the compiler for `--sanitizer none`,
 //! and they work on stable. A sanitizer would look for what safe code can't do; memory is bounded
-//! by the targets themselves. A target starts from the corpus in the repository, which is one archive,
-//! from the inputs that once failed, and from what earlier runs on this machine found.
+//! by the targets themselves. A target starts from the corpus in the repository, which is one
+//! archive, from the inputs that once failed, and from what earlier runs on this machine found.
 //!
 //! With all other checks, each target runs a number of inputs that `fuzz/Cargo.toml` has, however
 //! long the machine takes: it yields to all other checks, and time says nothing of it.

@@ -175,7 +175,7 @@ fn load_points_that_do_not_count_have_marks_of_their_own() {
     assert_eq!(drawn.matches("class=\"mark unfilled s").count(), 3, "{drawn}");
     assert!(drawn.contains(">cross: not sustained, or failed<"), "{drawn}");
     assert!(!drawn.contains("unfilled: this host"), "{drawn}");
-    // Both are sustained, so one line leads from each quantile to the next: no more than without it.
+    // Both are sustained, so one line leads from each quantile to the next, as without it.
     let count_lines = |drawn: &str| drawn.matches("<line class=\"line s").count();
     assert_eq!(count_lines(drawn), 3 + 3, "{drawn}");
 
@@ -226,7 +226,9 @@ fn a_ramp_of_the_rate_says_how_exactly_it_is_known_and_what_was_not_sustained() 
                  it supports 218 op/s, so that the highest load is known to 3.21 %;";
     assert!(flat.contains(words), "{text}");
     assert!(!flat.contains("saturated"), "{text}");
-    assert!(flat.contains("400 op/s 210 op/s") && flat.contains("not sustained: 52.5 % was completed"));
+    assert!(
+        flat.contains("400 op/s 210 op/s") && flat.contains("not sustained: 52.5 % was completed")
+    );
     for line in text.lines().filter(|line| line.contains(" 400 op/s")) {
         assert!(!line.contains("served"), "{line}");
     }

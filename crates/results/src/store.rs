@@ -152,8 +152,8 @@ impl Store {
         self.explain(bounded)
     }
 
-    /// Refuses a file that lacks one of our tables, or in which something else has its name, such as
-    /// an endless view.
+    /// Refuses a file that lacks one of our tables, or has something else by its name, such as an
+    /// endless view.
     fn check_schema(&self) -> Result<(), StoreError> {
         match self.explain(tree::find_wrong_table(&self.connection))? {
             Some(what) => Err(StoreError::Damaged { path: self.path.clone(), what }),

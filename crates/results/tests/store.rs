@@ -239,7 +239,9 @@ fn a_write_cut_off_by_a_crash_is_rolled_back() {
     // files at this moment is what a crash leaves.
     let other = Connection::open(&path).unwrap();
     other.execute_batch("PRAGMA cache_size = 1; BEGIN IMMEDIATE").unwrap();
-    other.execute_batch("DELETE FROM samples; DELETE FROM cross_checks; DELETE FROM settings").unwrap();
+    other
+        .execute_batch("DELETE FROM samples; DELETE FROM cross_checks; DELETE FROM settings")
+        .unwrap();
     other.execute_batch("UPDATE kinds SET service_time = zeroblob(100000)").unwrap();
     let crashed = directory.path().join("crashed.db");
     fs::copy(&path, &crashed).unwrap();

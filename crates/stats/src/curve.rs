@@ -1,7 +1,7 @@
 //! A load curve: response time over throughput, from the lightest load point to the heaviest.
 //!
-//! [`Curve`] is the principal type. A [`LoadPoint`] is *sustained* where nearly all that was offered
-//! was done; only what is sustained and keeps the rules counts for peak, overall response time and
+//! [`Curve`] is the principal type. A [`LoadPoint`] is *sustained* if nearly all offered ops were
+//! done; only what is sustained and keeps the rules counts for peak, overall response time and
 //! knee. The rules follow those of the field's benchmarks, but results are no results of theirs.
 //!
 //! **Source:** run and reporting rules of SPEC SFS 1.1 to SPECstorage 2020, as published.

@@ -188,7 +188,8 @@ impl Waits {
             return Some(Self { ours, server_ns, who, source: "/proc/PID/task/TID/schedstat" });
         }
         let ours = result.scope.processor_wait?;
-        let (who, source) = ("workers were runnable but not running", "/proc/thread-self/schedstat");
+        let (who, source) =
+            ("workers were runnable but not running", "/proc/thread-self/schedstat");
         Some(Self { ours, server_ns, who, source })
     }
 
@@ -490,7 +491,10 @@ mod tests {
         used.program_wait =
             Some(ProcessorWait { waited_ns: SECOND / 2, held_ns: 0, of_ns: SECOND });
         let caveat = raised(&spec, &result, Some(&used)).unwrap();
-        assert!(caveat.evidence.starts_with("the program's threads were runnable but not running"), "{caveat:?}");
+        assert!(
+            caveat.evidence.starts_with("the program's threads were runnable but not running"),
+            "{caveat:?}"
+        );
     }
 
     #[test]

@@ -81,7 +81,10 @@ mod tests {
         assert_eq!(server("rw,proto=tcp,addr=192.0.2.1"), None);
         assert_eq!(server("rw"), None);
         let local = Mount { file_system: "ext4".to_owned(), ..mounted("rw,addr=127.0.0.1") };
-        assert_eq!((find_server(&directory, Some(&local)), find_server(&directory, None)), (None, None));
+        assert_eq!(
+            (find_server(&directory, Some(&local)), find_server(&directory, None)),
+            (None, None)
+        );
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Caveats about mounts of the kernel's NFS client, from counters as it keeps them.
 
 use agent::caveats::{
-    IN_FLIGHT_MAX, SEGMENTS_AGAIN_MAX, about_mount, about_segments, about_server_cache, find_server,
-    sending_limits,
+    IN_FLIGHT_MAX, SEGMENTS_AGAIN_MAX, about_mount, about_segments, about_server_cache,
+    find_server, sending_limits,
 };
 use engine::backend::TcpCounters;
 use lab::mounts::Mount;

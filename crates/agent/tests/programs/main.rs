@@ -244,7 +244,10 @@ fn processors_that_others_take_are_missed_by_programs() {
             evidence(&result.caveats, CaveatCode::ProcessorContention).map(str::to_owned)
         });
         let stated = stated.unwrap_or_else(|| panic!("{} was not named", spec.workload));
-        assert!(stated.starts_with("the program's threads were runnable but not running"), "{stated}");
+        assert!(
+            stated.starts_with("the program's threads were runnable but not running"),
+            "{stated}"
+        );
         // It names who had them; on a busy machine those are not our own.
         assert!(stated.contains(" other processes ") && stated.contains(" % ("), "{stated}");
     }

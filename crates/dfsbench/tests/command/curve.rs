@@ -37,7 +37,8 @@ fn found(rig: &Rig) -> serde_json::Value {
 fn more_than_a_server_can_do_is_not_sustained() {
     let rig = Rig::new();
     let served = Served::start(&rig, &QUEUE);
-    let lines = ["Load that it sustains", "nfs mixed: peak ", "not sustained", "not SPEC SFS results"];
+    let lines =
+        ["Load that it sustains", "nfs mixed: peak ", "not sustained", "not SPEC SFS results"];
     // 40 op/s are a sixth of what it does, and 400 can't be done; what stands between is chance.
     let is_drawn = Rig::unless_limited(|| {
         let end = curve(&rig, &served.url, &["--max-load", "400", "--duration", "1500ms"]);
@@ -99,7 +100,10 @@ fn the_heaviest_load_under_a_bound_is_that_of_a_queue_with_this_service_time() {
     let above = points.iter().map(offered).filter(|load| *load > offered(kept)).min().unwrap();
     assert!(above - offered(kept) <= 3, "{found}");
     let sentence = found["sentences"][0].as_str().unwrap();
-    assert!(sentence.contains("the highest load with a mean response time of at most 80.0 ms is "), "{sentence}");
+    assert!(
+        sentence.contains("the highest load with a mean response time of at most 80.0 ms is "),
+        "{sentence}"
+    );
     assert!(sentence.contains(&format!("Found with {} load points.", points.len())), "{sentence}");
 }
 

@@ -319,6 +319,16 @@ fn a_host_that_is_set_up_may_be_waited_for_when_it_is_lost() {
     assert_eq!(plan.without_effect.len(), 1);
 }
 
+#[test]
+fn a_link_bounds_the_estimated_rate_in_bits() {
+    let duration_ms = |factors: &str| {
+        let factors = format!("file_size = \"10MB\"\nio_size = \"10kB\"\n{factors}");
+        estimate(&on_hosts("", &factors)).runs[0].duration_ms
+    };
+    // 20 MB are written and read: in 0.1 s at 200 MB/s, in 2 s over a link of 80 Mbit/s.
+    assert_eq!(duration_ms("rate_limit = \"80mbit\"") - duration_ms(""), 2_000 - 100);
+}
+
 /// Why a plan is refused.
 fn refused(target: &str, factors: &str) -> String {
     plan(&text(target, factors)).unwrap_err().to_string()

@@ -344,6 +344,19 @@ fn the_estimate_counts_what_is_known() {
 }
 
 #[test]
+fn the_estimate_counts_warm_up_trials() {
+    let cost = |head: &str| {
+        let work = "[[workload]]\nkind = \"stream\"\nfile_size = \"1MiB\"\n";
+        let target = "[[target]]\nname = \"d\"\npath = \"m\"\n";
+        estimate(&plan(&format!("name = \"t\"\ntrials = 3\n{head}\n{target}{work}")).unwrap())
+    };
+    let (without, with) = (cost(""), cost("warmup_trials = 2"));
+    assert_eq!((without.trials, with.trials), (3, 5));
+    assert_eq!((without.bytes_written, with.bytes_written), (3 << 20, 5 << 20));
+    assert_eq!(with.duration_ms * 3, without.duration_ms * 5);
+}
+
+#[test]
 fn the_estimate_of_a_timed_pass_keeps_both_assumed_rates() {
     let of_io_size = |io_size: &str| {
         let settings = format!("duration = \"10s\"\nfile_size = \"1GiB\"\nio_size = \"{io_size}\"");

@@ -8,7 +8,7 @@ use std::fmt;
 use model::question::ResponseBound;
 use model::{CaveatCode, Histogram, OpKind, PassResult, Run};
 
-use super::{SUSTAINED_SHARE_MIN, CLIENT_SHARE_MIN, FAILED_SHARE_MAX, MIX_OPS_MIN, MIX_POINTS_MAX};
+use super::{CLIENT_SHARE_MIN, FAILED_SHARE_MAX, MIX_OPS_MIN, MIX_POINTS_MAX, SUSTAINED_SHARE_MIN};
 use crate::judge::Judged;
 
 /// Caveats of a client that could not run: the figure says nothing of the server then.

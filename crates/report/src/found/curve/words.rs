@@ -282,10 +282,7 @@ mod tests {
         let describe = |limited: &[bool]| describe_uncounted(&curve(limited)).join(" ");
         assert_eq!(describe(&[false, false]), "");
         let which = |text: String| text.split(" this host was").next().unwrap().to_owned();
-        assert_eq!(
-            which(describe(&[false, true, true])),
-            "In 2 of the 3 sustained load points"
-        );
+        assert_eq!(which(describe(&[false, true, true])), "In 2 of the 3 sustained load points");
         assert_eq!(which(describe(&[true, true])), "In all 2 sustained load points");
         assert_eq!(which(describe(&[true])), "In the only sustained load point");
     }
