@@ -4,7 +4,7 @@ mod planned;
 
 use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use controller::{ControllerError, Event, FAILURES_MAX, Hosts, Walk, preflight, resume, walk};
 use fleet::{Broken, ClockReading, Gone, Opening, Order, PassEnd, Report, Transport};
@@ -441,4 +441,33 @@ fn an_agent_that_dies_ends_the_campaign_and_keeps_its_trials() {
     assert!(matches!(error, ControllerError::Gone(_)));
     let id = store.latest().unwrap().unwrap();
     assert_eq!(store.load(id).unwrap().runs[0].trials.len(), 1);
+}
+
+#[test]
+fn a_spent_budget_leaves_what_intervals_need() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = planned::plan(
+        "name = \"t\"\ntrials = 20\nbudget = \"1s\"\nseed = 3\n[[target]]\nname = \"d\"\n\
+         path = \"/d\"\n[[workload]]\nkind = \"stream\"\n",
+    );
+    let mut store = Store::open_or_create(&folder.path().join("r.db")).unwrap();
+    let mut agent = Scripted::new(|_, _: &Order| None);
+    // Each reading of the clock is a minute after the last one.
+    let now_ms = AtomicU64::new(0);
+    let mut campaign = Walk {
+        plan: &plan,
+        agent: &mut agent,
+        hosts: no_hosts(),
+        stop: &AtomicBool::new(false),
+        wait: &|_| (),
+        observe: &mut |_| {},
+        now_unix_ms: &|| now_ms.fetch_add(60_000, Relaxed),
+        token: 1,
+        keep: false,
+        inject_fault: None,
+    };
+    let (id, _) = walk(&mut campaign, &mut store, &planned::header(&plan)).unwrap();
+    let runs = store.load(id).unwrap().runs;
+    let needed = plan.trials_needed() as usize;
+    assert!(needed > 1 && runs.iter().all(|run| run.trials.len() == needed), "{needed}");
 }
