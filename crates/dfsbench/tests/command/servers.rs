@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 
 use crate::rig::{End, Rig, Served};
 
+/// What anything here may take on a machine that does a tenth of its usual work.
+const PATIENCE: Duration = Duration::from_secs(90);
+
 fn run_against(rig: &Rig, url: &str, args: &[&str]) -> End {
     let args: Vec<&str> =
         ["run", url, "--quiet", "--trials", "1"].iter().chain(args).copied().collect();
@@ -26,13 +29,11 @@ fn a_server_that_does_not_answer() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let url = format!("nfs://127.0.0.1:{port}/export?mountport={port}");
-    let begun = Instant::now();
-    rig.refused(&["run", &url, "--timeout", "500ms"], 3, &["no answer"]);
-    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    rig.refused(&["run", &url, "--timeout", "500ms"], 3, &["no answer", "within 0.5 s"]);
     let begun = Instant::now();
     rig.refused(&["run", &url], 3, &["no answer"]);
     let waited = begun.elapsed();
-    assert!(waited > Duration::from_secs(4) && waited < Duration::from_secs(9), "{waited:?}");
+    assert!(waited > Duration::from_secs(4) && waited < PATIENCE, "{waited:?}");
 }
 
 #[test]
@@ -108,7 +109,7 @@ fn a_server_that_goes_away_in_the_middle() {
         let end = running.join().unwrap();
         assert_eq!(end.code, 4, "{end:?}");
         assert!(end.stdout.contains("lost"), "{}", end.stdout);
-        assert!(begun.elapsed() < Duration::from_secs(10));
+        assert!(begun.elapsed() < PATIENCE);
     });
     let report = rig.run(&["report", "--format", "csv"]);
     assert_eq!(report.code, 0);
@@ -122,10 +123,10 @@ fn a_server_that_goes_away_in_the_middle() {
 fn a_server_that_falls_silent_in_the_middle() {
     let rig = Rig::new();
     let served = Served::start(&rig, &["--fault", "hang-after 3000"]);
-    let args = ["--workload", "mixed", "--duration", "20s", "--timeout", "700ms"];
+    let args = ["--workload", "mixed", "--duration", "300s", "--timeout", "700ms"];
     let begun = Instant::now();
     let end = run_against(&rig, &served.url, &args);
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stdout.contains("no answer"), "{}", end.stdout);
-    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
 }

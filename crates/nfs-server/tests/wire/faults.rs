@@ -28,7 +28,7 @@ fn faulty(faults: FaultPlan) -> (Server, Client, FileHandle) {
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the test measures a delay")]
 fn a_service_time_delays_each_reply_and_blocks_no_other_client() {
-    let delay = Duration::from_millis(50);
+    let delay = Duration::from_millis(250);
     let service_time = Some(ServiceTime::Fixed { time_ns: delay.as_nanos() as u64 });
     let (server, mut client, file) = faulty(FaultPlan { service_time, ..FaultPlan::default() });
     let started = Instant::now();
