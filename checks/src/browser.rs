@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use crate::guard::{self, Ticket};
 
 /// An answer, a page and a change are here within this time, or never.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 const POLL: Duration = Duration::from_millis(50);
 
 /// Hands the pipes over: ours to the program's standard input and output are its 3 and 4.

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 use crate::proc::{self, Background};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(50);
 /// Buffer in the kernel, in MiB, so that a busy machine drops nothing.
 const BUFFER: &str = "128";

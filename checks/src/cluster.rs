@@ -24,7 +24,7 @@ use crate::proc::{self, Background};
 pub const NODES: [&str; 4] = ["n1", "n2", "n3", "n4"];
 
 /// How long the daemons may take until all nodes are idle, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A namespace with daemons.
 pub struct Machine {

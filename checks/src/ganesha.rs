@@ -23,7 +23,7 @@ use crate::{native, setup};
 /// The largest file that the `/mem` export keeps; beyond it ganesha answers with made-up bytes.
 pub const MEM_FILE_MAX_BYTES: u64 = 1 << 20;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A running nfs-ganesha.
 pub struct Ganesha {

@@ -19,7 +19,7 @@ use crate::{native, proc};
 /// How often a run is captured before a busy machine is given up.
 const CAPTURES_MAX: u32 = 4;
 /// How long a proxy may take until it can be used.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Entries of the large directory where everything is captured.
 pub const FEW_ENTRIES: &str = "300";
 /// Entries of the large directory where nothing is.

@@ -15,7 +15,7 @@ use crate::proc::{self, Background};
 use crate::repo::{self, Profile};
 
 /// How long the server may take to print its address.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Exit codes of dfsbench that the checks know (`crates/dfsbench/src/exit.rs`).
 pub mod exit {

@@ -19,7 +19,7 @@ use crate::{proc, real, repo, setup, tidy, vm};
 const STEP_MAX: Duration = Duration::from_secs(30 * 60);
 
 /// The most that is waited for images of virtual machines, which are made beside the steps before.
-const IMAGES_MAX: Duration = Duration::from_secs(20 * 60);
+const IMAGES_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// Runs what a change is checked with while it is made: no root, no peers.
 pub fn quick() -> bool {

@@ -18,7 +18,7 @@ use crate::{proc, repo};
 /// Rises where an image comes out otherwise from the same recipe.
 const EDITION: u8 = 1;
 /// How long one attempt at an image may take, downloads and all, in seconds.
-const BUILD_MAX_S: &str = "600";
+const BUILD_MAX_S: &str = "2400";
 /// Attempts: package archives fail now and then.
 const ATTEMPTS: u32 = 2;
 const ARCHIVE: &str = "http://deb.debian.org/debian/";
