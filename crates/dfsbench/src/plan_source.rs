@@ -14,7 +14,7 @@ use crate::args::RunArgs;
 use crate::calendar::token;
 use crate::exit::Failure;
 use crate::presets::{Preset, QUICK};
-use crate::{input_file, job, output, target};
+use crate::{input_file, job, target};
 
 /// Returns this process's surroundings of a plan, with a seed that no other campaign has.
 pub fn surroundings() -> Surroundings {

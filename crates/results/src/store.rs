@@ -414,11 +414,6 @@ mod tests {
         assert!(matches!(error, Err(StoreError::DiskFull(_))), "{error:?}");
         assert_eq!(store.latest().unwrap(), None);
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[test]
     fn migrates_from_any_older_version() {

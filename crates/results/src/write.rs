@@ -4,8 +4,8 @@
 //! refused, never wrapped.
 
 use model::{
-    Campaign, CampaignState, Ceiling, ClientResult, Evidence, Fact, KindResult, PassResult,
-    Question, RunSpec, Scope,
+    Campaign, CampaignState, Ceiling, ClientResult, Fact, KindResult, PassResult, Question,
+    RunSpec, Scope,
 };
 use model::{Trial, TrialState};
 use rusqlite::{Connection, Transaction, named_params, params};

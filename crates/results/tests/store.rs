@@ -7,7 +7,7 @@ use std::path::Path;
 mod material;
 
 use material::{campaign, filled, keep, pass, spec, trial};
-use model::{Campaign, CampaignState, Ceiling, OpKind, Pass, Scope, Target, TrialState};
+use model::{CampaignState, Ceiling, OpKind, Pass, Target, TrialState};
 use results::{APPLICATION_ID, SCHEMA_VERSION, Store, StoreError};
 use rusqlite::Connection;
 

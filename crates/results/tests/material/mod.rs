@@ -15,7 +15,6 @@ use model::{
     TlsOptions, Trial, TrialState, WarmedUp, Work, WorkingSet, Workload, XprtSec,
 };
 use results::Store;
-use rusqlite::Connection;
 use tempfile::TempDir;
 
 pub fn spec(target: Target) -> RunSpec {
