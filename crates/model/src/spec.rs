@@ -284,7 +284,6 @@ impl RunSpec {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::nfs::Sec;
     use crate::testing::RunBuilder;
 
     pub(crate) fn run(workload: Workload, read_percent: u32) -> RunSpec {
@@ -295,25 +294,5 @@ pub(crate) mod tests {
             .invalidate(true)
             .durability(Durability::Sync)
             .build()
-    }
-
-    #[test]
-    fn a_run_stored_before_there_were_versions_still_reads() {
-        let stored = r#"{"target_name":"n","target":{"kind":"nfs","host":"h","port":null,
-            "mount_port":7,"path":"/e","version":3,"uid":5,"gid":6,"embedded":true},
-            "backend":"nfs","workload":"stream","io_size_bytes":1,"file_size_bytes":1,"files":4,
-            "workers":4,"queue_depth":8,"read_percent":0,"duration_ms":0,
-            "transfer_size_bytes":null,"direct":false,"invalidate":true,"durability":"sync",
-            "verify":false,"timeout_ms":5000}"#;
-        let spec: RunSpec = serde_json::from_str(stored).unwrap();
-        let Target::Nfs(nfs) = &spec.target else { panic!("{}", spec.target) };
-        assert_eq!((nfs.identity.uid, nfs.identity.gid, nfs.identity.sec), (5, 6, Sec::Sys));
-        assert_eq!(nfs.settings, NfsSettings::default());
-        assert_eq!((spec.clients(), spec.impossible()), (4, None));
-        let older = stored.replace("\"stream\"", "\"random\"");
-        let mixed: RunSpec = serde_json::from_str(&older).unwrap();
-        assert_eq!((mixed.workload, mixed.workload.name()), (Workload::Mixed, "mixed"));
-        let again: RunSpec = serde_json::from_str(&serde_json::to_string(&spec).unwrap()).unwrap();
-        assert_eq!(again, spec);
     }
 }
