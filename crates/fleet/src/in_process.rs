@@ -1,8 +1,8 @@
-//! The transport to an agent in this very process: two channels.
+//! In-process transport: a controller and its agent connected by two channels.
 //!
-//! An end that is dropped is how the other one learns that it is alone; there is nothing to close
-//! and nothing to time out. An agent that talks through a stream has the same end
-//! (`AgentEnd::of`), whose orders come from the thread that reads the stream.
+//! Each end notices that the other one is gone because its channel closes, so there is nothing to
+//! shut down and no timeout. An agent that is reached through a stream uses the same [`AgentEnd`];
+//! the thread that reads the stream feeds it the orders.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use crate::wakeup::WakeupSlot;
 use crate::{Gone, Order, Report, Transport, Wakeup};
 
-/// The controller's end.
+/// The controller's end of the channel pair.
 pub struct InProcess {
     orders: Sender<Option<Order>>,
     reports: Receiver<Report>,
@@ -20,27 +20,27 @@ pub struct InProcess {
     cancelled: Arc<AtomicBool>,
 }
 
-/// The agent's end.
+/// The agent's end of the channel pair.
 pub struct AgentEnd {
-    /// `None` where there will be no more.
+    /// `None` means that no more orders will come.
     orders: Receiver<Option<Order>>,
     is_over: Cell<bool>,
-    /// An order that was received while only disturbances were accepted.
+    /// An order that arrived while only disturbances were accepted.
     held: Cell<Option<Order>>,
     report: RefCell<Box<SendReport>>,
     cancelled: Arc<AtomicBool>,
 }
 
-/// The function that sends reports to the controller.
+/// Function that sends a report to the controller.
 pub(crate) type SendReport = dyn FnMut(Report) + Send;
 
-/// The sender of reports to a controller in this process.
+/// Sends reports to a controller in the same process.
 struct Reports {
     sender: Option<Sender<Report>>,
     wakeup: WakeupSlot,
 }
 
-/// Makes the two ends.
+/// Creates the two connected ends.
 pub fn pair() -> (InProcess, AgentEnd) {
     let (orders_in, orders_out) = channel();
     let (reports_in, reports_out) = channel();
@@ -59,7 +59,7 @@ pub fn pair() -> (InProcess, AgentEnd) {
 impl Reports {
     fn send_report(&self, report: Report) {
         if let Some(sender) = &self.sender {
-            // A controller that is gone needs no answer.
+            // If the controller is gone, nobody needs the answer.
             let _ = sender.send(report);
         }
         self.wakeup.notify();
@@ -68,7 +68,7 @@ impl Reports {
 
 impl Drop for Reports {
     fn drop(&mut self) {
-        // The end of the channel is what the controller is woken for, so the sender goes first.
+        // Drop the sender first: the controller is being woken to see the closed channel.
         self.sender = None;
         self.wakeup.notify();
     }
@@ -105,7 +105,7 @@ fn agent_gone() -> Gone {
 }
 
 impl AgentEnd {
-    /// Makes an end whose orders arrive by a channel, and whose reports `report` sends.
+    /// Creates an end that takes orders from a channel and sends reports through `report`.
     pub(crate) fn new(
         orders: Receiver<Option<Order>>,
         cancelled: Arc<AtomicBool>,
@@ -116,7 +116,7 @@ impl AgentEnd {
         Self { orders, is_over, held, report: RefCell::new(report), cancelled }
     }
 
-    /// Waits for the next order; `None` when the controller is gone.
+    /// Waits for the next order. Returns `None` if the controller is gone.
     pub fn next_order(&self) -> Option<Order> {
         if self.is_over.get() {
             return None;
@@ -129,7 +129,7 @@ impl AgentEnd {
         order
     }
 
-    /// Returns an order to disturb the host, or to end that, if one has arrived; any other order is
+    /// Returns a pending order to start or end a disturbance, if there is one. Any other order is
     /// kept for [`Self::next_order`].
     pub fn try_disturbance(&self) -> Option<Order> {
         let mut arrived = self.held.take();
@@ -148,13 +148,13 @@ impl AgentEnd {
         }
     }
 
-    /// Answers; a controller that is gone needs no answer.
+    /// Sends a report. It is dropped if the controller is gone.
     pub fn report(&self, report: Report) {
         (self.report.borrow_mut())(report);
     }
 
-    /// Set while the controller wants what is in progress to end; to be withdrawn by the agent when
-    /// it begins something new.
+    /// Flag that the controller sets to cancel the current work. The agent must clear it before it
+    /// starts something new.
     pub const fn cancelled(&self) -> &Arc<AtomicBool> {
         &self.cancelled
     }

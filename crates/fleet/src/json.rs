@@ -1,14 +1,15 @@
-//! Specs and actions inside of messages, as JSON.
+//! Run specs and actions embedded in messages as JSON.
 //!
-//! Their shape is made for files that people read, with tags and flattened parts, which a format
-//! that doesn't describe itself can't hold. They are small and travel once a trial, so they go as
-//! they are stored. A path that is not UTF-8 is an error here, as it is in a results file.
+//! These types are designed for files that people read. They use tags and flattened fields, which a
+//! format that isn't self-describing (such as postcard) cannot encode. They are small and sent once
+//! per trial, so they travel in the same form as they are stored. A path that is not UTF-8 is an
+//! error here, just as in a results file.
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::ser::Error as _;
 use serde::{Deserialize as _, Deserializer, Serialize, Serializer};
 
-/// Writes a value as a string of JSON.
+/// Serializes a value as a string of JSON.
 pub fn serialize<T, S>(value: &T, serializer: S) -> Result<S::Ok, S::Error>
 where
     T: Serialize,
@@ -18,7 +19,7 @@ where
     serializer.serialize_str(&text)
 }
 
-/// Reads what [`serialize`] wrote.
+/// Deserializes a value written by [`serialize`].
 pub fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: DeserializeOwned,

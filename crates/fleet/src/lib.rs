@@ -1,8 +1,9 @@
-//! The messages between controller and agents, and the transports that carry them.
+//! Messages between the controller and its agents, and the transports that carry them.
 //!
-//! The controller sends an [`Order`], the agent answers with [`Report`]s; one order is in progress
-//! at a time. [`Transport`] is the seam: in this process, or as [`wire`] messages through the
-//! user's own ssh. A request to stop overtakes everything else, so it is not an order.
+//! The controller sends an [`Order`] and the agent answers with [`Report`]s; only one order is in
+//! progress at a time. A [`Transport`] either stays in this process or carries [`wire`] messages,
+//! for example over the user's own ssh. A stop request is not an order, because it has to overtake
+//! everything else.
 
 pub mod in_process;
 mod json;
@@ -26,50 +27,50 @@ pub use request::{Answer, Request, WrongAnswer};
 pub use wakeup::Wakeup;
 pub use writer::Output;
 
-/// The other side is gone; says why, as far as that is known.
+/// The other side is gone. Contains the reason, if known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Gone(pub String);
 
-/// A way to one agent.
+/// Connection to one agent.
 pub trait Transport {
     /// Sends an order.
     ///
     /// # Errors
-    /// When the agent is gone.
+    /// If the agent is gone.
     fn send(&mut self, order: Order) -> Result<(), Gone>;
 
     /// Waits for the next report.
     ///
     /// # Errors
-    /// When the agent is gone.
+    /// If the agent is gone.
     fn receive(&mut self) -> Result<Report, Gone>;
 
-    /// Receives a report that has arrived, without waiting.
+    /// Returns a report if one has already arrived, without waiting.
     ///
     /// # Errors
-    /// When the agent is gone.
+    /// If the agent is gone.
     fn try_receive(&mut self) -> Result<Option<Report>, Gone>;
 
-    /// Signals this wakeup from now on when something has arrived. A transport that never signals
-    /// is polled now and then all the same.
+    /// Registers a wakeup to signal whenever something arrives. A transport that never signals
+    /// still works, because the controller also polls now and then.
     fn set_wakeup(&mut self, _wakeup: &Wakeup) {}
 
-    /// Takes what is known about how the agent got to its host.
+    /// Takes the facts collected about how the agent got to its host.
     fn take_facts(&mut self) -> Vec<model::Fact> {
         Vec::new()
     }
 
-    /// Requests that what is in progress ends soon; the agent answers it, and waits for the next
-    /// order.
+    /// Asks the agent to cancel the current work. It still answers the order, then waits for the
+    /// next one.
     fn cancel(&mut self) {}
 
-    /// Leaves the agent, without waiting until it has gone: dropping the transport does. So
-    /// many of them can leave at one moment.
+    /// Starts to disconnect without waiting for the agent to exit, so that many agents can be
+    /// released at the same time. Dropping the transport does the waiting.
     fn leave(&mut self) {}
 
-    /// Waits until the agent that was left has ended, but not for ever. Returns a sentence, with
-    /// the name of its host, about an agent that has not ended and goes on by itself.
+    /// Waits, up to a limit, until a released agent has exited. If it is still running after that,
+    /// returns a sentence about it, including its host name.
     fn await_end(&mut self) -> Option<String> {
         None
     }
@@ -77,7 +78,7 @@ pub trait Transport {
     /// Checks that the agent is still there, without waiting.
     ///
     /// # Errors
-    /// When it isn't.
+    /// If it is gone.
     fn check_alive(&mut self) -> Result<(), Gone> {
         Ok(())
     }

@@ -1,10 +1,11 @@
-//! Orders and reports: all messages between controller and agents.
+//! Orders and reports: all messages between the controller and its agents.
 //!
-//! One order is in progress at a time, and each has one answer; only [`Order::Go`] is answered by
-//! several reports. A pass is [`Order::Prepare`], [`Order::Arm`], [`Order::Go`] and
-//! [`Order::Account`], and all agents of a run have answered one before the next is given. An
-//! order that can't be carried out is answered by [`Report::Failed`] with a sentence, which names
-//! no host: the controller knows to which one it sent the order.
+//! Only one order is in progress at a time. Each has exactly one answer, except [`Order::Go`],
+//! which produces several reports. A pass consists of [`Order::Prepare`], [`Order::Arm`],
+//! [`Order::Go`] and [`Order::Account`]; all agents of a run must have answered one step before the
+//! next one is sent. An order that cannot be carried out is answered with [`Report::Failed`] and a
+//! sentence. The sentence contains no host name, since the controller knows where it sent the
+//! order.
 
 use std::path::PathBuf;
 
@@ -16,132 +17,135 @@ use serde::{Deserialize, Serialize};
 
 use crate::json;
 
-/// Name of the fact by which an agent reports the identity of its host's kernel.
+/// Name of the fact that identifies a host's running kernel.
 pub const KERNEL_FACT: &str = "kernel identity";
 
-/// One trial, as it is handed to an agent.
+/// Everything an agent needs to run one trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
-    /// Every setting of the run; its workers are those of all agents together.
+    /// All settings of the run. The number of workers is the total over all agents.
     #[serde(with = "json")]
     pub spec: RunSpec,
     /// Seed of the campaign.
     pub seed: u64,
-    /// Seed of the scheduled instants of an open loop: each trial has a schedule of its own.
+    /// Seed for the arrival times of an open loop. Each trial gets its own schedule.
     pub schedule_seed: u64,
     /// Name of the working directory.
     pub work_name: String,
-    /// Leave the working directory behind.
+    /// Keep the working directory after the trial.
     pub keep: bool,
-    /// The share of the workers that is this agent's.
+    /// This agent's share of the workers.
     pub share: Share,
-    /// The working directory may be there already: then another agent made it, and removes it.
+    /// The working directory may already exist, because another agent creates and removes it.
     pub joins: bool,
-    /// The journal in which a soak notes what was acknowledged.
+    /// Location of the journal in which a soak records acknowledged writes.
     pub journal: JournalLocation,
 }
 
-/// The place of an agent's acknowledgement journal.
+/// Where an agent keeps its acknowledgement journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JournalLocation {
-    /// In its memory.
+    /// In the agent's memory.
     #[default]
     InMemory,
-    /// In a file of its host, which outlives it.
+    /// In a file on its host, which outlives the agent.
     InFile,
-    /// In a file that an agent left when it was killed; its files of data are there, too.
+    /// In the file left behind by a killed agent, along with its data files.
     Inherited,
 }
 
-/// The facts that an agent needs before it changes its host.
+/// What an agent needs to know before it may change its host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opening {
-    /// Name of the campaign in the undo log, and in the names of its working directories.
+    /// Name of the campaign, used in the undo log and in names of working directories.
     pub campaign: String,
-    /// Devices that may be formatted: those that the command line repeats.
+    /// Devices that may be formatted, as confirmed on the command line.
     pub allow_destroy: Vec<PathBuf>,
-    /// Its working directories are left behind.
+    /// Keep the working directories.
     pub keep: bool,
-    /// The host has lost its power within the campaign: file systems on devices stay.
+    /// The host lost power during the campaign, so existing file systems on devices must be kept.
     pub after_power_loss: bool,
 }
 
-/// An order of the controller.
+/// An order from the controller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
-    /// Make a fresh target for a trial.
+    /// Create a fresh target for a trial.
     Begin(Box<Assignment>),
-    /// Make what a pass expects to find, as far as it belongs to this agent's share.
+    /// Create this agent's share of what the pass expects to find.
     Prepare(Pass),
-    /// Have the workers of a share open what they need, and wait for [`Order::Go`].
+    /// Let the workers of a share open their files and wait for [`Order::Go`].
     Arm {
-        /// The pass to be made.
         pass: Pass,
-        /// The share whose workers it executes: its own, or another one whose files it reads.
+        /// The share whose workers to run: the agent's own, or the one whose files it reads.
         share: Share,
     },
     /// Start the workers.
     Go {
-        /// When, by the agent's own clock in nanoseconds; 0, or what has passed, is at once.
+        /// When to start, in nanoseconds of the agent's own clock. 0 or a time in the past means
+        /// now.
         start_ns: u64,
     },
-    /// End the waiting workers instead.
+    /// Stop the waiting workers instead of starting them.
     Disarm,
-    /// Count what the pass left, now that all agents have ended it, and report its result.
+    /// Account for what the pass left behind and report its result. Sent after all agents have
+    /// finished the pass.
     Account {
-        /// The work of all other agents, for the agent that counts for all; else empty.
+        /// The work done by all other agents, if this agent does the accounting for all; otherwise
+        /// empty.
         others: Vec<Done>,
     },
     /// Remove the target's working directory.
     End {
-        /// Also where another agent made it, which is lost.
+        /// Also remove it if it was created by another agent that is now lost.
         inherits: bool,
     },
-    /// Report the settings of the host.
+    /// Report the host's settings.
     Facts,
     /// Report a reading of the clocks.
     Clock,
-    /// Make ready to change the host.
+    /// Prepare to change the host.
     Open(Opening),
-    /// Change the host, on top of what was applied before.
+    /// Change the host, on top of the changes applied so far.
     Apply(#[serde(with = "json")] Box<Action>),
-    /// Undo what was applied last.
+    /// Undo the last change.
     UndoLast,
-    /// Undo all that was applied, the last first.
+    /// Undo all changes in reverse order.
     UndoAll,
-    /// Hold nothing open below the target until the next pass, so that it can be remounted.
+    /// Close everything below the target until the next pass, so that it can be remounted.
     Release,
-    /// Drop from this host's memory what the next pass is to read from elsewhere.
+    /// Drop cached data that the next pass will read from another host.
     Invalidate {
-        /// How much is to be forgotten.
+        /// What to drop.
         how: Invalidation,
-        /// The directory that this host serves, if it serves any.
+        /// The directory exported by this host, if it is a server.
         directory: Option<PathBuf>,
     },
-    /// Wait until disks and networks of the host are quiet.
+    /// Wait until the host's disks and networks are idle.
     AwaitQuiet {
-        /// So long at most, in milliseconds.
+        /// Maximum time to wait, in milliseconds.
         within_ms: u64,
     },
-    /// Watch the host from now on.
+    /// Start collecting telemetry of the host.
     Watch,
-    /// End watching it, and report what was seen.
+    /// Stop collecting telemetry and report it.
     Unwatch,
-    /// Restore what campaigns that were killed left changed.
+    /// Restore changes left behind by killed campaigns.
     Clean {
-        /// Drops what can't be restored from the undo log.
+        /// Drop entries that cannot be restored from the undo log.
         forget: bool,
     },
-    /// Change the host for a while, also while workers work; not answered in their stead.
+    /// Inject a temporary fault. May arrive while workers are running; its report doesn't replace
+    /// theirs.
     Disturb(#[serde(with = "json")] Box<Action>),
-    /// Revert the fault.
+    /// End the injected fault.
     EndDisturbance,
-    /// Crash: the process kills itself and restores nothing. Not answered.
+    /// Crash: the agent kills its own process without restoring anything. There is no answer.
     Crash,
 }
 
 impl Order {
-    /// Names the order, for messages.
+    /// Returns the name of the order, for messages.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Begin(_) => "Begin",
@@ -170,68 +174,68 @@ impl Order {
     }
 }
 
-/// The findings of an agent at the target of a trial.
+/// What an agent found when it set up a trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begun {
     /// Effective settings of the target.
     pub facts: Vec<Fact>,
-    /// It made a working directory on a file system of its host, and did not find that of the
-    /// agent before it.
+    /// The agent created a new working directory on its host's file system instead of finding the
+    /// one of its predecessor.
     pub made_directory: bool,
 }
 
-/// An answer of an agent.
+/// An answer from an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Report {
-    /// The target is ready; with its effective settings.
+    /// The target is ready.
     Begun(Begun),
-    /// The files of the share are there.
+    /// The files of the share exist.
     Prepared,
-    /// All is open, and the workers wait.
+    /// Everything is open and the workers are waiting.
     Armed,
-    /// The waiting workers have ended.
+    /// The waiting workers were stopped.
     Disarmed,
-    /// A pass is running.
+    /// Progress of a running pass.
     Progress(IntervalSample),
-    /// The workers have ended.
+    /// The workers have finished.
     Worked {
-        /// The work that they did.
         done: Vec<Done>,
-        /// The trial can't go on, so no other agent need.
+        /// The trial cannot continue, so the other agents can stop, too.
         is_broken: bool,
     },
-    /// How the pass went.
+    /// The result of the pass.
     Ran(Box<PassEnd>),
-    /// The working directory is removed.
+    /// The working directory was removed.
     Ended,
-    /// The order could not be obeyed; the reason is a sentence.
+    /// The order could not be carried out; contains the reason as a sentence.
     Failed(String),
-    /// Nothing is held open.
+    /// Nothing is open anymore.
     Released,
-    /// Settings, each with its source; also what was in memory before and after an invalidation.
+    /// Settings with their sources. After an invalidation: what was cached before and after it.
     Facts(Vec<Fact>),
     /// A reading of the clocks.
     Clock(ClockReading),
     /// The host may be changed.
     Opened,
-    /// An action was applied; with what is effective now.
+    /// An action was applied. Contains the settings now in effect.
     Applied(EffectiveSettings),
-    /// The change to the host is reverted.
+    /// The change to the host was reverted.
     Undone,
-    /// The host was waited for until it was quiet, or for as long as was requested.
+    /// The host is idle, or the time limit has passed.
     Quiet(QuietWait),
-    /// The host is being watched.
+    /// Telemetry collection has started.
     Watching,
-    /// Telemetry of the host since it is watched.
+    /// Telemetry collected since the start.
     Watched(Box<Telemetry>),
-    /// Changes that were found and restored; empty where nothing was left changed.
+    /// The changes that were found and restored. Empty if nothing was left behind.
     Cleaned(Vec<RestoredChange>),
-    /// The fault that is now effective, nothing where it was reverted; or why it can't be done.
+    /// The fault that is now active (empty if it was reverted), or the reason why it cannot be
+    /// injected.
     Disturbed(Result<EffectiveSettings, String>),
 }
 
 impl Report {
-    /// Names the report, for messages.
+    /// Returns the name of the report, for messages.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Begun(_) => "Begun",
@@ -258,46 +262,46 @@ impl Report {
     }
 }
 
-/// A wait for a quiet host.
+/// The outcome of waiting for an idle host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuietWait {
-    /// How long it took, in milliseconds.
+    /// How long the wait took, in milliseconds.
     pub waited_ms: u64,
-    /// Disks and networks that were still at work at its end.
+    /// Disks and networks that were still busy at the end.
     pub busy: Vec<BusyDevice>,
 }
 
-/// One change that was left behind, and what became of it.
+/// A change left behind by a campaign, and whether it could be restored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestoredChange {
-    /// The campaign that made it.
+    /// The campaign that made the change.
     pub campaign: String,
-    /// The change that was made.
+    /// The change.
     pub what: String,
-    /// Why it can't be restored; `None` where it was.
+    /// Why it cannot be restored, or `None` if it was.
     pub refused: Option<String>,
-    /// What stays on the host, a sentence each, because the change was dropped from the undo log.
+    /// What remains on the host because the change was dropped from the undo log, one sentence
+    /// each.
     #[serde(default)]
     pub stays: Vec<String>,
 }
 
-/// The readings of a host's clocks at one instant.
+/// Readings of a host's clocks taken at the same instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockReading {
-    /// The clock that ops are timed by, in nanoseconds since whenever.
+    /// Monotonic clock that ops are timed with, in nanoseconds since an arbitrary point.
     pub mono_ns: u64,
-    /// The calendar, in nanoseconds since 1970 UTC.
+    /// Wall clock, in nanoseconds since 1970 UTC.
     pub wall_ns: u64,
 }
 
-/// Ops of one kind, the warm-up included: the part that cross-checks see.
+/// Totals for ops of one kind, including the warm-up. This is what cross-checks compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
-    /// The kind of op.
     pub kind: OpKind,
-    /// Ops that ended well.
+    /// Ops that succeeded.
     pub ops: u64,
-    /// Bytes that they moved.
+    /// Bytes transferred by them.
     pub bytes: u64,
     /// Ops that failed.
     pub failed: u64,
@@ -306,23 +310,23 @@ pub struct Done {
 /// How a pass ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassEnd {
-    /// Its figures and caveats.
+    /// Results and caveats.
     pub result: PassResult,
-    /// Further facts that were learned while it ran.
+    /// Facts discovered while the pass was running.
     pub facts: Vec<Fact>,
-    /// Why the trial can't go on, where it can't.
+    /// Why the trial cannot continue; `None` if it can.
     pub broken: Option<Broken>,
-    /// When its workers started and ended.
+    /// When its workers started and finished.
     pub span: Span,
-    /// The progress curve of the workers, in its order; only where there are other agents.
+    /// Progress of the workers over time. Only filled in if there are other agents.
     pub timeline: Vec<TimelinePoint>,
 }
 
-/// Why a trial can't go on after a pass.
+/// Why a trial cannot continue after a pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Broken {
     /// A stop was requested.
     Stopped,
-    /// Ops failed or the target went away; the reason is a sentence.
+    /// Ops failed or the target disappeared; contains the reason as a sentence.
     Failed(String),
 }

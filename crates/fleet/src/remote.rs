@@ -1,9 +1,9 @@
-//! The transport to an agent in another process, at the other end of an ssh or of a socket.
+//! Transport to an agent in another process, reached through ssh or a socket.
 //!
-//! [`Remote`] owns the transport. An agent that ends, is not understood, or sends nothing for
-//! [`LOST_AFTER`] counts as lost: its process here is killed, and the reason ends with its last
-//! line on stderr, or its socket is closed. When dropped, the stream is ended, and the agent gets
-//! [`LEAVE_WITHIN`] to follow.
+//! An agent counts as lost if it exits, sends something undecodable, or sends nothing for
+//! [`LOST_AFTER`]. [`Remote`] then kills the local process and appends its last line on stderr to
+//! the reason, or closes the socket. Dropping a [`Remote`] closes the stream and gives the agent
+//! [`LEAVE_WITHIN`] to exit.
 #![allow(clippy::disallowed_methods, reason = "whether a process lives is a matter of real time")]
 
 use std::io::{BufRead, BufReader, Read};
@@ -28,62 +28,62 @@ use crate::{Gone, Order, Report, Transport, Wakeup};
 /// Silence after which an agent counts as lost.
 pub const LOST_AFTER: Duration = Duration::from_millis(2_900);
 
-/// How long an agent may take to greet, its host's login included.
+/// Time limit for an agent's greeting, including the login on its host.
 pub const GREET_WITHIN: Duration = Duration::from_secs(20);
 
-/// How long an agent may take to end by itself, once its stream has ended.
+/// Time limit for an agent to exit on its own once its stream has been closed.
 pub const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long an agent may take for an answer once it was sent a request to stop: what hangs there
-/// is its own to end.
+/// Time limit for an answer after a stop request. An agent that is stuck longer is left to finish
+/// on its own.
 pub const ANSWER_AFTER_STOP: Duration = Duration::from_secs(10);
 
-/// How long after a request to stop an agent is waited for at most, in all.
+/// Total time limit for an agent to exit after a stop request.
 pub const LEAVE_AFTER_STOP: Duration = Duration::from_secs(13);
 
-/// The note on a host that is left with changes that its agent has yet to restore.
+/// Note for hosts whose changes have yet to be restored by their agent.
 pub const LEFT_TO_AGENT: &str = "it is left to its agent, which restores it as soon as it can \
                                  (hint: `dfsbench clean` on that host shows what is left)";
 
-/// How often silence and a request to stop are checked.
+/// How often silence and stop requests are checked.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long the last line on stderr is waited for when a process has ended.
+/// How long to wait for the last line on stderr after a process has exited.
 const LAST_LINE_WITHIN: Duration = Duration::from_millis(300);
 
-/// Bytes of a line on stderr that are kept.
+/// Maximum length of a line kept from stderr, in bytes.
 const LINE_BYTES_MAX: u64 = 4 << 10;
 
-/// An agent in a process of its own, which is sent `Out` and sends `In`.
+/// An agent in another process that receives `Out` and sends `In`.
 pub struct Remote<In = Report, Out = Order> {
     host: String,
     connection: Connection,
-    /// `None` once the stream was ended.
+    /// `None` once the stream has been closed.
     stream: Option<Stream<In, Out>>,
-    /// The events after the last one, and until when the agent's end is waited for.
+    /// Set while disconnecting: remaining events, and the deadline for the agent to exit.
     leaving: Option<(Receiver<Event<In>>, Instant)>,
     stop: Arc<AtomicBool>,
-    /// When the agent was sent the request to stop.
+    /// When the stop request was sent to the agent.
     stopped_at: Option<Instant>,
     lost: Option<Gone>,
     /// Facts about how the agent got to its host.
     facts: Vec<Fact>,
 }
 
-/// The means by which an agent is reached.
+/// How an agent is reached.
 enum Connection {
-    /// The agent is, or is behind, a process of ours.
+    /// A local process, which either is the agent or (like ssh) leads to it.
     Process(Child, StderrReader),
-    /// The agent connected by itself.
+    /// A connection that the agent opened.
     Socket(Arc<Link>),
 }
 
 impl Connection {
-    /// Ends it at once, and returns the process's last line on stderr, if there is any.
+    /// Cuts the connection immediately. Returns the process's last line on stderr, if any.
     fn cut_off(&mut self) -> Option<String> {
         match self {
             Self::Process(child, stderr) => {
-                // It may have gone already.
+                // It may already have exited.
                 let _ = child.kill();
                 let _ = child.wait();
                 stderr.last_line()
@@ -95,11 +95,12 @@ impl Connection {
         }
     }
 
-    /// Waits until it has ended by itself, or the deadline has passed; says whether it has ended.
+    /// Waits until the agent has exited on its own or the deadline passes. Returns true if it has
+    /// exited.
     fn await_end<In>(&mut self, events: &Receiver<Event<In>>, deadline: Instant) -> bool {
         match self {
             Self::Process(child, _) => {
-                // The process is polled: its pipes may be closed long before it ends.
+                // Poll the process itself, since its pipes may be closed long before it exits.
                 while matches!(child.try_wait(), Ok(None)) {
                     if Instant::now() >= deadline {
                         return false;
@@ -111,7 +112,7 @@ impl Connection {
             Self::Socket(_) => loop {
                 let left = deadline.saturating_duration_since(Instant::now());
                 match events.recv_timeout(left) {
-                    // Reports that were still in flight; no order waits for them any more.
+                    // Reports still in flight; no order is waiting for them anymore.
                     Ok(Event::Greeted | Event::Stop | Event::Cancel | Event::Payload(_)) => {}
                     Ok(Event::Closed | Event::Failed(_)) => return true,
                     Err(error) => return error == RecvTimeoutError::Disconnected,
@@ -126,12 +127,12 @@ where
     In: DeserializeOwned + Send + 'static,
     Out: Serialize + Send + 'static,
 {
-    /// Starts the process and waits until the agent greets.
+    /// Starts the process and waits for the agent's greeting.
     ///
-    /// `stop` is the user's request to stop, which is passed on while a report is waited for.
+    /// `stop` is the user's stop request. It is forwarded to the agent while waiting for a report.
     ///
     /// # Errors
-    /// When it can't be started, or no agent of this version greets in time.
+    /// If the process cannot be started, or no agent of the same version greets in time.
     pub fn start(command: &mut Command, host: &str, stop: Arc<AtomicBool>) -> Result<Self, Gone> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = match command.spawn() {
@@ -149,7 +150,7 @@ where
         let stream = Stream::open(stdout, stdin);
         let stderr = StderrReader::start(stderr, |_| ());
         let mut remote = Self::new(host, Connection::Process(child, stderr), stream, stop);
-        // A login on a slow host comes before the greeting, so silence may last longer here.
+        // The greeting comes after the login, which may be slow, so allow a longer silence here.
         match remote.next_event(GREET_WITHIN)? {
             Event::Greeted => Ok(remote),
             _ => Err(remote.disconnect("the agent did not greet")),
@@ -159,10 +160,10 @@ where
     /// Sends a message.
     ///
     /// # Errors
-    /// When the agent is gone.
+    /// If the agent is gone.
     pub fn send_message(&mut self, message: Out) -> Result<(), Gone> {
         self.check_life()?;
-        // Whether it arrives shows in the answer.
+        // Whether it was received shows in the answer.
         if let Some(stream) = &self.stream
             && stream.writer.send(Message::Payload(message)).is_ok()
         {
@@ -171,8 +172,7 @@ where
         Err(self.disconnect("the agent is gone"))
     }
 
-    /// Returns a sender of messages for other threads; what it sends to an agent that is gone is
-    /// lost.
+    /// Returns a sender for other threads. Messages to an agent that is gone are dropped.
     pub fn sender(&self) -> Option<MessageSender<Out>> {
         self.stream.as_ref().map(|stream| MessageSender::new(stream.writer.clone()))
     }
@@ -180,7 +180,7 @@ where
     /// Waits for the next message.
     ///
     /// # Errors
-    /// When the agent is gone.
+    /// If the agent is gone.
     pub fn receive_message(&mut self) -> Result<In, Gone> {
         loop {
             if let Event::Payload(message) = self.next_event(LOST_AFTER)? {
@@ -189,7 +189,7 @@ where
         }
     }
 
-    /// Waits for the agent's next event, but not for longer than it may be silent.
+    /// Waits for the agent's next event, at most for the silence it is allowed.
     fn next_event(&mut self, silence_max: Duration) -> Result<Event<In>, Gone> {
         loop {
             if let Some(event) = self.event_within(TICK, silence_max)? {
@@ -198,7 +198,7 @@ where
         }
     }
 
-    /// Waits `wait` for the agent's next event; passes on a request to stop meanwhile.
+    /// Waits up to `wait` for the agent's next event and forwards a stop request in the meantime.
     fn event_within(
         &mut self,
         wait: Duration,
@@ -221,7 +221,7 @@ where
             return Err(self.disconnect_silent(silence_max));
         }
         if self.stop.load(Relaxed) && self.stopped_at.is_none() {
-            // An agent that can't be reached is noticed at the next event.
+            // If the agent is unreachable, the next event will show it.
             let _ = stream.writer.send(Message::Stop);
             self.stopped_at = Some(Instant::now());
         }
@@ -235,7 +235,7 @@ where
 }
 
 impl Remote {
-    /// Makes the transport to an agent that connected by itself, at the other end of that stream.
+    /// Creates the transport to an agent that connected on its own.
     pub(crate) fn from_rendezvous(
         name: &str,
         stream: Stream<Report, Order>,
@@ -263,7 +263,7 @@ impl<In, Out> Remote<In, Out> {
         self.facts.push(fact);
     }
 
-    /// Returns the process at this end; `None` where the agent connected by itself.
+    /// Returns the ID of the local process, or `None` if the agent connected on its own.
     pub fn process_id(&self) -> Option<u32> {
         match &self.connection {
             Connection::Process(child, _) => Some(child.id()),
@@ -271,10 +271,10 @@ impl<In, Out> Remote<In, Out> {
         }
     }
 
-    /// Leaves an agent that doesn't answer after a request to stop. The process at this end isn't
-    /// killed: it may be the agent, which goes on with what it restores.
+    /// Gives up on an agent that doesn't answer a stop request. The local process isn't killed,
+    /// because it may be the agent, still restoring its host.
     fn leave_to_agent(&mut self) -> Gone {
-        // The end of its stream is how the agent learns of it.
+        // The agent notices that its stream was closed.
         self.stream = None;
         let seconds = ANSWER_AFTER_STOP.as_secs();
         let why = format!("no answer for {seconds} s after the request to stop");
@@ -287,9 +287,9 @@ impl<In, Out> Remote<In, Out> {
         self.disconnect(&format!("no sign of life for {:.0} s", silence.as_secs_f64()))
     }
 
-    /// Cuts the agent off and keeps the reason, with its last line on stderr.
+    /// Cuts off the agent and remembers the reason, with its last line on stderr.
     fn disconnect(&mut self, why: &str) -> Gone {
-        // The end of the stream is how the agent learns that its controller is gone.
+        // The agent notices that its stream was closed, which means that the controller is gone.
         self.stream = None;
         let reason = with_last_line(why.to_owned(), self.connection.cut_off());
         let gone = Gone(format!("host {}: {reason}", self.host));
@@ -316,7 +316,7 @@ impl<In, Out> Remote<In, Out> {
     fn await_agent_end(&mut self) -> Option<String> {
         self.end_stream();
         let (events, deadline) = self.leaving.take()?;
-        // Without a request to stop there is no hurry: it is killed when this is dropped.
+        // Without a stop request there is no hurry: the process is killed when `self` is dropped.
         let Some(stopped_at) = self.stopped_at else {
             self.connection.await_end(&events, deadline);
             return None;
@@ -362,7 +362,7 @@ impl Transport for Remote {
     }
 
     fn cancel(&mut self) {
-        // An agent that can't be reached is noticed at the next event.
+        // If the agent is unreachable, the next event will show it.
         if let Some(stream) = &self.stream {
             let _ = stream.writer.send(Message::Cancel);
         }
@@ -381,7 +381,7 @@ impl Transport for Remote {
     }
 }
 
-/// Sends messages to the other side, from any thread.
+/// Sends messages to the other side from any thread.
 pub struct MessageSender<Out>(Writer<Out>);
 
 impl<Out> Clone for MessageSender<Out> {
@@ -395,7 +395,7 @@ impl<Out: Serialize + Send + 'static> MessageSender<Out> {
         Self(writer)
     }
 
-    /// Sends a message, without waiting; one for a side that is gone is lost.
+    /// Sends a message without waiting. It is dropped if the other side is gone.
     pub fn send(&self, message: Out) {
         let _ = self.0.send(Message::Payload(message));
     }
@@ -403,7 +403,7 @@ impl<Out: Serialize + Send + 'static> MessageSender<Out> {
 
 impl<In, Out> Drop for Remote<In, Out> {
     fn drop(&mut self) {
-        // An agent that was left to restore its host must not be killed.
+        // An agent that is still restoring its host must not be killed.
         let left = self.await_agent_end();
         let is_left = match &self.lost {
             Some(gone) => gone.0.contains(LEFT_TO_AGENT),
@@ -415,7 +415,7 @@ impl<In, Out> Drop for Remote<In, Out> {
     }
 }
 
-/// Adds the last line that a process wrote to stderr to a reason, if there is one.
+/// Appends a process's last line on stderr, if there is one, to a reason.
 pub(crate) fn with_last_line(reason: String, last_line: Option<String>) -> String {
     match last_line {
         Some(line) => format!("{reason}: {line}"),
@@ -423,14 +423,15 @@ pub(crate) fn with_last_line(reason: String, last_line: Option<String>) -> Strin
     }
 }
 
-/// A reader of a process's stderr, which keeps the last line with a letter or digit in it.
+/// Reads a process's stderr and remembers the last line that contains a letter or digit.
 pub(crate) struct StderrReader {
     last: Arc<Mutex<Option<String>>>,
     reader: JoinHandle<()>,
 }
 
 impl StderrReader {
-    /// Starts a thread that reads until the stream ends; `on_line` gets each line that isn't empty.
+    /// Starts a thread that reads until the stream ends and calls `on_line` for each non-empty
+    /// line.
     pub(crate) fn start(
         stderr: impl Read + Send + 'static,
         mut on_line: impl FnMut(&str) + Send + 'static,
@@ -447,7 +448,7 @@ impl StderrReader {
                     return;
                 }
                 let mut text = String::from_utf8_lossy(&line).trim().to_owned();
-                // It becomes part of a message of one line.
+                // It will be part of a single-line message.
                 text.retain(|c| !c.is_control() && !is_steering(c));
                 if !text.is_empty() {
                     on_line(&text);
@@ -460,9 +461,10 @@ impl StderrReader {
         Self { last, reader }
     }
 
-    /// Returns the last line so far, once the process has ended or soon after.
+    /// Returns the last line. Call this once the process has exited; it waits briefly for the
+    /// reader.
     pub(crate) fn last_line(&self) -> Option<String> {
-        // A process that inherited stderr may hold it open for longer.
+        // A child that inherited stderr may keep it open longer.
         let deadline = Instant::now() + LAST_LINE_WITHIN;
         while !self.reader.is_finished() && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(10));

@@ -1,10 +1,10 @@
-//! The rendezvous of a controller with agents that another program has started.
+//! Connects a controller with agents started by another program, such as a batch scheduler.
 //!
-//! A scheduler starts processes on its hosts; each of them knows an address and a [`Token`] from
-//! its environment and connects by TCP ([`join`]). The controller accepts an agent that proves that
-//! it knows the token, and proves the same ([`Rendezvous`]); all that follows is encrypted. Then it
-//! is an agent as any other. The address listens only until all have connected. Bytes of strangers
-//! cost a bounded time and a bounded memory, and never keep an agent out.
+//! The scheduler starts processes on its hosts. Each of them gets an address and a [`Token`] from
+//! its environment and connects by TCP ([`join`]). Agent and controller ([`Rendezvous`]) prove to
+//! each other that they have the token; everything after that is encrypted. From then on the agent
+//! is like any other. The controller stops listening once all agents have connected. Connections
+//! from strangers use bounded time and memory and cannot keep an agent out.
 
 mod agent_rank;
 mod gather;

@@ -1,9 +1,9 @@
-//! Orders together with what their answers hold.
+//! Orders paired with the type of their answers.
 //!
-//! A [`Request`] is sent as its [`Order`]; the report that comes back is read by its [`Answer`],
-//! which is the one place where an answer of the wrong kind is found: whatever a remote agent sends
-//! is an error there and never a panic. Each function here names an order and the one report that
-//! answers it; [`Report::Failed`] is handled before, by the receiving end.
+//! A [`Request`] is sent as its [`Order`], and the report that comes back is read by its
+//! [`Answer`]. That is the only place that detects an answer of the wrong kind, so anything a
+//! remote agent sends can cause an error but never a panic. Each function here pairs an order with
+//! the one report that answers it. [`Report::Failed`] is handled earlier, by the receiver.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::order::{
     RestoredChange,
 };
 
-/// An order whose answer holds a `T`.
+/// An order whose answer is a `T`.
 #[derive(Clone, Debug)]
 pub struct Request<T> {
     order: Order,
@@ -28,7 +28,7 @@ pub struct Answer<T> {
     read: fn(Report) -> Result<T, Report>,
 }
 
-/// An answer that does not belong to its order.
+/// The answer does not match the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "answered {answer} to {order} (hint: its dfsbench is another one or broken; install this one \
@@ -37,12 +37,12 @@ pub struct Answer<T> {
 pub struct WrongAnswer {
     /// Name of the report that was received.
     pub answer: &'static str,
-    /// Name of the order that was given.
+    /// Name of the order that was sent.
     pub order: &'static str,
 }
 
 impl<T> Request<T> {
-    /// The order to send, and what reads its answer.
+    /// Splits the request into the order to send and the reader of its answer.
     pub fn into_parts(self) -> (Order, Answer<T>) {
         let answer = Answer { order: self.order.name(), read: self.read };
         (self.order, answer)
@@ -50,10 +50,10 @@ impl<T> Request<T> {
 }
 
 impl<T> Answer<T> {
-    /// Reads a report.
+    /// Extracts the answer from a report.
     ///
     /// # Errors
-    /// When it is no answer to the order.
+    /// If the report does not answer this order.
     pub fn read(&self, report: Report) -> Result<T, WrongAnswer> {
         match (self.read)(report) {
             Ok(value) => Ok(value),
@@ -62,7 +62,7 @@ impl<T> Answer<T> {
     }
 }
 
-/// Makes the request of an order and the pattern of its answer.
+/// Builds a request from an order and the pattern of its answer.
 macro_rules! request {
     ($order:expr, $answer:pat => $value:expr) => {
         Request {
@@ -75,98 +75,98 @@ macro_rules! request {
     };
 }
 
-/// Makes a fresh target; answered by what was found there.
+/// Creates a fresh target.
 pub fn begin(assignment: Assignment) -> Request<Begun> {
     request!(Order::Begin(Box::new(assignment)), Report::Begun(begun) => begun)
 }
 
-/// Makes what a pass expects to find.
+/// Creates what a pass expects to find.
 pub const fn prepare(pass: Pass) -> Request<()> {
     request!(Order::Prepare(pass), Report::Prepared => ())
 }
 
-/// Has the workers of a share wait to start.
+/// Gets the workers of a share ready to start.
 pub const fn arm(pass: Pass, share: Share) -> Request<()> {
     request!(Order::Arm { pass, share }, Report::Armed => ())
 }
 
-/// Starts the workers at an instant of the agent's clock, in nanoseconds; answered by their work.
+/// Starts the workers at a time of the agent's clock, in nanoseconds. Answered with the work done.
 pub const fn go(start_ns: u64) -> Request<Vec<Done>> {
     request!(Order::Go { start_ns }, Report::Worked { done, .. } => done)
 }
 
-/// Counts what a pass left; answered by its result.
+/// Accounts for what a pass left behind. Answered with its result.
 pub const fn account(others: Vec<Done>) -> Request<PassEnd> {
     request!(Order::Account { others }, Report::Ran(end) => *end)
 }
 
-/// Removes the working directory, also where `inherits` says that another agent made it, which is
-/// lost.
+/// Removes the working directory. If `inherits` is set, also removes one created by an agent that
+/// is now lost.
 pub const fn end(inherits: bool) -> Request<()> {
     request!(Order::End { inherits }, Report::Ended => ())
 }
 
-/// Requests the settings of the host.
+/// Asks for the host's settings.
 pub const fn facts() -> Request<Vec<Fact>> {
     request!(Order::Facts, Report::Facts(facts) => facts)
 }
 
-/// Requests a reading of the clocks.
+/// Asks for a reading of the clocks.
 pub const fn clock() -> Request<ClockReading> {
     request!(Order::Clock, Report::Clock(reading) => reading)
 }
 
-/// Makes ready to change the host.
+/// Prepares to change the host.
 pub const fn open(opening: Opening) -> Request<()> {
     request!(Order::Open(opening), Report::Opened => ())
 }
 
-/// Changes the host; answered by what is effective then.
+/// Changes the host. Answered with the settings now in effect.
 pub fn apply(action: Action) -> Request<EffectiveSettings> {
     request!(Order::Apply(Box::new(action)), Report::Applied(effective) => effective)
 }
 
-/// Undoes what was applied last.
+/// Undoes the last change.
 pub const fn undo_last() -> Request<()> {
     request!(Order::UndoLast, Report::Undone => ())
 }
 
-/// Undoes all that was applied.
+/// Undoes all changes.
 pub const fn undo_all() -> Request<()> {
     request!(Order::UndoAll, Report::Undone => ())
 }
 
-/// Has nothing held open below the target.
+/// Closes everything below the target.
 pub const fn release() -> Request<()> {
     request!(Order::Release, Report::Released => ())
 }
 
-/// Drops from the host's memory what is to be read from elsewhere; answered by what was in it.
+/// Drops cached data that will be read from another host. Answered with what was cached.
 pub const fn invalidate(how: Invalidation, directory: Option<PathBuf>) -> Request<Vec<Fact>> {
     request!(Order::Invalidate { how, directory }, Report::Facts(facts) => facts)
 }
 
-/// Waits until disks and networks of the host are quiet; answered by how that went.
+/// Waits until the host's disks and networks are idle.
 pub const fn await_quiet(within_ms: u64) -> Request<QuietWait> {
     request!(Order::AwaitQuiet { within_ms }, Report::Quiet(wait) => wait)
 }
 
-/// Watches the host from now on.
+/// Starts collecting telemetry.
 pub const fn watch() -> Request<()> {
     request!(Order::Watch, Report::Watching => ())
 }
 
-/// Ends watching it; answered by what was seen.
+/// Stops collecting telemetry and returns it.
 pub const fn unwatch() -> Request<Telemetry> {
     request!(Order::Unwatch, Report::Watched(seen) => *seen)
 }
 
-/// Restores as [`clean`] does, and drops from the undo log what can't be restored.
+/// Restores changes like [`clean`], and drops those that cannot be restored from the undo log.
 pub const fn clean_and_forget() -> Request<Vec<RestoredChange>> {
     request!(Order::Clean { forget: true }, Report::Cleaned(found) => found)
 }
 
-/// Restores what campaigns that were killed left changed; answered by what that was.
+/// Restores changes left behind by killed campaigns. Answered with what they were.
 pub const fn clean() -> Request<Vec<RestoredChange>> {
     request!(Order::Clean { forget: false }, Report::Cleaned(found) => found)
 }

@@ -1,10 +1,11 @@
-//! Agents on other hosts, through the user's own OpenSSH.
+//! Agents on other hosts, started through the user's own OpenSSH.
 //!
-//! [`Launcher`] puts this program on a host, unless it is there, and starts it there as an agent.
-//! ssh decides by the user's own configuration whom it trusts and never prompts; all sessions to a
-//! host share one connection. The program is sent compressed and without debug information, and
-//! only to hosts where no copy of it is installed. Files on the host lie in a folder of ours and go
-//! away with the agent. Nothing but the agent is run there, save what puts it there and removes it.
+//! [`Launcher`] copies this program to a host, unless it is already there, and starts it as an
+//! agent. ssh never prompts; the user's own configuration decides which hosts to trust. All
+//! sessions to a host share one connection. The program is sent compressed and without debug
+//! information, and only to hosts that have no installed copy of it. Files on the host are kept in
+//! a private folder and removed along with the agent. We run nothing there except the agent and the
+//! scripts that install and remove it.
 //!
 //! **Source:** ssh(1), ssh_config(5): BatchMode, ControlMaster, ControlPath, ControlPersist.
 
@@ -48,26 +49,26 @@ use scripts::{Found, parse_time};
 pub use copy::{Copied, CopyEvent, CopyObserver};
 pub use packed::{RemovedPrograms, remove_cached_programs};
 
-/// How long a command on a host may take, a slow login included.
+/// Time limit for a command on a host, including a slow login.
 const COMMAND_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long the program may take to get to a host.
+/// Time limit for copying the program to a host.
 const COPY_WITHIN: Duration = Duration::from_secs(300);
 
-/// How long the clean-up on a host may take: nothing can be done about a failure of it.
+/// Time limit for the clean-up on a host. If it fails, there is nothing we can do about it.
 const LEAVE_WITHIN: Duration = Duration::from_secs(4);
 
-/// Hosts that are connected to at one moment, at most: each takes a process and some files.
+/// Maximum number of simultaneous connections; each takes a process and some file descriptors.
 pub const AT_ONCE_MAX: usize = 64;
 
-/// How the folders of the connections' sockets begin, and the file that is locked in each.
+/// Prefix of the folders for connection sockets, and the lock file in each of them.
 const CONTROL: &str = "dfsbench-ssh-";
 const LOCK: &str = "lock";
 
-/// The content of that file once it is locked.
+/// Content of the lock file once it is locked.
 const LOCKED: &[u8] = b"locked while it is used\n";
 
-/// Options of every ssh of ours, beside the place of its socket.
+/// Options for every ssh we start, besides the path of its socket.
 const OPTIONS: [&str; 7] = [
     "BatchMode=yes",
     "ConnectTimeout=10",
@@ -78,53 +79,53 @@ const OPTIONS: [&str; 7] = [
     "RequestTTY=no",
 ];
 
-/// The words that start an agent.
+/// Command-line arguments that start an agent.
 const AGENT: &str = "agent --stdio";
 
-/// The time of a program on a host that does not report the times of files.
+/// Placeholder for a host that cannot report a file's modification time.
 const UNSEEN: &str = "unknown";
 
-/// The starter of agents on other hosts, on several at one moment where threads share it.
+/// Starts agents on other hosts. Threads can share it to start several at once.
 pub struct Launcher {
     binaries: Vec<LazyBinary>,
-    /// The folder for compressed programs.
+    /// Folder for compressed programs.
     cache: Option<PathBuf>,
     on_copy: CopyObserver,
     control: TempDir,
-    /// Locked as long as the folder is in use.
+    /// Held as long as the folder is in use.
     _lock: File,
     removals: Mutex<Vec<Removal>>,
 }
 
-/// A program that is read when a host first needs it.
+/// A program that is read the first time a host needs it.
 struct LazyBinary {
     path: PathBuf,
     binary: OnceLock<Result<Binary, String>>,
 }
 
-/// A program that is removed from a host at the end.
+/// A program to remove from a host at the end.
 struct Removal {
     host: Host,
-    /// The command that removes it there.
+    /// Command that removes it.
     command: String,
 }
 
-/// The programs of a launcher, and the means by which it copies them.
+/// Settings of a launcher.
 pub struct LauncherOptions {
-    /// Programs: agents are started from the first one that a host can run.
+    /// Candidate programs. Each host gets the first one that it can run.
     pub binaries: Vec<PathBuf>,
-    /// The folder in which compressed programs are kept for later campaigns.
+    /// Folder in which compressed programs are kept for later campaigns.
     pub cache: Option<PathBuf>,
-    /// Gets the progress of programs that are copied to hosts.
+    /// Receives the progress of copies.
     pub on_copy: CopyObserver,
 }
 
 /// A program on a host.
 struct Put {
     path: String,
-    /// The time of the last look at it, in seconds since 1970; `None` for one that is installed.
+    /// When a launcher last looked for it, in seconds since 1970. `None` for an installed copy.
     seen: Option<String>,
-    /// It was copied there now.
+    /// Set if it was copied just now.
     copied: Option<Copied>,
 }
 
@@ -132,7 +133,7 @@ impl Launcher {
     /// Prepares to start agents.
     ///
     /// # Errors
-    /// When no private folder can be made for the connections' sockets.
+    /// If no private folder can be created for the connections' sockets.
     pub fn new(options: LauncherOptions) -> Result<Self, Gone> {
         let folder = socket_folder();
         let (control, lock) = match Self::prepare_folder(&folder) {
@@ -150,31 +151,31 @@ impl Launcher {
         Ok(Self { binaries: unread, cache, on_copy, control, _lock: lock, removals })
     }
 
-    /// Makes the folder of the sockets, and locks a file in it: a folder whose lock is free belongs
-    /// to a controller that was killed.
+    /// Creates the folder for the sockets and locks a file in it. If a folder's lock is free, its
+    /// controller was killed.
     fn prepare_folder(folder: &Path) -> std::io::Result<(TempDir, File)> {
         let control = tempfile::Builder::new().prefix(CONTROL).tempdir_in(folder)?;
         let lock = File::create(control.path().join(LOCK))?;
         lock.lock()?;
-        // Written only now, so that an empty file means a lock that is not held yet.
+        // Written only now, so an empty file means that the lock isn't held yet.
         (&lock).write_all(LOCKED)?;
         remove_stale_folders(folder);
         Ok((control, lock))
     }
 
-    /// Puts an agent on a host and starts it.
+    /// Starts an agent on a host, copying the program first if necessary.
     ///
     /// # Errors
-    /// When the host can't be reached or used; one sentence with ssh's own last line.
+    /// If the host cannot be reached or used. The error is one sentence with ssh's last line.
     pub fn launch(&self, host: &Host, stop: &Arc<AtomicBool>) -> Result<Remote, Gone> {
         self.launch_as(host, AGENT, stop)
     }
 
-    /// Puts this program on a host and starts it there with these words, as an agent that speaks
-    /// in other messages.
+    /// Starts this program on a host with the given arguments, as an agent that uses other message
+    /// types. Copies the program first if necessary.
     ///
     /// # Errors
-    /// When the host can't be reached or used; one sentence with ssh's own last line.
+    /// If the host cannot be reached or used. The error is one sentence with ssh's last line.
     pub fn launch_as<In, Out>(
         &self,
         host: &Host,
@@ -188,8 +189,8 @@ impl Launcher {
         let Put { path, seen, copied } = self.put_program(host)?;
         let mut command = self.ssh_command(host);
         command.arg(match seen.as_deref() {
-            // The agent removes the program at its end, unless the time shows another campaign's
-            // use.
+            // The agent removes the program when it exits, unless the time shows that another
+            // campaign uses it.
             Some("") => format!("{path} {words} --pushed {UNSEEN}"),
             Some(seen) => format!("{path} {words} --pushed {seen}"),
             None => format!("{path} {words}"),
@@ -201,23 +202,23 @@ impl Launcher {
         Ok(remote)
     }
 
-    /// Makes sure that a host has this program, and returns its path there. It is removed at the
-    /// end of this launcher, unless it was there before.
+    /// Makes sure that a host has this program, and returns its path there. The launcher removes it
+    /// when dropped, unless it is an installed copy.
     ///
     /// # Errors
-    /// When the host can't be reached or used; one sentence with ssh's own last line.
+    /// If the host cannot be reached or used. The error is one sentence with ssh's last line.
     pub fn program_on(&self, host: &Host) -> Result<String, Gone> {
         Ok(self.put_program(host)?.path)
     }
 
-    /// Makes a command that runs a line on a host.
+    /// Builds a command that runs a line on a host.
     pub fn command_on(&self, host: &Host, line: &str) -> Command {
         let mut command = self.ssh_command(host);
         command.arg(line);
         command
     }
 
-    /// Makes sure that a host has a program that runs there, and returns where it is.
+    /// Makes sure that a host has a program it can run, and returns its location.
     fn put_program(&self, host: &Host) -> Result<Put, Gone> {
         let mut refused = None;
         for LazyBinary { path, binary } in &self.binaries {
@@ -248,11 +249,10 @@ impl Launcher {
                 continue;
             }
             let program = format!("{}/dfsbench-{}", found.directory, binary.hash);
-            // The folder was made by looking, so it is removed even if the program never gets
-            // there.
+            // `inspect_host` created the folder, so remove it even if the program is never copied.
             let mut remove = self.note_removal(host, &found, binary, &found.seen);
             let (mut seen, mut copied) = (found.seen.clone(), None);
-            // The name holds the hash, but only the content proves what is there.
+            // The file name contains the hash, but only the content proves what the file is.
             if found.hash != binary.hash {
                 let begun = Instant::now();
                 let (wire_bytes, at) = self.copy_program(host, binary, &found)?;
@@ -266,7 +266,7 @@ impl Launcher {
                 return Ok(Put { path: program, seen: Some(seen), copied });
             }
             refused = Some(ended);
-            // A host may have space for one of them only.
+            // The host may not have space for more than one program.
             let _ = self.run_command(host, &remove);
         }
         Err(match refused {
@@ -275,7 +275,7 @@ impl Launcher {
         })
     }
 
-    /// Notes what is to be removed at the end, and returns the command that does it.
+    /// Registers a removal for the end and returns its command.
     fn note_removal(&self, host: &Host, found: &Found, binary: &Binary, seen: &str) -> String {
         let words = scripts::remove(&found.directory, &binary.hash, seen);
         let mut removals = self.removals.lock().unwrap_or_else(PoisonError::into_inner);
@@ -283,7 +283,7 @@ impl Launcher {
         words
     }
 
-    /// Finds out what a host is, and which program it has.
+    /// Finds out what kind of host it is and which program it already has.
     fn inspect_host(&self, host: &Host, binary: &Binary) -> Result<Found, Gone> {
         let mut command = self.ssh_command(host);
         command.arg("sh");
@@ -303,8 +303,8 @@ impl Launcher {
         ))
     }
 
-    /// Copies the program to a host, compressed if the host can unpack it. Returns how many bytes
-    /// were sent, and the time that the file has there.
+    /// Copies the program to a host, compressed if the host can decompress it. Returns the number
+    /// of bytes sent and the file's modification time on the host.
     fn copy_program(
         &self,
         host: &Host,
@@ -337,7 +337,8 @@ impl Launcher {
         Err(describe_refusal(host, &ended, &what, program_bytes))
     }
 
-    /// Runs a command on a host; its own failure is a result, only that of ssh is an error.
+    /// Runs a command on a host. Only a failure of ssh itself is an error; a failure of the command
+    /// is part of the result.
     fn run_command(&self, host: &Host, words: &str) -> Result<Ended, Gone> {
         let mut command = self.ssh_command(host);
         command.arg(words);
@@ -349,31 +350,29 @@ impl Launcher {
         Ok(ended)
     }
 
-    /// Removes the program from a host.
     fn remove_program(&self, host: &Host, remove: &str) {
-        // An agent that ended as it should has removed itself; `clean` can do it later.
+        // An agent that exits normally has removed its program itself, and `clean` can do it later.
         let _ =
             bounded::with_input(self.ssh_command(host).arg(remove), String::new(), LEAVE_WITHIN);
     }
 
-    /// Ends the connection to a host.
     fn close_connection(&self, host: &Host) {
         let mut leave = self.ssh_options(host);
         leave.args(["-O", "exit", "--"]).arg(ssh_address(host));
         let _ = bounded::with_input(&mut leave, String::new(), LEAVE_WITHIN);
     }
 
-    /// Makes an ssh to a host, without a command for its shell.
+    /// Builds an ssh command for a host, without the command to run there.
     fn ssh_command(&self, host: &Host) -> Command {
         let mut command = self.ssh_options(host);
         command.arg("--").arg(ssh_address(host));
         command
     }
 
-    /// Makes an ssh with its options, without the address.
+    /// Builds an ssh command with our options, without the address.
     fn ssh_options(&self, host: &Host) -> Command {
         let mut command = Command::new("ssh");
-        // A ctrl-C is for the controller, which then ends things in order.
+        // Ctrl-C is meant for the controller, which then shuts things down in order.
         command.process_group(0);
         command.arg("-T");
         if let Some(config) = &host.ssh_config {
@@ -391,7 +390,7 @@ impl Drop for Launcher {
     fn drop(&mut self) {
         let noted = self.removals.get_mut().unwrap_or_else(PoisonError::into_inner);
         let removals = std::mem::take(noted);
-        // Removals go over the shared connections, so these are closed only afterwards.
+        // Removals use the shared connections, so close those only afterwards.
         for some in removals.chunks(AT_ONCE_MAX) {
             thread::scope(|scope| {
                 for Removal { host, command } in some {
@@ -399,7 +398,7 @@ impl Drop for Launcher {
                 }
             });
         }
-        // One host may have several agents, whose sessions share a connection.
+        // A host may run several agents, whose sessions share one connection.
         let mut hosts: Vec<&Host> = Vec::new();
         for Removal { host, .. } in &removals {
             let is_known = hosts
@@ -419,20 +418,19 @@ impl Drop for Launcher {
     }
 }
 
-/// Returns the folder in which each controller makes that of its sockets.
+/// Returns the folder in which controllers create their socket folders.
 fn socket_folder() -> PathBuf {
-    // The path of a socket has 107 bytes at most, and ssh's own part takes 57.
+    // A socket path has at most 107 bytes, and ssh's own part takes 57 of them.
     let temporary = std::env::temp_dir();
     if temporary.as_os_str().len() > 30 { "/tmp".into() } else { temporary }
 }
 
-/// Removes the folders with sockets of this user's controllers that were killed, and returns how
-/// many there were.
+/// Removes the socket folders of this user's killed controllers. Returns the number of folders.
 pub fn remove_abandoned_folders() -> usize {
     remove_stale_folders(&socket_folder())
 }
 
-/// Removes the folders of our controllers that were killed: their locks are free.
+/// Removes the folders of killed controllers, which are those with a free lock.
 fn remove_stale_folders(folder: &Path) -> usize {
     let me = rustix::process::geteuid().as_raw();
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
@@ -442,7 +440,7 @@ fn remove_stale_folders(folder: &Path) -> usize {
             continue;
         }
         let path = entry.path();
-        // Another user's folder of that name is not ours to remove, nor is a link.
+        // Another user's folder with such a name, or a symlink, isn't ours to remove.
         let Ok(found) = fs::symlink_metadata(&path) else { continue };
         if !found.is_dir() || found.uid() != me {
             continue;
@@ -450,7 +448,7 @@ fn remove_stale_folders(folder: &Path) -> usize {
         let Ok(lock) = File::open(path.join(LOCK)) else { continue };
         let was_locked = lock.metadata().is_ok_and(|it| it.len() == LOCKED.len() as u64);
         if was_locked && lock.try_lock().is_ok() {
-            // The next controller finds what can't be removed now.
+            // If it fails, the next controller will try again.
             removed += usize::from(fs::remove_dir_all(path).is_ok());
         }
     }

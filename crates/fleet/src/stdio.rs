@@ -1,8 +1,8 @@
-//! The agent's end of a stream: receives orders, sends reports, and ends with a lost controller.
+//! The agent's end of a stream: receives orders, sends reports, and stops if the controller is
+//! lost.
 //!
-//! A controller is lost when it ends the stream, sends what can't be decoded, or nothing for
-//! [`LOST_AFTER`]. Then the request to stop is set, so that what is in progress ends, and there is
-//! no next order.
+//! A controller is lost if it closes the stream, sends something undecodable, or sends nothing for
+//! [`LOST_AFTER`]. The agent then gets a stop request for its current work, and no further orders.
 #![allow(
     clippy::disallowed_methods,
     reason = "how often progress travels is a matter of real time"
@@ -27,28 +27,28 @@ use crate::wire::Message;
 use crate::writer::{Output, Writer};
 use crate::{ClockReading, Order, Report};
 
-/// A controller that sends nothing for so long is gone; it notices a lost agent before.
+/// Silence after which a controller counts as lost. A controller notices a lost agent sooner.
 pub const LOST_AFTER: Duration = Duration::from_secs(5);
 
-/// Shortest time between two reports of a running pass.
+/// Minimum time between two progress reports of a running pass.
 pub const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 
 /// How often silence and signals are checked.
 const TICK: Duration = Duration::from_millis(200);
 
-/// The flags that end something an agent does.
+/// Flags that interrupt an agent.
 #[derive(Clone, Debug, Default)]
 pub struct Flags {
-    /// Ends what is in progress; set when the controller wants that or is lost.
+    /// Stops the current work. Set if the controller requests it or is lost.
     pub stop: Arc<AtomicBool>,
-    /// Leaves the controller as if it were lost; set by a signal, maybe.
+    /// Disconnects as if the controller were lost. May be set by a signal handler.
     pub leave: Arc<AtomicBool>,
 }
 
 /// Serves a controller at the other end of a stream.
 ///
-/// The clocks are read by `read_clocks` on the thread that receives the order: any other thread
-/// had to be woken for it, and the clocks would be no better known.
+/// `read_clocks` is called on the thread that receives the order. Waking up another thread first
+/// would only make the reading less accurate.
 pub fn agent_end(
     input: impl Read + Send + 'static,
     output: impl Output + 'static,
@@ -58,19 +58,20 @@ pub fn agent_end(
     let Flags { stop, leave } = flags;
     let (orders, incoming) = channel();
     let cancelled = Arc::new(AtomicBool::new(false));
-    // Two of them: the end of the stream and a silent controller are noticed by different threads.
+    // There are two, since the end of the stream and a silent controller are noticed by different
+    // threads.
     let at_stream_end = StopAll { stop: Arc::clone(&stop), orders: orders.clone() };
     let at_silence = StopAll { stop: Arc::clone(&stop), orders };
     let requested_cancel = Arc::clone(&cancelled);
     let (writer, last_received) = stream::open(input, output, |writer: &Writer<Report>| {
-        // Held weakly: the reading thread must not keep the stream open.
+        // A weak reference, so that the reading thread doesn't keep the stream open.
         let writer = writer.downgrade();
         move |event| {
             match event {
                 Event::Payload(Order::Crash) => crash_process(),
                 Event::Payload(Order::Clock) => {
                     if let Some(writer) = writer() {
-                        // A controller that is gone needs no answer.
+                        // If the controller is gone, nobody needs the answer.
                         let _ = writer.send(Message::Payload(Report::Clock(read_clocks())));
                     }
                 }
@@ -89,10 +90,10 @@ pub fn agent_end(
     AgentEnd::new(incoming, cancelled, move |report| sender.send_report(report))
 }
 
-/// Serves a controller that speaks in other messages than orders: calls `handle` with each, on the
-/// thread that reads. `on_end` is called once when the controller is gone.
+/// Serves a controller that uses other message types than orders. Calls `handle` for each message
+/// on the reading thread, and `on_end` once the controller is gone.
 ///
-/// The sender keeps the stream open.
+/// The returned sender keeps the stream open.
 pub fn message_end<In, Out>(
     input: impl Read + Send + 'static,
     output: impl Output + 'static,
@@ -109,7 +110,7 @@ where
     let requested_stop = Arc::clone(&stop);
     let (writer, last_received) = stream::open(input, output, move |_| {
         move |event| {
-            // The watch sees the end of this sender where the stream has ended.
+            // Moved in here: dropping it when the stream ends tells the watching thread.
             let _ = &reading;
             match event {
                 Event::Payload(message) => handle(message),
@@ -131,7 +132,7 @@ where
     MessageSender::new(writer)
 }
 
-/// Ends the work in flight, and all further orders, when it is dropped: the controller is gone.
+/// Stops the current work and all further orders when dropped, because the controller is gone.
 struct StopAll {
     stop: Arc<AtomicBool>,
     orders: Sender<Option<Order>>,
@@ -140,19 +141,19 @@ struct StopAll {
 impl Drop for StopAll {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
-        // An agent that has ended already wants none.
+        // Fails if the agent has already finished.
         let _ = self.orders.send(None);
     }
 }
 
-/// Watches whether the controller is there and whether it is to be left, until the agent ends.
+/// Waits until the controller is lost or `leave` is set, unless the agent finishes first.
 fn watch_controller(
     last_received: &LastReceived,
     leave: &AtomicBool,
     agent_ended: &Receiver<()>,
     at_silence: StopAll,
 ) {
-    // The channel carries nothing: it is disconnected when the agent drops its sender.
+    // Nothing is ever sent on this channel. It disconnects when the agent drops its sender.
     while agent_ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
         if leave.load(Relaxed) || last_received.silence() > LOST_AFTER {
             break;
@@ -161,28 +162,27 @@ fn watch_controller(
     drop(at_silence);
 }
 
-/// Kills this process, as a machine that loses power ends its programs.
+/// Kills this process, simulating the loss of power.
 fn crash_process() {
-    // A process may always kill itself; nothing after it is executed.
+    // A process can always kill itself, and nothing after this line is executed.
     let _ = kill_process(getpid(), Signal::KILL);
 }
 
-/// A sender of an agent's reports, which sends progress no more often than [`PROGRESS_EVERY`]:
-/// many agents that report ten times a second would keep the controller, and the network that is
-/// measured, busy.
+/// Sends an agent's reports, with progress at most every [`PROGRESS_EVERY`]. Many agents reporting
+/// ten times a second would keep the controller busy, and the network under test, too.
 struct ReportSender {
     writer: Writer<Report>,
-    /// Progress that was not sent yet: ops and bytes since the last report.
+    /// Progress not sent yet: ops and bytes since the last report.
     held: Option<IntervalSample>,
     sent_at: Instant,
-    /// Ends the watch when it is dropped.
+    /// Dropping it ends the watching thread.
     _agent_lives: Sender<()>,
 }
 
 impl ReportSender {
     fn send_report(&mut self, report: Report) {
         let Report::Progress(mut sample) = report else {
-            // Held progress goes first: an answer is the last report of its order.
+            // Send held progress first, since an answer must be the last report of its order.
             if let Some(rest) = self.held.take() {
                 self.send_now(Report::Progress(rest));
             }
@@ -200,7 +200,7 @@ impl ReportSender {
         self.send_now(Report::Progress(sample));
     }
 
-    /// Sends a report; a controller that is gone needs none.
+    /// Sends a report. It is dropped if the controller is gone.
     fn send_now(&self, report: Report) {
         let _ = self.writer.send(Message::Payload(report));
     }

@@ -1,10 +1,10 @@
-//! Both ends of a stream of messages: a thread reads, and a [`Writer`] writes and sends heartbeats.
+//! A stream of messages: one thread reads, and a [`Writer`] writes and sends heartbeats.
 //!
-//! [`open`] greets at once and turns what is received into [`Event`]s, which its owner receives on
-//! the thread that reads: each thread between a socket and the receiver costs a wake-up for every
-//! message. Heartbeats are received whatever else is in progress, and are not events:
-//! [`LastReceived::silence`] is the time since the other side sent anything at all. A stream that
-//! ends or fails is the last event.
+//! [`open`] sends a greeting at once and turns incoming messages into [`Event`]s. They are handled
+//! on the reading thread, because another thread in between would cost a wakeup per message.
+//! Heartbeats aren't events, and they are received no matter what else is in progress:
+//! [`LastReceived::silence`] is the time since the other side sent anything at all. The last event
+//! reports that the stream ended or failed.
 #![allow(clippy::disallowed_methods, reason = "whether a peer lives is a matter of real time")]
 
 use std::io::{BufReader, ErrorKind, Read};
@@ -22,30 +22,30 @@ use crate::wakeup::WakeupSlot;
 use crate::wire::{self, Greeting, Message, WireError};
 use crate::writer::{Output, Writer};
 
-/// Size of a read, in bytes: most messages are smaller.
+/// Size of a read, in bytes. Most messages are smaller.
 const READ_BYTES: usize = 4 << 10;
 
 /// An event from the other side.
 pub(crate) enum Event<In> {
-    /// It greeted, and is of the same version.
+    /// It sent a greeting of the same version.
     Greeted,
-    /// It requests the end of the current work and of everything after it.
+    /// It wants the current work, and everything after it, to end.
     Stop,
-    /// It requests the end of the current work.
+    /// It wants the current work to end.
     Cancel,
     /// It sent an order or a report.
     Payload(In),
-    /// It ended the stream.
+    /// It closed the stream.
     Closed,
-    /// It sent something that can't be decoded, or the stream failed.
+    /// It sent something undecodable, or the stream failed.
     Failed(WireError),
 }
 
-/// One end of a stream whose events wait until they are read.
+/// One end of a stream, with events queued until they are read.
 pub(crate) struct Stream<In, Out> {
     /// Events from the other side, in order.
     pub events: Receiver<Event<In>>,
-    /// The writer to the other side; the stream ends with the last of its clones.
+    /// Writer to the other side. The stream is closed when the last clone is dropped.
     pub writer: Writer<Out>,
     last_received: Arc<LastReceived>,
     wakeup: WakeupSlot,
@@ -67,35 +67,36 @@ where
 }
 
 impl<In, Out> Stream<In, Out> {
-    /// Returns how long nothing has been received.
+    /// Returns the time since anything was received.
     pub(crate) fn silence(&self) -> Duration {
         self.last_received.silence()
     }
 
-    /// Ends this direction by dropping the writer, and keeps the events of the other one.
+    /// Closes this direction by dropping the writer. Returns the remaining events of the other
+    /// direction.
     pub(crate) fn end_writing(self) -> Receiver<Event<In>> {
         self.events
     }
 
-    /// Signals a wakeup from now on for each event.
+    /// Registers a wakeup to signal for each event.
     pub(crate) fn set_wakeup(&self, wakeup: &Wakeup) {
         self.wakeup.attach_to(wakeup);
     }
 }
 
-/// The destination of events: a queue, and the wakeup for each event and at the end.
+/// A queue of events that signals a wakeup for each of them and at the end.
 struct EventQueue<In> {
-    /// `None` only while it is dropped.
+    /// `None` only while it is being dropped.
     sender: Option<Sender<Event<In>>>,
     wakeup: WakeupSlot,
 }
 
 impl<In> EventQueue<In> {
-    /// Passes an event on; returns whether there is still a receiver.
+    /// Queues an event. Returns true if there is still a receiver.
     fn push_event(&self, event: Event<In>) -> bool {
         let Some(sender) = &self.sender else { return false };
         let is_wanted = sender.send(event).is_ok();
-        // After the event: a receiver that wakes up must find it.
+        // Notify after queueing, so that the receiver finds the event when it wakes up.
         self.wakeup.notify();
         is_wanted
     }
@@ -103,16 +104,16 @@ impl<In> EventQueue<In> {
 
 impl<In> Drop for EventQueue<In> {
     fn drop(&mut self) {
-        // The end of the queue is what the receiver is woken for, so the sender goes first.
+        // Drop the sender first: the receiver is being woken to see the closed queue.
         self.sender = None;
         self.wakeup.notify();
     }
 }
 
-/// The time at which the other side last sent anything.
+/// When the other side last sent anything.
 pub(crate) struct LastReceived {
     begin: Instant,
-    /// Milliseconds after `begin`: an atomic number where an `Instant` would need a lock.
+    /// Milliseconds after `begin`. An atomic integer avoids the lock that an `Instant` would need.
     last_ms: AtomicU64,
 }
 
@@ -121,7 +122,7 @@ impl LastReceived {
         self.last_ms.store(self.begin.elapsed().as_millis() as u64, Relaxed);
     }
 
-    /// Returns how long that is ago.
+    /// Returns the time since then.
     pub(crate) fn silence(&self) -> Duration {
         self.begin.elapsed().saturating_sub(Duration::from_millis(self.last_ms.load(Relaxed)))
     }
@@ -129,9 +130,9 @@ impl LastReceived {
 
 /// Starts the two threads of one end: one reads, one writes.
 ///
-/// `make_handler` is given the writer of this end and makes the function that is called, on the
-/// reading thread, with each event. The handler returns whether it wants further events, and is
-/// dropped after the last. The stream ends with the last clone of the writer.
+/// `make_handler` receives the writer of this end and returns the function to call, on the reading
+/// thread, for each event. The handler returns whether it wants more events, and is dropped after
+/// the last one. The stream is closed when the last clone of the writer is dropped.
 pub(crate) fn open<In, Out, Handle>(
     input: impl Read + Send + 'static,
     output: impl Output + 'static,
@@ -151,13 +152,13 @@ where
     (writer, received)
 }
 
-/// Reads until the stream ends, fails, or no further event is wanted.
+/// Reads until the stream ends, fails, or no more events are wanted.
 fn read_events<In: DeserializeOwned>(
     mut input: impl Read,
     last_received: &LastReceived,
     mut handle: impl FnMut(Event<In>) -> bool,
 ) {
-    // Nothing is decoded before the greeting: a side of another version sends other messages.
+    // Decode nothing before the greeting, since another version uses other messages.
     let mut next = match Greeting::expect(&mut input) {
         Ok(()) => Some(Event::Greeted),
         Err(error) => Some(failure_event(error)),
@@ -171,7 +172,7 @@ fn read_events<In: DeserializeOwned>(
             }
         }
         next = match wire::read(&mut input) {
-            // It shows by `last_received` alone.
+            // Heartbeats only update `last_received`.
             Ok(Some(Message::Heartbeat)) => None,
             Ok(Some(Message::Stop)) => Some(Event::Stop),
             Ok(Some(Message::Cancel)) => Some(Event::Cancel),
@@ -182,7 +183,7 @@ fn read_events<In: DeserializeOwned>(
     }
 }
 
-/// Makes the event of an error; a stream that ends within a message has ended all the same.
+/// Turns an error into an event. A stream that ends in the middle of a message counts as closed.
 fn failure_event<In>(error: WireError) -> Event<In> {
     match error {
         WireError::Io(error) if error.kind() == ErrorKind::UnexpectedEof => Event::Closed,

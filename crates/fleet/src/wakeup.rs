@@ -1,13 +1,13 @@
-//! The wakeup of a controller that waits for many agents.
+//! Wakes up a controller that waits for many agents.
 //!
-//! Each transport signals the same [`Wakeup`] under a number of its own when its agent has sent
-//! something, so that a thousand of them need not be polled over and over.
+//! All transports signal the same [`Wakeup`], each with its own number, when their agent has sent
+//! something. This avoids polling a thousand agents over and over.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// A signal to a thread that waits, or will.
+/// A signal to a thread that is waiting or will wait.
 #[derive(Clone, Debug, Default)]
 pub struct Wakeup {
     shared: Arc<Shared>,
@@ -20,34 +20,34 @@ struct Shared {
     condition: Condvar,
 }
 
-/// The signals since the last wait.
+/// Signals since the last wait.
 #[derive(Debug, Default)]
 struct Signals {
-    /// Signalled since the last wait. It is kept apart from the numbers, which are read by another
-    /// call: a wait must not return again for numbers that are still unread.
+    /// Whether there was a signal since the last wait. Kept apart from the numbers, which are read
+    /// by a separate call: a wait must not return again because of numbers that are still unread.
     is_signalled: bool,
-    /// The numbers of the transports that signalled since they were last read.
+    /// Numbers of the transports that have signaled since the numbers were last read.
     numbers: BTreeSet<u32>,
 }
 
 impl Wakeup {
-    /// Returns the same wakeup, signalled under another number.
+    /// Returns the same wakeup with another number.
     #[must_use]
     pub fn numbered(&self, number: u32) -> Self {
         Self { shared: Arc::clone(&self.shared), number }
     }
 
-    /// Wakes the thread that waits, or waits next.
+    /// Wakes up the thread that is waiting or waits next.
     pub fn notify(&self) {
         let mut signals = self.lock_signals();
         signals.is_signalled = true;
         signals.numbers.insert(self.number);
-        // Released first: the woken thread takes the lock at once.
+        // Unlock first, since the woken thread takes the lock immediately.
         drop(signals);
         self.shared.condition.notify_one();
     }
 
-    /// Waits until it is signalled, or was since the last wait, but no longer than this.
+    /// Waits up to `limit` for a signal. Returns at once if there was one since the last wait.
     pub fn wait(&self, limit: Duration) {
         let signals = self.lock_signals();
         let waited =
@@ -55,13 +55,13 @@ impl Wakeup {
         waited.unwrap_or_else(PoisonError::into_inner).0.is_signalled = false;
     }
 
-    /// Returns the numbers under which it was signalled since this was called last.
+    /// Returns the numbers that have signaled since the last call.
     pub fn take_notified(&self) -> BTreeSet<u32> {
         std::mem::take(&mut self.lock_signals().numbers)
     }
 
     fn lock_signals(&self) -> MutexGuard<'_, Signals> {
-        // Nothing panics under this lock, and half a signal is still a signal.
+        // Nothing panics under this lock, and the signals are valid at any time.
         self.shared.signals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -71,13 +71,13 @@ impl Wakeup {
 pub(crate) struct WakeupSlot(Arc<OnceLock<Wakeup>>);
 
 impl WakeupSlot {
-    /// Attaches it to a wakeup, where it has none.
+    /// Sets the wakeup if there is none yet.
     pub(crate) fn attach_to(&self, wakeup: &Wakeup) {
-        // One controller has one wakeup, so the first is the only one.
+        // A controller has only one wakeup, so the first one is right.
         let _ = self.0.set(wakeup.clone());
     }
 
-    /// Signals, where there is a wakeup.
+    /// Signals the wakeup, if there is one.
     pub(crate) fn notify(&self) {
         if let Some(wakeup) = self.0.get() {
             wakeup.notify();
@@ -96,7 +96,7 @@ mod tests {
         slot.notify();
         slot.attach_to(&wakeup);
         slot.notify();
-        // It would wait for ever.
+        // Without a signal, this would wait forever.
         wakeup.wait(Duration::MAX);
         wakeup.wait(Duration::from_millis(1));
         assert_eq!(wakeup.take_notified(), BTreeSet::from([0]));

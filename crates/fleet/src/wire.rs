@@ -1,9 +1,9 @@
-//! Messages as bytes: a greeting of a fixed shape, then frames.
+//! Encoding of messages: a greeting with a fixed layout, then frames.
 //!
-//! The [`Greeting`] never changes its shape, so that any two versions can tell each other which
-//! they are. A frame is a length of four bytes, the most significant first, and so many bytes of
-//! postcard. A length is believed up to [`FRAME_BYTES_MAX`], and even then memory grows only with
-//! the bytes that really come. Whatever else comes is one [`WireError`].
+//! The [`Greeting`] never changes its layout, so that any two versions can identify each other. A
+//! frame consists of a four-byte big-endian length and that many bytes of postcard. Lengths up to
+//! [`FRAME_BYTES_MAX`] are accepted, but memory only grows with the bytes that actually arrive.
+//! Anything else is a [`WireError`].
 //!
 //! **Source:** the postcard wire format, version 1.
 
@@ -12,47 +12,47 @@ use std::io::{self, Read, Write};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Changes whenever orders or reports do.
+/// Protocol version. Must change whenever orders or reports do.
 pub const PROTOCOL: u32 = 8;
 
-/// No message is longer, in bytes; 10,000 clients' times in one pass take a tenth of it.
+/// Maximum size of a message, in bytes. A pass's latencies of 10,000 clients take a tenth of it.
 pub const FRAME_BYTES_MAX: u32 = 64 << 20;
 
-/// How each side begins.
+/// First bytes of each side's greeting.
 const MAGIC: [u8; 8] = *b"DFSBENCH";
 
-/// Largest allocation that is made before its bytes have come.
+/// Maximum allocation before the bytes for it have arrived.
 const STEP_BYTES: usize = 64 << 10;
 
-/// Why bytes could not be read as messages, or not be written.
+/// Why messages could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
-    /// The other side is no dfsbench, or something else writes into its stream.
+    /// The other side isn't dfsbench, or something else writes to its stream.
     #[error(
         "it answered `{0}`, which no agent sends (hint: nothing in its shell's start-up files may \
          print)"
     )]
     NotDfsbench(String),
-    /// The other side is another dfsbench.
+    /// The other side is a different version of dfsbench.
     #[error("it runs dfsbench {theirs}, and this is dfsbench {ours}")]
     Version {
-        /// The greeting of the other side.
+        /// The other side's greeting.
         theirs: Greeting,
-        /// The greeting of this side.
+        /// Our greeting.
         ours: Greeting,
     },
-    /// A length that no message has.
+    /// The length of a frame is too large.
     #[error("a message claims to have {0} bytes, where {FRAME_BYTES_MAX} are the most")]
     TooLong(u32),
-    /// Bytes that are no message.
+    /// The bytes are not a valid message.
     #[error("{len} bytes are no message: {reason}")]
     Garbage {
-        /// How many they are.
+        /// Number of bytes.
         len: usize,
-        /// The reason why they are wrong.
+        /// What is wrong with them.
         reason: String,
     },
-    /// A message that can't be put into bytes.
+    /// The message cannot be encoded.
     #[error("a message can't be sent: {0}")]
     Unsendable(String),
     /// The stream ended or failed.
@@ -60,25 +60,25 @@ pub enum WireError {
     Io(#[from] io::Error),
 }
 
-/// One message in either direction.
+/// One message, in either direction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message<T> {
-    /// A heartbeat: the sender is still there.
+    /// Heartbeat: the sender is still alive.
     Heartbeat,
-    /// End what is in progress, as soon as can be, and all that would follow.
+    /// End the current work as soon as possible, and start nothing else.
     Stop,
-    /// End what is in progress, as soon as can be, and go on with what follows.
+    /// End the current work as soon as possible, but continue with what follows.
     Cancel,
     /// An order or a report.
     Payload(T),
 }
 
-/// The identity of a dfsbench process.
+/// Identifies a dfsbench process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Greeting {
-    /// The protocol that it speaks.
+    /// Protocol version.
     pub protocol: u32,
-    /// Version of the program.
+    /// Program version.
     pub version: String,
 }
 
@@ -89,12 +89,12 @@ impl std::fmt::Display for Greeting {
 }
 
 impl Greeting {
-    /// This very program's.
+    /// Returns the greeting of this program.
     pub fn ours() -> Self {
         Self { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").to_owned() }
     }
 
-    /// Puts it into bytes; of a version longer than 255 bytes the first 255 are sent.
+    /// Encodes the greeting. The version is truncated to 255 bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let version = &self.version.as_bytes()[..self.version.len().min(255)];
         let mut bytes = MAGIC.to_vec();
@@ -104,12 +104,12 @@ impl Greeting {
         bytes
     }
 
-    /// Reads one and holds it against ours.
+    /// Reads a greeting and compares it with ours.
     ///
     /// # Errors
-    /// When it is none, or another version's.
+    /// If it is not a greeting or belongs to another version.
     pub fn expect(input: &mut impl Read) -> Result<(), WireError> {
-        // Byte by byte: a stranger's first line may be shorter than a greeting.
+        // Read byte by byte, since a stranger's first line may be shorter than a greeting.
         let mut head = Vec::new();
         while head.len() < MAGIC.len() && MAGIC.starts_with(&head) {
             head.push(read_byte(input, &head)?);
@@ -131,15 +131,15 @@ impl Greeting {
         Err(WireError::Version { theirs, ours })
     }
 
-    /// Looks for a greeting at the start of the bytes so far, and returns its length; `None` where
-    /// bytes are missing.
+    /// Looks for a greeting at the start of the bytes received so far. Returns its length, or
+    /// `None` if more bytes are needed.
     ///
     /// # Errors
-    /// As [`Greeting::expect`], as soon as that is clear.
+    /// Same as [`Greeting::expect`], as soon as the outcome is known.
     pub(crate) fn expect_in(bytes: &[u8]) -> Result<Option<usize>, WireError> {
         let begin = bytes.len().min(MAGIC.len());
         if bytes[..begin] != MAGIC[..begin] {
-            // It is no greeting, whatever follows: the error quotes what is there.
+            // This cannot become a greeting anymore. The error quotes what is there.
             Self::expect(&mut &*bytes)?;
         }
         let Some(version_len) = bytes.get(HEAD_BYTES - 1) else { return Ok(None) };
@@ -155,7 +155,7 @@ impl Greeting {
 /// Bytes of a greeting before its version.
 const HEAD_BYTES: usize = MAGIC.len() + 5;
 
-/// Reads one byte of a greeting; the error quotes the bytes before an early end of the stream.
+/// Reads one byte of a greeting. If the stream ends early, the error quotes the bytes before it.
 fn read_byte(input: &mut impl Read, before: &[u8]) -> Result<u8, WireError> {
     let mut byte = [0];
     match input.read_exact(&mut byte) {
@@ -167,7 +167,7 @@ fn read_byte(input: &mut impl Read, before: &[u8]) -> Result<u8, WireError> {
     }
 }
 
-/// Names who is there by the rest of the first line, as far as it comes at once.
+/// Creates an error that quotes the rest of the stranger's first line, as far as it has arrived.
 fn describe_stranger(input: &mut impl Read, mut head: Vec<u8>) -> WireError {
     let mut more = [0; 80];
     if !head.contains(&b'\n') {
@@ -183,12 +183,12 @@ pub(crate) fn printable(bytes: &[u8]) -> String {
     text.replace(char::is_control, ".")
 }
 
-/// Puts one message into a frame.
+/// Encodes a message as a frame.
 ///
 /// # Errors
-/// When it is too long, or can't be put into bytes.
+/// If it is too long or cannot be encoded.
 pub fn to_frame<T: Serialize>(message: &Message<T>) -> Result<Vec<u8>, WireError> {
-    // Space for the length is left before the message, which is then written in one piece.
+    // Reserve space for the length, so that the frame can be written in one piece.
     let mut frame = match postcard::to_extend(message, vec![0; 4]) {
         Ok(frame) => frame,
         Err(error) => return Err(WireError::Unsendable(error.to_string())),
@@ -203,20 +203,20 @@ pub fn to_frame<T: Serialize>(message: &Message<T>) -> Result<Vec<u8>, WireError
     Ok(frame)
 }
 
-/// Writes one message and sees that it leaves.
+/// Writes and flushes one message.
 ///
 /// # Errors
-/// When it has no frame, or the stream fails.
+/// If it cannot be encoded or the stream fails.
 pub fn write<T: Serialize>(output: &mut impl Write, message: &Message<T>) -> Result<(), WireError> {
     output.write_all(&to_frame(message)?)?;
     output.flush()?;
     Ok(())
 }
 
-/// Reads one message; `None` where the stream ends between two.
+/// Reads one message. Returns `None` if the stream ends between messages.
 ///
 /// # Errors
-/// When what comes is no message, or the stream ends within one.
+/// If the bytes are not a message, or the stream ends in the middle of one.
 pub fn read<T: DeserializeOwned>(input: &mut impl Read) -> Result<Option<Message<T>>, WireError> {
     let mut head = Vec::with_capacity(4);
     input.take(4).read_to_end(&mut head)?;
@@ -228,7 +228,7 @@ pub fn read<T: DeserializeOwned>(input: &mut impl Read) -> Result<Option<Message
     if len > FRAME_BYTES_MAX {
         return Err(WireError::TooLong(len));
     }
-    // A length alone allocates no more than a step: the buffer grows with bytes that were received.
+    // Don't trust the length: allocate one step and let the buffer grow with the bytes received.
     let mut body = Vec::with_capacity((len as usize).min(STEP_BYTES));
     input.take(u64::from(len)).read_to_end(&mut body)?;
     if body.len() < len as usize {

@@ -1,10 +1,10 @@
-//! The writing end of a stream: it writes at once where no caller has to wait for it, else by a
-//! thread.
+//! The writing end of a stream. Callers write directly if they don't have to wait; otherwise a
+//! thread does it.
 //!
-//! A [`Writer`] writes a short message itself while nothing waits before it and the stream has
-//! space: a thread between the sender and the stream costs a wake-up for every message. All else
-//! goes to that thread, so a sender never waits for the other side. The thread greets, too, and
-//! sends a heartbeat where nothing else was sent of late.
+//! A [`Writer`] writes a short message itself if nothing is queued and the stream has space,
+//! because passing every message through a thread would cost a wakeup each. Everything else goes to
+//! the thread, so a sender never waits for the other side. The thread also sends the greeting, and
+//! a heartbeat if nothing else was sent recently.
 #![allow(clippy::disallowed_methods, reason = "whether a peer lives is a matter of real time")]
 
 use std::io::{self, Write};
@@ -21,21 +21,21 @@ use serde::Serialize;
 
 use crate::wire::{self, Greeting, Message};
 
-/// Longest time in which each side sends nothing: then it sends a heartbeat.
+/// Time without other messages after which each side sends a heartbeat.
 pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(1);
 
-/// Bytes that a short message has at most: wherever anything at all can be written, it can be. A
-/// pipe that has space takes a page, and a socket a third of what it keeps.
+/// Maximum size of a short message, in bytes. A stream that is writable at all has room for one: a
+/// writable pipe takes at least a page, and a writable socket a third of its buffer.
 ///
 /// **Source:** pipe(7), `PIPE_BUF`; `sk_stream_is_writeable` of Linux.
 const SHORT_BYTES: usize = 1 << 10;
 
-/// A destination of bytes that can be polled.
+/// A writer that can be polled.
 pub trait Output: Write + AsFd + Send {}
 
 impl<O: Write + AsFd + Send> Output for O {}
 
-/// A sender of messages; the stream ends with the last one of its clones.
+/// Sends messages. The stream is closed when the last clone is dropped.
 pub(crate) struct Writer<Out>(Arc<WriterShared<Out>>);
 
 impl<Out> Clone for Writer<Out> {
@@ -44,33 +44,33 @@ impl<Out> Clone for Writer<Out> {
     }
 }
 
-/// The state that all clones of a writer share.
+/// State shared by all clones of a writer.
 struct WriterShared<Out> {
     later: Sender<Message<Out>>,
     queue: Arc<WriterQueue>,
 }
 
-/// The queue that senders and the writing thread share.
+/// Queue between senders and the writing thread.
 struct WriterQueue {
-    /// `None` once it has failed.
+    /// `None` once writing has failed.
     output: Mutex<Option<OpenOutput>>,
-    /// How many messages the thread has yet to write; the greeting is one.
+    /// Number of messages the thread has yet to write, including the greeting.
     waiting: AtomicUsize,
 }
 
-/// A stream that can be written to.
+/// A stream that can still be written to.
 struct OpenOutput {
     output: Box<dyn Output>,
-    /// The time of the last write.
+    /// When something was last written.
     written_at: Instant,
 }
 
-/// An error: the stream can't be written to any more.
+/// The stream cannot be written to anymore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WriteFailed;
 
 impl<Out: Serialize + Send + 'static> Writer<Out> {
-    /// Starts the thread, which greets at once.
+    /// Starts the thread, which sends the greeting immediately.
     pub(crate) fn begin(output: impl Output + 'static) -> Self {
         let open = OpenOutput { output: Box::new(output), written_at: Instant::now() };
         let queue = WriterQueue { output: Mutex::new(Some(open)), waiting: AtomicUsize::new(1) };
@@ -81,16 +81,16 @@ impl<Out: Serialize + Send + 'static> Writer<Out> {
         Self(Arc::new(shared))
     }
 
-    /// Sends a message, without waiting.
+    /// Sends a message without waiting.
     ///
     /// # Errors
-    /// When nothing can be sent any more.
+    /// If nothing can be sent anymore.
     pub(crate) fn send(&self, message: Message<Out>) -> Result<(), WriteFailed> {
         let WriterShared { later, queue } = &*self.0;
         if queue.write_at_once(&message)? {
             return Ok(());
         }
-        // Counted before it is queued: from here on no other sender may overtake it.
+        // Count it before queueing it: from here on, no other sender may overtake it.
         queue.waiting.fetch_add(1, AcqRel);
         match later.send(message) {
             Ok(()) => Ok(()),
@@ -98,8 +98,8 @@ impl<Out: Serialize + Send + 'static> Writer<Out> {
         }
     }
 
-    /// Returns a function that gives this sender, or `None` once the stream has ended: for holders
-    /// that must not keep it open.
+    /// Returns a function that upgrades to this sender, or to `None` once the stream has been
+    /// closed. For holders that must not keep the stream open.
     pub(crate) fn downgrade(&self) -> impl Fn() -> Option<Self> + Send + use<Out> {
         let shared = Arc::downgrade(&self.0);
         move || shared.upgrade().map(Self)
@@ -107,19 +107,21 @@ impl<Out: Serialize + Send + 'static> Writer<Out> {
 }
 
 impl WriterQueue {
-    /// Writes a short message where nothing waits and the stream has space; says whether it did.
+    /// Writes a short message if nothing is queued and the stream has space. Returns true if it
+    /// did.
     fn write_at_once(&self, message: &Message<impl Serialize>) -> Result<bool, WriteFailed> {
-        // Messages must arrive in the order in which they were sent: none overtakes a queued one.
+        // Messages must arrive in the order in which they were sent, so none may overtake a queued
+        // one.
         if self.waiting.load(Acquire) > 0 {
             return Ok(false);
         }
-        // A lock that is held means that a write is in progress, which may take long.
+        // If the lock is held, a write is in progress, and that may take long.
         let Ok(mut output) = self.output.try_lock() else { return Ok(false) };
         let open = output.as_mut().ok_or(WriteFailed)?;
         if !is_writable(&open.output) {
             return Ok(false);
         }
-        // A message without a frame ends the stream in the thread.
+        // If encoding fails, let the thread run into it and close the stream.
         let Ok(frame) = wire::to_frame(message) else { return Ok(false) };
         if frame.len() > SHORT_BYTES {
             return Ok(false);
@@ -131,7 +133,7 @@ impl WriterQueue {
         Ok(true)
     }
 
-    /// Writes bytes, however long that takes; a stream that fails is closed.
+    /// Writes bytes, blocking if necessary. Closes the stream if it fails.
     fn write_blocking(&self, bytes: &[u8]) -> Result<(), WriteFailed> {
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         let open = output.as_mut().ok_or(WriteFailed)?;
@@ -142,8 +144,8 @@ impl WriterQueue {
         Ok(())
     }
 
-    /// Returns how long nothing was written; the time of a heartbeat where nothing can be written
-    /// any more, so that the thread tries and finds out.
+    /// Returns the time since the last write. Once writing has failed, returns the heartbeat
+    /// interval, so that the thread tries to write and notices.
     fn silence(&self) -> Duration {
         let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         match &*output {
@@ -166,17 +168,18 @@ impl OpenOutput {
     }
 }
 
-/// Says whether a short message can be written without waiting.
+/// Returns true if a short message can be written without blocking.
 fn is_writable(output: &impl AsFd) -> bool {
     let mut watched = [PollFd::new(output, PollFlags::OUT)];
-    // A timeout of zero: poll only reports the state.
+    // With a timeout of zero, poll only reports the state.
     let polled = poll(&mut watched, Some(&Timespec::default()));
     polled.is_ok() && watched[0].revents().contains(PollFlags::OUT)
 }
 
-/// Writes queued messages, and a heartbeat where there are none for long, until no sender is left.
+/// Writes queued messages, and heartbeats in between, until no sender is left.
 ///
-/// A peer that can't be written to can't be read from either: the reading side reports it.
+/// Errors are ignored here: if the peer cannot be written to, reading fails, too, and is reported
+/// there.
 fn run_writer<Out: Serialize>(queue: &WriterQueue, outgoing: &Receiver<Message<Out>>) {
     let _ = write_messages(queue, outgoing);
     queue.close();
@@ -186,7 +189,8 @@ fn write_messages<Out: Serialize>(
     queue: &WriterQueue,
     outgoing: &Receiver<Message<Out>>,
 ) -> Result<(), WriteFailed> {
-    // First, so that a peer of another version can name both before it reads a message.
+    // Comes first, so that a peer of another version can report both versions before it reads a
+    // message.
     queue.write_blocking(&Greeting::ours().to_bytes())?;
     queue.waiting.fetch_sub(1, AcqRel);
     let mut silence = Duration::ZERO;
@@ -204,7 +208,7 @@ fn write_messages<Out: Serialize>(
             }
         };
         silence = Duration::ZERO;
-        // Counted down only once it is written, so that nothing overtakes it meanwhile.
+        // Decrement only after writing, so that nothing overtakes the message.
         queue.write_blocking(&wire::to_frame(&message).map_err(|_| WriteFailed)?)?;
         queue.waiting.fetch_sub(waited, AcqRel);
     }
@@ -217,7 +221,7 @@ mod tests {
 
     use super::*;
 
-    /// Makes a writer and the socket that it writes to, once it has greeted.
+    /// Returns a writer and the socket it writes to, after the greeting.
     fn pair() -> (Writer<String>, UnixStream) {
         let (here, mut there) = UnixStream::pair().unwrap();
         let writer = Writer::begin(here);
@@ -243,7 +247,7 @@ mod tests {
     fn a_sender_never_waits_for_the_other_side_and_messages_keep_their_order() {
         let (writer, mut there) = pair();
         let long = "x".repeat(1 << 22);
-        // No one reads yet, and a stream keeps less than that.
+        // Nobody is reading yet, and the socket buffer is smaller than this.
         for text in ["first", &long, "third", &long, "last"] {
             writer.send(Message::Payload(text.to_owned())).unwrap();
         }
@@ -262,7 +266,7 @@ mod tests {
     fn short_messages_wait_while_the_reader_does_not_read() {
         let (writer, mut there) = pair();
         let short = "x".repeat(SHORT_BYTES - 16);
-        // A stream of this kind keeps some 200 KiB.
+        // The buffer of such a socket is about 200 KiB.
         let count = 2_000;
         for _ in 0..count {
             writer.send(Message::Payload(short.clone())).unwrap();

@@ -1,16 +1,17 @@
-//! The rank of an agent among all of a job, as its launcher sets it in the environment.
+//! An agent's rank within its job, taken from the launcher's environment variables.
 //!
-//! A launcher inside another one comes first: `mpirun` in an allocation of Slurm starts its own
-//! processes, whose variables of Slurm are those of the process that `mpirun` runs in.
+//! If launchers are nested, the inner one wins. For example, `mpirun` inside a Slurm allocation
+//! starts its own processes, and the Slurm variables they inherit describe the process that
+//! `mpirun` runs in.
 //!
 //! **Source:** srun(1), SLURM_PROCID and SLURM_STEP_NUM_TASKS; mpirun(1) of Open MPI,
 //! OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE; the PMI-1 wire protocol, PMI_RANK and PMI_SIZE,
-//! as MPICH's Hydra, Slurm's pmi2 and Flux set them; flux-environment(7), FLUX_TASK_RANK and
+//! as set by MPICH's Hydra, Slurm's pmi2 and Flux; flux-environment(7), FLUX_TASK_RANK and
 //! FLUX_JOB_SIZE; Kubernetes, "Indexed Job for Parallel Processing", JOB_COMPLETION_INDEX.
 
 use std::fmt;
 
-/// The name of each launcher's rank and size, the first that is there counts.
+/// Rank and size variables of each launcher. The first one that is set wins.
 const NAMES: [(&str, &str); 6] = [
     ("DFSBENCH_RANK", "DFSBENCH_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
@@ -20,15 +21,15 @@ const NAMES: [(&str, &str); 6] = [
     ("JOB_COMPLETION_INDEX", "DFSBENCH_SIZE"),
 ];
 
-/// Largest number of agents of one rendezvous.
+/// Maximum number of agents in one rendezvous.
 pub const AGENTS_MAX: u32 = 65_536;
 
-/// One of several agents.
+/// An agent's position among all agents of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentRank {
     /// Rank of the agent, from 0.
     pub rank: u32,
-    /// How many there are.
+    /// Number of agents.
     pub size: u32,
 }
 
@@ -39,10 +40,10 @@ impl fmt::Display for AgentRank {
 }
 
 impl AgentRank {
-    /// Finds the rank in an environment; `get` returns a variable's value.
+    /// Determines the rank from an environment; `get` returns the value of a variable.
     ///
     /// # Errors
-    /// When no launcher has set it, or its value makes no sense; in a sentence.
+    /// If no launcher set a rank or its value is invalid. The error is a sentence.
     pub fn from_environment(get: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
         for (rank_name, size_name) in NAMES {
             let Some(rank) = get(rank_name) else { continue };

@@ -1,9 +1,9 @@
 //! The controller's side of a rendezvous: listens until all agents have connected.
 //!
-//! One thread serves all connections, without waiting for any of them: a stranger holds one of
-//! [`HANDSHAKES_MAX`] slots for [`HANDSHAKE_WITHIN`] at most, and the oldest is dropped where all
-//! are taken. An agent that has proved the token gets a stream at once, so that each side knows
-//! that the other lives while the rest is awaited.
+//! A single thread serves all connections and never blocks on one of them. A stranger can hold one
+//! of the [`HANDSHAKES_MAX`] slots for at most [`HANDSHAKE_WITHIN`]; if all slots are taken, the
+//! oldest connection is dropped. An agent that has proved the token gets its stream, and with it
+//! heartbeats, right away, while the others are still missing.
 #![allow(clippy::disallowed_methods, reason = "whether agents come is a matter of real time")]
 
 use std::collections::BTreeMap;
@@ -25,29 +25,29 @@ use crate::stream::Stream;
 use crate::wire::{Greeting, WireError};
 use crate::{Order, Remote, Report, Transport as _};
 
-/// How long a handshake may take, on a host that is busy with starting a thousand agents, too.
+/// Time limit for a handshake. Hosts may be busy starting a thousand agents.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 
-/// Connections that may be in the middle of a handshake, at most.
+/// Maximum number of connections in the middle of a handshake.
 const HANDSHAKES_MAX: usize = 1_024;
 
-/// Connections that the kernel keeps for us, at most.
+/// Maximum number of connections that the kernel queues for us.
 const BACKLOG: i32 = 4_096;
 
-/// How often a request to stop and the launcher are checked.
+/// How often the stop request and the launcher are checked.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// An address where agents meet a controller; listens as long as it lives.
+/// An address where agents meet their controller. It listens until dropped.
 pub struct Rendezvous {
     listener: TcpListener,
     token: Token,
 }
 
-/// The agents that are expected, and how long they are waited for.
+/// How many agents to wait for, and how long.
 pub struct ExpectedAgents {
-    /// How many agents.
+    /// Number of agents.
     pub count: u32,
-    /// How long all of them may take.
+    /// Time limit for all of them to connect.
     pub within: Duration,
     /// Set when the user wants to stop.
     pub stop: Arc<AtomicBool>,
@@ -55,98 +55,93 @@ pub struct ExpectedAgents {
 
 /// An agent that has connected.
 pub struct JoinedAgent {
-    /// Its name: that of its host, and its number there from the second agent of a host on.
+    /// Host name of the agent, with a number from the second agent on a host on.
     pub name: String,
-    /// The introduction of the agent.
+    /// What the agent sent about itself.
     pub hello: Hello,
-    /// The transport to it.
     pub agent: Remote,
 }
 
-/// All agents that connected.
+/// The result of a rendezvous.
 pub struct Gathered {
     /// The agents: the first one of each host, then the second ones, and so on.
     pub agents: Vec<JoinedAgent>,
-    /// Those that were not let in, in a sentence each.
+    /// Refused connections, one sentence each.
     pub refused: Vec<String>,
 }
 
-/// The reason why agents could not be gathered.
+/// Why the agents could not be gathered.
 #[derive(Debug, thiserror::Error)]
 pub enum GatherError {
-    /// The address can't be listened on.
+    /// Cannot listen on the address.
     #[error("can't listen at {address}: {error} (hint: --listen names an address of this host)")]
     Listen {
-        /// The address to listen on.
+        /// The address we tried to listen on.
         address: SocketAddr,
-        /// The error of the system.
         error: io::Error,
     },
-    /// Not all connected in time.
+    /// Not all agents connected in time.
     #[error(
         "{connected} of {count} agents connected within {within_s} s: {missing} \
          missing{refused}{hint}"
     )]
     TooFew {
-        /// How many connected.
+        /// Number of agents that connected.
         connected: usize,
-        /// How many were wanted.
+        /// Number of agents expected.
         count: u32,
-        /// How long they were waited for, in seconds.
+        /// The time limit, in seconds.
         within_s: u64,
-        /// The agents that are missing.
+        /// List of the missing agents.
         missing: String,
-        /// The connections that were refused.
+        /// Description of the connections that were refused.
         refused: String,
-        /// A hint at what to do.
         hint: &'static str,
     },
-    /// Another number was started than is wanted.
+    /// The job was started with a different number of agents than expected.
     #[error(
         "the agent of rank {} on host {} is one of {}, and {count} are wanted (hint: --agents)",
         hello.rank, hello.host, hello.size
     )]
     OtherSize {
-        /// The introduction of the agent.
         hello: Hello,
-        /// How many are wanted.
+        /// Number of agents expected.
         count: u32,
     },
-    /// One connected and was lost again.
+    /// An agent connected and was lost while we waited for the others.
     #[error("the agent of rank {rank} connected and was lost: {why}")]
     LostAgain {
-        /// The rank of the agent.
         rank: u32,
-        /// The reason, as far as it is known.
+        /// The reason, if known.
         why: String,
     },
-    /// The launcher that was to start the agents has ended.
+    /// The launcher that was supposed to start the agents has exited.
     #[error("{connected} of {count} agents connected: {missing} missing: {why}")]
     Launcher {
-        /// How many connected.
+        /// Number of agents that connected.
         connected: usize,
-        /// How many were wanted.
+        /// Number of agents expected.
         count: u32,
-        /// The agents that are missing.
+        /// List of the missing agents.
         missing: String,
-        /// How the launcher ended.
+        /// How the launcher exited.
         why: String,
     },
-    /// Stopped while agents were awaited.
+    /// The user stopped us while we waited for agents.
     #[error("stopped while agents were awaited: {connected} of {count} had connected")]
     Stopped {
-        /// How many connected.
+        /// Number of agents that connected.
         connected: usize,
-        /// How many were wanted.
+        /// Number of agents expected.
         count: u32,
     },
 }
 
 impl Rendezvous {
-    /// Begins to listen; with port 0 the system chooses one.
+    /// Starts to listen. With port 0, the system picks a free one.
     ///
     /// # Errors
-    /// When the address is not this host's, or its port is taken.
+    /// If the address does not belong to this host or the port is taken.
     pub fn open(address: SocketAddr, token: Token) -> Result<Self, GatherError> {
         let listener = match listen_at(address) {
             Ok(listener) => listener,
@@ -155,22 +150,22 @@ impl Rendezvous {
         Ok(Self { listener, token })
     }
 
-    /// Returns the address that it listens on.
+    /// Returns the address it listens on.
     ///
     /// # Errors
-    /// When the system does not report it.
+    /// If the system does not report it.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Waits until all agents have connected, and listens no longer.
+    /// Waits until all agents have connected, then stops listening.
     ///
-    /// `launcher` reports now and then whether whatever starts the agents still can; its error ends
-    /// the waiting.
+    /// `launcher` is called now and then to check whether the program that starts the agents is
+    /// still running. If it returns an error, the wait ends.
     ///
     /// # Errors
-    /// When some don't connect in time, or others do. The agents that connected lose their
-    /// controller.
+    /// If some agents don't connect in time, or unexpected ones do. The agents that did connect
+    /// lose their controller.
     pub fn gather(
         self,
         wanted: &ExpectedAgents,
@@ -191,7 +186,7 @@ impl Rendezvous {
                     count: wanted.count,
                 });
             }
-            // Checked each time: without its launcher no further agent will connect.
+            // Without its launcher, no further agent will connect, so check it every time.
             if let Err(why) = launcher() {
                 return Err(lobby.launcher_error(why));
             }
@@ -204,11 +199,11 @@ impl Rendezvous {
     }
 }
 
-/// Begins to listen without waiting for connections.
+/// Listens without blocking on accept.
 fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
-    // Thousands of agents may connect at once: more than the standard library keeps waiting.
+    // Thousands of agents may connect at once, which is more than the standard library's backlog.
     rustix::net::listen(&listener, BACKLOG)?;
     Ok(listener)
 }
@@ -228,21 +223,21 @@ struct Connected {
     stream: Stream<Report, Order>,
 }
 
-/// The connections in their handshakes, and the agents that have connected.
+/// All connections of a rendezvous: those in their handshake and the agents that have connected.
 struct Lobby {
     rendezvous: Rendezvous,
     count: u32,
     handshaking: Vec<Handshaking>,
-    /// Agents whose handshake has ended, by rank.
+    /// Agents that have finished their handshake, by rank.
     connected: BTreeMap<u32, Connected>,
     refused: Refusals,
 }
 
 impl Lobby {
-    /// Waits a little for input and handles it.
+    /// Waits a moment for input and handles it.
     fn run_once(&mut self) -> Result<(), GatherError> {
         let ready = self.wait_readable();
-        // From the last to the first: a removal moves the last one, which was handled by then.
+        // Iterate backwards: `swap_remove` moves the last element, which has already been handled.
         for index in ready.into_iter().rev() {
             let handshaking = &mut self.handshaking[index];
             match handshaking.read_step() {
@@ -257,7 +252,7 @@ impl Lobby {
                 }
             }
         }
-        // A stranger that sends nothing must not hold its slot for ever.
+        // A stranger that sends nothing must not keep its slot forever.
         let now = Instant::now();
         while let Some(index) =
             self.handshaking.iter().position(|it| now - it.since > HANDSHAKE_WITHIN)
@@ -270,14 +265,14 @@ impl Lobby {
         Ok(())
     }
 
-    /// Waits until a connection is made or can be read from, or a while has passed; returns the
-    /// places of those that can be read from.
+    /// Waits for a new connection, for input, or for one tick. Returns the indexes of the
+    /// connections that have input.
     fn wait_readable(&self) -> Vec<usize> {
         let mut watched = vec![PollFd::new(&self.rendezvous.listener, PollFlags::IN)];
         for handshaking in &self.handshaking {
             watched.push(PollFd::new(&handshaking.socket, PollFlags::IN));
         }
-        // An interrupted wait is a short one.
+        // If the wait is interrupted, it is merely shorter.
         let _ = poll(&mut watched, Some(&TICK));
         let mut readable = Vec::new();
         for (index, fd) in watched[1..].iter().enumerate() {
@@ -288,27 +283,28 @@ impl Lobby {
         readable
     }
 
-    /// Accepts all connections that wait in the kernel.
+    /// Accepts all connections queued in the kernel.
     fn accept_waiting(&mut self) {
         loop {
             match self.rendezvous.listener.accept() {
                 Ok((socket, address)) => self.begin_handshake(socket, address.ip()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // Mostly there are no descriptors left: connections stay in the kernel until there
-                // are.
+                // Most likely we are out of file descriptors. Connections stay in the kernel's
+                // queue until some are free.
                 Err(_) => return,
             }
         }
     }
 
     fn begin_handshake(&mut self, socket: TcpStream, from: IpAddr) {
-        // A socket that can't be set up can't be used; its owner sees it closed.
+        // A socket that cannot be configured is unusable. The peer sees it closed.
         if socket.set_nonblocking(true).and_then(|()| socket.set_nodelay(true)).is_err() {
             return;
         }
         if self.handshaking.len() >= HANDSHAKES_MAX {
-            // The oldest: an agent needs milliseconds, so this is most likely no agent.
+            // An agent finishes in milliseconds, so the oldest connection is most likely a
+            // stranger.
             let oldest = (0..HANDSHAKES_MAX).min_by_key(|index| self.handshaking[*index].since);
             if let Some(index) = oldest {
                 let from = self.handshaking.swap_remove(index).from;
@@ -335,7 +331,7 @@ impl Lobby {
             refusal = Some(format!("rank {} is there already, from host {host}", hello.rank));
         }
         let from = known.from;
-        // The agent learns the reason, too: its own message is often read first.
+        // Tell the agent the reason, too: its own error message is often the first one people read.
         let answer = match &refusal {
             Some(why) => Answer::Refused(why.clone()),
             None => Answer::Welcome,
@@ -354,7 +350,7 @@ impl Lobby {
             self.refused.note(from, Refused::agent(why));
             return Ok(());
         }
-        // Record 0 of its direction was the introduction.
+        // Record 0 in this direction was the introduction.
         let stream = Stream::open(Opener::new(Arc::clone(&link), 1), output);
         self.connected.insert(hello.rank, Connected { hello, link, stream });
         Ok(())
@@ -388,7 +384,7 @@ impl Lobby {
         format!("{ranks} {}", if is_one { "is" } else { "are" })
     }
 
-    /// Ends the listening and makes transports of the agents that connected.
+    /// Stops listening and creates transports to the agents.
     fn finish_gathering(mut self, stop: &Arc<AtomicBool>) -> Result<Gathered, GatherError> {
         let refused = self.refused.list();
         let mut hellos = Vec::with_capacity(self.connected.len());
@@ -401,7 +397,7 @@ impl Lobby {
             let Some(connected) = self.connected.remove(&rank) else { unreachable!("one a seat") };
             let Connected { hello, link, stream } = connected;
             let mut agent = Remote::from_rendezvous(&name, stream, link, Arc::clone(stop));
-            // One that connected early may have failed while the others were awaited.
+            // An agent that connected early may have failed while we waited for the others.
             if let Err(gone) = agent.check_alive() {
                 return Err(GatherError::LostAgain { rank: hello.rank, why: gone.0 });
             }
@@ -412,7 +408,7 @@ impl Lobby {
 }
 
 impl Handshaking {
-    /// Reads the bytes that were sent, and answers; returns the agent, once it is known.
+    /// Reads whatever has arrived and answers it. Returns the agent once it is authenticated.
     fn read_step(&mut self) -> Result<Option<(Hello, Keys)>, Refused> {
         let mut bytes = [0; 512];
         let len = match self.socket.read(&mut bytes) {
@@ -435,16 +431,16 @@ impl Handshaking {
         }
     }
 
-    /// Sends a few hundred bytes, which always fit into what the system keeps for a fresh socket.
+    /// Sends a few hundred bytes, which always fit into the send buffer of a fresh socket.
     fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), Refused> {
         let sent = self.socket.write_all(bytes);
         sent.map_err(|error| Refused::stranger(format!("it was lost: {error}")))
     }
 
-    /// Sends our greeting to a dfsbench, which has greeted; others learn nothing.
+    /// Sends our greeting to a peer that has greeted as dfsbench. Anyone else learns nothing.
     fn turn_away(&mut self, refusal: &Refusal) -> Refused {
         if matches!(refusal, Refusal::Token | Refusal::Wire(WireError::Version { .. })) {
-            // A failure means that it has left already.
+            // If it fails, the peer has already left.
             let _ = self.send_bytes(&Greeting::ours().to_bytes());
         }
         match refusal {
@@ -459,9 +455,9 @@ fn describe_refusals(refused: &[String]) -> String {
     if refused.is_empty() { String::new() } else { format!("; refused: {}", refused.join("; ")) }
 }
 
-/// Answers an agent that is known, and makes its socket one that may be waited on.
+/// Answers an authenticated agent and switches its socket back to blocking mode.
 fn send_answer(socket: TcpStream, keys: Keys, answer: &Answer) -> io::Result<(Arc<Link>, Sealer)> {
-    // From here on a thread of its own reads from the socket, and may block.
+    // From here on, a dedicated thread reads from the socket and may block.
     socket.set_nonblocking(false)?;
     let body = postcard::to_stdvec(answer).map_err(|_| ErrorKind::InvalidData)?;
     let head = u16::try_from(body.len()).map_err(|_| ErrorKind::InvalidData)?;

@@ -1,11 +1,12 @@
-//! The handshake by which two ends of a connection prove the same token, without any socket.
+//! The handshake in which agent and controller prove to each other that they have the same token.
+//! Performs no I/O.
 //!
 //! [`AgentHandshake`] is the agent's half, [`ControllerHandshake`] the controller's. The agent
-//! greets and sends the first message of Noise's NNpsk0, whose key is the token; the controller
-//! greets only a side that greeted rightly, and sends the second. Then the agent introduces itself,
-//! sealed: only a record of *this* handshake opens, so a replay of what another agent sent gets no
-//! further. The greetings are in the clear, so that two versions can name each other; the handshake
-//! covers them.
+//! sends its greeting and the first message of Noise's NNpsk0, keyed with the token. The controller
+//! replies with its own greeting and the second message, but only to a peer that sent a valid
+//! greeting. The agent then introduces itself in an encrypted record. Its key belongs to this
+//! handshake, so replaying another agent's record fails. Greetings are sent in the clear, so that
+//! different versions can identify each other, but they are authenticated by the handshake.
 //!
 //! **Source:** the Noise Protocol Framework, revision 34, sections 7.4 (NN) and 9 (psk0).
 
@@ -16,37 +17,39 @@ use super::sealed;
 use super::token::Token;
 use crate::wire::{Greeting, WireError};
 
-/// Name of the Noise handshake and its algorithms.
+/// Noise protocol name: handshake pattern and algorithms.
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
 
-/// Bytes of a message of the handshake: a public key and a tag.
+/// Bytes of a handshake message: a public key and a tag.
 const MESSAGE_BYTES: usize = 32 + 16;
 
-/// Bytes of the record in which an agent introduces itself, at most.
+/// Maximum size of the record in which an agent introduces itself, in bytes.
 const HELLO_BYTES_MAX: usize = 1 << 10;
 
-/// Bytes of a host's name, at most. **Source:** gethostname(2), HOST_NAME_MAX; RFC 1035, 2.3.4.
+/// Maximum length of a host name, in bytes. **Source:** gethostname(2), HOST_NAME_MAX; RFC 1035,
+/// 2.3.4.
 const NAME_BYTES_MAX: usize = 255;
 
-/// Bytes of a kernel's identity, at most: it is a UUID. **Source:** random(4), boot_id.
+/// Maximum length of a kernel's identity, which is a UUID, in bytes. **Source:** random(4),
+/// boot_id.
 const KERNEL_BYTES_MAX: usize = 36;
 
-/// The introduction of an agent.
+/// An agent's introduction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// Rank of the agent, from 0.
     pub rank: u32,
-    /// How many its launcher started.
+    /// Number of agents started by its launcher.
     pub size: u32,
-    /// Name of its host, as the host gives it.
+    /// Name of its host, as reported by the host.
     pub host: String,
-    /// Identity of the kernel that it runs on, which tells two hosts of one name apart; empty where
-    /// it is not known.
+    /// Identity of the running kernel, to distinguish hosts that have the same name. Empty if
+    /// unknown.
     pub kernel: String,
 }
 
 impl Hello {
-    /// Says whether the host's name can be one: it becomes part of messages, tables and file names.
+    /// Returns true if the host name is safe to use in messages, tables and file names.
     pub fn is_plain(&self) -> bool {
         (1..=NAME_BYTES_MAX).contains(&self.host.len())
             && self.kernel.len() <= KERNEL_BYTES_MAX
@@ -54,41 +57,40 @@ impl Hello {
     }
 }
 
-/// The answer of a controller to an agent that it knows.
+/// The controller's answer to an authenticated agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Answer {
-    /// It is one of the campaign's agents.
+    /// The agent is part of the campaign.
     Welcome,
-    /// It isn't; the reason is a sentence.
+    /// The agent is not wanted; contains the reason as a sentence.
     Refused(String),
 }
 
-/// The reason why a handshake can't go on.
+/// Why a handshake cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// The other side is another dfsbench, or none.
+    /// The peer is not dfsbench, or a different version.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// It does not know the token.
+    /// The peer doesn't have the token.
     #[error("its token is not that of the campaign")]
     Token,
-    /// The agent's introduction was not sealed for this connection.
+    /// The agent's introduction was not encrypted for this connection.
     #[error("its introduction was recorded on another connection, or damaged on its way")]
     Replayed,
-    /// It knows the token, but its introduction is not valid.
+    /// The peer has the token, but its introduction is invalid.
     #[error("it knows the token, but its introduction makes no sense")]
     Nonsense,
 }
 
-/// The side of a handshake.
 #[derive(Clone, Copy)]
 enum Side {
     Agent,
     Controller,
 }
 
-/// Makes one half of the handshake. The greetings are its prologue, so that it fails where one of
-/// them was altered on its way.
+/// Creates one half of the handshake. The greetings are its prologue, so it fails if one of them
+/// was modified in transit.
 fn build_half(token: &Token, side: Side) -> HandshakeState {
     let greeting = Greeting::ours().to_bytes();
     let builder = Builder::new(PATTERN.parse().expect("the pattern is one that snow knows"));
@@ -101,13 +103,13 @@ fn build_half(token: &Token, side: Side) -> HandshakeState {
     half.expect("a token and a greeting are all that the pattern needs")
 }
 
-/// The agent's half.
+/// The agent's half of the handshake.
 pub(super) struct AgentHandshake {
     noise: HandshakeState,
 }
 
 impl AgentHandshake {
-    /// Begins the handshake; returns the bytes to be sent first, too.
+    /// Starts the handshake. Also returns the first bytes to send.
     pub(super) fn begin(token: &Token) -> (Self, Vec<u8>) {
         let mut noise = build_half(token, Side::Agent);
         let mut bytes = Greeting::ours().to_bytes();
@@ -117,15 +119,16 @@ impl AgentHandshake {
         (Self { noise }, bytes)
     }
 
-    /// Returns the size of the answer that follows the controller's greeting.
+    /// Returns the size of the message that follows the controller's greeting.
     pub(super) const fn answer_bytes() -> usize {
         MESSAGE_BYTES
     }
 
-    /// Ends with that answer; returns the keys, and the record that introduces this agent.
+    /// Finishes the handshake with the controller's message. Returns the keys and the record that
+    /// introduces this agent.
     ///
     /// # Errors
-    /// When the answer was made without the token.
+    /// If the controller doesn't have the token.
     pub(super) fn end(mut self, answer: &[u8], hello: &Hello) -> Result<(Keys, Vec<u8>), Refusal> {
         self.noise.read_message(answer, &mut []).map_err(|_| Refusal::Token)?;
         let keys = self.noise.into_stateless_transport_mode().map_err(|_| Refusal::Token)?;
@@ -136,28 +139,28 @@ impl AgentHandshake {
     }
 }
 
-/// The next step of a handshake after some bytes.
+/// What to do after some bytes were received.
 pub(super) enum Step {
-    /// It waits for more.
+    /// Wait for more bytes.
     More,
-    /// It sends this and waits for more.
+    /// Send these bytes, then wait for more.
     Send(Vec<u8>),
-    /// It knows who has connected.
+    /// The agent is authenticated and has introduced itself.
     Known(Hello, Box<Keys>),
 }
 
-/// The controller's half.
+/// The controller's half of the handshake.
 pub(super) struct ControllerHandshake {
     input: Vec<u8>,
     state: State,
 }
 
 enum State {
-    /// A greeting and the first message are awaited.
+    /// Waiting for a greeting and the first message.
     AwaitsFirst(Box<HandshakeState>),
-    /// The agent's introduction is awaited.
+    /// Waiting for the agent's introduction.
     AwaitsHello(Box<Keys>),
-    /// Nothing more is awaited.
+    /// Finished or failed.
     Ended,
 }
 
@@ -167,13 +170,13 @@ impl ControllerHandshake {
         Self { input: Vec::new(), state: State::AwaitsFirst(Box::new(noise)) }
     }
 
-    /// Handles received bytes, in whatever pieces they arrive.
+    /// Handles received bytes, no matter how they are split.
     ///
     /// # Errors
-    /// When the connection is to be refused.
+    /// If the connection must be refused.
     pub(super) fn receive_bytes(&mut self, bytes: &[u8]) -> Result<Step, Refusal> {
         self.input.extend(bytes);
-        // A step that fails leaves `Ended` behind, so a refused connection gets no second try.
+        // A failing step leaves `Ended` behind, so a refused connection gets no second try.
         match std::mem::replace(&mut self.state, State::Ended) {
             State::AwaitsFirst(noise) => self.answer_first(noise),
             State::AwaitsHello(keys) => self.read_hello(keys),
@@ -181,7 +184,7 @@ impl ControllerHandshake {
         }
     }
 
-    /// Awaits greeting and first message, and answers both at once.
+    /// Waits for the greeting and the first message, and answers both at once.
     fn answer_first(&mut self, mut noise: Box<HandshakeState>) -> Result<Step, Refusal> {
         let Some(greeting) = Greeting::expect_in(&self.input)? else {
             self.state = State::AwaitsFirst(noise);
@@ -192,7 +195,7 @@ impl ControllerHandshake {
             self.state = State::AwaitsFirst(noise);
             return Ok(Step::More);
         }
-        // An agent waits for the answer, so more bytes than the message are not an agent's.
+        // An agent waits for the answer at this point, so a peer that has sent more isn't an agent.
         if rest.len() > MESSAGE_BYTES || noise.read_message(rest, &mut []).is_err() {
             return Err(Refusal::Token);
         }
@@ -211,7 +214,8 @@ impl ControllerHandshake {
             [high, low, ..] => usize::from(u16::from_be_bytes([high, low])),
             _ => HELLO_BYTES_MAX,
         };
-        // Before the record is opened its length is unproved: it bounds what is buffered.
+        // The length isn't authenticated until the record has been opened, but it determines how
+        // much we buffer, so bound it first.
         if len > HELLO_BYTES_MAX {
             return Err(Refusal::Replayed);
         }
@@ -219,7 +223,7 @@ impl ControllerHandshake {
             self.state = State::AwaitsHello(keys);
             return Ok(Step::More);
         }
-        // An agent sends nothing more before it is answered.
+        // An agent sends nothing more until it gets an answer.
         if self.input.len() > 2 + len {
             return Err(Refusal::Replayed);
         }
@@ -243,7 +247,7 @@ mod tests {
         Hello { rank: 1, size: 2, host: "node-1.example".into(), kernel: String::new() }
     }
 
-    /// Makes a controller's half and the two messages of an agent with the same token.
+    /// Returns a controller's half and the two messages of an agent with the same token.
     fn whole() -> (ControllerHandshake, Vec<u8>, Vec<u8>) {
         let token = Token::from_bytes([7; 32]);
         let mut controller = ControllerHandshake::new(&token);
@@ -263,7 +267,7 @@ mod tests {
     #[test]
     fn an_agent_with_the_token_is_known() {
         let (mut controller, _, second) = whole();
-        // In whatever pieces it comes.
+        // In pieces of any size.
         assert!(matches!(controller.receive_bytes(&second[..1]), Ok(Step::More)));
         assert!(matches!(controller.receive_bytes(&second[1..9]), Ok(Step::More)));
         let Ok(Step::Known(received, _)) = controller.receive_bytes(&second[9..]) else { panic!() };

@@ -1,7 +1,8 @@
 //! The agent's side of a rendezvous: connects to its controller.
 //!
-//! [`join`] tries again while no controller listens, since schedulers start processes in any order;
-//! what a controller refuses is final. It ends with the two halves of a sealed stream.
+//! Schedulers start processes in any order, so [`join`] keeps trying while no controller is
+//! listening. A refusal by a controller is final. The result is the two halves of an encrypted
+//! stream.
 #![allow(clippy::disallowed_methods, reason = "whether a peer answers is a matter of real time")]
 
 use std::io::{self, ErrorKind, Read, Write as _};
@@ -16,32 +17,31 @@ use super::token::Token;
 use crate::wire::{Greeting, WireError};
 use crate::writer::Output;
 
-/// How long one try to connect may take.
+/// Time limit for a single attempt to connect.
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 
-/// How long a controller may take for its part of the handshake; it may have thousands to do.
+/// Time limit for the controller's part of the handshake. It may have thousands to do.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long to wait between two tries.
+/// Pause between attempts.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// A controller's answer has fewer bytes.
+/// Maximum size of a controller's answer, in bytes.
 const ANSWER_BYTES_MAX: u64 = 4 << 10;
 
-/// Why an agent could not meet its controller.
+/// Why an agent could not connect to its controller.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
-    /// No controller listens there.
+    /// No controller is listening there.
     #[error(
         "no controller answered at {address} within {within_s} s: {error} (hint: it listens only \
          until all of its agents have connected)"
     )]
     NoController {
-        /// The address of the controller.
         address: String,
-        /// How long it was tried, in seconds.
+        /// How long we tried, in seconds.
         within_s: u64,
-        /// The error of the last try.
+        /// Error of the last attempt.
         error: io::Error,
     },
     /// The controller ended the handshake.
@@ -50,39 +50,38 @@ pub enum JoinError {
          campaign)"
     )]
     Rejected(String),
-    /// The answer is not that of a controller of this version that knows the token.
+    /// The answer isn't from a controller of the same version that has the token.
     #[error("the controller at {address}: {refusal}")]
     WrongController {
         /// The address that answered.
         address: String,
-        /// Why it is not the one.
+        /// What is wrong with it.
         refusal: Refusal,
     },
-    /// It knows this agent and does not expect it.
+    /// The controller authenticated this agent but does not expect it.
     #[error("the controller at {address} does not expect this agent: {why}")]
     Unwanted {
-        /// The address of the controller.
         address: String,
-        /// The reason that it gives.
+        /// The controller's reason.
         why: String,
     },
-    /// This agent was stopped before it connected.
+    /// This agent was stopped before it could connect.
     #[error("it was stopped while it looked for its controller")]
     Stopped,
 }
 
-/// A sealed stream to the controller.
+/// An encrypted stream to the controller.
 pub struct Joined {
-    /// The stream of the controller's messages.
+    /// The controller's messages.
     pub input: Box<dyn Read + Send>,
-    /// The stream to the controller.
+    /// Messages to the controller.
     pub output: Box<dyn Output>,
 }
 
 /// Connects to the controller at an address such as `host:port`.
 ///
 /// # Errors
-/// When none answers in time, or another one does, or it does not expect this agent.
+/// If no controller answers in time, a wrong one answers, or it does not expect this agent.
 pub fn join(
     address: &str,
     token: &Token,
@@ -111,7 +110,7 @@ pub fn join(
     }
 }
 
-/// Connects to the first of a name's addresses that answers.
+/// Connects to the first of a name's addresses that accepts the connection.
 fn connect(address: &str) -> io::Result<TcpStream> {
     let mut last = io::Error::new(ErrorKind::NotFound, "it has no address");
     for socket_address in address.to_socket_addrs()? {
@@ -123,11 +122,11 @@ fn connect(address: &str) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// The reason why a try failed.
+/// Why an attempt failed.
 enum Trouble {
-    /// The connection was lost before anything was clear.
+    /// The connection was lost before the outcome was known; try again.
     Lost(io::Error),
-    /// Another try would end as this one did.
+    /// Trying again would fail in the same way.
     Final(JoinError),
 }
 
@@ -157,7 +156,7 @@ fn introduce_agent(
         Err(error) => return Err(stranger(error.into())),
     }
     let mut answer = [0; AgentHandshake::answer_bytes()];
-    // A controller that greets and then closes the connection refused the token.
+    // A controller that closes the connection after its greeting has rejected the token.
     if socket.read_exact(&mut answer).is_err() {
         return Err(rejected(address));
     }
@@ -170,19 +169,18 @@ fn introduce_agent(
         let address = address.to_owned();
         return Err(Trouble::Final(JoinError::Unwanted { address, why }));
     }
-    // From here on heartbeats show that the controller lives.
+    // From here on, heartbeats show whether the controller is alive.
     link.socket().set_read_timeout(None)?;
     link.socket().set_write_timeout(None)?;
     let output = Sealer::new(link, 1);
     Ok(Joined { input: Box::new(input), output: Box::new(output) })
 }
 
-/// Makes the error for a controller that closed the connection.
 fn rejected(address: &str) -> Trouble {
     Trouble::Final(JoinError::Rejected(address.to_owned()))
 }
 
-/// Reads one answer: two bytes of length, and so many of postcard.
+/// Reads one answer: two bytes of length, followed by that many bytes of postcard.
 fn read_answer(input: &mut impl Read) -> io::Result<Answer> {
     let mut head = [0; 2];
     input.read_exact(&mut head)?;

@@ -1,4 +1,4 @@
-//! Names of agents, and lists of those that are missing.
+//! Names of agents, and lists of missing ranks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -7,24 +7,23 @@ use model::Host;
 
 use super::handshake::Hello;
 
-/// Ranges of ranks that are listed, at most.
+/// Maximum number of ranges of ranks to list.
 const RANGES_MAX: usize = 8;
 
-/// The place of an agent among those of a job.
+/// An agent's name and rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seat {
-    /// Name of the agent: that of its host, and its number there from the second one on.
+    /// Host name of the agent, with a number from the second agent on a host on.
     pub(super) name: String,
-    /// The rank of the agent.
     pub(super) rank: u32,
 }
 
-/// Orders agents, which are given by rank, so that the first n are on as many hosts as there are,
-/// and names them.
+/// Names the agents and orders them so that the first n are spread over as many hosts as possible.
+/// `hellos` must be sorted by rank.
 ///
-/// Agents are on one host where they give the same name and the same kernel. Two hosts of one name,
-/// such as `localhost`, have the rank of their first agents behind it, and so have all where one is
-/// called as another one would be.
+/// Agents are on the same host if both host name and kernel match. Hosts that share a name, such as
+/// `localhost`, get their first agent's rank as a suffix. If a suffixed name would clash with a
+/// real host name, all hosts get one.
 pub(super) fn seat_agents(hellos: &[&Hello]) -> Vec<Seat> {
     let mut on_host: BTreeMap<(&str, &str), Vec<u32>> = BTreeMap::new();
     let mut named_so: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -41,13 +40,13 @@ pub(super) fn seat_agents(hellos: &[&Hello]) -> Vec<Seat> {
             .insert((host, kernel), if is_alone { host.to_owned() } else { full_name.clone() });
         full_names.insert((host, kernel), full_name);
     }
-    // A host `a-1` beside two hosts `a` would share the name of the second one.
+    // Next to two hosts named `a`, a host named `a-1` could clash with the second of them.
     let distinct: BTreeSet<&String> = plain_names.values().collect();
     let names = if distinct.len() == on_host.len() { plain_names } else { full_names };
     let mut slots = Vec::with_capacity(hellos.len());
     for (key, ranks) in &on_host {
         for (slot, rank) in (1..).zip(ranks) {
-            // Hosts follow each other as their first agents do.
+            // Order hosts by the rank of their first agents.
             slots.push((slot, ranks[0], *rank, &names[key]));
         }
     }
@@ -60,7 +59,7 @@ pub(super) fn seat_agents(hellos: &[&Hello]) -> Vec<Seat> {
     seats
 }
 
-/// Lists ranks that are missing, as in `ranks 1, 4 to 7`.
+/// Lists the missing ranks, as in `ranks 1, 4 to 7`.
 pub(super) fn list_missing(has_connected: impl Fn(u32) -> bool, count: u32) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     let mut ranks = 0_u32;
@@ -110,7 +109,7 @@ mod tests {
     #[test]
     fn the_first_agents_are_on_as_many_hosts_as_there_are() {
         assert_eq!(seated(&[("a", "k"), ("b", "l")]), ["a 0", "b 1"]);
-        // As a launcher fills one host after the other.
+        // Ranks as assigned by a launcher that fills one host after the other.
         let filled = [("b", "k"), ("b", "k"), ("b", "k"), ("a", "l"), ("a", "l")];
         assert_eq!(seated(&filled), ["b 0", "a 3", "b:2 1", "a:2 4", "b:3 2"]);
     }
@@ -119,10 +118,10 @@ mod tests {
     fn hosts_of_one_name_are_distinguished_by_their_kernels() {
         let same = [("localhost", "k"), ("localhost", "l"), ("localhost", "k"), ("c", "m")];
         assert_eq!(seated(&same), ["localhost-0 0", "localhost-1 1", "c 3", "localhost-0:2 2"]);
-        // A host may be called as another one would be.
+        // A real host name may equal a suffixed one.
         let named = [("a", "k"), ("a", "l"), ("a-1", "m")];
         assert_eq!(seated(&named), ["a-0 0", "a-1 1", "a-1-2 2"]);
-        // Containers of one kernel have names of their own, and are hosts.
+        // Containers share a kernel but have their own names, so they count as separate hosts.
         assert_eq!(seated(&[("a", "k"), ("b", "k")]), ["a 0", "b 1"]);
     }
 

@@ -1,37 +1,37 @@
-//! Connections that were refused while agents were awaited, in few lines.
+//! Summary of the connections refused while waiting for agents.
 //!
-//! Refused agents (a wrong token, another version, a rank that is taken) are what a user has to
-//! know: each is listed. Strangers, such as scanners, may be thousands, and are one line with their
-//! number, so that they hide no agent.
+//! Users need to know about refused agents (wrong token, different version, duplicate rank), so
+//! each is listed. Strangers, such as port scanners, may number in the thousands. They are
+//! summarized in one line with their count, so that they don't hide the agents.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-/// Refused agents that are listed, and addresses of strangers that are named, at most.
+/// Maximum number of refused agents to list, and of strangers' addresses to name.
 const LISTED_MAX: usize = 8;
 
-/// The reason why a connection was refused.
+/// Why a connection was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
-    /// The reason in a sentence.
+    /// The reason as a sentence.
     pub(super) why: String,
-    /// It never greeted as an agent does.
+    /// The peer never sent an agent's greeting.
     pub(super) is_stranger: bool,
 }
 
 impl Refused {
-    /// A connection that may be anybody's.
+    /// Refuses a connection that could be anyone's.
     pub(super) fn stranger(why: impl Into<String>) -> Self {
         Self { why: why.into(), is_stranger: true }
     }
 
-    /// A connection of an agent.
+    /// Refuses an agent.
     pub(super) fn agent(why: impl Into<String>) -> Self {
         Self { why: why.into(), is_stranger: false }
     }
 }
 
-/// Agents that were refused at one address for one reason.
+/// Agents refused at the same address for the same reason.
 #[derive(Debug)]
 struct RefusedAgent {
     from: IpAddr,
@@ -39,23 +39,23 @@ struct RefusedAgent {
     count: u64,
 }
 
-/// All that were refused.
+/// All refused connections.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     agents: Vec<RefusedAgent>,
-    /// Agents that are not listed.
+    /// Number of agents beyond those listed.
     more_agents: u64,
     strangers: u64,
-    /// The reason of the first stranger.
+    /// Reason for the first stranger.
     first_reason: String,
-    /// Whether others had another reason.
+    /// Whether other strangers were refused for another reason.
     has_other_reasons: bool,
-    /// Addresses of strangers; one more than are named says that there are others.
+    /// Addresses of strangers. Holds one more than we name, to show that there are others.
     addresses: BTreeSet<IpAddr>,
 }
 
 impl Refusals {
-    /// Notes that a connection was refused.
+    /// Records a refused connection.
     pub(super) fn note(&mut self, from: IpAddr, refused: Refused) {
         let Refused { why, is_stranger } = refused;
         if !is_stranger {
@@ -83,7 +83,7 @@ impl Refusals {
         }
     }
 
-    /// Lists them, a sentence each: agents first.
+    /// Lists the refused connections, agents first, one sentence each.
     pub(super) fn list(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         for RefusedAgent { from, why, count } in &self.agents {

@@ -1,10 +1,9 @@
-//! A socket whose bytes are sealed: encrypted, and opened only where the other side sent them.
+//! An encrypted and authenticated socket.
 //!
-//! [`Sealer`] writes and [`Opener`] reads, each from a thread of its own; they share a [`Link`].
-//! Bytes travel in records: two bytes of length, and so many bytes of ciphertext. Each record has
-//! the next number of its direction, so one that is changed, left out, repeated or out of place
-//! does not open. A record is at most [`RECORD_BYTES_MAX`] long, and nothing is believed before it
-//! has opened.
+//! [`Sealer`] writes and [`Opener`] reads, each on its own thread; they share a [`Link`]. Data is
+//! sent in records: two bytes of length followed by that much ciphertext. Records are numbered per
+//! direction, so a record that was modified, dropped, repeated or reordered fails to open. A record
+//! has at most [`RECORD_BYTES_MAX`] bytes, and nothing in it is used before it has been opened.
 //!
 //! **Source:** the Noise Protocol Framework, revision 34, sections 3 and 11.4.
 
@@ -15,16 +14,16 @@ use std::sync::Arc;
 
 use snow::StatelessTransportState as Keys;
 
-/// Bytes of plain text that one record carries, at most.
+/// Maximum plaintext of a record, in bytes.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 
-/// Bytes by which a record is longer than its text: the tag.
+/// Bytes that encryption adds to the plaintext: the tag.
 const TAG_BYTES: usize = 16;
 
-/// Size of a read, in bytes: most records are smaller.
+/// Size of a read, in bytes. Most records are smaller.
 const READ_BYTES: usize = 4 << 10;
 
-/// Bytes of a record without its length, at most.
+/// Maximum size of a record without its length, in bytes.
 pub(super) const RECORD_BYTES_MAX: usize = TEXT_BYTES_MAX + TAG_BYTES;
 
 /// A socket and the keys that both sides agreed on.
@@ -38,19 +37,20 @@ impl Link {
         Arc::new(Self { socket, keys })
     }
 
-    /// The socket, for its settings.
+    /// Returns the socket, so that its options can be set.
     pub(super) const fn socket(&self) -> &TcpStream {
         &self.socket
     }
 
-    /// Ends both directions at once: reads and writes in progress return.
+    /// Shuts down both directions immediately. Blocked reads and writes return.
     pub(crate) fn cut(&self) {
-        // It may have ended already.
+        // It may already be closed.
         let _ = self.socket.shutdown(Shutdown::Both);
     }
 }
 
-/// Puts a text of at most [`TEXT_BYTES_MAX`] into the record of that number, its length before it.
+/// Encrypts at most [`TEXT_BYTES_MAX`] of plaintext into the record with this number, preceded by
+/// its length.
 pub(super) fn seal_record(
     keys: &Keys,
     number: u64,
@@ -65,7 +65,7 @@ pub(super) fn seal_record(
     Ok(())
 }
 
-/// Opens the record of that number, without its length, into `text`.
+/// Decrypts the record with this number, given without its length, into `text`.
 pub(super) fn open_record(
     keys: &Keys,
     number: u64,
@@ -82,7 +82,7 @@ fn seal_error(error: &snow::Error) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, format!("a record was damaged or forged ({error})"))
 }
 
-/// The writing half; ends its direction when it is dropped.
+/// The writing half. Shuts down its direction when dropped.
 pub(crate) struct Sealer {
     link: Arc<Link>,
     number: u64,
@@ -91,7 +91,7 @@ pub(crate) struct Sealer {
 }
 
 impl Sealer {
-    /// Goes on with the record of that number.
+    /// Continues with the record of this number.
     pub(super) const fn new(link: Arc<Link>, number: u64) -> Self {
         Self { link, number, text: Vec::new(), record: Vec::new() }
     }
@@ -99,7 +99,7 @@ impl Sealer {
 
 impl Write for Sealer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Bytes are collected until a flush, so that a message is one record and one packet.
+        // Collect bytes until a flush, so that a message becomes one record and one packet.
         if self.text.len() == TEXT_BYTES_MAX {
             self.flush()?;
         }
@@ -127,12 +127,12 @@ impl AsFd for Sealer {
 
 impl Drop for Sealer {
     fn drop(&mut self) {
-        // The other side may be gone already.
+        // The other side may already be gone.
         let _ = self.link.socket.shutdown(Shutdown::Write);
     }
 }
 
-/// The bytes of a socket, as they come.
+/// The socket's raw bytes.
 struct Raw(Arc<Link>);
 
 impl Read for Raw {
@@ -147,18 +147,18 @@ pub(crate) struct Opener {
     number: u64,
     record: Vec<u8>,
     text: Vec<u8>,
-    /// Bytes of the text that were read already.
+    /// Bytes of the text that have been read.
     taken: usize,
 }
 
 impl Opener {
-    /// Goes on with the record of that number.
+    /// Continues with the record of this number.
     pub(super) fn new(link: Arc<Link>, number: u64) -> Self {
         let input = BufReader::with_capacity(READ_BYTES, Raw(link));
         Self { input, number, record: Vec::new(), text: Vec::new(), taken: 0 }
     }
 
-    /// Reads one record; `false` where the stream has ended before it.
+    /// Reads one record. Returns `false` if the stream ended before it.
     fn next(&mut self) -> io::Result<bool> {
         let mut head = [0; 2];
         if self.input.read(&mut head[..1])? == 0 {
@@ -172,7 +172,7 @@ impl Opener {
         }
         self.record.resize(len, 0);
         self.input.read_exact(&mut self.record)?;
-        // The number is the nonce: a record that is repeated or out of order fails to open.
+        // The number is the nonce, so a repeated or reordered record fails to open.
         open_record(&self.input.get_ref().0.keys, self.number, &self.record, &mut self.text)?;
         self.number += 1;
         self.taken = 0;

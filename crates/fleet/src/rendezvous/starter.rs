@@ -1,8 +1,8 @@
-//! A process of ours that starts agents elsewhere, such as `srun` or `mpirun`.
+//! A local process that starts agents on other hosts, such as `srun` or `mpirun`.
 //!
-//! [`Starter`] gets the agents' environment and passes on their lines on stderr. It ends by
-//! itself when they have; one that doesn't gets SIGTERM, and then SIGKILL. Agents whose starter is
-//! gone notice by their controller alone.
+//! [`Starter`] passes the agents' environment to the process and relays its lines on stderr. The
+//! process normally exits when the agents do; otherwise it gets SIGTERM, and SIGKILL if that
+//! doesn't help. Agents don't notice that their starter is gone, only that their controller is.
 #![allow(clippy::disallowed_methods, reason = "whether a process ends is a matter of real time")]
 
 use std::os::unix::process::CommandExt as _;
@@ -15,13 +15,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::Gone;
 use crate::remote::{LEAVE_WITHIN, StderrReader, with_last_line};
 
-/// How long it may take to end what it started after SIGTERM.
+/// Time for it to stop its processes after SIGTERM.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
-/// How often its end is checked.
+/// How often we check whether it has exited.
 const TICK: Duration = Duration::from_millis(20);
 
-/// The starter of agents on other hosts.
+/// A process that starts agents on other hosts.
 pub struct Starter {
     name: String,
     child: Child,
@@ -29,16 +29,17 @@ pub struct Starter {
 }
 
 impl Starter {
-    /// Starts it; `on_line` gets each line that it, or an agent through it, writes to stderr.
+    /// Starts the process. `on_line` gets each line that it, or an agent through it, writes to
+    /// stderr.
     ///
     /// # Errors
-    /// When there is no such program.
+    /// If the program cannot be started.
     pub fn start(
         command: &mut Command,
         on_line: impl FnMut(&str) + Send + 'static,
     ) -> Result<Self, Gone> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        // A ctrl-C is for the controller, which then ends things in order.
+        // Ctrl-C is meant for the controller, which then shuts things down in order.
         command.process_group(0);
         let name = command.get_program().to_string_lossy().into_owned();
         let mut child = match command.spawn() {
@@ -49,10 +50,10 @@ impl Starter {
         Ok(Self { name, child, stderr: StderrReader::start(stderr, on_line) })
     }
 
-    /// Checks that it runs.
+    /// Checks that the process is running.
     ///
     /// # Errors
-    /// When it has ended; in a sentence with its last line on stderr.
+    /// If it has exited. The error is a sentence with its last line on stderr.
     pub fn check_running(&mut self) -> Result<(), String> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -64,7 +65,7 @@ impl Starter {
         }
     }
 
-    /// Says whether it has ended within a time.
+    /// Waits up to `limit` and returns true if the process has exited.
     fn ends_within(&mut self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         while matches!(self.child.try_wait(), Ok(None)) {
@@ -82,7 +83,7 @@ impl Drop for Starter {
         if self.ends_within(LEAVE_WITHIN) {
             return;
         }
-        // It passes the signal on to what it started.
+        // It forwards the signal to the processes it started.
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         if !self.ends_within(END_WITHIN) {
             let _ = self.child.kill();

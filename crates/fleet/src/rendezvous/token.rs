@@ -1,7 +1,7 @@
-//! The secret that a campaign and its agents share.
+//! The secret shared by a campaign and its agents.
 //!
-//! [`Token`] travels in the environment of a job, never on a command line, and is shown by
-//! nothing: its `Debug` hides it. It is the pre-shared key of the handshake.
+//! A [`Token`] is passed in the environment of a job, never on a command line, and nothing prints
+//! it: its `Debug` output hides the value. It is the pre-shared key of the handshake.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -9,18 +9,18 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::str::FromStr;
 
-/// Bytes of a token.
 const LEN: usize = 32;
 
-/// The secret that admits to a controller; 32 random bytes, written as 64 hexadecimal digits.
+/// The secret that admits an agent to its controller: 32 random bytes, written as 64 hexadecimal
+/// digits.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token([u8; LEN]);
 
 impl Token {
-    /// Draws a random token.
+    /// Generates a random token.
     ///
     /// # Errors
-    /// When the system has no random bytes to give.
+    /// If the system's random number generator cannot be read.
     ///
     /// **Source:** random(4).
     pub fn draw() -> io::Result<Self> {
@@ -29,17 +29,16 @@ impl Token {
         Ok(Self(bytes))
     }
 
-    /// Makes a token of these very bytes.
+    /// Creates a token from the given bytes.
     pub const fn from_bytes(bytes: [u8; LEN]) -> Self {
         Self(bytes)
     }
 
-    /// Returns the bytes of the token.
     pub(crate) const fn bytes(&self) -> &[u8; LEN] {
         &self.0
     }
 
-    /// Returns the token as it stands in an environment; it must be shown to no one else.
+    /// Returns the token in the form used in the environment. It must not be shown anywhere else.
     pub fn to_secret_text(&self) -> String {
         let mut text = String::with_capacity(2 * LEN);
         for byte in self.0 {
@@ -56,11 +55,11 @@ impl fmt::Debug for Token {
     }
 }
 
-/// A text that is no token. The text is no part of the message, since it may be most of a token.
+/// The text is not a token. The error doesn't quote it, since it may be most of a real one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it has {characters} characters, where a token is {} hexadecimal digits", 2 * LEN)]
 pub struct NoToken {
-    /// How long the text is.
+    /// Length of the text, in characters.
     characters: usize,
 }
 
@@ -77,7 +76,7 @@ impl FromStr for Token {
             let Some(value) = char::from(digit).to_digit(16) else {
                 return Err(NoToken { characters: text.chars().count() });
             };
-            // The first of two digits is the higher one.
+            // The first of the two digits is the more significant one.
             bytes[index / 2] = bytes[index / 2] << 4 | value as u8;
         }
         Ok(Self(bytes))

@@ -1,7 +1,8 @@
-//! A program that is put on another host: the bytes that are sent, and its name there, a hash.
+//! A program that is copied to other hosts: the bytes to send, and their hash, which names it
+//! there.
 //!
-//! Only the part that a kernel loads is sent: debug information and symbols lie behind it and are
-//! most of the file. [`Binary::hash`] is that of the bytes that the host executes.
+//! Only the part that the kernel loads is sent. Debug information and symbols come after it and
+//! make up most of the file. [`Binary::hash`] is the hash of the bytes that the host executes.
 //!
 //! **Source:** elf(5), `e_ident` and `e_machine`.
 
@@ -13,17 +14,17 @@ use std::sync::{Arc, OnceLock};
 use super::content::{Content, ContentReader, hash_of};
 use super::{elf, packed};
 
-/// A program for another host.
 pub(super) struct Binary {
     /// The bytes that a host executes.
     pub content: Arc<Content>,
     /// SHA-256 of the content, in hexadecimal.
     pub hash: String,
-    /// SHA-256 of as many bytes of the unchanged file: an installed copy of it begins with them.
+    /// SHA-256 of the first bytes of the original file, over the same length. Identifies an
+    /// installed copy.
     pub file_hash: String,
-    /// The machine that it is made for, as `uname -m` calls it.
+    /// Machine the program was built for, as reported by `uname -m`.
     pub machine: &'static str,
-    /// The content compressed by gzip, once a host needs it; `None` where that failed.
+    /// Gzipped content, created when a host needs it. `None` if compression failed.
     packed: OnceLock<Option<Arc<Content>>>,
 }
 
@@ -31,7 +32,7 @@ impl Binary {
     /// Reads a program.
     ///
     /// # Errors
-    /// When it can't be read, or is no program for a machine that is known; in a sentence.
+    /// If it cannot be read or isn't a program for a known machine. The error is a sentence.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         match Self::read_file(path) {
             Ok(Some(binary)) => Ok(binary),
@@ -40,7 +41,7 @@ impl Binary {
         }
     }
 
-    /// Reads a program; `None` where it is none for a machine that is known.
+    /// Reads a program. Returns `None` if it isn't one for a known machine.
     fn read_file(path: &Path) -> io::Result<Option<Self>> {
         let file = File::open(path)?;
         let mut head = Vec::new();
@@ -60,19 +61,19 @@ impl Binary {
         Ok(Some(Self { content, hash, file_hash, machine, packed: OnceLock::new() }))
     }
 
-    /// Returns the content compressed by gzip; `None` where this host has no space for it.
+    /// Returns the gzipped content, or `None` if this host has no space for it.
     ///
-    /// It is made for the first host that needs it, and kept in the folder for later campaigns.
+    /// It is created for the first host that needs it and kept in `cache` for later campaigns.
     pub(super) fn packed(&self, cache: Option<&Path>) -> Option<&Arc<Content>> {
         let packed = self.packed.get_or_init(|| packed::pack(&self.content, &self.hash, cache));
         packed.as_ref()
     }
 }
 
-/// Returns the machine that a program is made for, by its first 20 bytes.
+/// Returns the machine a program was built for, given its first 20 bytes.
 fn machine_of(head: &[u8]) -> Option<&'static str> {
     let (magic, machine) = (head.get(..4)?, head.get(18..20)?);
-    // `e_machine` is in the byte order of the machine: only s390x is big-endian here.
+    // `e_machine` is in the machine's own byte order. Of these, only s390x is big-endian.
     match (magic, machine) {
         (b"\x7fELF", [62, 0]) => Some("x86_64"),
         (b"\x7fELF", [183, 0]) => Some("aarch64"),
@@ -102,7 +103,7 @@ mod tests {
         std::fs::write(&script, "#!/bin/sh\n").unwrap();
         let other = Binary::read(&elf).unwrap();
         assert_eq!((other.machine, other.content.len_bytes), ("aarch64", 20));
-        // **Source:** sha256sum(1) on the same bytes.
+        // **Source:** sha256sum(1) of the same bytes.
         assert!(other.hash.starts_with("14a64a4ac184dd78") && other.hash.ends_with("9a6f137d"));
         assert_eq!(other.hash, other.file_hash);
         assert!(Binary::read(&script).err().unwrap().ends_with("script is no program for Linux"));
@@ -125,10 +126,10 @@ mod tests {
         let listed = Command::new(&sent).arg("--list").output().unwrap();
         let text = String::from_utf8(listed.stdout).unwrap();
         assert!(listed.status.success() && text.contains("is_smaller_and_runs"), "{text}");
-        // An installed copy is known by its first bytes.
+        // An installed copy is recognized by its first bytes.
         let mut installed = File::open(&me).unwrap().take(binary.content.len_bytes);
         assert_eq!(hash_of(&mut installed).unwrap(), binary.file_hash);
-        // If it is sent again, it stays as it is.
+        // Stripping it again changes nothing.
         let again = Binary::read(&sent).unwrap();
         assert_eq!((&again.hash, &again.file_hash), (&binary.hash, &binary.hash));
     }

@@ -1,8 +1,8 @@
-//! A process that is run to its end, but not for longer than it may take.
+//! Runs a process to its end, with limits on its time and output.
 //!
-//! Its output is kept up to [`STDOUT_BYTES_MAX`], and a process that prints more is ended at once:
-//! no answer is that long, and a shell that prints for ever would be waited for in vain. Of stderr
-//! the last line is kept.
+//! At most [`STDOUT_BYTES_MAX`] of stdout are kept. A process that prints more is killed right
+//! away: no valid answer is that long, and a shell that prints forever would never finish. Only the
+//! last line of stderr is kept.
 #![allow(clippy::disallowed_methods, reason = "how long a process takes is a matter of real time")]
 
 use std::fmt;
@@ -16,42 +16,41 @@ use std::time::{Duration, Instant};
 use crate::remote::{StderrReader, with_last_line};
 use crate::wire::printable;
 
-/// Bytes of stdout that are kept.
+/// Maximum number of bytes of stdout.
 const STDOUT_BYTES_MAX: u64 = 64 << 10;
 
-/// How often a process is looked at.
+/// How often a process is polled.
 const TICK: Duration = Duration::from_millis(5);
 
-/// How a process ended.
+/// How a process exited.
 pub(super) struct Ended {
-    /// Its exit code; `None` after a signal.
+    /// Exit code, or `None` if it was killed by a signal.
     pub code: Option<i32>,
-    /// Its standard output.
     pub stdout: String,
-    /// The last line of its stderr.
+    /// Last line of its stderr.
     pub last_line: Option<String>,
-    /// It is ssh, and a host has another key than it knows.
+    /// The process is ssh, and the host's key differs from the known one.
     pub has_other_key: bool,
 }
 
-/// Text of ssh where a host has another key than the known one.
+/// Printed by ssh when a host's key differs from the known one.
 const OTHER_KEY: &str = "REMOTE HOST IDENTIFICATION HAS CHANGED";
 
 impl Ended {
-    /// Says whether it ended well.
+    /// Returns true if it exited successfully.
     pub(super) fn worked(&self) -> bool {
         self.code == Some(0)
     }
 }
 
-/// The reason why a process was not run to its end.
+/// Why a process did not run to its end.
 #[derive(Debug)]
 pub(super) enum Unfinished {
-    /// It can't be started; a sentence.
+    /// It could not be started; contains a sentence.
     NotStarted(String),
-    /// It took longer than it may; a sentence.
+    /// It exceeded its time limit; contains a sentence.
     TimedOut(String),
-    /// It printed more than is kept: the first of it.
+    /// It printed too much; contains the beginning of the output.
     TooMuchOutput(String),
 }
 
@@ -72,7 +71,7 @@ impl fmt::Display for Unfinished {
 /// Runs a process with text as its input.
 ///
 /// # Errors
-/// When it can't be started, takes longer than it may, or prints too much.
+/// If it cannot be started, takes too long, or prints too much.
 pub(super) fn with_input(
     command: &mut Command,
     input: String,
@@ -81,10 +80,10 @@ pub(super) fn with_input(
     with_reader(command, Cursor::new(input), limit)
 }
 
-/// Runs a process with all that can be read as its input.
+/// Runs a process with the contents of a reader as its input.
 ///
 /// # Errors
-/// As [`with_input`].
+/// Same as [`with_input`].
 pub(super) fn with_reader(
     command: &mut Command,
     mut input: impl Read + Send + 'static,
@@ -92,7 +91,7 @@ pub(super) fn with_reader(
 ) -> Result<Ended, Unfinished> {
     let mut child = spawn_piped(command.stdin(Stdio::piped()))?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A process that doesn't read can't hold us up.
+        // Written by a thread, so that a process that doesn't read its input cannot block us.
         thread::spawn(move || io::copy(&mut input, &mut stdin));
     }
     wait_bounded(command, child, limit)
@@ -121,10 +120,10 @@ fn wait_bounded(command: &Command, mut child: Child, limit: Duration) -> Result<
     });
     let is_too_much = Arc::new(AtomicBool::new(false));
     let found_too_much = Arc::clone(&is_too_much);
-    // Read by a thread of its own: a process blocks when a pipe is full, and would never end.
+    // Read by a thread: a process blocks when its pipe is full and would never exit.
     let printed = thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What can't be read was not printed.
+        // If reading fails, treat it as the end of the output.
         let _ = stdout.take(STDOUT_BYTES_MAX + 1).read_to_end(&mut bytes);
         found_too_much.store(bytes.len() as u64 > STDOUT_BYTES_MAX, Relaxed);
         bytes
@@ -144,7 +143,7 @@ fn wait_bounded(command: &Command, mut child: Child, limit: Duration) -> Result<
         }
     };
     let stdout = printed.join().unwrap_or_default();
-    // The process may have ended of the pipe that is closed then.
+    // The process may have died because we closed its pipe, so check the output before its status.
     let (Some(status), false) = (status, is_too_much.load(Relaxed)) else {
         end(&mut child);
         return Err(Unfinished::TooMuchOutput(first_line(&stdout)));
@@ -155,14 +154,13 @@ fn wait_bounded(command: &Command, mut child: Child, limit: Duration) -> Result<
     Ok(Ended { code: status.code(), stdout, last_line, has_other_key })
 }
 
-/// Ends a process that is not waited for any longer.
 fn end(child: &mut Child) {
-    // It may have gone already.
+    // It may already have exited.
     let _ = child.kill();
     let _ = child.wait();
 }
 
-/// Returns the start of the first line, fit for a message on a terminal.
+/// Returns the start of the first line, made safe for a terminal.
 pub(super) fn first_line(output: &[u8]) -> String {
     const BYTES_MAX: usize = 80;
     let mut lines = output.split(|byte| *byte == b'\n');
@@ -196,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_shell_that_prints_without_end_is_ended_at_its_first_kibibytes() {
-        // The first prints 100 MB and answers then, the second never ends.
+        // The first one prints 100 MB before it answers, the second one never stops.
         for words in [
             "printf '\\033[1mMOTD\\n'; head -c 100000000 /dev/zero; echo answer",
             "while :; do echo MOTD; done",
@@ -209,7 +207,7 @@ mod tests {
             assert!(!error.contains(char::is_control) && error.len() < 250, "{error}");
             assert!(begun.elapsed() < WIDE, "it was waited for");
         }
-        // As much as is kept is no noise.
+        // Output of exactly the limit is accepted.
         let words = format!("head -c {STDOUT_BYTES_MAX} /dev/zero");
         assert_eq!(sh(&words, WIDE).unwrap().stdout.len() as u64, STDOUT_BYTES_MAX);
     }

@@ -1,4 +1,4 @@
-//! Bytes that are sent to a host: the first of a file, of which the very first may be replaced.
+//! The bytes sent to a host: a prefix of a file, whose first bytes may be replaced.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,30 +7,30 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-/// The first bytes of a file, of which the very first may be replaced.
+/// A prefix of a file, whose first bytes may be replaced.
 pub(super) struct Content {
     file: File,
-    /// The bytes in the place of as many at the start of the file.
+    /// Replacement for the bytes at the start of the file.
     head: Vec<u8>,
     pub len_bytes: u64,
 }
 
-/// A reader of a [`Content`], from its start.
+/// Reads a [`Content`] from its start.
 pub(super) struct ContentReader {
     content: Arc<Content>,
     at: u64,
 }
 
 impl Content {
-    /// Takes so many bytes of a file, with others in the place of the first.
+    /// Takes the first `len_bytes` of a file and replaces its start with `head`.
     pub(super) fn new(file: File, head: Vec<u8>, len_bytes: u64) -> Self {
         Self { file, head, len_bytes }
     }
 
-    /// Takes all bytes that a file has.
+    /// Takes a whole file.
     ///
     /// # Errors
-    /// When the file can't be examined.
+    /// If the file's size cannot be determined.
     pub(super) fn of_file(file: File) -> io::Result<Self> {
         let len_bytes = file.metadata()?.len();
         Ok(Self { file, head: Vec::new(), len_bytes })
@@ -38,7 +38,6 @@ impl Content {
 }
 
 impl ContentReader {
-    /// Begins to read.
     pub(super) fn new(content: &Arc<Content>) -> Self {
         Self { content: Arc::clone(content), at: 0 }
     }
@@ -51,7 +50,7 @@ impl Read for ContentReader {
         let buffer = &mut buffer[..left as usize];
         let count = match usize::try_from(self.at) {
             Ok(at) if at < head.len() => (&head[at..]).read(buffer)?,
-            // Several hosts read at one moment, so none moves the position of the file.
+            // Several hosts read at the same time, so use positioned reads.
             _ => file.read_at(buffer, self.at)?,
         };
         self.at += count as u64;
@@ -59,10 +58,10 @@ impl Read for ContentReader {
     }
 }
 
-/// Returns the SHA-256 of all that can be read, in hexadecimal.
+/// Returns the SHA-256 of everything in a reader, in hexadecimal.
 ///
 /// # Errors
-/// Those of the reader.
+/// If reading fails.
 pub(super) fn hash_of(reader: &mut impl Read) -> io::Result<String> {
     let mut hasher = Sha256::new();
     io::copy(reader, &mut hasher)?;

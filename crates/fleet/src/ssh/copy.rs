@@ -1,4 +1,4 @@
-//! What is seen of a program that is copied to a host: its progress, and what it took.
+//! Progress and cost of copying a program to a host.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use model::units::Size;
 /// A step of a copy to some host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyEvent {
-    /// So many bytes are to be sent to one more host.
+    /// A copy to another host has started.
     Begun {
-        /// Bytes, as they are sent.
+        /// Bytes that will be sent.
         wire_bytes: u64,
     },
-    /// So many more bytes were sent.
+    /// More bytes were sent.
     Sent {
         /// Bytes since the last event.
         bytes: u64,
     },
-    /// A host has the program, or refused it.
+    /// A copy has finished or failed.
     Ended {
-        /// It has it.
+        /// True if the host has the program.
         worked: bool,
     },
 }
 
-/// A receiver of the steps of all copies; several threads call it.
+/// Receives the events of all copies; called from several threads.
 pub type CopyObserver = Arc<dyn Fn(CopyEvent) + Send + Sync>;
 
 /// A program that was copied to a host.
@@ -35,14 +35,14 @@ pub type CopyObserver = Arc<dyn Fn(CopyEvent) + Send + Sync>;
 pub struct Copied {
     /// Bytes that were sent.
     pub wire_bytes: u64,
-    /// Bytes of the program on the host.
+    /// Size of the program on the host, in bytes.
     pub program_bytes: u64,
-    /// How long it took, with its check there.
+    /// Duration, including verification on the host.
     pub took: Duration,
 }
 
 impl Copied {
-    /// Describes it as a fact of a host.
+    /// Describes the copy as a fact about a host.
     pub(super) fn as_fact(self, host: &str) -> Fact {
         let value = format!(
             "{} sent in {:.1} s, {} there",
@@ -54,14 +54,13 @@ impl Copied {
     }
 }
 
-/// A reader that reports how much was read.
+/// A reader that reports how much was read from it.
 pub(super) struct Counted<R> {
     reader: R,
     on_copy: CopyObserver,
 }
 
 impl<R: Read> Counted<R> {
-    /// Reports what is read from a reader.
     pub(super) fn new(reader: R, on_copy: CopyObserver) -> Self {
         Self { reader, on_copy }
     }

@@ -1,8 +1,8 @@
-//! The part of a program's file that a kernel loads, and its header without the rest.
+//! Finds the part of an ELF file that the kernel loads, and patches its header to drop the rest.
 //!
-//! A linker puts everything that is not loaded behind what is: debug information, symbols, the
-//! table of sections. So the program without them is a prefix of the file. Files that are not
-//! laid out so, or that make no sense, are kept whole.
+//! Linkers put everything that isn't loaded (debug information, symbols, the section table) at the
+//! end, so the program without them is a prefix of the file. Files with another layout, and invalid
+//! ones, are kept whole.
 //!
 //! **Source:** elf(5), `Elf64_Ehdr` and `Elf64_Phdr`.
 
@@ -10,36 +10,36 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-/// Length of the header of a file of 64 bits, in bytes.
+/// Size of a 64-bit ELF header, in bytes.
 pub(super) const HEADER_BYTES: usize = 64;
 
-/// Length of an entry of the table of segments, in bytes.
+/// Size of a program header, in bytes.
 const SEGMENT_BYTES: usize = 56;
 
-/// Places in the header of the table of segments: its offset, and its entries' length and number.
+/// Offsets of the ELF header fields `e_phoff`, `e_phentsize` and `e_phnum`.
 const SEGMENTS_AT: usize = 32;
 const SEGMENT_BYTES_AT: usize = 54;
 const SEGMENT_COUNT_AT: usize = 56;
 
-/// Places in the header of the table of sections: its offset, and their number and names.
+/// Offsets of the ELF header fields `e_shoff` and `e_shnum`; `e_shstrndx` follows the latter.
 const SECTIONS_AT: usize = 40;
 const SECTION_COUNT_AT: usize = 60;
 
-/// A number of segments that stands for "more than the field can hold".
+/// Value of `e_phnum` if the real number doesn't fit into the field.
 const TOO_MANY: u16 = u16::MAX;
 
-/// Returns how many bytes at the start of a file a kernel or a dynamic linker reads; all where that
-/// isn't known. `head` is the start of the file.
+/// Returns the number of bytes at the start of a file that the kernel or the dynamic linker reads,
+/// or the whole size if that isn't known. `head` is the start of the file.
 ///
 /// # Errors
-/// When the file can't be read.
+/// If the file cannot be read.
 pub(super) fn loaded_bytes(file: &File, head: &[u8]) -> io::Result<u64> {
     let whole = file.metadata()?.len();
     let Some((at, count)) = find_segments(head) else { return Ok(whole) };
     let mut table = vec![0; usize::from(count) * SEGMENT_BYTES];
     match file.read_exact_at(&mut table, at) {
         Ok(()) => {}
-        // A table that reaches beyond the end of the file.
+        // The table extends beyond the end of the file.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(whole),
         Err(error) => return Err(error),
     }
@@ -54,7 +54,7 @@ pub(super) fn loaded_bytes(file: &File, head: &[u8]) -> io::Result<u64> {
     Ok(end.max(HEADER_BYTES as u64).min(whole))
 }
 
-/// Makes a header say that there are no sections, as they are cut off.
+/// Changes a header to say that there are no sections, since they are cut off.
 pub(super) fn forget_sections(head: &mut [u8]) {
     if let Some(place) = head.get_mut(SECTIONS_AT..SECTIONS_AT + 8) {
         place.fill(0);
@@ -64,14 +64,14 @@ pub(super) fn forget_sections(head: &mut [u8]) {
     }
 }
 
-/// Returns where the table of segments is, and the number of its entries; `None` where the file is
-/// none of 64 bits in little-endian order, or is odd.
+/// Returns the offset of the program headers and their number. Returns `None` unless the file is a
+/// 64-bit little-endian ELF with the usual layout.
 fn find_segments(head: &[u8]) -> Option<(u64, u16)> {
     let is_known = head.get(4..6)? == [2, 1];
     let at = read_u64(head, SEGMENTS_AT)?;
     let (entry, count) = (read_u16(head, SEGMENT_BYTES_AT)?, read_u16(head, SEGMENT_COUNT_AT)?);
     let is_plain = usize::from(entry) == SEGMENT_BYTES && count != 0 && count != TOO_MANY;
-    // The end of the table must not overflow either.
+    // Rules out an overflow when the end of the table is computed.
     if is_known && is_plain && at < u64::MAX / 2 { Some((at, count)) } else { None }
 }
 
@@ -89,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    /// A file of 200 bytes with one segment, of which `change` makes another.
+    /// Passes a 200-byte file with one segment, modified by `change`, to `loaded_bytes`.
     fn loaded(change: impl FnOnce(&mut Vec<u8>)) -> u64 {
         let mut bytes = vec![0; 200];
         bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -98,7 +98,7 @@ mod tests {
         bytes[SEGMENT_BYTES_AT] = 56;
         bytes[SEGMENT_COUNT_AT] = 1;
         bytes[SECTION_COUNT_AT] = 1;
-        // Offset and length in the file.
+        // Offset and size in the file.
         bytes[64 + 8] = 120;
         bytes[64 + 32] = 30;
         change(&mut bytes);
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn all_up_to_the_last_segment_is_loaded() {
         assert_eq!(loaded(|_| ()), 150);
-        // A segment without bytes in the file, such as that of the stack.
+        // A segment without bytes in the file, such as the stack's.
         assert_eq!(loaded(|bytes| bytes[64 + 8..64 + 40].fill(0)), 120);
         assert_eq!(loaded(|bytes| bytes[64 + 32] = 80), 200);
     }

@@ -1,7 +1,7 @@
-//! A program compressed by gzip, made once and kept in this user's cache.
+//! Gzipped programs, kept in the user's cache.
 //!
-//! A file of the cache is only used if it contains what it is named after, so that whatever
-//! happened to it does no harm. The newest [`KEPT`] files are kept.
+//! A cached file is only used if its content matches the hash in its name, so a damaged file does
+//! no harm. The newest [`KEPT`] files are kept.
 
 use std::cmp::Reverse;
 use std::fs::{self, DirBuilder, File};
@@ -17,14 +17,14 @@ use flate2::write::GzEncoder;
 
 use super::content::{Content, ContentReader, hash_of};
 
-/// Files of the cache that are kept, the newest ones: of this program, one for hosts with another
-/// C library, and those before.
+/// Number of cached files to keep: this program, one for hosts with another C library, and the
+/// previous versions of both.
 const KEPT: usize = 4;
 
-/// How the files of the cache begin.
+/// Prefix of the names of cached files.
 const PREFIX: &str = "program-";
 
-/// Returns a program compressed by gzip; `None` where this host has no space for it.
+/// Returns a gzipped program, or `None` if this host has no space for it.
 pub(super) fn pack(
     program: &Arc<Content>,
     hash: &str,
@@ -39,7 +39,7 @@ pub(super) fn pack(
             return Some(Arc::new(packed));
         }
     }
-    // Without a cache it is made for each campaign.
+    // Without a cache, it is compressed again for each campaign.
     let packed = tempfile::tempfile().and_then(|file| {
         compress(program, &file)?;
         Content::of_file(file)
@@ -50,7 +50,7 @@ pub(super) fn pack(
     }
 }
 
-/// Opens a file of the cache that contains a program of this hash.
+/// Opens a cached file after checking that it contains a program with this hash.
 fn read_cached(path: &Path, hash: &str) -> io::Result<Content> {
     let mut file = File::open(path)?;
     let mut unpacked = GzDecoder::new(BufReader::with_capacity(1 << 16, &file));
@@ -62,10 +62,10 @@ fn read_cached(path: &Path, hash: &str) -> io::Result<Content> {
     Content::of_file(file)
 }
 
-/// Makes a file of the cache.
 fn pack_into(cache: &Path, path: &Path, program: &Arc<Content>) -> io::Result<Content> {
     DirBuilder::new().recursive(true).mode(0o700).create(cache)?;
-    // Under another name until it is complete: several campaigns may begin at one moment.
+    // Use another name until the file is complete, since several campaigns may start at the same
+    // time.
     let new = tempfile::Builder::new().prefix(PREFIX).suffix(".new").tempfile_in(cache)?;
     compress(program, new.as_file())?;
     let file = new.persist(path)?;
@@ -80,18 +80,17 @@ fn compress(program: &Arc<Content>, out: &File) -> io::Result<()> {
     encoder.finish()?.flush()
 }
 
-/// A file of the cache.
 struct Cached {
     changed: SystemTime,
     path: PathBuf,
     bytes: u64,
 }
 
-/// Lists the files of the cache, also those that killed campaigns left; the newest first.
+/// Lists cached files, newest first. Includes temporary files left by killed campaigns.
 fn list_cached(cache: &Path) -> Vec<Cached> {
     let mut found = Vec::new();
     let Ok(folder) = fs::symlink_metadata(cache) else { return found };
-    // Another user's folder is not ours to clean, nor is one behind a link.
+    // Another user's folder, or one behind a symlink, isn't ours to clean.
     if !folder.is_dir() || folder.uid() != rustix::process::geteuid().as_raw() {
         return found;
     }
@@ -113,22 +112,22 @@ fn list_cached(cache: &Path) -> Vec<Cached> {
 /// Removes all but the newest files from the cache.
 fn remove_old(cache: &Path) {
     for file in list_cached(cache).iter().skip(KEPT) {
-        // One that another campaign has just removed is gone all the same.
+        // Another campaign may have removed it already.
         let _ = fs::remove_file(&file.path);
     }
 }
 
-/// The files that were removed from a cache.
+/// What was removed from a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemovedPrograms {
     /// Number of files.
     pub files: u64,
-    /// Size of all of them in bytes.
+    /// Their total size, in bytes.
     pub bytes: u64,
 }
 
-/// Removes the compressed programs from a user's cache, and the folder where nothing else is in it.
-/// A campaign that sends one meanwhile has it open, and the next one makes it again.
+/// Removes the compressed programs from a user's cache, and the folder if it is then empty. A
+/// campaign that is currently sending one has it open; later campaigns create it again.
 pub fn remove_cached_programs(cache: &Path) -> RemovedPrograms {
     let mut removed = RemovedPrograms::default();
     for file in list_cached(cache) {
@@ -138,7 +137,7 @@ pub fn remove_cached_programs(cache: &Path) -> RemovedPrograms {
         }
     }
     if removed.files > 0 {
-        // Other files in it are not ours.
+        // Fails if the folder contains other files, which aren't ours.
         let _ = fs::remove_dir(cache);
     }
     removed
@@ -201,7 +200,7 @@ mod tests {
         let cache = folder.path();
         fs::write(cache.join("notes"), "").unwrap();
         let set_age = |name: &str, seconds: u64| {
-            // Made within one tick of the file system's clock they would be of one age.
+            // Files created within one tick of the file system's clock would have the same age.
             let file = File::options().write(true).open(cache.join(name)).unwrap();
             file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
         };

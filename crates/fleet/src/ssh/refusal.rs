@@ -1,4 +1,4 @@
-//! Why a host can't be used, in one sentence with what to do about that very cause.
+//! Explains in one sentence why a host cannot be used and what to do about that particular cause.
 
 use std::fmt::Display;
 
@@ -7,36 +7,36 @@ use model::Host;
 use super::bounded::{Ended, Unfinished};
 use crate::Gone;
 
-/// Exit code of ssh itself, where it isn't that of the command. **Source:** ssh(1), EXIT STATUS.
+/// Exit code of ssh itself, as opposed to that of the command. **Source:** ssh(1), EXIT STATUS.
 pub(super) const SSH_FAILED: i32 = 255;
 
-/// Exit code of a shell that may not execute a program. **Source:** sh(1), EXIT STATUS.
+/// Exit code of a shell that isn't allowed to execute a program. **Source:** sh(1), EXIT STATUS.
 const NOT_EXECUTABLE: i32 = 126;
 
-/// Exit code of a shell that finds no program, or not the loader that it names.
+/// Exit code of a shell if the program, or the loader it needs, does not exist.
 const NOT_FOUND: i32 = 127;
 
-/// How another folder is named for the program.
+/// Advice on how to choose another folder for the program.
 const ELSEWHERE: &str = "name another folder by XDG_CACHE_HOME in /etc/environment of that host, \
                          or by `SetEnv XDG_CACHE_HOME=FOLDER` in your ssh_config if its sshd \
                          accepts that";
 
-/// How a program is made that needs no library.
+/// Advice on how to build a program that needs no libraries.
 const STATIC: &str = "`cargo xtask static` builds one that needs nothing; put it beside this one \
                       as `dfsbench-static`, or name it in DFSBENCH_AGENT_BINARY";
 
-/// Names the host in an error.
+/// Creates an error that names the host.
 pub(super) fn host_error(host: &Host, why: &dyn Display) -> Gone {
     Gone(format!("host {}: {why}", host.name))
 }
 
-/// Returns the address of a host, in ssh's words.
+/// Returns the address to pass to ssh.
 pub(super) fn ssh_address(host: &Host) -> &str {
     host.ssh.as_deref().unwrap_or("localhost")
 }
 
-/// Describes why a short command on a host did not end: ssh has connected by then, or given up, so
-/// that silence is mostly that of the shell before it gets to the command.
+/// Explains why a short command on a host did not finish. ssh has its own connection timeout, so
+/// silence usually means that the login shell got stuck before it reached the command.
 pub(super) fn describe_unfinished(host: &Host, unfinished: &Unfinished) -> Gone {
     let Unfinished::TimedOut(why) = unfinished else { return host_error(host, unfinished) };
     let name = ssh_words(host);
@@ -49,8 +49,9 @@ pub(super) fn describe_unfinished(host: &Host, unfinished: &Unfinished) -> Gone 
     )
 }
 
-/// Describes why a command on a host failed: ssh's own reason where it is ssh's, else `what` and
-/// the last line of the command. A program of so many bytes was to be stored there.
+/// Explains why a command on a host failed: ssh's own reason if ssh failed, otherwise `what` and
+/// the command's last line. `program` is the size of the program that was to be stored there, in
+/// bytes.
 pub(super) fn describe_refusal(host: &Host, ended: &Ended, what: &str, program: u64) -> Gone {
     let reason = ended.last_line.as_deref().unwrap_or("ssh gives no reason");
     if ended.code == Some(SSH_FAILED) {
@@ -72,7 +73,7 @@ pub(super) fn describe_refusal(host: &Host, ended: &Ended, what: &str, program: 
     host_error(host, &format!("{what}{reason}{hint}"))
 }
 
-/// Describes why a program that is on a host doesn't run there.
+/// Explains why a program on a host doesn't run.
 pub(super) fn describe_failed_try(host: &Host, ended: &Ended) -> Gone {
     let why = ended.last_line.as_deref().unwrap_or("it ends at once");
     let hint = if why.ends_with("is mounted noexec") {
@@ -91,7 +92,7 @@ pub(super) fn describe_failed_try(host: &Host, ended: &Ended) -> Gone {
     host_error(host, &format!("it can't run this dfsbench: {why} (hint: {hint})"))
 }
 
-/// Returns the words by which a user reaches the host by hand, behind `ssh`.
+/// Returns the ssh arguments with which a user can reach the host by hand.
 fn ssh_words(host: &Host) -> String {
     match &host.ssh_config {
         Some(config) => format!("-F {} {}", config.display(), ssh_address(host)),
@@ -149,8 +150,8 @@ mod tests {
         }
     }
 
-    /// A shell whose start-up file waits, as one that runs `pyenv init` does for a lock that a
-    /// killed shell has left.
+    /// A shell whose start-up file blocks, like `pyenv init` waiting for a lock left by a killed
+    /// shell.
     #[test]
     fn a_login_shell_whose_start_up_file_waits_is_suspected() {
         let folder = tempfile::tempdir().unwrap();
@@ -165,7 +166,7 @@ mod tests {
                      shell may wait for something, such as a lock or a file system that hangs; \
                      `ssh root@h true` shows it)";
         assert_eq!(gone, words);
-        // Whatever else is wrong has no such hint.
+        // Other failures don't get this hint.
         let missing = bounded::with_input(&mut Command::new("/no/ssh"), String::new(), WIDE);
         let gone = describe_unfinished(&host, &missing.err().expect("there is one")).0;
         assert!(gone.starts_with("host web: can't start `/no/ssh`: "), "{gone}");

@@ -1,23 +1,23 @@
-//! The scripts that put the program on a host, and what they print.
+//! The shell scripts that install the program on a host, and their output.
 //!
-//! Only hashes, a length and a path without special characters are inserted into them. They run
-//! in any POSIX shell; `gzip` and the times of files are optional.
+//! The only values inserted into them are hashes, a length, and a path without special characters.
+//! They run in any POSIX shell. `gzip` and file modification times are optional.
 
 use super::binary::Binary;
 
-/// A script that prints where the program is, or our folder for it, after checking that it is ours.
+/// Script that prints where the program is, or our folder for it after checking that it belongs to
+/// us. It is fed to `sh`.
 ///
-/// An installed copy of the program is used in its place, and then no folder is made: nothing
-/// would remove it where the campaign is killed.
+/// If an installed copy exists, it is used and no folder is created, because nothing would remove
+/// the folder if the campaign were killed.
 ///
-/// Programs of other versions are removed that killed campaigns left there: those that no process
-/// executes, and that no launcher has looked for of late. A launcher starts a program well within
-/// that time ([`super::COPY_WITHIN`]), so none is removed that is about to be started.
+/// Other versions of the program left behind by killed campaigns are removed if no process is
+/// executing them and no launcher has looked for them recently. A launcher starts a program well
+/// within that time ([`super::COPY_WITHIN`]), so a program that is about to be started is never
+/// removed.
 ///
-/// It first prints a line, and makes nothing where that can't be written: a shell whose start-up
-/// files print without end is given up before this script runs.
-///
-/// It is fed to `sh`.
+/// The script first prints an empty line and creates nothing if that fails: if the shell's start-up
+/// files print without end, we give up and close the pipe before the script gets to run.
 const LOOK: &str = r#"echo || exit 1
 umask 077
 if [ -n "$XDG_CACHE_HOME" ]; then dir=$XDG_CACHE_HOME/dfsbench; else dir=/tmp/dfsbench-$(id -u); fi
@@ -59,42 +59,43 @@ there=$(sha256sum < "$dir/dfsbench-HASH" 2>/dev/null)
 report "${there%% *}" "$(stat -c %.9Y "$dir/dfsbench-HASH" 2>/dev/null)"
 "#;
 
-/// A command that reads the program from stdin and prints its time. The folder was checked, and a
-/// hash is hexadecimal.
+/// Command that reads the program from stdin and prints its modification time. The folder has been
+/// checked, and the hash is hexadecimal.
 const TAKE: &str = r#"sh -c 'umask 077; cd DIR && UNPACK > new-$$ && chmod 700 new-$$ &&
  there=$(sha256sum < new-$$) && if [ "${there%% *}" = HASH ]; then mv new-$$ dfsbench-HASH &&
  { stat -c %.9Y dfsbench-HASH; true; }; else echo "what arrived is not what was sent" >&2; false; fi || { rm -f new-$$; exit 1; }'"#;
 
-/// A command that tries the program; where it may not be executed, its last line on stderr says
-/// whether the file system forbids that.
+/// Command that tries to run the program. If it may not be executed and the file system is mounted
+/// noexec, the last line on stderr mentions that.
 const TRY: &str = r#"sh -c 'PROGRAM --version; code=$?; [ $code -eq 126 ] || exit $code;
  at=$(df -P PROGRAM | tail -n 1); at=${at##*% }; noexec=;
  while read -r source point kind options rest; do
  if [ "$point" = "$at" ]; then noexec=; case ,$options, in *,noexec,*) noexec=1 ;; esac; fi;
  done < /proc/self/mounts; [ -z "$noexec" ] || echo "$at is mounted noexec" >&2; exit 126'"#;
 
-/// A command that removes what [`TAKE`] put there, unless another campaign has looked at it since,
-/// which then removes it; a folder that others use is kept.
+/// Command that removes what [`TAKE`] installed. If another campaign has looked for the program
+/// since, it is left for that campaign to remove. A folder with other files is kept.
 const REMOVE: &str = r#"sh -c '[ "$(stat -c %.9Y DIR/dfsbench-HASH 2>/dev/null)" = "SEEN" ] &&
  rm -f DIR/dfsbench-HASH; rmdir DIR 2>/dev/null; true'"#;
 
-/// The state in which a host was found.
+/// What we found on a host.
 pub(super) struct Found {
     pub directory: String,
     pub system: String,
     pub machine: String,
-    /// The hash of the program that is there under the name that was looked for.
+    /// Hash of the program that exists under the expected name.
     pub hash: String,
-    /// The time of the last look at it: ours, just now.
+    /// When the program was last looked for, which is just now, by us.
     pub seen: String,
-    /// The host can unpack what gzip compressed.
+    /// The host has gzip.
     pub has_gzip: bool,
-    /// An installed copy of the program that was looked for.
+    /// Path of an installed copy of the program.
     pub installed: Option<String>,
 }
 
 impl Found {
-    /// Reads the last two lines of the output of [`look`]: a login may print others before them.
+    /// Parses the last two lines of the output of [`look`]. A login may print other lines before
+    /// them.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (head, directory) = text.trim_end().rsplit_once('\n')?;
         let mut words = head.lines().last()?.strip_prefix("dfsbench-host ")?.split(' ');
@@ -102,7 +103,8 @@ impl Found {
         let seen = parse_time(words.next().unwrap_or_default());
         let has_gzip = words.next() == Some("gzip");
         let installed = words.next().unwrap_or_default();
-        // Both become parts of commands for a shell, so only plain ones are accepted.
+        // Both become part of shell commands, so only paths without special characters are
+        // accepted.
         if !is_plain_path(directory) {
             return None;
         }
@@ -124,14 +126,14 @@ fn is_plain_path(path: &str) -> bool {
     path.starts_with('/') && is_plain
 }
 
-/// Returns the script that looks for a program, for the input of `sh`.
+/// Returns the script that looks for a program, to be fed to `sh`.
 pub(super) fn look(binary: &Binary) -> String {
     LOOK.replace("PREFIX_BYTES", &binary.content.len_bytes.to_string())
         .replace("PREFIX_SHA", &binary.file_hash)
         .replace("HASH", &binary.hash)
 }
 
-/// Returns the command that takes a program from its input, unpacked by `unpack`.
+/// Returns the command that reads a program from its input and decompresses it with `unpack`.
 pub(super) fn take(directory: &str, hash: &str, unpack: &str) -> String {
     one_line(TAKE).replace("DIR", directory).replace("UNPACK", unpack).replace("HASH", hash)
 }
@@ -141,7 +143,7 @@ pub(super) fn try_program(program: &str) -> String {
     one_line(TRY).replace("PROGRAM", program)
 }
 
-/// Returns the command that removes a program that was `seen` last at this time.
+/// Returns the command that removes a program last looked for at time `seen`.
 pub(super) fn remove(directory: &str, hash: &str, seen: &str) -> String {
     one_line(REMOVE).replace("DIR", directory).replace("HASH", hash).replace("SEEN", seen)
 }
@@ -150,7 +152,7 @@ fn one_line(words: &str) -> String {
     words.replace('\n', "")
 }
 
-/// Reads the time that a host's `stat` printed; empty where it printed something else.
+/// Validates a time printed by a host's `stat`. Returns an empty string if it is anything else.
 pub(super) fn parse_time(text: &str) -> &str {
     let text = text.trim();
     let is_time = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -175,14 +177,14 @@ mod tests {
         hash_of(&mut &*bytes).unwrap()
     }
 
-    /// The script for a program of this hash, and for installed ones that begin with these bytes.
+    /// Returns the script for a program with this hash; installed copies begin with `start`.
     fn script(hash: &str, start: &[u8]) -> String {
         LOOK.replace("PREFIX_BYTES", &start.len().to_string())
             .replace("PREFIX_SHA", &hash_of_bytes(start))
             .replace("HASH", hash)
     }
 
-    /// A host: a folder for caches, and one for programs that is first in the path.
+    /// A simulated host: a cache folder, and a program folder that comes first in PATH.
     struct Host {
         cache: tempfile::TempDir,
         programs: tempfile::TempDir,
@@ -231,7 +233,7 @@ mod tests {
         assert_eq!((found.system.as_str(), found.machine.as_str()), ("Linux", "x86_64"));
         assert_eq!((found.hash.as_str(), found.directory.as_str()), ("ab12", "/tmp/dfsbench-0"));
         assert!(!found.has_gzip && found.installed.is_none());
-        // Nothing is there yet.
+        // No program is there yet.
         assert_eq!(Found::parse("dfsbench-host Linux x86_64 \n/x\n").unwrap().hash, "");
         let all = "dfsbench-host Linux x86_64   gzip /usr/bin/dfsbench\n/x\n";
         let all = Found::parse(all).unwrap();
@@ -273,18 +275,18 @@ mod tests {
         let found = host.look(&script);
         assert_eq!((found.installed.as_deref(), host.folder().exists()), (None, true), "{other:?}");
         fs::remove_dir(host.folder()).unwrap();
-        // With debug information behind what is loaded.
+        // An installed copy has debug information after the loaded part.
         let installed = host.install(b"program and symbols");
         let found = host.look(&script);
         assert_eq!(found.installed.as_deref(), installed.to_str());
         assert!(!host.folder().exists());
-        // One that was put there goes first: its launcher removes it.
+        // A copy that a launcher installed comes first, since that launcher will remove it.
         fs::create_dir(host.folder()).unwrap();
         let put = host.folder().join(format!("dfsbench-{hash}"));
         fs::write(&put, b"put").unwrap();
         let found = host.look(&script);
         assert_eq!((found.installed.as_deref(), found.hash), (None, hash_of_bytes(b"put")));
-        // What killed campaigns left goes, and the folder with it.
+        // Files left by killed campaigns are removed, and then the folder.
         make_old(&put);
         fs::rename(&put, host.folder().join(format!("dfsbench-{}", "b".repeat(64)))).unwrap();
         assert!(host.look(&script).installed.is_some());
@@ -327,7 +329,7 @@ mod tests {
         let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|it| it.unwrap().path()).collect();
         assert!(!left.contains(&of(&old)) && !left.contains(&folder.join("new-12")), "{left:?}");
         assert_eq!(left.len(), 3 + others.len(), "{left:?}");
-        // Who looks for it next is not the one who would remove it.
+        // The launcher that looks for it now takes over its removal.
         let touched = fs::metadata(of(&mine)).unwrap().modified().unwrap();
         assert!(touched > before + Duration::from_secs(60));
     }
