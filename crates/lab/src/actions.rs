@@ -1,10 +1,9 @@
-//! Actions on this host: a struct of [`model::action`] each, with what is done for it in a file
-//! here.
+//! Actions on this host: one file for each struct of [`model::action`].
 //!
-//! Principal type: [`LabAction`], which every action implements: it accepts its texts, looks up the
-//! facts that it needs, and from action and facts follow its steps, how they are undone, and the
-//! check of what is effective afterwards. So a dry run, which assumes the facts, shows what would
-//! be done. The list of actions is [`model::for_each_action`]; nothing here repeats it.
+//! Every action implements [`LabAction`]: it validates its texts and looks up the facts it needs.
+//! The steps, how to undo them, and the check of the resulting settings then follow from the action
+//! and its facts. A dry run uses assumed facts instead, so it shows what would be done. The list of
+//! actions is [`model::for_each_action`] and is not repeated here.
 
 use std::path::{Path, PathBuf};
 
@@ -47,95 +46,96 @@ mod try_paths;
 mod tunnel;
 mod unfs3;
 
-/// The layer of a host's set-up that an action makes, as far as invalidating caches and keeping
-/// steps between runs need to know it.
+/// The part of a host's setup that an action belongs to. Determines what is redone to invalidate
+/// caches and what is kept between runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
-    /// A setting, a device or a service that is never redone to invalidate caches.
+    /// A setting, device or service that never needs to be redone to invalidate caches.
     Base,
-    /// A file system that is made again where runs ask for that; never to invalidate caches.
+    /// A file system that is created again if a run asks for it, but never to invalidate caches.
     FileSystem,
-    /// The mount of a file system that the server keeps files on.
+    /// The mount of a file system on which the server keeps its files.
     Storage,
-    /// The same in memory, which a remount would empty.
+    /// The same, but in memory, so that remounting would lose the files.
     Memory,
-    /// A server that is started again to invalidate its caches.
+    /// A server that is restarted to invalidate its caches.
     Server,
-    /// A directory that a running server serves.
+    /// A directory exported by a running server.
     Export,
-    /// A client's part, which builds on the server of another host.
+    /// A client's part, which depends on another host's server.
     Client,
 }
 
-/// One kind of action on this host.
+/// A kind of action on this host.
 pub trait LabAction {
-    /// The facts about the host that the action needs; `()` for none.
+    /// Facts about the host that the action needs; `()` if none.
     type Facts;
 
-    /// Parses every text of the action that ends in an argument or a file of root's.
+    /// Validates every text of the action that ends up as a command-line argument or in a file
+    /// owned by root.
     ///
-    /// The plan was checked by the same parsers when it was read, but an agent that runs as root
-    /// doesn't trust the text that its controller sends. Nothing here looks at the host.
+    /// The same parsers have checked the plan, but an agent running as root must not trust the text
+    /// sent by its controller. This does not look at the host.
     ///
     /// # Errors
-    /// Where one of them isn't what it may be.
+    /// If one of the texts is invalid.
     fn accept(&self) -> Result<(), LabError>;
 
     /// Looks up the facts.
     ///
     /// # Errors
-    /// Where the host hasn't got what the action works on.
+    /// If the host lacks something the action needs.
     fn look(&self) -> Result<Self::Facts, LabError>;
 
-    /// Returns the facts that a dry run assumes: those of a host on which nothing runs.
+    /// Returns the facts assumed by a dry run: those of a host on which nothing is running.
     fn assume(&self) -> Self::Facts;
 
-    /// Returns the steps, in their order.
+    /// Returns the steps in order.
     fn steps(&self, facts: &Self::Facts) -> Vec<Step>;
 
-    /// Returns how the steps are undone, the last first; looks at what they would change.
+    /// Returns how to undo the steps, to be executed from last to first. Inspects what the steps
+    /// are going to change.
     ///
-    /// `allowed` are the devices that the command line names as those that may lose their content.
+    /// `allowed` lists the devices that may be overwritten according to the command line.
     ///
     /// # Errors
-    /// Where the host can't do it, or it would harm what isn't ours.
+    /// If the host cannot do it, or it would harm something that isn't ours.
     fn undo(&self, facts: &Self::Facts, allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError>;
 
-    /// Reads back which settings are effective after the steps.
+    /// Reads back the settings that are in effect after the steps.
     ///
     /// # Errors
-    /// Where they can't be read.
+    /// If they cannot be read.
     fn check(&self, facts: &Self::Facts) -> Result<EffectiveSettings, LabError>;
 
-    /// Returns the directory that the action serves to other hosts.
+    /// Returns the directory that the action exports to other hosts.
     fn served(&self) -> Option<&Path> {
         None
     }
 
-    /// Returns the layer that the action makes.
     fn layer(&self) -> Layer {
         Layer::Base
     }
 }
 
-/// An action of any kind, together with its facts.
+/// An action of any kind together with its facts.
 pub trait Prepared {
-    /// Returns the steps, see [`LabAction::steps`].
+    /// See [`LabAction::steps`].
     fn steps(&self) -> Vec<Step>;
 
-    /// Returns how the steps are undone, see [`LabAction::undo`].
+    /// See [`LabAction::undo`].
     ///
     /// # Errors
-    /// As there.
+    /// Same as there.
     fn undo(&self, allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError>;
 
-    /// Reads back which settings are effective, see [`LabAction::check`].
+    /// See [`LabAction::check`].
     ///
     /// # Errors
-    /// As there.
+    /// Same as there.
     fn check(&self) -> Result<EffectiveSettings, LabError>;
 
-    /// Returns the directory that is served, see [`LabAction::served`].
+    /// See [`LabAction::served`].
     fn served(&self) -> Option<&Path>;
 }
 
@@ -164,10 +164,10 @@ impl<A: LabAction> Prepared for WithFacts<'_, A> {
 
 macro_rules! dispatch {
     ($($kind:ident)+) => {
-        /// Accepts the texts of an action and looks up its facts.
+        /// Validates an action and looks up its facts.
         ///
         /// # Errors
-        /// Where a text is refused, or the host hasn't got what the action works on.
+        /// If a text is invalid, or the host lacks something the action needs.
         pub fn prepare(action: &Action) -> Result<Box<dyn Prepared + '_>, LabError> {
             match action {
                 $(Action::$kind(action) => {
@@ -178,7 +178,7 @@ macro_rules! dispatch {
             }
         }
 
-        /// Assumes the facts of an action: what a dry run shows.
+        /// Combines an action with assumed facts, for a dry run.
         pub fn assume(action: &Action) -> Box<dyn Prepared + '_> {
             match action {
                 $(Action::$kind(action) => {
@@ -187,7 +187,7 @@ macro_rules! dispatch {
             }
         }
 
-        /// Returns the layer that an action makes.
+        /// Returns the layer an action belongs to.
         pub fn layer(action: &Action) -> Layer {
             match action {
                 $(Action::$kind(action) => action.layer(),)+
@@ -205,17 +205,17 @@ macro_rules! dispatch {
 
 model::for_each_action!(dispatch);
 
-/// Returns the commands of an action, as a dry run prints them.
+/// Returns the commands of an action as shown by a dry run.
 ///
-/// What depends on the host is shown as it is where nothing runs yet.
+/// Anything that depends on the host is shown for a host on which nothing is running.
 pub fn commands(action: &Action) -> Vec<String> {
     assume(action).steps().iter().map(ToString::to_string).collect()
 }
 
-/// Describes an action for people and the undo log: by its last step that changes something.
+/// Describes an action for people and the undo log, using the last step that changes something.
 pub fn describe(action: &Action) -> String {
     for step in assume(action).steps().iter().rev() {
-        // A step that waits, or that may be refused, is not what was done.
+        // Skip steps that only wait or whose failure is ignored.
         if !step.only_waits() && !matches!(step, Step::Offer { .. }) {
             return step.to_string();
         }
@@ -223,7 +223,7 @@ pub fn describe(action: &Action) -> String {
     "nothing".to_owned()
 }
 
-/// Returns the undoing of a folder that has to be made, and of those above it that are missing.
+/// Returns how to undo the creation of a folder and of its missing parents.
 fn folder_undo(path: &Path) -> Vec<Undo> {
     let mut undo = Vec::new();
     for folder in path.ancestors() {
@@ -232,12 +232,12 @@ fn folder_undo(path: &Path) -> Vec<Undo> {
         }
         undo.push(Undo::Folder { path: folder.to_owned() });
     }
-    // The last of the list is undone first: it has to be the innermost folder.
+    // The last entry is undone first, so it has to be the innermost folder.
     undo.reverse();
     undo
 }
 
-/// Returns the undoing of a program of ours and of its folder below /run/dfsbench.
+/// Returns how to stop one of our programs and remove its folder below /run/dfsbench.
 fn program_undo(folder: &Path, program: &str) -> Vec<Undo> {
     let mut undo = folder.parent().map(folder_undo).unwrap_or_default();
     undo.push(Undo::Tree { path: folder.to_owned() });

@@ -1,10 +1,10 @@
-//! From the state that a run wants to the actions that make it, in the order in which they build
-//! on each other. Pure: nothing is requested of any host.
+//! Turns the state a run wants into the actions that establish it, in order of their dependencies.
+//! Pure: no host is contacted.
 //!
-//! The order is: tuning, devices, file system, kernel's server, mount, export, paths tried, tunnel,
-//! client's mount, read-ahead. What is undone for an invalidation is a tail of it, see
-//! [`redo_from`]: that is why the kernel's server starts before the file system is mounted, but not
-//! before memory is, which a remount would empty.
+//! The order is: tuning, devices, file system, kernel server, mount, export, path test, tunnel,
+//! client mount, read-ahead. An invalidation undoes and redoes the end of this list, see
+//! [`redo_from`]. That is why the kernel server starts before file systems are mounted, except for
+//! tmpfs, which would lose its files.
 
 mod connection;
 mod power_loss;
@@ -29,49 +29,47 @@ use connection::tunnel_end;
 pub use power_loss::{after_power_loss, outlasts_power_loss};
 pub use systems::{counters_of_system, kill_of_system, restart_of_system};
 
-/// This very host.
 const LOOPBACK: &str = "127.0.0.1";
 
-/// Why a state can't be made.
+/// Why a state cannot be established.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ComposeError {
-    /// A file system needs a device.
+    /// The file system needs a device.
     #[error("{0} needs a device: give `devices`, or `loop_size` for files")]
     NoDevice(FileSystem),
-    /// A level of RAID wants more devices.
+    /// The RAID level needs more devices.
     #[error("RAID {level} needs at least {needed} devices, and there are {given}")]
     FewDevices {
-        /// Level of the array.
         level: Raid,
-        /// How many it needs.
+        /// Devices it needs.
         needed: usize,
-        /// How many there are.
+        /// Devices given.
         given: usize,
     },
-    /// It isn't known how other hosts reach this one.
+    /// It isn't known how other hosts can reach this one.
     #[error("host `{0}` has no address for the other hosts: give its `address`")]
     NoAddress(String),
-    /// Only the kernel's server is given several directories.
+    /// Only the kernel's server can export several directories.
     #[error("{0} serves one directory only, and there are {1}: server_kind knfsd serves several")]
     OneExport(ServerKind, usize),
-    /// The options are those of exports(5).
+    /// The options are in the format of exports(5).
     #[error("`export_options` are those of the kernel's server, and {0} knows none of them")]
     NoExportOptions(ServerKind),
-    /// A recipe can't be filled in.
+    /// The recipe cannot be filled in.
     #[error("{0}")]
     Recipe(#[from] RecipeError),
-    /// Addresses within tunnels are used up.
+    /// There are no addresses left for tunnels.
     #[error("at most {0} clients have a tunnel for packets each")]
     ManyTunnels(usize),
-    /// It isn't known which interface is measured.
+    /// It isn't known which interface to tune.
     #[error("host `{0}` has no interface that could be tuned: give its `interface`")]
     NoInterface(String),
 }
 
-/// Turns the state that a run wants into actions for its hosts, the first first.
+/// Turns the state that a run wants into actions on its hosts, in order.
 ///
 /// # Errors
-/// Where the state contradicts itself or leaves out what is needed.
+/// If the state is contradictory or incomplete.
 pub fn compose(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> {
     let mut steps = Vec::new();
     tuning::tune(spec, &mut steps)?;
@@ -93,8 +91,8 @@ pub fn compose(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> {
     let mounts = storage::mount_all(spec, devices);
     let has_nfsd = spec.has_server_kind() && spec.serving.kind == ServerKind::Knfsd;
     let nfsd = if has_nfsd { Some(nfsd(spec)) } else { None };
-    // A restart of the server redoes all from its start on. A file system on devices is remounted
-    // by that, as it shall be; one in memory would be empty, and so is mounted before.
+    // Restarting the server also redoes every step after it. File systems on devices should be
+    // remounted in that case, but tmpfs would lose its files, so mount it before the server starts.
     if spec.storage.file_system == FileSystem::Tmpfs {
         actions.extend(mounts);
         actions.extend(nfsd);
@@ -119,20 +117,20 @@ fn step(host: &Host, action: Action) -> LabStep {
     LabStep { host: host.name.clone(), action }
 }
 
-/// Returns the first step that is undone, and applied again, to invalidate what hosts remember.
+/// Returns the index of the first step to undo and redo in order to invalidate caches.
 ///
-/// Between undoing and applying caches are dropped on every host. What is in memory only is never
-/// unmounted: of that, the steps after it are redone.
+/// All hosts drop their caches between undoing and redoing. A tmpfs is never unmounted; in that
+/// case only the steps after it are redone.
 pub fn redo_from(steps: &[LabStep], how: Invalidation) -> usize {
     let has = |wanted| steps.iter().any(|step| layer(&step.action) == wanted);
     let (has_client, has_server) = (has(Layer::Client), has(Layer::Server) || has(Layer::Export));
     let redone: &[Layer] = match how {
         Invalidation::None | Invalidation::Files | Invalidation::Caches => &[],
         Invalidation::Remount if has_client => &[Layer::Client],
-        // A client of ours mounts nothing: it connects again before each pass. What the server
-        // remembers is not for a client to take from it.
+        // Our own client has no mount; it reconnects before each pass. A client cannot make the
+        // server drop its caches.
         Invalidation::Remount if has_server => &[],
-        // On the server's own disk there is no other mount.
+        // On the server's own disk, this is the only mount.
         Invalidation::Remount => &[Layer::Storage],
         Invalidation::ServerRemount => &[Layer::Client, Layer::Storage, Layer::Export],
         Invalidation::ServerRestart => {
@@ -149,11 +147,11 @@ pub fn redo_from(steps: &[LabStep], how: Invalidation) -> usize {
     steps.iter().position(is_redone).unwrap_or(steps.len())
 }
 
-/// Returns the first of the applied steps that is undone so that file systems, exports and mounts
-/// are made again, see [`model::Fresh`]; arrays and mappings below them are kept.
+/// Returns the index of the first step to undo so that file systems, exports and mounts are created
+/// again, see [`model::Fresh`]. Arrays and mappings below them are kept.
 pub fn fresh_from(steps: &[LabStep]) -> usize {
     let is_made_again = |step: &LabStep| match &step.action {
-        // Servers of ours that hold the export themselves: they are started with it.
+        // These servers have a built-in export, so they are restarted with it.
         Action::Ganesha(_) | Action::Unfs3(_) | Action::OwnServer(_) => true,
         action => matches!(
             layer(action),
@@ -163,10 +161,10 @@ pub fn fresh_from(steps: &[LabStep]) -> usize {
     steps.iter().position(is_made_again).unwrap_or(steps.len())
 }
 
-/// Returns the step by which a host that a run sets up is disturbed, and which host it is.
+/// Returns the step that injects a fault into one of the run's hosts, along with that host.
 ///
 /// # Errors
-/// When none of the run's hosts can be disturbed so; in a sentence.
+/// If the fault doesn't apply to any of the run's hosts. The error is a sentence.
 pub fn disturbance(spec: &LabSpec, fault: FaultKind) -> Result<LabStep, String> {
     let server = &spec.server;
     let action = match fault {
@@ -206,8 +204,9 @@ fn nfsd(spec: &LabSpec) -> Action {
     })
 }
 
-/// Returns the versions that the kernel's server is to offer; empty leaves them. Servers that still
-/// have v2 offer it on request only. **Source:** nfs-utils 1.3, rpc.nfsd(8), `-V`.
+/// Returns the versions that the kernel's server should offer; empty keeps the current ones.
+/// Servers that still support v2 only offer it on request. **Source:** nfs-utils 1.3, rpc.nfsd(8),
+/// `-V`.
 fn served_versions(spec: &LabSpec) -> Vec<NfsVersion> {
     if spec.serving.versions.is_empty() && spec.mounting.nfs.version == NfsVersion::V2 {
         return vec![NfsVersion::V2, NfsVersion::V3];
@@ -215,7 +214,8 @@ fn served_versions(spec: &LabSpec) -> Vec<NfsVersion> {
     spec.serving.versions.clone()
 }
 
-/// Exports each directory, by the kernel's server, or one by a server of its own.
+/// Returns the actions that export the directories: all of them with the kernel's server, only one
+/// with any other server.
 fn serve(spec: &LabSpec) -> Result<Vec<Action>, ComposeError> {
     if spec.site_mount.is_some() {
         return Ok(Vec::new());
@@ -262,7 +262,7 @@ fn export(spec: &LabSpec, directory: PathBuf) -> Result<Action, ComposeError> {
     Ok(Action::Export(action::Export { directory, clients, options }))
 }
 
-/// Who may mount the export: the clients as the server sees them.
+/// Returns who may mount the export: the clients' addresses as seen by the server.
 fn clients(spec: &LabSpec) -> Result<String, ComposeError> {
     match spec.path {
         DataPath::Network => {
@@ -280,7 +280,7 @@ fn clients(spec: &LabSpec) -> Result<String, ComposeError> {
             }
             Ok(addresses.join(" "))
         }
-        // What a tunnel forwards comes from the server's own address.
+        // Forwarded connections come from the server's own address.
         DataPath::Tunnel if tunnel_end(spec) != LOOPBACK => {
             Ok(format!("{LOOPBACK} {}", tunnel_end(spec)))
         }
@@ -291,22 +291,23 @@ fn clients(spec: &LabSpec) -> Result<String, ComposeError> {
 fn export_options(spec: &LabSpec) -> Vec<String> {
     let mut options = spec.serving.export_options.clone();
     add_default(&mut options, &["ro", "rw"], "rw");
-    // Its checks cost and protect little; exportfs warns where neither is given.
+    // Subtree checking is expensive and protects little. exportfs warns if neither is given.
     add_default(&mut options, &["subtree_check", "no_subtree_check"], "no_subtree_check");
-    // The program works as root on the client, too, as it does on the disk.
+    // The program works as root on the client, just as it does on a local disk.
     add_default(&mut options, &["root_squash", "no_root_squash", "all_squash"], "no_root_squash");
     if spec.has_tunnel(TunnelForwards::Ports) || spec.own_client {
-        // ssh comes from any port, and so does the program's own client.
+        // ssh and our own client use unprivileged source ports.
         add_default(&mut options, &["secure", "insecure"], "insecure");
     }
     if spec.storage.file_system == FileSystem::Tmpfs || spec.is_re_exported() {
-        // Neither memory nor FUSE has a UUID by which clients could know it. Any number does.
+        // tmpfs and FUSE have no UUID by which clients could identify them, so use an arbitrary
+        // number.
         add_default(&mut options, &["fsid"], "fsid=3573");
     }
     options
 }
 
-/// Adds an option where the list has none of its alternatives.
+/// Adds an option unless the list contains one of its alternatives.
 fn add_default(options: &mut Vec<String>, alternatives: &[&str], option: &str) {
     for given in options.iter() {
         let name = given.split('=').next().unwrap_or_default();
@@ -325,7 +326,7 @@ fn address_of(host: &Host) -> Result<String, ComposeError> {
     }
 }
 
-/// Adds the steps that connect the clients with the server: by NFS, or by a mount of the site.
+/// Adds the steps that connect the clients with the server, by NFS or with the site's own mount.
 fn connect(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
     match &spec.site_mount {
         Some(mount) => {

@@ -1,8 +1,8 @@
-//! Operations on this host that both steps and their undoing need: no plan, no order, no log.
+//! Operations on this host used by both steps and undo, independent of plans, ordering and the log.
 //!
-//! Each module holds one subject of the host: it reads its state from where the kernel keeps it,
-//! and brings it to another. What belongs together for a run is decided by [`crate::actions`];
-//! nothing here knows of actions, of steps or of the undo log.
+//! Each module covers one aspect of the host: it reads the state from the kernel and changes it.
+//! [`crate::actions`] decides which operations belong together for a run. Nothing here depends on
+//! actions, steps or the undo log.
 
 pub mod calendar;
 pub mod devices;

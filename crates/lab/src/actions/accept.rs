@@ -1,6 +1,6 @@
-//! Parses texts of actions before anything is done; shared by the actions' `accept`.
+//! Validation of an action's texts before anything is done, shared by all `accept` methods.
 //!
-//! What the host says against an action is [`crate::safety`]'s.
+//! Checks that depend on the host are in [`crate::safety`].
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use model::options::{OptionError, check_object_name, check_path};
 use crate::RUN;
 use crate::error::LabError;
 
-/// Names what a text is for, where it was refused.
+/// Turns a failed check into an error that names the setting.
 ///
 /// # Errors
-/// Where it was.
+/// If the check failed.
 pub fn accept(what: &str, checked: Result<(), OptionError>) -> Result<(), LabError> {
     checked.map_err(|error| LabError::Refused(format!("{what}: {error}")))
 }
@@ -21,7 +21,7 @@ pub fn accept(what: &str, checked: Result<(), OptionError>) -> Result<(), LabErr
 /// Checks the name of a device.
 ///
 /// # Errors
-/// Where it isn't one.
+/// If it is invalid.
 pub fn check_device(device: &Device) -> Result<(), LabError> {
     match device {
         Device::Node(path) | Device::Loop(path) => accept("devices", check_path(path)),
@@ -29,10 +29,10 @@ pub fn check_device(device: &Device) -> Result<(), LabError> {
     }
 }
 
-/// Checks a mount point: ours lie below /run/dfsbench and nowhere else.
+/// Checks a mount point. We only mount below /run/dfsbench.
 ///
 /// # Errors
-/// Where it lies elsewhere.
+/// If it is somewhere else.
 pub fn check_point(point: &Path) -> Result<(), LabError> {
     let why = match check_path(point) {
         Err(error) => error.to_string(),
@@ -51,8 +51,7 @@ mod tests {
     use super::*;
     use crate::actions::accept_any;
 
-    /// Texts that have another meaning to a shell, to getopt, to a list of options or to the
-    /// kernel.
+    /// Texts with a special meaning to a shell, getopt, an option list or the kernel.
     const HOSTILE: [&str; 15] = [
         "-f /dev/loop4",
         "/dev/loop4",
@@ -71,7 +70,7 @@ mod tests {
         "-oProxyCommand=x",
     ];
 
-    /// An action for every free text, with `text` in its place.
+    /// Returns one action per free-form text, with `text` inserted.
     fn with_text(text: &str) -> Vec<Action> {
         [storage_with(text), exports_with(text), others_with(text)].concat()
     }
@@ -210,7 +209,8 @@ mod tests {
     fn hostile_texts_are_refused_wherever_they_stand() {
         for text in HOSTILE {
             for action in with_text(text) {
-                // Words with a space between them are clients, and a path may be a file's.
+                // These are valid: clients are separated by spaces, and a loop file may have any
+                // absolute path.
                 let is_fine = match &action {
                     Action::LoopFile(_) => text == "/dev/loop4",
                     Action::Export(action::Export { clients, .. })

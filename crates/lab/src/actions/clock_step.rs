@@ -1,7 +1,7 @@
-//! Sets the wall clock forward or back, as a fault of a soak.
+//! Steps the wall clock forward or back, as a fault during a soak.
 //!
-//! A host that shares its kernel with the controller is left alone, since the clock is that of
-//! both.
+//! If a host shares its kernel with the controller, its clock isn't touched, since it is the
+//! controller's clock, too.
 
 use std::path::PathBuf;
 
@@ -19,11 +19,11 @@ use crate::undo::Undo;
 const MS_NS: i64 = 1_000_000;
 
 impl LabAction for ClockStep {
-    /// How far the wall clock is ahead of the time since boot, in nanoseconds.
+    /// Difference between the wall clock and the time since boot, in nanoseconds.
     type Facts = i64;
 
     fn accept(&self) -> Result<(), LabError> {
-        // The id of a boot is compared, and given to no program.
+        // The boot ID is only compared, never passed to a program.
         Ok(())
     }
 
@@ -40,7 +40,7 @@ impl LabAction for ClockStep {
         vec![Step::Calendar { offset_ns, by_ms: self.by_ms }]
     }
 
-    /// Restores it; refuses where the clock is also the controller's.
+    /// Restores the clock. Fails if it is also the controller's clock.
     fn undo(&self, before_ns: &i64, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         refuse_own(&self.not_boot, &boot_id())?;
         Ok(vec![Undo::Calendar { offset_ns: *before_ns }])
@@ -59,7 +59,7 @@ impl LabAction for ClockStep {
     }
 }
 
-/// Refuses a host that runs on the controller's kernel, and one whose kernel isn't known.
+/// Rejects a host that runs on the controller's kernel, or on an unknown one.
 fn refuse_own(not_boot: &str, boot: &str) -> Result<(), LabError> {
     if boot.is_empty() || boot == not_boot {
         let what = "its clock is that of the host that controls it, and is left alone";
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_wall_clock_that_was_corrected_meanwhile_is_not_set() {
-        // No program could be run by this runner, and nothing is set: it is where it was.
+        // This runner cannot run any program, but none is needed: the clock is already right.
         calendar::restore(&Runner::default(), calendar::offset_ns()).unwrap();
         assert!(calendar::is_near(-400_000_000, 0) && !calendar::is_near(-600_000_000, 0));
         let found = step(5_000, "").check(&calendar::offset_ns()).unwrap();

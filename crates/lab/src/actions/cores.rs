@@ -1,4 +1,4 @@
-//! How many processors are online. **Source:** the kernel's
+//! The number of CPUs that are online. **Source:** the kernel's
 //! Documentation/core-api/cpu_hotplug.rst (`online`).
 
 use std::fs;
@@ -13,13 +13,12 @@ use crate::findings::Findings;
 use crate::step::Step;
 use crate::undo::Undo;
 
-/// Folder of the processors.
 pub const FOLDER: &str = "/sys/devices/system/cpu";
-/// Numbers of processors are below this, whatever a list says.
+/// Upper bound for CPU numbers, no matter what the list contains.
 const NUMBER_MAX: u32 = 1 << 16;
 
 impl LabAction for Cores {
-    /// Numbers of the processors that are online.
+    /// Numbers of the online CPUs.
     type Facts = Vec<u32>;
 
     fn accept(&self) -> Result<(), LabError> {
@@ -41,7 +40,8 @@ impl LabAction for Cores {
         leaving(self, online).map(|cpu| Step::write(switch_of(cpu), "0")).collect()
     }
 
-    /// Takes them online again; refuses where the host has fewer, or can't take them offline.
+    /// Takes the CPUs online again. Fails if the host has too few CPUs or they cannot be taken
+    /// offline.
     fn undo(&self, online: &Vec<u32>, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         let has = online.len();
         if self.online == 0 || has < self.online as usize {
@@ -71,7 +71,8 @@ impl LabAction for Cores {
     }
 }
 
-/// The processors that go offline, the last first: processor 0 can't on most hosts.
+/// Returns the CPUs to take offline, highest number first, because CPU 0 usually cannot be taken
+/// offline.
 fn leaving(cores: &Cores, online: &[u32]) -> impl Iterator<Item = u32> {
     online.iter().skip(cores.online as usize).rev().copied()
 }
@@ -80,12 +81,12 @@ fn switch_of(cpu: u32) -> PathBuf {
     PathBuf::from(format!("{FOLDER}/cpu{cpu}/online"))
 }
 
-/// Numbers of the processors that are online.
+/// Returns the numbers of the online CPUs.
 pub fn online() -> Vec<u32> {
     parse_list(&fs::read_to_string(format!("{FOLDER}/online")).unwrap_or_default())
 }
 
-/// Reads numbers of a list such as `0-2,5`; what is no number or range is left out.
+/// Parses a CPU list such as `0-2,5`. Invalid parts are skipped.
 fn parse_list(text: &str) -> Vec<u32> {
     let mut numbers = Vec::new();
     for part in text.trim().split(',') {

@@ -1,4 +1,4 @@
-//! The highest frequency of all processors. **Source:** the kernel's
+//! The maximum frequency of all CPUs. **Source:** the kernel's
 //! Documentation/admin-guide/pm/cpufreq.rst (`scaling_max_freq`).
 
 use std::fs;
@@ -15,7 +15,7 @@ use crate::step::Step;
 use crate::undo::Undo;
 
 impl LabAction for CpuFrequency {
-    /// Numbers of the processors that are online.
+    /// Numbers of the online CPUs.
     type Facts = Vec<u32>;
 
     fn accept(&self) -> Result<(), LabError> {
@@ -38,7 +38,7 @@ impl LabAction for CpuFrequency {
         online.iter().map(|cpu| Step::write(limit_of(*cpu), khz.as_str())).collect()
     }
 
-    /// Restores the old limits; refuses where the host doesn't let frequencies be set.
+    /// Restores the old limits. Fails if the host doesn't support frequency limits.
     fn undo(&self, online: &Vec<u32>, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         let mut undo = Vec::new();
         for cpu in online {

@@ -1,4 +1,4 @@
-//! A device that is encrypted with a key that is thrown away. **Source:** cryptsetup(8).
+//! Encrypts a device with a throwaway key. **Source:** cryptsetup(8).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,15 +16,14 @@ use crate::host::devices;
 use crate::step::Step;
 use crate::undo::Undo;
 
-/// Arguments of a mapping without a header on the device: no mark is left on it, and the key is
-/// known to the kernel alone.
-//
-// A type with a header (luks2) would derive its key from a passphrase, on purpose slowly, and leave
-// a signature to wipe.
+/// Arguments for a mapping without an on-disk header. It leaves no traces on the device, and only
+/// the kernel knows the key.
+// Types with a header, such as luks2, would derive the key from a passphrase, which is deliberately
+// slow, and leave a signature that has to be wiped.
 const OPEN_PLAIN: [&str; 4] = ["cryptsetup", "open", "--type", "plain"];
-/// The usual cipher, and so what is measured, is luks2's default.
+/// Default cipher of luks2, and therefore the one that people use and want to measure.
 const CIPHER: &str = "aes-xts-plain64";
-/// Bits of its key: XTS takes two keys of 256 bits.
+/// Key size in bits: XTS takes two keys of 256 bits.
 const KEY_BITS: u32 = 512;
 
 impl LabAction for Crypt {
@@ -56,7 +55,7 @@ impl LabAction for Crypt {
         vec![Step::run(["modprobe", "dm-crypt"]), Step::overwrite(argv, facts.overwritten.clone())]
     }
 
-    /// Closes the mapping; refuses where there is one of that name.
+    /// Closes the mapping. Fails if one with this name already exists.
     fn undo(&self, facts: &Devices, allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         facts.may_destroy(std::slice::from_ref(&self.device), allowed)?;
         let name = &self.name;

@@ -1,8 +1,7 @@
-//! Loses all that leaves an interface from a port, as a fault of a soak.
+//! Drops all packets that leave an interface from one port, as a fault during a soak.
 //!
-//! The cut affects what leaves from the port of NFS and nothing else, so that the connection by
-//! which the host is reached to end it remains open. **Source:** tc-prio(8), tc-netem(8),
-//! tc-u32(8).
+//! Only traffic from the NFS port is cut, so the connection through which the host is controlled
+//! stays up and can end the fault. **Source:** tc-prio(8), tc-netem(8), tc-u32(8).
 
 use std::path::PathBuf;
 
@@ -33,14 +32,14 @@ impl LabAction for Cut {
 
     fn steps(&self, (): &()) -> Vec<Step> {
         let interface = &self.interface;
-        // The usual three bands, and one more that nothing but the filters lead to: prio sends
-        // a packet without a filter to a band by its priority, which its map has below three.
+        // The usual three bands, plus a fourth one that only our filters select: for packets that
+        // match no filter, prio's default map uses the first three bands.
         let fourth = format!("{HANDLE}4");
         vec![
             add_qdisc(interface, &["root", "handle", HANDLE], &["prio", "bands", "4"]),
             add_qdisc(interface, &["parent", &fourth, "handle", INNER], &["netem", "loss", "100%"]),
             filter(self, "ip", "ip", "1"),
-            // A filter of its own: u32 reads the header of one version of IP.
+            // A separate filter, since u32 matches the header of one IP version.
             filter(self, "ipv6", "ip6", "2"),
         ]
     }
@@ -54,7 +53,7 @@ impl LabAction for Cut {
     }
 }
 
-/// Returns the step that leads packets from the port to the fourth band.
+/// Returns the step that directs packets from the port to the fourth band.
 fn filter(cut: &Cut, protocol: &str, header: &str, priority: &str) -> Step {
     let (class, port) = (format!("{HANDLE}4"), cut.port.to_string());
     Step::run([

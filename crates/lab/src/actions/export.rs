@@ -1,7 +1,6 @@
 //! An export of the kernel's NFS server. **Source:** exportfs(8), exports(5).
 //!
-//! Only exports that we made are ever withdrawn; a directory that is exported already is left
-//! alone.
+//! We only ever unexport our own exports. A directory that is already exported is left alone.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +19,7 @@ use crate::step::Step;
 use crate::undo::Undo;
 
 const SOURCE: &str = "exportfs -v";
-/// Options that exportfs leaves out of its list where they are on. **Source:** exports(5).
+/// Options that exportfs doesn't list when they are on. **Source:** exports(5).
 const NOT_LISTED: [&str; 5] = ["auth_nlm", "secure_locks", "acl", "nohide", "crossmnt"];
 
 impl LabAction for Export {
@@ -48,7 +47,7 @@ impl LabAction for Export {
         vec![Step::run(argv)]
     }
 
-    /// Withdraws the export; refuses a directory that must not be exported, or is already.
+    /// Removes the export. Fails if the directory must not be exported or already is.
     fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         safety::may_export(&self.directory)?;
         for export in exports::list(&Runner::default())? {
@@ -68,7 +67,7 @@ impl LabAction for Export {
         let all = exports::list(&Runner::default())?;
         let mut findings = Findings::new("server");
         findings.fact("export", format!("{}:{directory}", self.clients), SOURCE);
-        // The options are the same for all clients, as a rule: each set is reported once.
+        // All clients usually have the same options, so report each distinct set only once.
         let mut compared: Vec<&[String]> = Vec::new();
         for client in self.clients.split_whitespace() {
             let Some(found) = all.iter().find(|it| it.is_to(&self.directory, client)) else {

@@ -1,4 +1,4 @@
-//! Fills a file system of ours, as a fault of a soak.
+//! Fills up one of our file systems, as a fault during a soak.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::host::filler;
 use crate::step::Step;
 use crate::undo::Undo;
 
-/// Name of the file that fills a file system.
+/// Name of the file that takes up the space.
 const FILLER: &str = ".dfsbench-filler";
 
 impl LabAction for Fill {
@@ -33,7 +33,7 @@ impl LabAction for Fill {
         vec![Step::Fill(filler_of(&self.point))]
     }
 
-    /// Removes what fills it; refuses where a file of that name is there already.
+    /// Removes the filler file. Fails if a file with this name already exists.
     fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         let path = filler_of(&self.point);
         if path.symlink_metadata().is_ok() {

@@ -1,4 +1,4 @@
-//! A file system that is made on a device. **Source:** mkfs.ext4(8), mkfs.xfs(8), mkfs.btrfs(8).
+//! Creates a file system on a device. **Source:** mkfs.ext4(8), mkfs.xfs(8), mkfs.btrfs(8).
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,12 +17,12 @@ use crate::host::devices;
 use crate::step::Step;
 use crate::undo::Undo;
 
-/// Facts that making a file system needs.
+/// Facts needed to create a file system.
 #[derive(Clone, Debug, Default)]
 pub struct FormatFacts {
-    /// The device that is formatted.
+    /// The device to format.
     pub devices: Devices,
-    /// UUID that the file system gets: it is known by it when it is undone.
+    /// UUID of the new file system, by which we recognize it when undoing.
     pub uuid: String,
 }
 
@@ -51,7 +51,7 @@ impl LabAction for Format {
             FileSystem::Btrfs => "mkfs.btrfs",
             FileSystem::Tmpfs | FileSystem::Existing => return Vec::new(),
         };
-        // Parsed again, so that no text becomes an argument that wasn't accepted.
+        // Parse the options again, so that no unchecked text can become an argument.
         let options = match parse_mkfs_options(self.file_system, &self.options) {
             Ok(options) => merge_extended(self.file_system, options),
             Err(error) => return vec![Step::Refuse(format!("format_options: {error}"))],
@@ -69,7 +69,7 @@ impl LabAction for Format {
         vec![Step::overwrite(argv, facts.devices.overwritten.clone())]
     }
 
-    /// Takes the marks of the file system away.
+    /// Wipes the file system's signatures.
     fn undo(&self, facts: &FormatFacts, allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         facts.devices.may_destroy(std::slice::from_ref(&self.device), allowed)?;
         let mut undo = Vec::new();
@@ -95,15 +95,16 @@ impl LabAction for Format {
     }
 }
 
-/// Makes a UUID that no other file system has; an empty one where the kernel gives none.
+/// Returns a new random UUID, or an empty string if the kernel does not provide one.
 fn new_uuid() -> String {
     let text = fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap_or_default();
     text.trim().to_owned()
 }
 
-/// Joins every `-E` of mkfs.ext4 with ours, which leave no lazy work that would go on after mkfs,
-/// while something is measured: of several `-E` mkfs.ext4 uses the last alone. Of two suboptions
-/// of one name the last counts, so that the plan's wins.
+/// Merges all `-E` options for mkfs.ext4 into one, because mkfs.ext4 only uses the last `-E`.
+/// Starts with our own, which disable lazy initialization; it would continue in the background
+/// during the measurement. If a suboption is repeated, the last one wins, so the plan can override
+/// ours.
 fn merge_extended(file_system: FileSystem, options: Vec<MkfsOption>) -> Vec<MkfsOption> {
     if matches!(file_system, FileSystem::Xfs | FileSystem::Btrfs) {
         return options;
@@ -141,7 +142,7 @@ mod tests {
     fn mkfs_gets_no_argument_that_was_not_parsed() {
         let shown = step(FileSystem::Btrfs, "-d single --nodesize=16k").to_string();
         assert_eq!(shown, "mkfs.btrfs -q -U u -d single --nodesize 16k -- /dev/vdb");
-        // Of two `-E` mkfs.ext4 would use the last alone.
+        // mkfs.ext4 would use only the last of two `-E`.
         let shown = step(FileSystem::Ext4, "-E stride=16 -b 4096").to_string();
         let expected = "mkfs.ext4 -q -U u -E lazy_itable_init=0,lazy_journal_init=0,stride=16 -b \
                         4096 -- /dev/vdb";
@@ -149,7 +150,7 @@ mod tests {
         assert!(step(FileSystem::Ext2, "").to_string().starts_with("mkfs.ext2 -q -U u -E lazy_"));
         assert!(step(FileSystem::Ext3, "-b 1024").to_string().starts_with("mkfs.ext3 -q -U u -E"));
         assert!(step(FileSystem::Xfs, "-d su=64k,sw=4").to_string().ends_with(" -- /dev/vdb"));
-        // A text that wasn't checked before becomes no argument either.
+        // A text that was never checked doesn't become an argument either.
         let refused = step(FileSystem::Btrfs, "-f /dev/loop4");
         assert!(matches!(refused, Step::Refuse(_)), "{refused}");
     }

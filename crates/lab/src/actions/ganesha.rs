@@ -1,7 +1,7 @@
 //! NFS-Ganesha with one export, on the ports of the kernel's server.
 //!
-//! **Source:** ganesha-core-config(8), ganesha-export-config(8), ganesha-vfs-config(8). NFS v3
-//! needs rpcbind: ganesha ends where it can't register there.
+//! For NFS v3, rpcbind must be running: Ganesha exits if it cannot register. **Source:**
+//! ganesha-core-config(8), ganesha-export-config(8), ganesha-vfs-config(8).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,9 +25,9 @@ use crate::{RUN, processes, safety, servers};
 
 const PROGRAM: &str = "ganesha.nfsd";
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Words for whether a version is served: no, yes.
+/// Descriptions for whether a version is served, indexed by a bool.
 const SERVED: [&str; 2] = ["not served", "served"];
-/// Versions of v4 that it serves unless others are named.
+/// Minor versions of NFS v4 that it serves by default.
 const ALL_OF_V4: [NfsVersion; 3] = [NfsVersion::V4_0, NfsVersion::V4_1, NfsVersion::V4_2];
 
 impl LabAction for Ganesha {
@@ -47,7 +47,7 @@ impl LabAction for Ganesha {
 
     fn steps(&self, rpcbind: &Rpcbind) -> Vec<Step> {
         let folder = folder();
-        // Only v3 is found by the portmapper; v4 has its port by definition.
+        // Only v3 uses the portmapper; v4 has a well-known port.
         let mut steps = if offers(&self.versions, 3) { rpcbind.steps() } else { Vec::new() };
         let [config, log, pid] =
             ["ganesha.conf", "log", "pid"].map(|name| folder.join(name).display().to_string());
@@ -65,18 +65,19 @@ impl LabAction for Ganesha {
         steps
     }
 
-    /// Ends the server; refuses where its port is taken, or the directory must not be exported.
+    /// Stops the server. Fails if its port is in use or the directory must not be exported.
     fn undo(&self, rpcbind: &Rpcbind, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         safety::may_export(&self.directory)?;
         port_is_free()?;
         let mut undo = rpcbind.undo();
-        // Ganesha makes this folder itself.
+        // Ganesha creates this folder itself.
         undo.extend(folder_undo(Path::new("/run/ganesha")));
         undo.extend(program_undo(&folder(), PROGRAM));
         Ok(undo)
     }
 
-    /// Waits until it serves, and reads it back; the error has the end of its log.
+    /// Waits until the server is up and reads back its settings. On failure, the error contains the
+    /// end of its log.
     fn check(&self, _rpcbind: &Rpcbind) -> Result<EffectiveSettings, LabError> {
         let (folder, source) = (folder(), "NULL call to port 2049");
         let major = if offers(&self.versions, 4) { 4 } else { 3 };
@@ -97,7 +98,8 @@ impl LabAction for Ganesha {
         if self.threads != 0 {
             findings.fact("threads requested of Ganesha", self.threads.to_string(), "ganesha.conf");
         }
-        // It has further threads for its own work: what is found can't be compared with the number.
+        // Ganesha has other threads, too, so the number found cannot be compared with the requested
+        // one.
         let pid = processes::running_by(&link).first().copied().unwrap_or_default();
         let tasks = format!("/proc/{pid}/task");
         let count = match fs::read_dir(&tasks) {
@@ -117,10 +119,10 @@ impl LabAction for Ganesha {
     }
 }
 
-/// Refuses to start a server where one answers.
+/// Checks that no other server is using the NFS port.
 ///
 /// # Errors
-/// Where a program answers on the port of NFS.
+/// If a program answers on the port.
 pub fn port_is_free() -> Result<(), LabError> {
     if servers::answers(NFS_PORT) {
         return Err(LabError::Refused(format!(
@@ -155,7 +157,7 @@ fn configuration(directory: &Path, threads: u32, versions: &[NfsVersion]) -> Str
         }
     }
     let minors = minors.join(", ");
-    // Without any the key is left out: an empty list is an error.
+    // If there are none, leave out the key, because an empty list is an error.
     let minor =
         if minors.is_empty() { String::new() } else { format!("Minor_Versions = {minors};") };
     let plugins = match plugins() {
@@ -169,8 +171,8 @@ fn configuration(directory: &Path, threads: u32, versions: &[NfsVersion]) -> Str
             "_9P {{ Nb_Worker = {threads}; }}\nNFS_CORE_PARAM {{ RPC_Ioq_ThrdMax = {threads}; }}\n"
         )
     };
-    // Graceless: no client has anything to reclaim from a server that was just made, and a grace
-    // period would be measured. Locks and quotas have ports and daemons of their own: left out.
+    // No grace period: a fresh server has no clients with state to reclaim, and the wait would be
+    // measured. NLM and RQUOTA are disabled because they need ports and daemons of their own.
     format!(
         r#"NFS_CORE_PARAM {{
   NFS_Port = {NFS_PORT}; MNT_Port = {MOUNT_PORT}; NFS_Protocols = {protocols};
@@ -190,7 +192,7 @@ NFSV4 {{
     )
 }
 
-/// Returns the folder of its plugins: its own default is no folder of Debian's.
+/// Returns the folder of Ganesha's plugins. Its built-in default doesn't exist on Debian.
 fn plugins() -> Option<PathBuf> {
     for entry in fs::read_dir("/usr/lib").ok()?.flatten() {
         let folder = entry.path().join("ganesha");

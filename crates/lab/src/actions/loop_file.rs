@@ -1,4 +1,4 @@
-//! A file and a loop device of it. **Source:** losetup(8), fallocate(1).
+//! A file and its loop device. **Source:** losetup(8), fallocate(1).
 
 use std::path::{Path, PathBuf};
 
@@ -38,15 +38,16 @@ impl LabAction for LoopFile {
             steps.push(Step::run(["modprobe", "loop"]));
         }
         steps.push(Step::Folder(self.file.parent().unwrap_or(Path::new("/")).to_owned()));
-        // All of it at once: holes would be filled while something is measured.
+        // Allocate everything now, so that no holes are filled during a measurement.
         steps.push(Step::within(LONG, ["fallocate", "--length", &size, "--", &name]));
-        // Buffered, the page cache of this host would answer what bypasses that of the file system.
+        // With buffered I/O, this host's page cache would serve requests that bypass the file
+        // system's cache.
         steps.push(Step::run(["losetup", "--find", "--direct-io=on", "--", &name]));
         steps
     }
 
-    /// Detaches the loop device and removes the file; refuses one that is there already, and one
-    /// that another user could exchange.
+    /// Detaches the loop device and removes the file. Fails if the file already exists or another
+    /// user could replace it.
     fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         let folder = self.file.parent();
         trust::check_path(folder.unwrap_or(&self.file))?;
@@ -56,7 +57,8 @@ impl LabAction for LoopFile {
         }
         let mut undo = folder.map(folder_undo).unwrap_or_default();
         undo.push(Undo::File { path: self.file.clone() });
-        // Detached before the file is removed: the kernel would keep the blocks of a file in use.
+        // Undone first: the device must be detached before the file is removed, or the kernel would
+        // keep its blocks.
         undo.push(Undo::Loop { file: self.file.clone() });
         Ok(undo)
     }
@@ -67,7 +69,7 @@ impl LabAction for LoopFile {
         findings.fact("loop device", node.display().to_string(), SOURCE);
         findings.fact("loop file", self.file.display().to_string(), SOURCE);
         let (size, source) = devices::size_bytes(&node);
-        // The device has whole sectors; what is left of the file is no part of it.
+        // A loop device consists of whole sectors; the rest of the file isn't used.
         let requested = (self.bytes / 512 * 512).to_string();
         findings.compare("bytes of the loop device", &requested, &size.to_string(), &source);
         let (direct_io, source) = devices::direct_io(&node);

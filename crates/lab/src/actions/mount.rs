@@ -1,7 +1,7 @@
-//! Mounts a file system of the host, or memory.
+//! Mounts one of the host's file systems, or tmpfs.
 //!
-//! Options are compared with what the kernel lists in /proc/self/mountinfo. The number of the mount
-//! is a fact, too: one that was mounted again has another. **Source:** mount(8).
+//! The requested options are compared with those in /proc/self/mountinfo. The mount ID is recorded
+//! as a fact, because it changes whenever the file system is mounted again. **Source:** mount(8).
 
 use std::path::PathBuf;
 
@@ -50,15 +50,15 @@ impl LabAction for Mount {
             argv.extend(["-o".to_owned(), self.options.join(",")]);
         }
         argv.push("--".to_owned());
-        // Memory has no device; the name is what /proc/self/mountinfo then shows as its source.
+        // tmpfs has no device; this name appears as its source in /proc/self/mountinfo.
         let memory = self.device.is_none();
         argv.push(if memory { "dfsbench".to_owned() } else { facts.first_node() });
         argv.push(self.point.display().to_string());
         vec![Step::Folder(self.point.clone()), Step::within(LONG, argv)]
     }
 
-    /// Unmounts, and removes the mount point where it is made; refuses where something is mounted
-    /// there already, or the point isn't fit for it.
+    /// Unmounts the file system, and removes the mount point if we create it. Fails if something is
+    /// already mounted there or the mount point is unsuitable.
     fn undo(&self, _facts: &Devices, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         safety::may_mount_on(&self.point)?;
         let file_system = self.file_system.name().to_owned();

@@ -1,4 +1,4 @@
-//! The largest packet of an interface. **Source:** ip-link(8).
+//! The MTU of an interface. **Source:** ip-link(8).
 
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ impl LabAction for Mtu {
         vec![Step::run(["ip", "link", "set", "dev", self.interface.as_str(), "mtu", &bytes])]
     }
 
-    /// Restores the old size; refuses where there is no such interface.
+    /// Restores the old MTU. Fails if there is no such interface.
     fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         let (interface, bytes) = (self.interface.clone(), interfaces::mtu(&self.interface)?);
         Ok(vec![Undo::Mtu { interface, bytes }])

@@ -1,7 +1,7 @@
-//! Mounts an export with the kernel's client, and reads back which of its options are effective.
+//! Mounts an export with the kernel's client and reads back the options in effect.
 //!
-//! **Source:** nfs(5); /proc/self/mountstats: `opts:` holds what is effective after the negotiation
-//! with the server, each `xprt:` line is a connection.
+//! **Source:** nfs(5). In /proc/self/mountstats, `opts:` lists the options after negotiation with
+//! the server, and there is an `xprt:` line for each connection.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ use crate::step::Step;
 use crate::undo::Undo;
 
 const STATS: &str = mountstats::PATH;
-/// The longest time that mounting may take: a server in its period of grace answers late.
+/// Time limit for mounting. A server in its grace period answers late.
 const LIMIT: Duration = Duration::from_secs(150);
 
 impl LabAction for NfsMount {
@@ -53,8 +53,8 @@ impl LabAction for NfsMount {
         vec![Step::Folder(self.point.clone()), Step::within(LIMIT, argv)]
     }
 
-    /// Unmounts, and removes the mount point where it is made; refuses where something is mounted
-    /// there already, or mount.nfs is missing.
+    /// Unmounts the export, and removes the mount point if we create it. Fails if something is
+    /// already mounted there or mount.nfs is missing.
     fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         if commands::find("mount.nfs").is_none() {
             return Err(packages::missing("mount.nfs"));
@@ -81,7 +81,7 @@ impl LabAction for NfsMount {
         findings.fact("connections", stats.connections.to_string(), STATS);
         findings.fact("bytes read from the server", stats.server_read_bytes.to_string(), STATS);
         let requested = Requested::nfs(&self.options);
-        // Options of the mount point, such as noatime, are listed where all mounts are.
+        // Per-mount options such as noatime appear only in the list of all mounts.
         let mut of_point = String::new();
         if let Some(mount) = mounts::at(&self.point) {
             findings.extend(disks::facts("target", &mount));
@@ -97,8 +97,8 @@ impl LabAction for NfsMount {
     }
 }
 
-/// Compares `nconnect` with the connections: the kernel shares those of another mount of the same
-/// server, however many were requested.
+/// Compares `nconnect` with the actual number of connections. The kernel reuses the connections of
+/// an existing mount of the same server, no matter how many were requested.
 fn compare_connections(findings: &mut Findings, requested: &[Requested], connections: usize) {
     for option in requested {
         if option.name == "nconnect"
@@ -111,40 +111,40 @@ fn compare_connections(findings: &mut Findings, requested: &[Requested], connect
     }
 }
 
-/// Checks a host, a colon and a path; an address of IPv6 stands in brackets. **Source:** nfs(5).
+/// Checks a source of the form host:path. IPv6 addresses are in brackets. **Source:** nfs(5).
 fn check_source(source: &str) -> Result<(), OptionError> {
     let bracketed = source.starts_with('[') && source.contains("]:");
     let split = if bracketed { source[1..].split_once("]:") } else { source.split_once(':') };
     let Some((host, path)) = split else { return check_clients("") };
     check_clients(host)?;
-    // The root of all exports of v4, which an export with `fsid=0` is.
+    // The root of all v4 exports, which is the export with `fsid=0`.
     if path == "/" { Ok(()) } else { check_path(Path::new(path)) }
 }
 
-/// The options of the NFS client together with those of the mount point, which its list leaves out.
+/// Joins the options of the NFS client with those of the mount point, which the client doesn't
+/// list.
 ///
-/// **Source:** fs/namespace.c of Linux (`mnt_opts`) against fs/nfs/super.c (`nfs_show_stats`).
+/// **Source:** fs/namespace.c of Linux (`mnt_opts`) versus fs/nfs/super.c (`nfs_show_stats`).
 fn listed(of_client: &str, of_point: &str) -> String {
     format!("{of_client},{of_point}")
 }
 
-/// The kernel's counters of one NFS mount.
+/// The kernel's counters for one NFS mount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MountStats {
-    /// Source of the mount.
     pub source: String,
-    /// Options that are effective.
+    /// Options in effect.
     pub options: String,
-    /// Seconds since it was mounted, as the kernel prints them.
+    /// Seconds since it was mounted, as printed by the kernel.
     pub age_s: String,
-    /// Connections to the server.
+    /// Number of connections to the server.
     pub connections: usize,
-    /// Bytes that were read from the server since.
+    /// Bytes read from the server since then.
     pub server_read_bytes: u64,
 }
 
 impl MountStats {
-    /// Finds a mount in the text of /proc/self/mountstats; of several the last.
+    /// Finds a mount in the text of /proc/self/mountstats. If several match, the last one is used.
     pub fn of(text: &str, point: &Path) -> Option<Self> {
         let mount = mountstats::find(text, point)?;
         let mut stats = Self { source: mount.source.to_owned(), ..Self::default() };
@@ -210,7 +210,7 @@ device tmpfs mounted on /tmp with fstype tmpfs
     #[test]
     fn options_of_the_mount_point_are_effective_though_the_client_does_not_list_them() {
         assert!(differences("noatime,nosuid,nconnect=2", "rw,nosuid,noatime").is_empty());
-        // What is not effective is reported as before.
+        // Options that are not in effect are still reported.
         assert!(differences("port=2049", "rw").is_empty(), "the kernel lists no default");
         assert_eq!(differences("port=2050", "rw"), ["port"]);
         assert_eq!(differences("noatime", "rw,relatime"), ["noatime"]);

@@ -1,6 +1,6 @@
-//! Starts the kernel's NFS server, or changes the running one.
+//! Starts the kernel's NFS server or changes the running one.
 //!
-//! Helpers that must run beside it (rpcbind, rpc.mountd) are started where they don't, and ended
+//! The helpers it needs (rpcbind, rpc.mountd) are started if they aren't running, and stopped along
 //! with it. **Source:** nfsd(7), rpc.nfsd(8), rpc.mountd(8).
 
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ use crate::step::Step;
 use crate::undo::Undo;
 use crate::{NFSD_FOLDER, RUN};
 
-/// Facts that starting the server needs.
+/// Facts needed to start the server.
 #[derive(Clone, Debug, Default)]
 pub struct NfsdFacts {
-    /// The server and rpc.mountd.
+    /// State of the server and of rpc.mountd.
     host: Host,
-    /// Words of the program that starts the server.
+    /// Options of the installed rpc.nfsd that select transports.
     transport_words: TransportWords,
     rpcbind: Rpcbind,
 }
@@ -35,7 +35,7 @@ impl LabAction for Nfsd {
     type Facts = NfsdFacts;
 
     fn accept(&self) -> Result<(), LabError> {
-        // Numbers and versions only.
+        // There are only numbers and versions.
         Ok(())
     }
 
@@ -64,10 +64,11 @@ impl LabAction for Nfsd {
             steps.push(Step::run(["modprobe", "nfsd"]));
             steps.push(Step::run(["mount", "-t", "nfsd", "--", "nfsd", NFSD_FOLDER]));
         }
-        // Before the server: it registers with rpcbind when it starts, and a client that finds it
-        // asks rpc.mountd for the export.
+        // Start these first: the server registers with rpcbind when it starts, and clients that
+        // find it there ask rpc.mountd for the export.
         steps.extend(helpers(facts));
-        // Versions, transports and the largest transfer can only be set while it is stopped.
+        // Versions, transports and the maximum transfer size can only be changed while the server
+        // is stopped.
         if state.threads > 0 {
             steps.push(Step::run(["rpc.nfsd", "0"]));
         }
@@ -81,7 +82,7 @@ impl LabAction for Nfsd {
             (requested, _) => requested,
         };
         steps.push(Step::run(wanted.words(threads, facts.transport_words)));
-        // Where no client can reclaim anything, waiting for it would only be measured.
+        // If no client can have state to reclaim, end the grace period instead of measuring it.
         if !facts.host.has_clients {
             for path in grace::ENDS {
                 steps.push(Step::Offer { path: path.into(), text: "Y".to_owned() });
@@ -91,15 +92,15 @@ impl LabAction for Nfsd {
         steps
     }
 
-    /// Restores the server as it was, and ends the helpers that we started; refuses where a program
-    /// is missing.
+    /// Restores the server's previous state and stops the helpers we started. Fails if a program is
+    /// missing.
     fn undo(&self, facts: &NfsdFacts, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         for program in ["rpc.nfsd", "rpc.mountd", "exportfs"] {
             if find(program).is_none() {
                 return Err(packages::missing(program));
             }
         }
-        // Undone from the end on: the server first, then its helpers, then its file system.
+        // Executed from last to first: the server, then its helpers, then the nfsd file system.
         let mut undo = Vec::new();
         if !facts.host.is_mounted {
             let (point, file_system) = (PathBuf::from(NFSD_FOLDER), "nfsd".to_owned());
@@ -134,7 +135,7 @@ fn settings(action: &Nfsd) -> ServerSettings {
     }
 }
 
-/// Returns the steps that start what must run beside the server.
+/// Returns the steps that start the helpers.
 fn helpers(facts: &NfsdFacts) -> Vec<Step> {
     let mut steps = facts.rpcbind.steps();
     if !facts.host.mountd {
@@ -147,7 +148,7 @@ fn helpers(facts: &NfsdFacts) -> Vec<Step> {
     steps
 }
 
-/// Compares how the server is with how it shall be.
+/// Compares the server's state with the requested settings.
 fn check_state(wanted: &ServerSettings, state: &State) -> EffectiveSettings {
     let [threads_file, versions_file, portlist, transfer_file] =
         ["threads", "versions", "portlist", "max_block_size"]
@@ -188,7 +189,7 @@ mod tests {
 
     const WAIT: &str = "wait until /proc/fs/nfsd/v4_end_grace says Y";
 
-    /// A server that runs, and whose clients may have files open.
+    /// Returns the facts of a running server whose clients may have open files.
     fn running(has_clients: bool) -> NfsdFacts {
         let versions = "-2 +3 +4 +4.1 +4.2".to_owned();
         let state = State { threads: 4, versions, udp: false, transfer_max_bytes: 65_536 };

@@ -1,4 +1,4 @@
-//! Stops the kernel's server, as a fault of a soak. **Source:** rpc.nfsd(8).
+//! Stops the kernel's server, as a fault during a soak. **Source:** rpc.nfsd(8).
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::step::Step;
 use crate::undo::Undo;
 
 impl LabAction for NfsdStop {
-    /// How the server is before.
+    /// The server's state before it is stopped.
     type Facts = State;
 
     fn accept(&self) -> Result<(), LabError> {
@@ -32,7 +32,7 @@ impl LabAction for NfsdStop {
         vec![Step::run(["rpc.nfsd", "0"])]
     }
 
-    /// Starts it as it was; refuses where none runs.
+    /// Starts it again with its previous settings. Fails if it isn't running.
     fn undo(&self, state: &State, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         if state.threads == 0 {
             return Err(LabError::Refused("no nfsd runs that could be stopped".to_owned()));

@@ -1,8 +1,8 @@
-//! This program's own server, without faults and in memory, in a process of its own.
+//! This program's own in-memory server, running without faults in a separate process.
 //!
-//! Started by a link of ours as external servers are, so that the undo log alone suffices to end
-//! it: after the agent that started it was killed, too. Needs no rights, and admits no hosts but
-//! the clients. It speaks NFS, MOUNT and TCP without RPC on one port.
+//! Like external servers, it is started through a symlink of ours, so the undo log is all that is
+//! needed to stop it, even if the agent that started it was killed. It needs no privileges and only
+//! accepts the configured clients. It serves NFS, MOUNT, and TCP without RPC on a single port.
 
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
@@ -26,14 +26,14 @@ use crate::{RUN, servers};
 const PROGRAM: &str = "dfsbench";
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Facts about the host that the server's start needs.
+/// Facts needed to start the server.
 #[derive(Clone, Debug, Default)]
 pub struct OwnServerFacts {
-    /// This very program.
+    /// Path of this program.
     program: PathBuf,
-    /// Addresses of its clients on other hosts.
+    /// Addresses of clients on other hosts.
     clients: Vec<String>,
-    /// Address that it listens on; empty for the loopback.
+    /// Address to listen on; empty for loopback.
     listen: &'static str,
 }
 
@@ -44,11 +44,11 @@ impl LabAction for OwnServer {
         accept("clients", check_clients(&self.clients))
     }
 
-    /// Looks where this program is, and resolves the names of the clients.
+    /// Locates this program and resolves the clients' names.
     fn look(&self) -> Result<OwnServerFacts, LabError> {
         let program = find_ours()?;
         let far = far_addresses(&self.clients)?;
-        // One socket for both families, where an address of IPv6 is among them.
+        // If there is an IPv6 address, use one socket for both families.
         let listen = if far.is_empty() {
             ""
         } else if far.iter().all(IpAddr::is_ipv4) {
@@ -73,7 +73,7 @@ impl LabAction for OwnServer {
     fn steps(&self, facts: &OwnServerFacts) -> Vec<Step> {
         let folder = folder();
         let mut argv = vec![facts.program.display().to_string()];
-        // A thread for each processor (0): the host is the server's.
+        // 0: one thread per CPU, since the server has the host to itself.
         argv.extend(
             ["serve", "--port", &OWN_PORT.to_string(), "--threads", "0"].map(str::to_owned),
         );
@@ -93,7 +93,7 @@ impl LabAction for OwnServer {
         vec![Step::Folder(folder), Step::Start { link, argv, user: RunAs::Caller }]
     }
 
-    /// Ends the server; refuses where its port is taken.
+    /// Stops the server. Fails if its port is in use.
     fn undo(&self, _facts: &OwnServerFacts, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         if servers::answers(OWN_PORT) {
             return Err(LabError::Refused(format!(
@@ -103,7 +103,7 @@ impl LabAction for OwnServer {
         Ok(program_undo(&folder(), PROGRAM))
     }
 
-    /// Waits until it serves; the error has what it says.
+    /// Waits until the server is up. On failure, the error contains its output.
     fn check(&self, _facts: &OwnServerFacts) -> Result<EffectiveSettings, LabError> {
         let link = folder().join(PROGRAM);
         let log = Step::stderr_of(&link);
@@ -116,7 +116,7 @@ impl LabAction for OwnServer {
     }
 }
 
-/// Resolves names of clients; returns each address once, without those of this host.
+/// Resolves the clients' names to distinct addresses, leaving out loopback.
 fn far_addresses(clients: &str) -> Result<Vec<IpAddr>, LabError> {
     let mut addresses = Vec::new();
     for name in clients.split_whitespace() {
@@ -130,7 +130,7 @@ fn far_addresses(clients: &str) -> Result<Vec<IpAddr>, LabError> {
             }
         };
         for address in found {
-            // An address of IPv4 that is mapped to IPv6 is that of IPv4 to the server.
+            // The server sees an IPv4-mapped IPv6 address as IPv4.
             let address = address.ip().to_canonical();
             if !address.is_loopback() {
                 addresses.push(address);

@@ -1,8 +1,9 @@
-//! A tunnel for packets: the user's own `ssh` joins a tun device of this host with one of another.
+//! A packet tunnel: the user's own `ssh` connects a tun device on this host with one on another
+//! host.
 //!
-//! ssh makes both devices, and they are gone with it, addresses and routes with them: nothing is
-//! left to be undone but ssh itself. Both ends need root, and the other one's sshd has to permit
-//! it. **Source:** ssh(1), `-w` and "SSH-BASED VIRTUAL PRIVATE NETWORKS"; ssh_config(5),
+//! ssh creates both devices. When it exits, they disappear along with their addresses and routes,
+//! so only ssh itself has to be stopped. Both ends need root, and the other end's sshd must allow
+//! tunnels. **Source:** ssh(1), `-w` and "SSH-BASED VIRTUAL PRIVATE NETWORKS"; ssh_config(5),
 //! `LocalCommand`; sshd_config(5), `PermitTunnel`.
 
 use std::net::{SocketAddr, TcpStream};
@@ -21,10 +22,10 @@ use crate::servers;
 use crate::step::Step;
 use crate::undo::Undo;
 
-/// How long one try to reach the other end may take.
+/// Time limit for a single attempt to reach the other end.
 const ANSWER: Duration = Duration::from_secs(2);
 
-/// Names the tunnel, with what it needs, for a message that it doesn't stand.
+/// Name of the tunnel, including its requirements, for the error if it doesn't come up.
 const WHAT: &str = "the ssh tunnel for packets (it needs root on both hosts, and PermitTunnel yes \
                     in the server's sshd_config)";
 
@@ -44,12 +45,13 @@ impl LabAction for PacketTunnel {
 
     /// Starts ssh in the background.
     ///
-    /// The command on the other host ends at once; ssh goes on as long as the tunnel is open.
+    /// The command on the other host exits right away, but ssh keeps running as long as the tunnel
+    /// is open.
     fn steps(&self, (): &()) -> Vec<Step> {
         let folder = folder();
         let mut argv = tunnel::ssh_command(&folder, self.compression, self.cipher.as_deref());
         let Self { device, near, far, .. } = self;
-        // ssh puts the name of the device that it has made in place of `%T`.
+        // ssh replaces `%T` with the name of the device it created.
         let set_up = format!("LocalCommand={}", set_up_command("%T", near, far));
         for option in ["Tunnel=point-to-point", "PermitLocalCommand=yes", &set_up] {
             argv.extend(["-o".to_owned(), option.to_owned()]);
@@ -65,8 +67,8 @@ impl LabAction for PacketTunnel {
         Ok(program_undo(&folder(), "ssh"))
     }
 
-    /// Waits until the other end is reached through the tunnel, and reads back what was
-    /// negotiated; the error has what ssh says.
+    /// Waits until the other end can be reached through the tunnel and reads back what was
+    /// negotiated. On failure, the error contains ssh's output.
     fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
         let folder = folder();
         let log = folder.join("log");
@@ -87,7 +89,7 @@ fn destination(tunnel: &PacketTunnel) -> Destination<'_> {
     Destination { host: &tunnel.ssh, config: tunnel.ssh_config.as_deref() }
 }
 
-/// Returns the command that gives a tun device its address and that of the other end.
+/// Returns the command that assigns a tun device its own address and the peer's.
 fn set_up_command(
     device: &str,
     own: impl std::fmt::Display,

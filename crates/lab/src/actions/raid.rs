@@ -1,4 +1,4 @@
-//! An array of devices. **Source:** mdadm(8), md(4).
+//! A RAID array. **Source:** mdadm(8), md(4).
 
 use std::fs;
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ impl LabAction for Raid {
         Devices::assume(&self.devices)
     }
 
-    /// Makes the array and assumes that it is whole: building it up would disturb what is measured.
+    /// Creates the array without an initial sync, which would disturb the measurement.
     fn steps(&self, facts: &Devices) -> Vec<Step> {
         let name = &self.name;
         let mut argv: Vec<String> =
@@ -43,16 +43,16 @@ impl LabAction for Raid {
         argv.extend(["--quiet".to_owned(), format!("--name={name}"), "--metadata=1.2".to_owned()]);
         argv.push(format!("--level={}", self.level.name()));
         if let Some(bytes) = self.chunk_bytes {
-            // In KiB, where the number has no unit.
+            // A number without a unit is in KiB.
             argv.push(format!("--chunk={}", bytes / 1024));
         }
-        // The members of a level without redundancy have nothing to agree on.
+        // Without redundancy there is nothing to sync.
         if self.level != RaidLevel::Raid0 {
             argv.push("--assume-clean".to_owned());
         }
         argv.push(format!("--raid-devices={}", facts.nodes.len()));
-        // mdadm reads its arguments in order, `--` as well; a node is a whole path, never an
-        // option.
+        // mdadm processes its arguments in order, including `--`, so there is no separator here. A
+        // node is always an absolute path and cannot be taken for an option.
         for node in &facts.nodes {
             argv.push(node.display().to_string());
         }
@@ -66,8 +66,8 @@ impl LabAction for Raid {
         ]
     }
 
-    /// Stops the array and takes its marks from the devices; refuses where there is one of that
-    /// name.
+    /// Stops the array and wipes its signatures from the devices. Fails if an array with this name
+    /// already exists.
     fn undo(&self, facts: &Devices, allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         facts.may_destroy(&self.devices, allowed)?;
         let name = &self.name;
@@ -90,7 +90,7 @@ impl LabAction for Raid {
         ] {
             let path = folder.join(file);
             let found = fs::read_to_string(&path).unwrap_or_default();
-            // A level without redundancy has nothing to synchronise, and no such file.
+            // Levels without redundancy have no sync state, and no such file.
             if file != "sync_action" || !found.is_empty() {
                 findings.compare(name, requested, &found, &path.display().to_string());
             }

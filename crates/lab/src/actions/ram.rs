@@ -1,10 +1,9 @@
-//! Memory that a host has left: the rest is held by huge pages, which the kernel gives to nothing
-//! that does not ask for them, neither to programs nor to caches.
+//! Limits a host's memory by reserving the rest as huge pages, which the kernel gives only to
+//! programs that ask for them, and not to caches.
 //!
-//! So a host with less memory needs no restart, and the caches of the kernel's own server are
-//! limited, too, which belong to no cgroup. **Source:** the kernel's
-//! Documentation/admin-guide/mm/hugetlbpage.rst (`nr_hugepages`) and
-//! Documentation/admin-guide/sysctl/vm.rst (`drop_caches`, `compact_memory`).
+//! This requires no reboot, and it also limits the caches of the kernel's NFS server, which don't
+//! belong to any cgroup. **Source:** the kernel's Documentation/admin-guide/mm/hugetlbpage.rst
+//! (`nr_hugepages`) and Documentation/admin-guide/sysctl/vm.rst (`drop_caches`, `compact_memory`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,21 +18,20 @@ use crate::findings::Findings;
 use crate::step::Step;
 use crate::undo::Undo;
 
-/// The number of huge pages.
 const PAGES: &str = "/proc/sys/vm/nr_hugepages";
 const MEMINFO: &str = "/proc/meminfo";
 
-/// The memory of a host, before it is held back.
+/// A host's memory, before it is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     total_bytes: u64,
-    /// Huge pages that there are already.
+    /// Number of existing huge pages.
     pages: u64,
     page_bytes: u64,
 }
 
 impl Memory {
-    /// Reads what `/proc/meminfo` says; `None` where the kernel has no huge pages.
+    /// Parses `/proc/meminfo`. Returns `None` if the kernel has no huge pages.
     fn parse(text: &str) -> Option<Self> {
         let memory = Self {
             total_bytes: read_kib(text, "MemTotal:")? << 10,
@@ -51,18 +49,18 @@ impl Memory {
         })
     }
 
-    /// Returns the memory that huge pages don't hold, in bytes.
+    /// Returns the memory not reserved by huge pages, in bytes.
     fn left_bytes(&self) -> u64 {
         self.total_bytes.saturating_sub(self.pages * self.page_bytes)
     }
 
-    /// Huge pages that leave at most so many bytes.
+    /// Returns the number of huge pages that leaves at most `left_bytes`.
     fn pages_for(&self, left_bytes: u64) -> u64 {
         self.total_bytes.saturating_sub(left_bytes).div_ceil(self.page_bytes)
     }
 }
 
-/// Reads a number of `/proc/meminfo`: KiB, or pages.
+/// Reads a value of `/proc/meminfo`, which is in KiB or pages.
 fn read_kib(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.starts_with(name))?;
     line.split_whitespace().nth(1)?.parse().ok()
@@ -84,8 +82,7 @@ impl LabAction for Ram {
         None
     }
 
-    /// Huge pages need memory in one piece: what caches hold is dropped and the rest is moved
-    /// together first.
+    /// Huge pages need contiguous memory, so drop caches and compact memory first.
     fn steps(&self, memory: &Option<Memory>) -> Vec<Step> {
         let Some(memory) = memory else {
             return vec![Step::write(PAGES, format!("PAGES_THAT_LEAVE_{}", self.left_bytes))];
@@ -97,7 +94,7 @@ impl LabAction for Ram {
         ]
     }
 
-    /// Restores the number of huge pages; refuses where the host has less memory.
+    /// Restores the number of huge pages. Fails if the host has less memory than requested.
     fn undo(&self, memory: &Option<Memory>, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         let Some(memory) = memory else { return Ok(Vec::new()) };
         let (has, wanted) = (memory.left_bytes(), self.left_bytes);
@@ -112,7 +109,7 @@ impl LabAction for Ram {
         let now = Memory::current()?;
         let wanted = before.unwrap_or(now).pages_for(self.left_bytes);
         let mut findings = Findings::new("host");
-        // What is in use is not taken away, and the kernel then makes fewer pages.
+        // The kernel doesn't reclaim memory that is in use, and may have created fewer pages.
         findings.compare(
             "huge pages that hold memory back",
             &wanted.to_string(),
@@ -143,7 +140,7 @@ mod tests {
         assert_eq!(memory, Memory { total_bytes: 512 * MIB, pages: 3, page_bytes: 2 * MIB });
         assert_eq!(memory.left_bytes(), 506 * MIB);
         assert_eq!(memory.pages_for(256 * MIB), 128);
-        // Never more than wanted is left.
+        // Never leaves more than requested.
         assert_eq!(memory.pages_for(256 * MIB - 1), 129);
         assert_eq!(Memory::parse("MemTotal:  1 kB\n"), None);
         assert_eq!(Memory::parse(&meminfo(1, 0).replace("2048", "0")), None);

@@ -29,7 +29,7 @@ impl LabAction for ReadAhead {
     fn assume(&self) {}
 
     fn steps(&self, (): &()) -> Vec<Step> {
-        // The number of the mount is known once it is there: a dry run has none.
+        // The device number is only known once it is mounted, so a dry run shows a placeholder.
         let path = match path_at(&self.point) {
             Some(path) => path,
             None => PathBuf::from("/sys/class/bdi/MAJOR:MINOR/read_ahead_kb"),
@@ -37,7 +37,8 @@ impl LabAction for ReadAhead {
         vec![Step::write(path, self.kib.to_string())]
     }
 
-    /// Restores the old read-ahead; refuses where nothing is mounted, or its kind has none.
+    /// Restores the old read-ahead. Fails if nothing is mounted or the file system has no
+    /// read-ahead.
     fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         let path = path_of_mount(&self.point)?;
         let text = read(&path)?;

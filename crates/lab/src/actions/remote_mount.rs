@@ -1,7 +1,7 @@
-//! Mounts file systems of other types than NFS: by mount(8), or by a program of their own.
+//! Mounts file systems other than NFS, either with mount(8) or with a program of their own.
 //!
-//! The type may be any that the kernel or a helper of mount(8) knows. Whatever is mounted on a
-//! point of ours is unmounted in the end, by force where its servers are gone.
+//! Any type known to the kernel or to a helper of mount(8) works. Everything mounted on our mount
+//! points is unmounted at the end, by force if its servers are gone.
 //!
 //! **Source:** mount(8), mount.fuse3(8), proc_filesystems(5).
 
@@ -29,7 +29,7 @@ use crate::undo::Undo;
 use crate::unmount::ANY;
 
 const SOURCE: &str = "/proc/self/mountinfo";
-/// The longest time that mounting may take.
+/// Time limit for mounting.
 const LIMIT: Duration = Duration::from_secs(150);
 
 impl LabAction for RemoteMount {
@@ -57,8 +57,8 @@ impl LabAction for RemoteMount {
         vec![Step::Folder(self.point.clone()), Step::within(LIMIT, argv)]
     }
 
-    /// Unmounts, and removes the mount point where it is made; refuses where something is mounted
-    /// there already, or neither the kernel nor a helper knows the type.
+    /// Unmounts the file system, and removes the mount point if we create it. Fails if something is
+    /// already mounted there, or if neither the kernel nor a helper knows the type.
     fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         check_known(&self.kind)?;
         safety::may_mount_on(&self.point)?;
@@ -111,8 +111,8 @@ impl LabAction for FuseMount {
         ]
     }
 
-    /// Unmounts, ends the program and removes what it made; refuses where it is missing, or
-    /// something is mounted there already.
+    /// Unmounts the file system, stops the program and removes its files. Fails if the program is
+    /// missing or something is already mounted there.
     fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         check_root(&self.system)?;
         check_programs(&self.run[..1], &self.packages)?;
@@ -122,7 +122,7 @@ impl LabAction for FuseMount {
         safety::may_mount_on(&self.point)?;
         let mut undo = folder_undo(&self.point);
         undo.extend(undo_of_programs(&self.dir, &self.leaves)?);
-        // Undone first: its program ends by itself once it is unmounted.
+        // Executed first: once unmounted, the program usually exits on its own.
         undo.push(Undo::EndMarked { mark: self.dir.clone(), within_s: 5 });
         undo.push(Undo::Unmount { point: self.point.clone(), file_system: ANY.to_owned() });
         Ok(undo)
@@ -139,7 +139,7 @@ impl LabAction for FuseMount {
     }
 }
 
-/// Reads back what is mounted on a point of ours.
+/// Reads back what is mounted on one of our mount points.
 fn read_back(point: &Path) -> Result<(Findings, mounts::Mount), LabError> {
     let Some(mount) = mounts::at(point) else {
         let point = point.display();
@@ -147,12 +147,12 @@ fn read_back(point: &Path) -> Result<(Findings, mounts::Mount), LabError> {
     };
     let mut findings = Findings::new("target");
     findings.extend(disks::facts("target", &mount));
-    // One that was mounted again has another number.
+    // The number changes whenever it is mounted again.
     findings.fact("mount number", mount.id.to_string(), SOURCE);
     Ok((findings, mount))
 }
 
-/// Refuses a type that this kernel can't mount.
+/// Rejects a type that this host cannot mount.
 fn check_known(kind: &str) -> Result<(), LabError> {
     if commands::find(&format!("mount.{kind}")).is_some() {
         return Ok(());
@@ -161,7 +161,7 @@ fn check_known(kind: &str) -> Result<(), LabError> {
     if listed.lines().any(|line| line.split_whitespace().last() == Some(kind)) {
         return Ok(());
     }
-    // Mounting loads the module; it is only looked for here.
+    // This only checks that the module exists. Mounting will load it.
     let module = format!("fs-{kind}");
     let argv = ["modprobe", "--dry-run", "--quiet", &module];
     if commands::find("modprobe").is_some()

@@ -1,4 +1,4 @@
-//! The rpcbind that servers of NFS v2 and v3 register with: started where none runs.
+//! rpcbind, with which NFS v2 and v3 servers register. We start it if it isn't running.
 
 use std::path::{Path, PathBuf};
 
@@ -13,35 +13,35 @@ use crate::undo::Undo;
 /// Port of the portmapper. **Source:** RFC 1833, 2.
 const PORT: u16 = 111;
 
-/// Whether rpcbind runs on this host.
+/// Whether rpcbind is running on this host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rpcbind {
     /// A program answers on its port.
     Runs,
-    /// It has to be started, and ended afterwards.
+    /// It must be started, and stopped afterwards.
     #[default]
     Missing,
 }
 
 impl Rpcbind {
-    /// Looks whether a program answers on its port of the loopback.
+    /// Checks whether a program answers on its loopback port.
     pub fn look() -> Self {
         if servers::answers(PORT) { Self::Runs } else { Self::Missing }
     }
 
-    /// Returns the steps that start it where it is missing.
+    /// Returns the steps that start it if it is missing.
     pub fn steps(self) -> Vec<Step> {
         if self == Self::Runs {
             return Vec::new();
         }
         let folder = Path::new(RUN).join("rpcbind");
-        // In the foreground (`-f`): the process that is started is the one that is ended later.
+        // In the foreground (`-f`), so that the process we start is the one we stop later.
         let argv = ["rpcbind", "-f"].map(str::to_owned).to_vec();
         let link = folder.join("rpcbind");
         vec![Step::Folder(folder), Step::Start { link, argv, user: RunAs::Root }, Step::Await(PORT)]
     }
 
-    /// Returns how the rpcbind that [`Self::steps`] starts is ended, and its files are removed.
+    /// Returns how to stop the rpcbind started by [`Self::steps`] and remove its files.
     pub fn undo(self) -> Vec<Undo> {
         if self == Self::Runs {
             return Vec::new();
@@ -49,7 +49,7 @@ impl Rpcbind {
         let mut undo = folder_undo(Path::new("/run/rpcbind"));
         for path in RPCBIND_FILES {
             let path = PathBuf::from(path);
-            // A file that is there already was left by another rpcbind, and isn't ours.
+            // An existing file was left by another rpcbind and isn't ours.
             if !path.exists() {
                 undo.push(Undo::File { path });
             }

@@ -1,8 +1,9 @@
-//! A system that is started as its recipe says: folders, files, then commands in their order.
+//! A system started by its recipe: folders and files first, then commands in order.
 //!
-//! Every process has the environment variable of [`processes::MARK`] with the system's folder, and
-//! so have all that it starts, unless it clears its environment: by that they are found and ended.
-//! What programs leave elsewhere is compared with what was there before. Needs root.
+//! Every process gets the environment variable [`processes::MARK`] set to the system's folder, and
+//! passes it on to its children unless they clear their environment. That is how we find and stop
+//! them. For files that programs leave elsewhere, we compare with what was there before. Needs
+//! root.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,7 +23,7 @@ use crate::step::Step;
 use crate::undo::Undo;
 use crate::{additions, packages, processes, servers};
 
-/// Word by which a recipe's command starts this very program, wherever it lies on a host.
+/// Command name in recipes that stands for this program, wherever it is installed.
 const OURS: &str = "dfsbench";
 
 impl LabAction for Service {
@@ -61,8 +62,9 @@ impl LabAction for Service {
         steps
     }
 
-    /// Ends all processes and removes what they made, on storage of ours, too, unless it is for
-    /// their next start; refuses where a port is taken, a program is missing, or this isn't root.
+    /// Stops all processes and removes their files, including those on our storage unless they are
+    /// needed for the next start. Fails if a port is in use, a program is missing, or we aren't
+    /// root.
     fn undo(&self, _ours: &PathBuf, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         check_root(&self.system)?;
         check_programs(&self.programs, &self.packages)?;
@@ -70,7 +72,7 @@ impl LabAction for Service {
             if servers::answers(*port) {
                 let holder = match processes::listener(*port) {
                     Some(holder) => format!(" ({holder})"),
-                    // No process listens there.
+                    // No process is listening there.
                     None if *port == NFS_PORT => {
                         " (the kernel's NFS server; `rpc.nfsd 0` stops it)".to_owned()
                     }
@@ -130,7 +132,7 @@ impl LabAction for SystemSteps {
         start_steps(self, ours)
     }
 
-    /// Undoes nothing: what is started has the system's mark, by which [`Service`] ends it.
+    /// Nothing to undo: the processes carry the system's mark, and [`Service`] stops them.
     fn undo(&self, _ours: &PathBuf, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         check_root(&self.system)?;
         Ok(Vec::new())
@@ -145,7 +147,7 @@ impl LabAction for SystemSteps {
     }
 }
 
-/// Makes the steps by which a system is started, of those of its recipe.
+/// Returns the steps that start a system according to its recipe.
 fn start_steps(action: &SystemSteps, ours: &Path) -> Vec<Step> {
     let dir = action.dir.as_path();
     let mut has_program = action.has_program;
@@ -180,12 +182,12 @@ fn start_steps(action: &SystemSteps, ours: &Path) -> Vec<Step> {
     steps
 }
 
-/// Finds this program: where an agent was copied to, or where it is installed.
+/// Returns the path of this program, whether installed or copied by a controller.
 pub(super) fn find_ours() -> Result<PathBuf, LabError> {
     std::env::current_exe().map_err(|error| LabError::file("find", Path::new(OURS), error))
 }
 
-/// Returns a command that starts this program by its path, where it is meant.
+/// Replaces the placeholder for this program with its path.
 fn name_ours(words: &[String], ours: &Path) -> Vec<String> {
     let mut argv = words.to_vec();
     if let Some(first) = argv.first_mut()
@@ -196,7 +198,7 @@ fn name_ours(words: &[String], ours: &Path) -> Vec<String> {
     argv
 }
 
-/// Refuses a path that is neither the system's own nor below its storage.
+/// Rejects a path outside the system's own folder and its storage.
 fn check_inside(service: &Service, path: &Path) -> Result<(), LabError> {
     let in_storage = match &service.storage {
         Some(storage) => path.starts_with(storage),
@@ -238,13 +240,14 @@ impl LabAction for AwaitQuiet {
         Ok(Findings::new("server").done())
     }
 
-    /// A client's part, though it is done on the server: it is redone before clients mount again.
+    /// Runs on the server but counts as the clients' part, so it is redone before clients mount
+    /// again.
     fn layer(&self) -> Layer {
         Layer::Client
     }
 }
 
-/// Refuses paths from which nothing may be removed.
+/// Rejects paths from which nothing may be removed.
 pub(super) fn check_leaves(leaves: &[PathBuf]) -> Result<(), LabError> {
     for path in leaves {
         if !may_leave(&path.to_string_lossy()) {
@@ -255,12 +258,12 @@ pub(super) fn check_leaves(leaves: &[PathBuf]) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Recipes start programs that only root may start, and processes of root are found by root alone.
+/// Recipes start programs that need root, and only root can find root's processes by their mark.
 pub(super) fn check_root(system: &str) -> Result<(), LabError> {
     if is_root() { Ok(()) } else { Err(LabError::NotRoot { command: format!("recipe {system}") }) }
 }
 
-/// Refuses to begin where a program is missing, with the package of this distribution.
+/// Checks that all programs are installed. The error names this distribution's package.
 pub(super) fn check_programs(
     programs: &[String],
     of_recipe: &[(String, String)],
@@ -281,7 +284,7 @@ pub(super) fn check_programs(
     Ok(())
 }
 
-/// How what programs make is removed: their own folder, and what they add elsewhere.
+/// Returns how to remove the files of programs: their own folder, and what they add elsewhere.
 pub(super) fn undo_of_programs(dir: &Path, leaves: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
     let mut undo = dir.parent().map(folder_undo).unwrap_or_default();
     undo.push(Undo::Tree { path: dir.to_owned() });
@@ -291,8 +294,9 @@ pub(super) fn undo_of_programs(dir: &Path, leaves: &[PathBuf]) -> Result<Vec<Und
     Ok(undo)
 }
 
-/// Removes the folders that a system has made on storage. The file system may be kept for the next
-/// run, which begins with empty ones where the system can't go on with what is in them.
+/// Returns how to remove the folders that a system created on storage. The file system itself may
+/// be kept for the next run, which starts with empty folders unless the system can continue with
+/// their contents.
 fn removal_of_storage(service: &Service) -> Vec<Undo> {
     let mut removal = Vec::new();
     if service.keeps_storage {

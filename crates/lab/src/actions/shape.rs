@@ -1,7 +1,6 @@
-//! Slows down what leaves an interface: a rate by a token bucket, a delay by netem.
+//! Limits the traffic that leaves an interface: a token bucket for the rate, netem for the delay.
 //!
-//! Where an interface has rules already, ours are refused. **Source:** tc(8), tc-tbf(8),
-//! tc-netem(8).
+//! Fails if the interface already has rules. **Source:** tc(8), tc-tbf(8), tc-netem(8).
 
 use std::path::PathBuf;
 
@@ -20,11 +19,11 @@ use crate::step::Step;
 use crate::undo::Undo;
 
 const SOURCE: &str = "tc -json qdisc show";
-/// The longest wait in the queue, in microseconds: then packets are dropped.
+/// Maximum time in the queue, in microseconds. Packets that would wait longer are dropped.
 const QUEUE_US: u64 = 50_000;
-/// Smallest bucket, in bytes: one packet as large as segmentation offload makes them.
+/// Minimum bucket size in bytes: one packet of the maximum size with segmentation offload.
 const BURST_BYTES_MIN: u64 = 65_536;
-/// Packets that wait out a delay at most.
+/// Maximum number of packets in the delay queue.
 const DELAYED_MAX: &str = "100000";
 
 impl LabAction for Shape {
@@ -45,7 +44,7 @@ impl LabAction for Shape {
         let inner_parent = format!("{HANDLE}1");
         let mut place: &[&str] = &["root", "handle", HANDLE];
         let below_delay = ["parent", &inner_parent, "handle", INNER];
-        // The delay stands at the root and the bucket below it, as tc-netem(8) has them.
+        // The delay is at the root with the bucket below it, as shown in tc-netem(8).
         if let Some(delay_us) = self.delay_us {
             let delay = format!("{delay_us}us");
             steps.push(add_qdisc(
@@ -73,7 +72,7 @@ impl LabAction for Shape {
         let mut findings = Findings::new("network");
         let rules = interfaces::rules(&Runner::default(), interface)?;
         if let Some(rate) = self.rate_bits_per_s {
-            // tc prints bytes per second, and the kernel counts in whole ones.
+            // tc prints bytes per second, and the kernel uses whole bytes.
             let requested = (rate / 8 * 8).to_string();
             let found = match option_of(&rules, "tbf", "rate").as_u64() {
                 Some(bytes_per_s) => (bytes_per_s * 8).to_string(),
@@ -102,13 +101,13 @@ pub fn add_qdisc(interface: &str, place: &[&str], words: &[&str]) -> Step {
     Step::run(argv)
 }
 
-/// Returns the undoing of our rules on an interface.
+/// Returns how to remove our rules from an interface.
 ///
 /// # Errors
-/// Where the interface isn't there, or has rules that aren't ours.
+/// If the interface doesn't exist or has rules that aren't ours.
 pub fn undo_rules(interface: &str) -> Result<Vec<Undo>, LabError> {
     for rule in interfaces::rules(&Runner::default(), interface)? {
-        // The kernel's own rules have the handle 0.
+        // The kernel's default rules have handle 0.
         if let Some(handle) = rule["handle"].as_str()
             && handle != "0:"
         {
@@ -122,7 +121,7 @@ pub fn undo_rules(interface: &str) -> Result<Vec<Undo>, LabError> {
     Ok(vec![Undo::Shape { interface: interface.to_owned() }])
 }
 
-/// Returns an option of the first rule of a kind; null where there is none.
+/// Returns an option of the first rule of a kind, or null if there is none.
 fn option_of<'r>(rules: &'r [Value], kind: &str, name: &str) -> &'r Value {
     for rule in rules {
         if rule["kind"].as_str() == Some(kind) {
@@ -132,7 +131,7 @@ fn option_of<'r>(rules: &'r [Value], kind: &str, name: &str) -> &'r Value {
     &Value::Null
 }
 
-/// A bucket that a timer of 250 Hz keeps full: what the rate brings in 4 ms.
+/// Returns the bucket size that a 250 Hz timer can keep full: the bytes sent in 4 ms.
 ///
 /// **Source:** tc-tbf(8), `burst`.
 const fn burst_bytes(rate_bits_per_s: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! Facts and checks that the actions on block devices share.
+//! Facts and checks shared by the actions on block devices.
 
 use std::path::PathBuf;
 
@@ -8,20 +8,20 @@ use crate::error::LabError;
 use crate::host::devices;
 use crate::safety::{self, OverwrittenDevice};
 
-/// The devices of an action, as they are on this host.
+/// An action's devices, as found on this host.
 #[derive(Clone, Debug, Default)]
 pub struct Devices {
-    /// Their nodes, in the action's order.
+    /// Device nodes, in the order given by the action.
     pub nodes: Vec<PathBuf>,
-    /// Their numbers and origins, to be looked at again right before one is overwritten.
+    /// Device numbers and origins, which are checked again right before a device is overwritten.
     pub overwritten: Vec<OverwrittenDevice>,
 }
 
 impl Devices {
-    /// Finds the nodes of some devices.
+    /// Finds the nodes of the given devices.
     ///
     /// # Errors
-    /// Where one isn't there.
+    /// If a device doesn't exist.
     pub fn find<'d>(devices: impl IntoIterator<Item = &'d Device>) -> Result<Self, LabError> {
         let mut found = Self::default();
         for device in devices {
@@ -32,13 +32,13 @@ impl Devices {
         Ok(found)
     }
 
-    /// Names some devices as a dry run does.
+    /// Names the devices as a dry run does.
     pub fn assume<'d>(devices: impl IntoIterator<Item = &'d Device>) -> Self {
         let nodes = devices.into_iter().map(devices::placeholder).collect();
         Self { nodes, overwritten: Vec::new() }
     }
 
-    /// Returns the node of the first device; empty where there is none.
+    /// Returns the node of the first device, or an empty string if there is none.
     pub fn first_node(&self) -> String {
         match self.nodes.first() {
             Some(node) => node.display().to_string(),
@@ -46,10 +46,10 @@ impl Devices {
         }
     }
 
-    /// Refuses devices of the user's that must not lose their content, see [`safety::may_destroy`].
+    /// Checks that the user's devices may be overwritten, see [`safety::may_destroy`].
     ///
     /// # Errors
-    /// Where one of them must be left alone.
+    /// If one of them must be left alone.
     pub fn may_destroy(&self, devices: &[Device], allowed: &[PathBuf]) -> Result<(), LabError> {
         safety::may_destroy(devices, &self.nodes, allowed)
     }

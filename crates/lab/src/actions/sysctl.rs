@@ -1,4 +1,4 @@
-//! A sysctl. **Source:** proc_sys(5): dots of a name are slashes of a path.
+//! A sysctl. **Source:** proc_sys(5): dots in the name are slashes in the path.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,9 @@ use crate::findings::Findings;
 use crate::step::Step;
 use crate::undo::Undo;
 
-/// A module whose sysctls aren't there before it.
+/// A module whose sysctls only exist once it is loaded.
 struct Module {
-    /// The beginning of their names.
+    /// Common prefix of their names.
     prefix: &'static str,
     name: &'static str,
 }
@@ -40,7 +40,7 @@ impl LabAction for Sysctl {
 
     fn assume(&self) {}
 
-    /// Loads the module that has the sysctl, where there is one, and sets it.
+    /// Sets the sysctl, after loading its module if necessary.
     fn steps(&self, (): &()) -> Vec<Step> {
         let path = path_of(&self.name);
         let mut steps = Vec::new();
@@ -53,7 +53,7 @@ impl LabAction for Sysctl {
         steps
     }
 
-    /// Restores the old value; refuses where there is no such sysctl.
+    /// Restores the old value. Fails if there is no such sysctl.
     fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         let name = &self.name;
         let path = path_of(name);
@@ -63,7 +63,8 @@ impl LabAction for Sysctl {
         }
         match fs::read_to_string(&path) {
             Ok(text) => Ok(vec![Undo::Write { path, text: text.trim_end().to_owned() }]),
-            // Its module brings it, with the default: there is no old value to restore.
+            // Loading the module creates it with the default value, so there is no old value to
+            // restore.
             Err(_) if !path.exists() && module_of(name).is_some() => Ok(Vec::new()),
             Err(error) => Err(LabError::file("read", &path, error)),
         }
@@ -83,11 +84,10 @@ fn module_of(sysctl: &str) -> Option<&'static Module> {
     MODULES.iter().find(|module| sysctl.starts_with(module.prefix))
 }
 
-/// Returns the path of a sysctl.
 fn path_of(name: &str) -> PathBuf {
     let mut path = String::with_capacity(name.len());
     for char in name.chars() {
-        // A slash in a name stands for a dot, as in the name of an interface.
+        // A slash in the name stands for a literal dot, for example in an interface name.
         path.push(match char {
             '.' => '/',
             '/' => '.',

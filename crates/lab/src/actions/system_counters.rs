@@ -1,4 +1,4 @@
-//! What the servers of a system on a host have counted: a command of its recipe prints it.
+//! The counters of a system's servers, printed by a command from its recipe.
 
 use std::path::PathBuf;
 
@@ -51,7 +51,7 @@ impl LabAction for SystemCounters {
     }
 }
 
-/// Reads lines such as `read_bytes 4096`; counts of one name are added.
+/// Parses lines such as `read_bytes 4096`. Counts with the same name are added up.
 fn parse(text: &str) -> Result<Vec<(&'static str, u64)>, String> {
     let mut counts: Vec<(&'static str, u64)> = Vec::new();
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! A crash of a system's servers on a host: their processes are killed.
+//! Crashes a system's servers on a host by killing their processes.
 
 use std::path::PathBuf;
 
@@ -31,8 +31,8 @@ impl LabAction for SystemCrash {
         vec![Step::KillMarked(self.dir.clone())]
     }
 
-    /// Undoes nothing: the system itself ends what is started again. Refuses where none of its
-    /// processes runs.
+    /// Nothing to undo: stopping the system also stops what is started again. Fails if none of its
+    /// processes is running.
     fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         check_root(&self.system)?;
         if processes::marked(&self.dir).is_empty() {

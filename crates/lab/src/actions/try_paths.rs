@@ -1,4 +1,4 @@
-//! Tries whether packets of full size get through to the other hosts; changes nothing.
+//! Tests whether full-size packets reach the other hosts. Changes nothing.
 
 use std::path::PathBuf;
 use std::thread;
@@ -17,7 +17,7 @@ impl LabAction for TryPaths {
     type Facts = ();
 
     fn accept(&self) -> Result<(), LabError> {
-        // Addresses of peers go to sockets, and to no program.
+        // The peers' addresses are only used with sockets, never passed to a program.
         Ok(())
     }
 
@@ -39,10 +39,10 @@ impl LabAction for TryPaths {
         Ok(Vec::new())
     }
 
-    /// Reports to which hosts full packets get through, as far as they answer.
+    /// Reports which of the hosts that answer can be reached with full-size packets.
     fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
         let mut outcomes = Vec::with_capacity(self.peers.len());
-        // At once: each silent host is waited for more than two seconds.
+        // In parallel, since each silent host takes more than two seconds.
         thread::scope(|scope| {
             let mut probes = Vec::with_capacity(self.peers.len());
             for peer in &self.peers {

@@ -1,7 +1,7 @@
-//! A tunnel: the user's own `ssh` carries a port of this host's loopback to another's.
+//! A port tunnel: the user's own `ssh` forwards a loopback port of this host to another host.
 //!
-//! Runs as who we are, not as root: the keys are the user's. What was negotiated is read from
-//! ssh's own log. **Source:** ssh(1), `-L`, `-C`, `-c`, `-E`; ssh_config(5).
+//! ssh runs as the current user rather than root, because the keys are the user's. The negotiated
+//! settings are read from ssh's log. **Source:** ssh(1), `-L`, `-C`, `-c`, `-E`; ssh_config(5).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,32 +25,32 @@ use crate::servers;
 use crate::step::Step;
 use crate::undo::Undo;
 
-/// The longest time until a connection stands.
+/// Time limit for a connection to come up.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The longest time for a portmapper's answer, ssh's login included.
+/// Time limit for the portmapper's answer, including ssh's login.
 const PORTMAP_PATIENCE: Duration = Duration::from_secs(20);
-/// Options of every ssh here: it asks for no password, and uses no other ssh's connection.
+/// Options for every ssh: never ask for a password, and don't share a connection.
 const ALONE: [&str; 3] = ["BatchMode=yes", "ControlMaster=no", "ControlPath=none"];
 
-/// Options that end ssh where it can't forward, or where the other host is silent for a minute.
+/// Options that make ssh exit if it cannot forward, or if the other host is silent for a minute.
 const STEADY: [&str; 3] =
     ["ExitOnForwardFailure=yes", "ServerAliveInterval=15", "ServerAliveCountMax=4"];
 
 /// Destination of an ssh connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Destination<'a> {
-    /// A name or an address, with a user or without.
+    /// Name or address, optionally with a user.
     pub host: &'a str,
-    /// The configuration file that names it.
+    /// Configuration file that defines the host.
     pub config: Option<&'a Path>,
 }
 
 impl Destination<'_> {
-    /// Parses both texts.
+    /// Validates both texts.
     ///
     /// # Errors
-    /// Where one of them isn't what it may be.
+    /// If one of them is invalid.
     pub(super) fn accept(&self) -> Result<(), LabError> {
         accept("ssh", check_ssh_destination(self.host))?;
         match self.config {
@@ -59,8 +59,8 @@ impl Destination<'_> {
         }
     }
 
-    /// The last arguments of ssh: the configuration is one argument, whatever its name holds, and
-    /// the host is never taken for an option.
+    /// Returns the last arguments for ssh. The file name is a single argument no matter what it
+    /// contains, and the host cannot be mistaken for an option.
     pub(super) fn arguments(&self) -> Vec<String> {
         let mut argv = Vec::new();
         if let Some(config) = self.config {
@@ -72,7 +72,7 @@ impl Destination<'_> {
 }
 
 impl LabAction for Tunnel {
-    /// The port of the other host's MOUNT service; `None` where the action names a port.
+    /// Port of the other host's MOUNT service, or `None` if the action already contains a port.
     type Facts = Option<u16>;
 
     fn accept(&self) -> Result<(), LabError> {
@@ -97,7 +97,7 @@ impl LabAction for Tunnel {
         let port = match (self.remote_port, mount_port) {
             (RemotePort::Number(port), _) => port.to_string(),
             (RemotePort::Mount { .. }, Some(port)) => port.to_string(),
-            // Only a dry run doesn't know it.
+            // Only happens in a dry run.
             (RemotePort::Mount { .. }, None) => "MOUNT_PORT".to_owned(),
         };
         let (local_port, address) = (self.local_port, bracketed(&self.address));
@@ -107,7 +107,7 @@ impl LabAction for Tunnel {
         vec![Step::Folder(folder), Step::Start { link, argv, user: RunAs::Caller }]
     }
 
-    /// Ends the tunnel; refuses where its port is taken.
+    /// Stops the tunnel. Fails if its port is in use.
     fn undo(&self, _port: &Option<u16>, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         let folder = folder(self.local_port);
         let port = self.local_port;
@@ -117,8 +117,8 @@ impl LabAction for Tunnel {
         Ok(program_undo(&folder, "ssh"))
     }
 
-    /// Waits until the tunnel stands and reads back what was negotiated; the error has what ssh
-    /// says.
+    /// Waits until the tunnel is up and reads back what was negotiated. On failure, the error
+    /// contains ssh's output.
     fn check(&self, _port: &Option<u16>) -> Result<EffectiveSettings, LabError> {
         let folder = folder(self.local_port);
         let log = folder.join("log");
@@ -134,10 +134,10 @@ impl LabAction for Tunnel {
     }
 }
 
-/// Parses the name of a cipher, where one is wanted.
+/// Validates the name of a cipher, if given.
 ///
 /// # Errors
-/// Where it isn't what it may be.
+/// If it is invalid.
 pub(super) fn accept_cipher(cipher: Option<&str>) -> Result<(), LabError> {
     match cipher {
         Some(cipher) => accept("tunnel_cipher", check_tunnel_cipher(cipher)),
@@ -145,8 +145,8 @@ pub(super) fn accept_cipher(cipher: Option<&str>) -> Result<(), LabError> {
     }
 }
 
-/// Returns the command of an ssh that goes on running and logs into a folder; what it forwards, and
-/// to where, is still to be added.
+/// Returns the command for an ssh that keeps running and logs into a folder. The caller adds what
+/// to forward and the destination.
 pub(super) fn ssh_command(folder: &Path, compression: bool, cipher: Option<&str>) -> Vec<String> {
     let mut argv: Vec<String> = ["ssh", "-T", "-v", "-E"].map(str::to_owned).to_vec();
     argv.push(folder.join("log").display().to_string());
@@ -160,7 +160,7 @@ pub(super) fn ssh_command(folder: &Path, compression: bool, cipher: Option<&str>
     argv
 }
 
-/// Reads from ssh's log what was negotiated, and compares it with what was requested.
+/// Reads the negotiated settings from ssh's log and compares them with the requested ones.
 pub(super) fn find_negotiated(
     log: &Path,
     what: String,
@@ -186,7 +186,7 @@ fn destination(tunnel: &Tunnel) -> Destination<'_> {
     Destination { host: &tunnel.ssh, config: tunnel.ssh_config.as_deref() }
 }
 
-/// Checks the name of a configuration file, which is one argument, after `-F`.
+/// Checks the name of a configuration file, which follows `-F` as one argument.
 fn check_config_name(path: &Path) -> Result<(), OptionError> {
     let text = path.to_string_lossy();
     if text.is_empty() || text.starts_with('-') || text.contains(char::is_control) {
@@ -195,12 +195,13 @@ fn check_config_name(path: &Path) -> Result<(), OptionError> {
     Ok(())
 }
 
-/// Asks the portmapper of the other host for the port of its MOUNT service, where that is wanted.
+/// Asks the other host's portmapper for the port of its MOUNT service, if the action needs it.
 ///
-/// The question goes through ssh, as all that follows: the portmapper may serve its own host alone.
+/// Like everything else, the request goes through ssh, since the portmapper may only accept local
+/// requests.
 ///
 /// # Errors
-/// Where it can't be reached, or knows no such service.
+/// If the portmapper cannot be reached or doesn't know the service.
 pub fn mount_port(
     destination: &Destination<'_>,
     address: &str,
@@ -214,7 +215,7 @@ pub fn mount_port(
     argv.extend(["-W".to_owned(), format!("{}:{}", bracketed(address), portmap::PORT)]);
     argv.extend(destination.arguments());
     let call = portmap::mount_port_call(version);
-    // `-W` joins ssh's input and output to a connection from the other host to its portmapper.
+    // `-W` connects ssh's stdin and stdout to the portmapper, as seen from the other host.
     let reply = match exchange(&argv, &call, portmap::REPLY_BYTES, PORTMAP_PATIENCE) {
         Ok(reply) => reply,
         Err(why) => {
@@ -239,8 +240,8 @@ pub fn mount_port(
     }
 }
 
-/// Returns what was negotiated towards the server, by ssh's log: the word after a name such as
-/// `cipher:`. The last such line counts, since keys are exchanged again after a while.
+/// Returns a setting negotiated in the direction of the server: the word after a name such as
+/// `cipher:`. Uses the last such line of the log, since keys are renegotiated from time to time.
 fn negotiated<'l>(log: &'l str, name: &str) -> &'l str {
     let Some(line) = log.lines().rfind(|line| line.contains("kex: client->server")) else {
         return "unknown";

@@ -1,7 +1,7 @@
-//! unfs3, an NFS v3 server in user space, with one export.
+//! unfs3, a user-space NFS v3 server, with one export.
 //!
-//! **Source:** unfsd(8): `-d` keeps it in the foreground, `-e` names the exports, `-p` doesn't
-//! register with rpcbind, `-n` and `-m` are the ports.
+//! **Source:** unfsd(8): `-d` keeps it in the foreground, `-e` names the exports file, `-p`
+//! disables registration with rpcbind, and `-n` and `-m` set the ports.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -66,7 +66,7 @@ impl LabAction for Unfs3 {
         steps
     }
 
-    /// Ends the server; refuses where its port is taken, it is missing, or the directory must not
+    /// Stops the server. Fails if its port is in use, it isn't installed, or the directory must not
     /// be exported.
     fn undo(&self, rpcbind: &Rpcbind, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         if commands::find(PROGRAM).is_none() {
@@ -79,7 +79,7 @@ impl LabAction for Unfs3 {
         Ok(undo)
     }
 
-    /// Waits until it serves; the error has the end of its log.
+    /// Waits until the server is up. On failure, the error contains the end of its log.
     fn check(&self, _rpcbind: &Rpcbind) -> Result<EffectiveSettings, LabError> {
         let folder = folder();
         let link = folder.join(PROGRAM);

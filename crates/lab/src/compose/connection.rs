@@ -1,4 +1,4 @@
-//! From a server to the steps that connect clients with it: tunnels, mounts and their read-ahead.
+//! Steps that connect clients with a server: tunnels, mounts and read-ahead.
 
 use std::path::PathBuf;
 
@@ -13,8 +13,8 @@ use model::{
 
 use super::{ComposeError, LOOPBACK, address_of, step};
 
-/// Adds the steps that mount an export of NFS on the clients, through a tunnel where one is wanted;
-/// each on all of them before the next.
+/// Adds the steps that mount an NFS export on the clients, through a tunnel if requested. Each step
+/// is done on all clients before the next.
 pub(super) fn connect_nfs(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
     if spec.has_tunnel(TunnelForwards::Ports) {
         start_tunnels(spec, steps)?;
@@ -31,7 +31,7 @@ pub(super) fn connect_nfs(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<()
         options.push(format!("port={port}"));
         if !is_v4(spec) {
             options.push(format!("mountport={mount_port}"));
-            // Locks would go past the tunnel, or to the kernel's server.
+            // NLM would bypass the tunnel, or reach the local kernel's server.
             options.extend(["mountproto=tcp".to_owned(), "nolock".to_owned()]);
         }
     }
@@ -63,12 +63,13 @@ fn is_v4(spec: &LabSpec) -> bool {
     spec.mounting.nfs.version >= NfsVersion::V4_0
 }
 
-/// Adds the steps that forward the port of NFS from each client, and before v4 that of MOUNT, too.
+/// Adds the steps that forward the NFS port from each client, and the MOUNT port for versions
+/// before 4.
 fn start_tunnels(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
     let is_ours = spec.serving.kind == ServerKind::Own;
     let nfs = RemotePort::Number(if is_ours { OWN_PORT } else { NFS_PORT });
     let mount = match spec.mounting.nfs.version {
-        // This program's server has both protocols on one port.
+        // Our own server has both protocols on one port.
         _ if is_ours => nfs,
         // **Source:** RFC 1094, appendix A; RFC 1813, appendix I.
         NfsVersion::V2 => RemotePort::Mount { version: 1 },
@@ -95,7 +96,7 @@ fn start_tunnels(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), Compose
     Ok(())
 }
 
-/// Adds the steps that join each client with the server by a pair of tun devices.
+/// Adds the steps that connect each client with the server by a pair of tun devices.
 fn start_packet_tunnels(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
     let port = spec.ports().map_or(NFS_PORT, |(port, _)| port);
     for (number, client) in spec.clients().enumerate() {
@@ -115,13 +116,13 @@ fn start_packet_tunnels(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), 
     Ok(())
 }
 
-/// Returns the configuration file by which a client's ssh finds the server: it is this host's, and
-/// a client on another host hasn't got it.
+/// Returns the configuration file with which a client's ssh finds the server. The file is on this
+/// host; a client on another host doesn't have it.
 fn ssh_config_of(client: &Host, server: &Host) -> Option<PathBuf> {
     if client.ssh.is_none() { server.ssh_config.clone() } else { None }
 }
 
-/// Returns the address that the server's end of a tunnel forwards to, as the plan has it.
+/// Returns the address that the server's end of a tunnel forwards to, as given in the plan.
 pub(super) fn tunnel_end(spec: &LabSpec) -> &str {
     spec.server.address.as_deref().unwrap_or(LOOPBACK)
 }

@@ -1,16 +1,16 @@
-//! What a loss of power leaves of the host that keeps a run's files, and how it is started again.
+//! What remains of a storage host after a power loss, and how to start it again.
 
 use model::system::Restart;
 use model::{Action, FileSystem, LabSpec, LabStep};
 
 use super::compose;
 
-/// Returns how many of the steps on the host that keeps a run's files a loss of its power leaves:
-/// those by which file systems are made on its devices, which all others build on.
+/// Returns how many of the steps on the storage host survive a power loss: those that create file
+/// systems on its devices, on which everything else builds.
 ///
 /// # Errors
-/// Where files don't lie on devices alone, or the server's system is made again when it is started;
-/// in a sentence.
+/// If not all files are on devices, or the system is set up from scratch when it starts. The error
+/// is a sentence.
 pub fn outlasts_power_loss(spec: &LabSpec) -> Result<usize, String> {
     if let Some(system) = &spec.system {
         let recipe = &system.recipe;
@@ -47,8 +47,8 @@ pub fn outlasts_power_loss(spec: &LabSpec) -> Result<usize, String> {
     Ok(formatted)
 }
 
-/// Returns what is applied to a host that has lost its power in the place of a step that a run
-/// wants: a system that finds what it was is not made again.
+/// Returns the action to apply instead of `action` after a power loss. A system that finds its
+/// previous state is only started, not set up again.
 pub fn after_power_loss(spec: &LabSpec, action: &Action) -> Action {
     match (action, &spec.system) {
         (Action::SystemSteps(steps), Some(system)) if system.recipe.restart == Restart::OnState => {

@@ -1,5 +1,4 @@
-//! From the storage of a run to the actions that make it: loop devices, arrays, encryption, file
-//! systems and their mounts.
+//! Actions for a run's storage: loop devices, arrays, encryption, file systems and their mounts.
 
 use model::{Action, Device, FileSystem, LabSpec, Raid, action};
 
@@ -8,11 +7,11 @@ use super::ComposeError;
 /// Name of our array and of our mapping.
 const NAME: &str = "dfsbench";
 
-/// Adds the actions that make what file systems lie on, and the file systems; returns the device of
-/// each, none where there is none.
+/// Adds the actions that set up block devices and create the file systems. Returns the device of
+/// each file system, if it has one.
 ///
-/// Each layer is made of the one below: loop devices of files, an array of devices, a mapping of
-/// the array. Undone in reverse, none is taken apart while another holds it.
+/// Each layer builds on the one below: loop devices on files, an array on devices, a mapping on the
+/// array. Since they are undone in reverse, no layer is removed while another uses it.
 pub(super) fn prepare_devices(
     spec: &LabSpec,
     actions: &mut Vec<Action>,
@@ -61,7 +60,7 @@ pub(super) fn prepare_devices(
     Ok(devices)
 }
 
-/// Checks that an array has enough devices. **Source:** md(4).
+/// Checks that there are enough devices for an array. **Source:** md(4).
 const fn check_device_count(level: Raid, given: usize) -> Result<(), ComposeError> {
     let needed = match level {
         Raid::None => 1,
@@ -75,7 +74,7 @@ const fn check_device_count(level: Raid, given: usize) -> Result<(), ComposeErro
     Ok(())
 }
 
-/// Returns the actions that mount each file system, or memory, at a place of its own.
+/// Returns the actions that mount each file system, or tmpfs, at its own mount point.
 pub(super) fn mount_all(spec: &LabSpec, devices: Vec<Device>) -> Vec<Action> {
     let storage = &spec.storage;
     let file_system = storage.file_system;
@@ -89,7 +88,7 @@ pub(super) fn mount_all(spec: &LabSpec, devices: Vec<Device>) -> Vec<Action> {
     let mut devices = devices.into_iter();
     let mut mounts = Vec::new();
     for point in storage.places() {
-        // Memory has no device.
+        // `None` for tmpfs.
         let (device, options) = (devices.next(), options.clone());
         mounts.push(Action::Mount(action::Mount { device, file_system, point, options }));
     }

@@ -1,5 +1,5 @@
-//! From a recipe to the actions that start a system and mount it; and to the mounts of what a site
-//! has set up itself.
+//! Actions that start a recipe's system and mount it, and those that mount a site's existing
+//! systems.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -41,8 +41,8 @@ fn fill_in(spec: &LabSpec, system: &System) -> Result<FilledRecipe, ComposeError
     Ok(recipe.fill_in(&spec.system_settings, &places)?)
 }
 
-/// Returns the address by which clients reach the server: a system whose servers talk to each
-/// other by it takes the host's own where there is one.
+/// Returns the address by which clients reach the server. Servers of a system use it to talk to
+/// each other, so prefer the host's own address over loopback.
 fn server_address(spec: &LabSpec) -> Result<String, ComposeError> {
     match (spec.path, spec.server.reached_at()) {
         (DataPath::Network, _) => address_of(&spec.server),
@@ -51,10 +51,10 @@ fn server_address(spec: &LabSpec) -> Result<String, ComposeError> {
     }
 }
 
-/// Starts a system on its servers, and what clients need before they can mount it.
+/// Starts a system on its servers, along with anything that clients need before they can mount it.
 ///
 /// # Errors
-/// Where the recipe can't be filled in.
+/// If the recipe cannot be filled in.
 pub(super) fn serve_system(
     spec: &LabSpec,
     system: &System,
@@ -86,7 +86,7 @@ pub(super) fn serve_system(
     Ok(())
 }
 
-/// Adds steps of a recipe: each when those before it are done, wherever they are made.
+/// Adds the steps of a recipe. Each step waits for the previous ones, even on other hosts.
 fn add_steps(spec: &LabSpec, recipe: &Recipe, placed: &[PlacedStep], steps: &mut Vec<LabStep>) {
     let hosts = spec.system_hosts();
     let mut first = 0;
@@ -108,10 +108,10 @@ fn add_steps(spec: &LabSpec, recipe: &Recipe, placed: &[PlacedStep], steps: &mut
     }
 }
 
-/// Kills the servers of a system on all hosts.
+/// Returns the steps that kill a system's servers on all hosts.
 ///
 /// # Errors
-/// Where there is no system whose servers are processes; in a sentence.
+/// If there is no system, or its servers are not processes. The error is a sentence.
 pub fn kill_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, String> {
     let recipe = &of_processes(spec)?.recipe;
     let mut steps = Vec::new();
@@ -122,16 +122,16 @@ pub fn kill_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, String> {
     Ok(steps)
 }
 
-/// Starts the servers of a system again that were killed.
+/// Returns the steps that restart a system's killed servers.
 ///
 /// # Errors
-/// Where there is no system whose servers are processes, or the recipe can't be filled in; in a
-/// sentence.
+/// If there is no system, its servers are not processes, or the recipe cannot be filled in. The
+/// error is a sentence.
 pub fn restart_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, String> {
     let system = of_processes(spec)?;
     let filled = fill_in(spec, system).map_err(|error| error.to_string())?;
     let servers = spec.servers().len();
-    // What runs on clients alone was not killed.
+    // Steps that only run on clients don't need to be repeated.
     let mut of_servers = filled.steps;
     of_servers.retain(|placed| placed.host < servers);
     let mut made = Vec::new();
@@ -149,7 +149,7 @@ pub fn restart_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, String> {
     Ok(steps)
 }
 
-/// Returns the system of a run whose servers are processes.
+/// Returns the system of a run, provided that its servers are processes.
 fn of_processes(spec: &LabSpec) -> Result<&System, String> {
     let Some(system) = &spec.system else {
         return Err("only a system from a recipe can be killed and started again".to_owned());
@@ -161,10 +161,10 @@ fn of_processes(spec: &LabSpec) -> Result<&System, String> {
     Ok(system)
 }
 
-/// Returns the steps that read the counters of a run's system; none where its recipe has none.
+/// Returns the steps that read the counters of a run's system; empty if its recipe has none.
 ///
 /// # Errors
-/// Where the recipe can't be filled in.
+/// If the recipe cannot be filled in.
 pub fn counters_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> {
     let mut steps = Vec::new();
     let Some(system) = &spec.system else { return Ok(steps) };
@@ -180,7 +180,7 @@ fn paths(texts: &[String]) -> Vec<PathBuf> {
     texts.iter().map(PathBuf::from).collect()
 }
 
-/// Packages by distribution, as an action has them.
+/// Converts the packages per distribution to the form used by actions.
 fn packages_of(packages: &BTreeMap<String, Vec<String>>) -> Vec<(String, String)> {
     let mut listed = Vec::new();
     for (distribution, names) in packages {
@@ -189,10 +189,10 @@ fn packages_of(packages: &BTreeMap<String, Vec<String>>) -> Vec<(String, String)
     listed
 }
 
-/// Mounts a system on the clients: by the kernel, by its own program, or by NFS.
+/// Mounts a system on the clients, using the kernel, its own program, or NFS.
 ///
 /// # Errors
-/// Where the recipe can't be filled in.
+/// If the recipe cannot be filled in.
 pub(super) fn connect_system(
     spec: &LabSpec,
     system: &System,
@@ -200,7 +200,7 @@ pub(super) fn connect_system(
 ) -> Result<(), ComposeError> {
     let recipe = &system.recipe;
     let filled = fill_in(spec, system)?;
-    // First of the clients' steps, so that it is waited for again before each new mount.
+    // The first of the clients' steps, so that we wait again before each new mount.
     if let Some(quiet) = &filled.quiet {
         steps.push(step(&spec.server, Action::AwaitQuiet(quiet_action(recipe, quiet))));
     }
@@ -222,8 +222,8 @@ pub(super) fn connect_system(
     Ok(())
 }
 
-/// Returns the action that mounts a system by its program or by the kernel; `None` for a way that
-/// its recipe lacks, which the checks of a plan refuse.
+/// Returns the action that mounts a system with its own program or the kernel. Returns `None` if
+/// the recipe doesn't support that, which the plan's checks rule out.
 fn mount_by(recipe: &Recipe, way: AccessWay, filled: &FilledRecipe, point: &str) -> Option<Action> {
     let point = PathBuf::from(point);
     match (way, &filled.fuse, &filled.mount) {
@@ -251,12 +251,12 @@ fn quiet_action(recipe: &Recipe, quiet: &Quiet) -> action::AwaitQuiet {
     action::AwaitQuiet { system: recipe.name.clone(), run, busy, within_s }
 }
 
-/// Mounts on the clients what the site has set up.
+/// Mounts the site's existing file system on the clients.
 pub(super) fn connect_site(spec: &LabSpec, mount: &SiteMount, steps: &mut Vec<LabStep>) {
     for client in spec.clients() {
         let (source, options) = (mount.source.clone(), mount.options.clone());
         let point = PathBuf::from(MOUNT_POINT);
-        // NFS has its own action: what of its options is effective is read from elsewhere.
+        // NFS has its own action, because its options are read back differently.
         let action = if matches!(mount.kind.as_str(), "nfs" | "nfs4") {
             Action::NfsMount(action::NfsMount { source, point, options })
         } else {

@@ -1,4 +1,4 @@
-//! Tests which steps are taken on which host, and in which order.
+//! Tests which steps are taken on which host, and in what order.
 
 use model::system::{AccessWay, FilledStep, MountAccess, Quiet, Recipe, Role};
 use model::{NfsVersion, RemotePort, SiteMount, Storage, System, Tuning};
@@ -18,7 +18,7 @@ fn spec() -> LabSpec {
     spec
 }
 
-/// Host and kind of each step.
+/// Returns the host and kind of each step.
 fn shape(spec: &LabSpec) -> Vec<String> {
     let steps = compose(spec).unwrap();
     let word = |action: &Action| {
@@ -95,7 +95,7 @@ fn many_clients_are_tuned_and_mount_side_by_side() {
         "third ReadAhead",
     ];
     assert_eq!(shape(&spec), expected);
-    // Each host tries the way to all others.
+    // Each host tests the path to all others.
     let tried = compose(&spec).unwrap().into_iter().find_map(|step| match step.action {
         Action::TryPaths(action::TryPaths { peers, bytes: 9_000 }) if step.host == "client" => {
             Some(peers)
@@ -111,7 +111,7 @@ fn many_clients_are_tuned_and_mount_side_by_side() {
     assert_eq!(exports.collect::<Vec<_>>(), ["10.0.0.2 10.0.0.3"]);
     let from = redo_from(&compose(&spec).unwrap(), Invalidation::Remount);
     assert_eq!(shape(&spec)[from], "client NfsMount");
-    // Where data is kept on the server, they take no part.
+    // If the data stays on the server, clients don't take part.
     spec.path = DataPath::Loopback;
     assert!(shape(&spec).iter().all(|step| step.starts_with("server")));
 }
@@ -149,7 +149,7 @@ fn a_tunnel_carries_what_the_version_needs() {
         _ => None,
     });
     let (clients, options) = export.unwrap();
-    // What is forwarded comes from the address that it goes to.
+    // Forwarded connections come from the server's own address.
     assert_eq!(clients, "127.0.0.1 10.0.0.1");
     assert!(options.contains(&"insecure".to_owned()), "{options:?}");
 }
@@ -205,7 +205,7 @@ fn an_invalidation_redoes_no_more_than_it_names() {
     assert_eq!(names(&spec, Invalidation::Remount).as_deref(), Some("client NfsMount"));
     assert_eq!(names(&spec, Invalidation::ServerRemount).as_deref(), Some("server Mount"));
     assert_eq!(names(&spec, Invalidation::ServerRestart).as_deref(), Some("server Nfsd"));
-    // What memory holds would be lost.
+    // Remounting tmpfs would lose its files.
     spec.storage.file_system = FileSystem::Tmpfs;
     assert_eq!(names(&spec, Invalidation::ServerRemount).as_deref(), Some("server Nfsd"));
     assert_eq!(names(&spec, Invalidation::ServerRestart).as_deref(), Some("server Nfsd"));
@@ -243,7 +243,7 @@ fn exported(change: fn(&mut LabSpec)) -> String {
 #[test]
 fn an_export_lets_the_program_work_unless_the_plan_has_other_options() {
     assert_eq!(exported(|_| ()), "rw,no_subtree_check,no_root_squash");
-    // The program's own client, and ssh, come from any port.
+    // Our own client and ssh use unprivileged ports.
     let open = "rw,no_subtree_check,no_root_squash,insecure";
     assert_eq!(exported(|spec| spec.own_client = true), open);
     assert_eq!(exported(|spec| spec.path = DataPath::Tunnel), open);
@@ -259,7 +259,7 @@ fn an_export_lets_the_program_work_unless_the_plan_has_other_options() {
 fn several_disks_are_formatted_exported_and_mounted_each_on_its_own() {
     let mut spec = spec();
     spec.storage.devices = vec!["/dev/vdb".into(), "/dev/vdc".into()];
-    // Without being spread over them the second is left alone.
+    // Unless data is spread over the devices, the second one isn't used.
     assert!(!shape(&spec).contains(&"server Crypt".to_owned()));
     assert_eq!(spec.mount_points().len(), 1);
     (spec.storage.is_spread, spec.storage.crypt) = (true, true);
@@ -315,7 +315,7 @@ fn what_is_made_again_keeps_arrays_and_mappings() {
     spec.storage.crypt = true;
     let first = |spec: &LabSpec| shape(spec)[fresh_from(&compose(spec).unwrap())].clone();
     assert_eq!(first(&spec), "server Format");
-    // A directory that exists is exported and mounted again.
+    // An existing directory is exported and mounted again.
     spec.storage.file_system = FileSystem::Existing;
     assert_eq!(first(&spec), "server Export");
     spec.storage.file_system = FileSystem::Tmpfs;
@@ -325,7 +325,7 @@ fn what_is_made_again_keeps_arrays_and_mappings() {
     assert_eq!(fresh_from(&[]), 0);
 }
 
-/// A recipe with a program on the server and one that mounts.
+/// Returns a recipe with one program on the server and one that mounts.
 fn system(text: &str) -> Box<System> {
     use model::system::{AccessWays, FuseAccess, NfsAccess, RecipeStep};
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
@@ -363,28 +363,28 @@ fn a_system_is_started_on_storage_of_ours_and_mounted_by_its_program() {
     let words = ["served", "10.0.0.1", "/run/dfsbench/storage"].map(str::to_owned).to_vec();
     assert_eq!(started.steps, [FilledStep::Start(words)]);
     assert!(!service.keeps_storage, "its recipe does not say that it restarts");
-    // It is waited for again before each new mount, and the server goes on.
+    // Only the wait and the mount are repeated; the server keeps running.
     let again = redo_from(&steps, Invalidation::Remount);
     assert_eq!(shape(&spec)[again..], ["server AwaitQuiet", "client FuseMount"]);
     let restart = redo_from(&steps, Invalidation::ServerRestart);
     assert_eq!(shape(&spec)[restart], "server Mount");
-    // With other settings it is started again, and its clients mount it again.
+    // If its settings change, the system is restarted and mounted again.
     let other = LabSpec { system: Some(system("other")), ..spec.clone() };
     let (kept, _) = reusable_steps(&steps, &compose(&other).unwrap());
     assert_eq!(kept, [false; 6], "it begins on a file system of its own");
-    // Our own client speaks NFS with it, and nothing is mounted.
+    // Our own client speaks NFS with it and mounts nothing.
     spec.own_client = true;
     assert_eq!(shape(&spec)[4..], ["server AwaitQuiet"]);
-    // A server that is started again would have lost its files.
+    // A restarted server would lose its files.
     let served = &compose(&spec).unwrap()[..4];
     assert_eq!(redo_from(served, Invalidation::Remount), served.len());
     assert_eq!((spec.export(), spec.ports()), (std::path::Path::new("/x"), Some((20_500, 20_500))));
-    // What the kernel's server would be stopped by isn't done to a system.
+    // A fault for the kernel's server doesn't apply to a system.
     assert!(disturbance(&spec, FaultKind::NfsdStop).is_err());
 }
 
-/// A system whose data are on two hosts beside the server: a step on each host, one on the server,
-/// and three copies on the data hosts.
+/// Returns a system with data on two hosts besides the server: one step on each host, one on the
+/// server, and three copies on the data hosts.
 fn spread_system(spec: &LabSpec) -> Box<System> {
     use model::system::RecipeStep;
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
@@ -450,7 +450,7 @@ fn servers_of_a_system_start_on_the_hosts_of_their_roles_one_after_the_other() {
         "6 n1: data 3 10.0.0.8",
     ];
     assert_eq!(started, expected);
-    // The hosts that hold no files have no storage.
+    // Hosts without files have no storage.
     let Action::Service(server) = &steps[4].action else { panic!("{steps:?}") };
     let Action::Service(node) = &steps[5].action else { panic!("{steps:?}") };
     assert_eq!((&server.storage, node.storage.is_some()), (&None, true));
@@ -459,7 +459,7 @@ fn servers_of_a_system_start_on_the_hosts_of_their_roles_one_after_the_other() {
     assert_eq!(hosts_of(kill_of_system(&spec).unwrap()), ["server", "n1", "n2"]);
     let started_again = hosts_of(restart_of_system(&spec).unwrap());
     assert_eq!(started_again, ["server", "n1", "n2", "n1", "n2", "n1"]);
-    // Where a part of it changes, no other part is kept.
+    // If one part changes, no other part is kept.
     let mut other = spec.clone();
     let recipe = &mut other.system.as_mut().unwrap().recipe;
     recipe.steps[2].start.push("more".to_owned());
@@ -489,14 +489,14 @@ fn clients_have_their_part_of_a_system_before_they_mount_it() {
         [service, "client Service", "c2 Service", steps, "client SystemSteps", "c2 SystemSteps"];
     assert_eq!(parts(&spec), each);
     assert_eq!(shape(&spec).last().unwrap(), "c2 FuseMount");
-    // They don't serve: where servers are killed, nothing happens to clients.
+    // Clients don't serve, so killing the servers doesn't affect them.
     for steps in [kill_of_system(&spec).unwrap(), restart_of_system(&spec).unwrap()] {
         assert!(steps.iter().all(|step| step.host == "server"), "{steps:?}");
     }
-    // The server has that part where it mounts the system, and exports it again.
+    // The server needs that part if it mounts and re-exports the system.
     spec.system.as_mut().unwrap().access = Some(AccessWay::ReExport);
     assert_eq!(parts(&spec), on_server);
-    // A client of ours mounts nothing.
+    // Our own client mounts nothing.
     spec.system.as_mut().unwrap().access = None;
     spec.own_client = true;
     assert_eq!(parts(&spec), on_server);
@@ -554,9 +554,9 @@ fn a_system_is_exported_again_by_the_servers_kernel() {
     assert!(export.options.contains(&"fsid=3573".to_owned()), "{export:?}");
     let Action::NfsMount(mounted) = &steps[8].action else { panic!("{steps:?}") };
     assert_eq!(mounted.source, "10.0.0.1:/run/dfsbench/exported");
-    // A new mount of the clients empties what the server's mount remembers, too.
+    // Remounting the clients also drops what the server's own mount has cached.
     assert_eq!(redo_from(&steps, Invalidation::Remount), 4);
-    // An export for one client more is another one, and is mounted again.
+    // An export for an additional client is a different export, and is mounted again.
     let mut wider = spec.clone();
     wider.more_clients = vec![Host { address: Some("10.0.0.3".into()), ..Host::here("c2") }];
     let (kept, _) = reusable_steps(&steps, &compose(&wider).unwrap());
@@ -580,7 +580,7 @@ fn what_the_site_has_set_up_is_only_mounted() {
     spec.site_mount = mount("nfs4");
     assert_eq!(shape(&spec), ["client NfsMount"]);
     assert!(spec.mounts_nfs());
-    // Alone, the server's host mounts it itself.
+    // If the server is the only host, it mounts the file system itself.
     spec.path = DataPath::Loopback;
     assert_eq!(shape(&spec), ["server NfsMount"]);
 }

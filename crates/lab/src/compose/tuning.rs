@@ -1,11 +1,10 @@
-//! From the tuning of a run to the steps that set it: interfaces, the kernel's network, processors
-//! and memory.
+//! Steps that tune interfaces, the kernel's network stack, CPUs and memory.
 
 use model::{Action, DataPath, Host, LabSpec, LabStep, Peer, action};
 
 use super::{ComposeError, step};
 
-/// Smallest and first size of TCP's buffers, in bytes: to receive, to send.
+/// Minimum and default sizes of TCP's receive and send buffers, in bytes.
 ///
 /// **Source:** tcp(7), `tcp_rmem` and `tcp_wmem`.
 const BUFFERS: [(&str, &str, [u64; 2]); 2] = [
@@ -13,7 +12,7 @@ const BUFFERS: [(&str, &str, [u64; 2]); 2] = [
     ("net.ipv4.tcp_wmem", "net.core.wmem_max", [4_096, 16_384]),
 ];
 
-/// Adds the steps that set the tuning of hosts and of their network.
+/// Adds the steps that tune the hosts and their network.
 pub(super) fn tune(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
     let (tuning, server) = (&spec.tuning, &spec.server);
     if spec.path != DataPath::Disk {
@@ -46,7 +45,7 @@ pub(super) fn tune(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), Compo
     Ok(())
 }
 
-/// Tunes both ends of every connection, each kind on all hosts before the next.
+/// Tunes both ends of every connection. Each setting is applied to all hosts before the next.
 fn tune_network(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
     let tuning = &spec.tuning;
     if let Some(bytes) = tuning.mtu_bytes {
@@ -70,7 +69,7 @@ fn tune_network(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeE
     }
     let Some(bytes) = tuning.tcp_buffer_bytes else { return Ok(()) };
     for (name, most, [smallest, first]) in BUFFERS {
-        // The limit of sockets goes first; of the three sizes none may be above the largest.
+        // Set the socket limit first. The minimum and default must not exceed the maximum.
         let (smallest, first) = (smallest.min(bytes), first.min(bytes));
         set_sysctl(steps, spec.hosts(), most, &bytes.to_string());
         set_sysctl(steps, spec.hosts(), name, &format!("{smallest} {first} {bytes}"));
@@ -78,7 +77,7 @@ fn tune_network(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeE
     Ok(())
 }
 
-/// Adds the steps that set a sysctl on some hosts.
+/// Adds the steps that set a sysctl on the given hosts.
 fn set_sysctl<'h>(
     steps: &mut Vec<LabStep>,
     hosts: impl IntoIterator<Item = &'h Host>,
@@ -91,9 +90,9 @@ fn set_sysctl<'h>(
     }
 }
 
-/// Has every host try the way to all others, where packets are of a size that was requested: a way
-/// that drops them hangs whatever is mounted over it. Above what is served, since it names the
-/// clients as an export does: one more of them leaves what is below alone.
+/// If an MTU was requested, makes every host test the path to all others, because a path that drops
+/// large packets hangs any mount that uses it. These steps come after the export: both list the
+/// clients, so adding a client leaves the steps below unchanged.
 pub(super) fn try_paths(spec: &LabSpec, steps: &mut Vec<LabStep>) {
     let Some(bytes) = spec.tuning.mtu_bytes else { return };
     if !spec.leaves_server() {
@@ -105,8 +104,8 @@ pub(super) fn try_paths(spec: &LabSpec, steps: &mut Vec<LabStep>) {
     }
 }
 
-/// Returns the other hosts of a run, as a host reaches them; those without an address are left out,
-/// and so is what is the same machine.
+/// Returns the other hosts of a run, with the addresses by which `host` reaches them. Leaves out
+/// hosts without an address and those on the same machine.
 fn peers(spec: &LabSpec, host: &Host) -> Vec<Peer> {
     let mut peers: Vec<Peer> = Vec::new();
     for other in spec.hosts() {
@@ -119,7 +118,7 @@ fn peers(spec: &LabSpec, host: &Host) -> Vec<Peer> {
     peers
 }
 
-/// Returns the interface that data of a run goes through.
+/// Returns the interface used for a run's data.
 pub(super) fn interface(spec: &LabSpec, host: &Host) -> Result<String, ComposeError> {
     match (&host.interface, spec.path) {
         (_, DataPath::Loopback) => Ok("lo".to_owned()),

@@ -1,19 +1,20 @@
-//! The wall clock of this host, as its distance from the time since boot.
+//! This host's wall clock, expressed as its offset from the time since boot.
 //!
-//! No step of the wall clock moves that distance's other end, so that restoring the distance is
-//! right however long a fault lasted. Where root isn't at hand, `date` sets the clock.
-//! **Source:** clock_gettime(2) (`CLOCK_REALTIME`, `CLOCK_BOOTTIME`), clock_settime(2), date(1).
+//! Stepping the wall clock doesn't affect the time since boot, so the offset can be restored no
+//! matter how long a fault lasted. Without root, the clock is set with `date`. **Source:**
+//! clock_gettime(2) (`CLOCK_REALTIME`, `CLOCK_BOOTTIME`), clock_settime(2), date(1).
 
 use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
 
 use crate::commands::{Runner, SOON, is_root};
 use crate::error::LabError;
 
-/// Two distances that differ by less count as the same, in nanoseconds: `date` takes a while.
+/// Offsets that differ by no more than this are considered equal, in nanoseconds: running `date`
+/// takes a while.
 const NEAR_NS: u64 = 500_000_000;
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// Returns how far the wall clock is ahead of the time since boot, in nanoseconds.
+/// Returns the difference between the wall clock and the time since boot, in nanoseconds.
 pub fn offset_ns() -> i64 {
     read_ns(ClockId::Realtime).saturating_sub(read_ns(ClockId::Boottime))
 }
@@ -23,18 +24,18 @@ fn read_ns(clock: ClockId) -> i64 {
     tv_sec.saturating_mul(SECOND_NS).saturating_add(tv_nsec)
 }
 
-/// Says whether two distances are the same, as far as a clock can be set.
+/// Returns true if two offsets are equal within the accuracy of setting the clock.
 pub fn is_near(one_ns: i64, other_ns: i64) -> bool {
     one_ns.abs_diff(other_ns) <= NEAR_NS
 }
 
-/// Sets the wall clock so far ahead of the time since boot.
+/// Sets the wall clock to the given offset from the time since boot.
 ///
 /// # Errors
-/// Where the system refuses.
+/// If the system does not allow it.
 pub fn set_offset(runner: &Runner, offset_ns: i64) -> Result<(), LabError> {
     let now_ns = read_ns(ClockId::Boottime).saturating_add(offset_ns);
-    // Euclidean, so that the nanoseconds of an instant before 1970 are not negative.
+    // Euclidean division, so that the nanoseconds aren't negative before 1970.
     let (tv_sec, tv_nsec) = (now_ns.div_euclid(SECOND_NS), now_ns.rem_euclid(SECOND_NS));
     if is_root() {
         let set = clock_settime(ClockId::Realtime, Timespec { tv_sec, tv_nsec });
@@ -44,10 +45,10 @@ pub fn set_offset(runner: &Runner, offset_ns: i64) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Restores the wall clock, unless it is where it was: NTP may have corrected it meanwhile.
+/// Restores the wall clock, unless it is already right because NTP has corrected it.
 ///
 /// # Errors
-/// Where the system refuses.
+/// If the system does not allow it.
 pub fn restore(runner: &Runner, before_ns: i64) -> Result<(), LabError> {
     if is_near(offset_ns(), before_ns) { Ok(()) } else { set_offset(runner, before_ns) }
 }

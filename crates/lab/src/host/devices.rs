@@ -1,8 +1,8 @@
-//! Block devices: their nodes, and the undoing of loop devices, arrays, mappings and file systems.
+//! Block devices: finding their nodes, and undoing loop devices, arrays, mappings and file systems.
 //!
-//! A file system gets a UUID of ours when it is made, an array a name of ours: what is undone later
-//! is known by it, whatever node it has then. **Source:** losetup(8), mdadm(8), cryptsetup(8),
-//! wipefs(8), blkid(8).
+//! When undoing, a file system is identified by the UUID and an array by the name that we gave it,
+//! since their nodes may have changed. **Source:** losetup(8), mdadm(8), cryptsetup(8), wipefs(8),
+//! blkid(8).
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -15,17 +15,17 @@ use crate::commands::{Runner, SOON};
 use crate::error::LabError;
 use crate::processes;
 
-/// How often a loop device is detached, and how long is waited where something holds it.
+/// Number of attempts to detach a loop device, and the pause between them.
 const DETACHES: u32 = 100;
 const DETACH_PAUSE: Duration = Duration::from_millis(50);
 
-/// The node of a device as it is now.
+/// Returns the current node of a device.
 ///
 /// # Errors
-/// Where it isn't there.
+/// If it doesn't exist.
 pub fn node(device: &Device) -> Result<PathBuf, LabError> {
     let found = match device {
-        // By the entry itself: a link that leads nowhere is refused later, with its reason.
+        // Check the entry itself: a dangling symlink is rejected later, with a better message.
         Device::Node(node) if node.symlink_metadata().is_ok() => Some(node.clone()),
         Device::Node(_) => None,
         Device::Loop(file) => loop_node(file),
@@ -48,7 +48,7 @@ fn existing(node: PathBuf) -> Option<PathBuf> {
     if node.exists() { Some(node) } else { None }
 }
 
-/// Returns a dry run's name of a device.
+/// Returns the name that a dry run shows for a device.
 pub fn placeholder(device: &Device) -> PathBuf {
     match device {
         Device::Node(node) => node.clone(),
@@ -58,20 +58,20 @@ pub fn placeholder(device: &Device) -> PathBuf {
     }
 }
 
-/// Detaches every loop device of a file.
+/// Detaches all loop devices of a file.
 ///
 /// # Errors
-/// Where losetup can't, or something holds one for long: the kernel detaches it only then.
+/// If losetup fails, or something keeps a device open for too long.
 pub fn detach(runner: &Runner, file: &Path) -> Result<(), LabError> {
     let mut found = loop_node(file);
     for _ in 0..DETACHES {
         let Some(node) = &found else { return Ok(()) };
         let node = node.display().to_string();
-        // While something holds the device the kernel only notes that it shall be detached, and
-        // losetup succeeds. **Source:** drivers/block/loop.c (`loop_clr_fd`).
+        // If the device is in use, losetup succeeds, but the kernel only detaches it after the last
+        // user has closed it. **Source:** drivers/block/loop.c (`loop_clr_fd`).
         let detached = runner.run(&["losetup", "--detach", node.as_str()], SOON);
         found = loop_node(file);
-        // The kernel may have done it meanwhile, when the last one who held the device let it go.
+        // If it has been detached in the meantime, the error no longer matters.
         if found.is_some() {
             detached?;
         }
@@ -88,10 +88,10 @@ pub fn detach(runner: &Runner, file: &Path) -> Result<(), LabError> {
     )))
 }
 
-/// Stops an array of ours and takes its marks from its devices.
+/// Stops one of our arrays and wipes its superblock from its devices.
 ///
 /// # Errors
-/// Where mdadm can't.
+/// If mdadm fails.
 pub fn stop_array(runner: &Runner, name: &str, devices: &[PathBuf]) -> Result<(), LabError> {
     if let Some(node) = array_node(name) {
         let node = node.display().to_string();
@@ -103,7 +103,7 @@ pub fn stop_array(runner: &Runner, name: &str, devices: &[PathBuf]) -> Result<()
         }
         let device = device.display().to_string();
         let argv = ["mdadm", "--examine", "--export", device.as_str()];
-        // A device without a superblock ends mdadm with an error: then there is none to remove.
+        // mdadm fails if a device has no superblock. In that case there is nothing to wipe.
         let output = runner.output(&argv, SOON)?;
         if output.stdout.lines().any(|line| is_name_of_array(line, name)) {
             let argv = ["mdadm", "--quiet", "--zero-superblock", device.as_str()];
@@ -113,8 +113,8 @@ pub fn stop_array(runner: &Runner, name: &str, devices: &[PathBuf]) -> Result<()
     Ok(())
 }
 
-/// Says whether a line of `mdadm --examine --export` names an array so: `MD_NAME=host:name`, where
-/// the host may be missing.
+/// Returns true if a line of `mdadm --examine --export` contains the name of an array, as
+/// `MD_NAME=host:name` or `MD_NAME=name`.
 fn is_name_of_array(line: &str, name: &str) -> bool {
     match line.strip_prefix("MD_NAME=") {
         Some(full) => full.rsplit(':').next() == Some(name),
@@ -122,10 +122,10 @@ fn is_name_of_array(line: &str, name: &str) -> bool {
     }
 }
 
-/// Closes a mapping of ours.
+/// Closes one of our mappings.
 ///
 /// # Errors
-/// Where cryptsetup can't.
+/// If cryptsetup fails.
 pub fn close_mapped(runner: &Runner, name: &str) -> Result<(), LabError> {
     if Path::new("/dev/mapper").join(name).exists() {
         runner.run(&["cryptsetup", "close", "--", name], SOON)?;
@@ -133,10 +133,10 @@ pub fn close_mapped(runner: &Runner, name: &str) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Takes the marks of a file system from a device, if it is the one of this UUID.
+/// Wipes a file system's signatures from a device if it has this UUID.
 ///
 /// # Errors
-/// Where wipefs can't, such as when it is mounted.
+/// If wipefs fails, for example because the file system is mounted.
 pub fn wipe(runner: &Runner, device: &Path, uuid: &str) -> Result<(), LabError> {
     if !device.exists() || uuid.is_empty() || probe(runner, device, "UUID")? != uuid {
         return Ok(());
@@ -146,10 +146,11 @@ pub fn wipe(runner: &Runner, device: &Path, uuid: &str) -> Result<(), LabError> 
     Ok(())
 }
 
-/// One value of what is on a device; empty where there is none. **Source:** blkid(8), exit code 2.
+/// Returns the value of a blkid tag for a device, or an empty string. **Source:** blkid(8), exit
+/// code 2.
 ///
 /// # Errors
-/// Where blkid fails.
+/// If blkid cannot be run.
 pub fn probe(runner: &Runner, device: &Path, tag: &str) -> Result<String, LabError> {
     let device = device.display().to_string();
     let argv = ["blkid", "--probe", "--match-tag", tag, "--output", "value", "--", device.as_str()];
@@ -158,8 +159,9 @@ pub fn probe(runner: &Runner, device: &Path, tag: &str) -> Result<String, LabErr
 
 /// Finds the loop device of a file.
 ///
-/// Those of containers have names of their own file systems, which may be equal: a file that is
-/// there is known by its inode, one that was removed first by its name alone.
+/// Loop devices of containers show paths in the container's own file system, which may look the
+/// same as ours. So an existing file is identified by its inode, and only a deleted one by its
+/// path.
 fn loop_node(file: &Path) -> Option<PathBuf> {
     let wanted = match file.canonicalize() {
         Ok(path) => path,
@@ -185,32 +187,34 @@ fn loop_node(file: &Path) -> Option<PathBuf> {
     None
 }
 
-/// Returns the device and the inode of a loop device's file as losetup prints them; an empty text
-/// where it can't.
+/// Returns the device number and inode of a loop device's file as printed by losetup, or an empty
+/// string if that fails.
 fn inode_of_loop(node: &Path) -> String {
     let node = node.display().to_string();
     let columns = "BACK-MAJ:MIN,BACK-INO";
     let argv = ["losetup", "--list", "--noheadings", "--output", columns, node.as_str()];
     match Runner::default().output(&argv, SOON) {
-        // It pads its columns.
+        // losetup pads its columns.
         Ok(output) => output.stdout.split_whitespace().collect::<Vec<_>>().join(" "),
         Err(_) => String::new(),
     }
 }
 
-/// The array of this name: by its link where udev runs, by its marks where not.
+/// Returns the array with this name: through udev's symlink if there is one, or else by its node
+/// name.
 pub fn array_node(name: &str) -> Option<PathBuf> {
     let link = Path::new("/dev/md").join(name);
     if let Ok(node) = link.canonicalize() {
         return Some(node);
     }
-    // mdadm gives an array of a name that is no number the device `md_NAME`.
+    // For a name that isn't a number, mdadm creates the device `md_NAME`.
     let node_name = format!("md_{name}");
     let is_array = Path::new("/sys/block").join(&node_name).join("md/array_state").exists();
     if is_array { Some(Path::new("/dev").join(node_name)) } else { None }
 }
 
-/// The folder of a device in sysfs, by its number: nodes have other names where no udev runs.
+/// Returns the sysfs folder of a device. Looks it up by number, since nodes have other names if
+/// udev isn't running.
 pub fn sysfs(node: &Path) -> PathBuf {
     let number = match fs::metadata(node) {
         Ok(metadata) => metadata.rdev(),
@@ -220,17 +224,17 @@ pub fn sysfs(node: &Path) -> PathBuf {
     PathBuf::from(format!("/sys/dev/block/{major}:{minor}"))
 }
 
-/// Returns the size of a device in bytes, and the file that says it.
+/// Returns the size of a device in bytes, and the file it was read from.
 pub fn size_bytes(node: &Path) -> (u64, String) {
     let path = sysfs(node).join("size");
     let text = fs::read_to_string(&path).unwrap_or_default();
-    // In sectors of 512 bytes, whatever the device has.
+    // In sectors of 512 bytes, regardless of the device's sector size.
     let sectors: u64 = text.trim().parse().unwrap_or(0);
     (sectors.saturating_mul(512), path.display().to_string())
 }
 
 /// Returns whether a loop device bypasses the page cache below it (`on` or `off`), and the file
-/// that says so.
+/// this was read from.
 pub fn direct_io(node: &Path) -> (&'static str, String) {
     let path = sysfs(node).join("loop/dio");
     let is_direct = fs::read_to_string(&path).is_ok_and(|text| text.trim() == "1");

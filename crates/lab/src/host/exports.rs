@@ -1,34 +1,32 @@
-//! The table of exports of the kernel's NFS server. **Source:** exportfs(8), exports(5).
+//! The export table of the kernel's NFS server. **Source:** exportfs(8), exports(5).
 
 use std::path::Path;
 
 use crate::commands::{Runner, SOON};
 use crate::error::LabError;
 
-/// One line of the table of exports.
+/// One entry of the export table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// Path of the directory.
     pub directory: String,
     /// Who may mount it.
     pub clients: String,
-    /// Options of the export.
     pub options: Vec<String>,
 }
 
 impl Export {
-    /// Says whether it is an export of this directory to one client.
+    /// Returns true if this is an export of the directory to the given client.
     pub fn is_to(&self, directory: &Path, client: &str) -> bool {
         self.is_of(directory) && self.clients == world(client)
     }
 
-    /// Says whether it is an export of this directory.
+    /// Returns true if this is an export of the directory.
     pub fn is_of(&self, directory: &Path) -> bool {
         Path::new(&self.directory) == directory
     }
 }
 
-/// Returns exportfs's names of an export, one for each of its clients.
+/// Returns the names that exportfs uses for an export, one per client.
 pub fn names(directory: &Path, clients: &str) -> Vec<String> {
     let mut names = Vec::new();
     for client in clients.split_whitespace() {
@@ -37,20 +35,20 @@ pub fn names(directory: &Path, clients: &str) -> Vec<String> {
     names
 }
 
-/// Reads the table.
+/// Reads the export table.
 ///
 /// # Errors
-/// Where exportfs fails.
+/// If exportfs fails.
 pub fn list(runner: &Runner) -> Result<Vec<Export>, LabError> {
     Ok(parse(&runner.run(&["exportfs", "-v"], SOON)?))
 }
 
-/// Returns exportfs's word for all clients.
+/// Translates `*` to the word that exportfs prints for it.
 fn world(clients: &str) -> &str {
     if clients == "*" { "<world>" } else { clients }
 }
 
-/// Reads `directory clients(options)`; a long directory stands on a line of its own.
+/// Parses `directory clients(options)`. A long directory is on a line of its own.
 fn parse(text: &str) -> Vec<Export> {
     let mut exports = Vec::new();
     let mut directory = "";
@@ -70,28 +68,27 @@ fn parse(text: &str) -> Vec<Export> {
     exports
 }
 
-/// Withdraws an export of ours from those of its clients that still have it, and has the kernel
-/// forget it.
+/// Removes our export for all clients that still have it, and flushes the kernel's export cache.
 ///
 /// # Errors
-/// Where exportfs fails.
+/// If exportfs fails.
 pub fn withdraw(runner: &Runner, directory: &Path, clients: &str) -> Result<(), LabError> {
     let all = list(runner)?;
     let mut argv = vec!["exportfs".to_owned(), "-u".to_owned(), "--".to_owned()];
     let options = argv.len();
-    // The server or another program may have withdrawn it from some of them: exportfs would fail.
+    // exportfs fails for clients whose export was already removed, perhaps by another program.
     for client in clients.split_whitespace() {
         if all.iter().any(|export| export.is_to(directory, client)) {
             argv.extend(names(directory, client));
         }
     }
-    // Without a name `exportfs -u` is a mistake; nothing is left to withdraw.
+    // `exportfs -u` needs at least one name, and there is nothing left to remove.
     if argv.len() == options {
         return Ok(());
     }
     runner.run(&argv, SOON)?;
-    // What the kernel remembers, which an answer of mountd on its way may have renewed, holds the
-    // file system for up to 30 s more (seen with 5.10). It reads other exports again as needed.
+    // Otherwise the kernel's cache, which a late answer from mountd may have refreshed, keeps the
+    // file system busy for up to 30 s (seen with 5.10). Other exports are reloaded on demand.
     runner.run(&["exportfs", "-f"], SOON)?;
     Ok(())
 }

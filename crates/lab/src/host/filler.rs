@@ -1,4 +1,4 @@
-//! The file that fills a file system during a fault.
+//! The file that fills up a file system during a fault.
 //!
 //! **Source:** fallocate(1), statvfs(3).
 
@@ -12,29 +12,30 @@ use crate::commands::{Runner, SOON, is_root};
 use crate::error::LabError;
 use crate::trust;
 
-/// Space that is left on a file system that is filled, in bytes.
+/// Space to leave free, in bytes.
 const LEFT: u64 = 1 << 20;
 
-/// A smaller piece than this isn't requested, in bytes.
+/// Smallest piece to allocate, in bytes.
 const PIECE_MIN: u64 = 64 << 10;
 
-/// Takes all space of the file system that a file is on, but for a last mebibyte.
+/// Allocates all free space of a file's file system except for the last mebibyte.
 ///
-/// A file system keeps some of its space for itself (ext4: 16 MiB), and others write meanwhile:
-/// what can't be had at once is requested in smaller pieces. Of what is refused a part may be
-/// taken.
+/// File systems reserve some space for themselves (ext4: 16 MiB), and others may be writing at the
+/// same time. So if an allocation fails, smaller pieces are tried. A failed allocation may still
+/// have taken some space.
 ///
 /// # Errors
-/// Where hardly anything can be had.
+/// If almost nothing can be allocated.
 pub fn fill(runner: &mut Runner, file: &Path) -> Result<(), LabError> {
     let point = file.parent().unwrap_or(file);
     let path = file.display().to_string();
-    // Clients may write there: what one of them has put in its place is not followed.
+    // Clients may be able to write to this folder, so don't follow anything they have put in its
+    // place.
     let filler = if is_root() { Some(trust::create_new(file)?) } else { None };
     let space = free_bytes(point);
     let mut piece = space;
     loop {
-        // Root's files are not always ours to read, but how long they are can be seen.
+        // We may not be allowed to read root's file, but we can see its size.
         let taken = match file.metadata() {
             Ok(metadata) => metadata.len(),
             Err(_) => 0,
@@ -57,7 +58,7 @@ pub fn fill(runner: &mut Runner, file: &Path) -> Result<(), LabError> {
     }
 }
 
-/// Takes a piece of a file, from an offset on; by sudo where we aren't root.
+/// Allocates a range of a file, using sudo if we aren't root.
 fn allocate(
     runner: &Runner,
     filler: Option<&File>,
@@ -74,9 +75,9 @@ fn allocate(
     runner.run(&argv, SOON).map(drop)
 }
 
-/// Bytes that root may still use where something is mounted; 0 where the kernel doesn't say.
+/// Returns the bytes that root may still use on a mount, or 0 if the kernel doesn't report it.
 pub fn free_bytes(point: &Path) -> u64 {
-    // `f_bfree` and not `f_bavail`: what ext4 keeps for root is filled, too.
+    // `f_bfree` rather than `f_bavail`, since we also fill the space that ext4 reserves for root.
     match rustix::fs::statvfs(point) {
         Ok(stat) => stat.f_bfree.saturating_mul(stat.f_frsize),
         Err(_) => 0,

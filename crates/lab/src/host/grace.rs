@@ -1,9 +1,9 @@
-//! The time after its start in which the kernel's server lets clients reclaim what they had open.
+//! The grace period after the start of the kernel's server, in which clients reclaim their state.
 //!
-//! Meanwhile no client of v4 may open another file, for 90 s unless that time was changed: a pass
-//! would measure the wait. Where no client can have anything to reclaim the time is ended at once;
-//! else it is waited for. **Source:** RFC 8881, 8.4.2; nfsd(7); the files
-//! `v4_end_grace` and `nlm_end_grace` of fs/nfsd/nfsctl.c and fs/lockd/procfs.c of the kernel.
+//! During this time (90 s by default) v4 clients cannot open other files, and a pass would measure
+//! the wait. If no client can have anything to reclaim, we end the grace period immediately;
+//! otherwise we wait for it. **Source:** RFC 8881, 8.4.2; nfsd(7); the files `v4_end_grace` and
+//! `nlm_end_grace` of fs/nfsd/nfsctl.c and fs/lockd/procfs.c of the kernel.
 
 use std::fs;
 use std::path::Path;
@@ -13,49 +13,51 @@ use crate::commands::Runner;
 use crate::error::LabError;
 use crate::processes;
 
-/// Ends it for files; reads `Y` once it is over.
+/// Ends the grace period for files; contains `Y` once it is over.
 const END: &str = "/proc/fs/nfsd/v4_end_grace";
-/// Ends it for locks of v3, which hold up locks and delegations of v4, too.
+/// Ends the grace period for v3 locks, which also delays v4 locks and delegations.
 const END_OF_LOCKS: &str = "/proc/fs/lockd/nlm_end_grace";
-/// How long it is, in seconds; for root alone.
+/// Length of the grace period in seconds; readable by root only.
 const LENGTH: &str = "/proc/fs/nfsd/nfsv4gracetime";
-/// The kernel's default of it, in seconds.
+/// The kernel's default length, in seconds.
 const LENGTH_S: u64 = 90;
-/// A folder for each client of v4 that has something open, or might: for root alone.
+/// Contains a folder for each v4 client that has or may have open files; readable by root only.
 const CLIENTS: &str = "/proc/fs/nfsd/clients";
 const POLL: Duration = Duration::from_millis(50);
 
-/// Clients of the running server may have files open: none is known for sure not to.
+/// Returns true if clients of the running server may have open files, or if that isn't known.
 pub fn has_clients() -> bool {
     match fs::read_dir(CLIENTS) {
         Ok(mut clients) => clients.next().is_some(),
-        // An old kernel has no such folder, and only root may read it: there may be some.
+        // Old kernels don't have this folder, and only root can read it. Assume that there are
+        // clients.
         Err(_) => true,
     }
 }
 
-/// Files that end the time early when `Y` is written to them; both refuse where it is over already.
+/// Files that end the grace period early when `Y` is written to them. Both reject this if it is
+/// already over.
 pub const ENDS: [&str; 2] = [END, END_OF_LOCKS];
 
-/// Ends the time early: only where no client has anything to reclaim, whose files would otherwise
-/// be given to others.
+/// Ends the grace period early. Only call this if no client has anything to reclaim; otherwise, its
+/// files could be given to others.
 pub fn end_early(runner: &Runner) {
     for path in ENDS {
-        // Refused where it is over already, which [`await_end`] finds out at once.
+        // Fails if it is already over, in which case [`await_end`] returns immediately.
         let _ = runner.write(Path::new(path), "Y");
     }
 }
 
-/// Waits until it is over.
+/// Waits until the grace period is over.
 ///
 /// # Errors
-/// Where it takes far longer than it may, as with a client that reclaims for ever.
+/// If it takes far too long, for example because a client keeps reclaiming forever.
 pub fn await_end() -> Result<(), LabError> {
     let length = fs::read_to_string(LENGTH).unwrap_or_default();
-    // The kernel doubles it where clients reclaim until its end.
+    // The kernel doubles it if clients are still reclaiming at the end.
     let limit = Duration::from_secs(2 * length.trim().parse().unwrap_or(LENGTH_S) + 30);
     let mut waited = Duration::ZERO;
-    // A kernel without that file has no such time that could be known.
+    // Without this file, there is no way to know.
     while !is_over(&fs::read_to_string(END).unwrap_or_default()) {
         if waited > limit {
             let seconds = limit.as_secs();
@@ -74,7 +76,7 @@ fn is_over(answer: &str) -> bool {
     !answer.trim().eq_ignore_ascii_case("N")
 }
 
-/// The command that a dry run shows for the wait.
+/// Returns the command that a dry run shows for the wait.
 pub fn shown() -> String {
     format!("wait until {END} says Y")
 }

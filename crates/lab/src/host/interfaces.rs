@@ -1,7 +1,6 @@
-//! Network interfaces: their largest packet, and tc rules on them.
+//! Network interfaces: their MTU and their tc rules.
 //!
-//! Our rules have a handle of their own, by which they are known. **Source:** ip-link(8),
-//! tc(8).
+//! Our rules are recognized by their handles. **Source:** ip-link(8), tc(8).
 
 use std::path::Path;
 
@@ -15,10 +14,10 @@ pub const HANDLE: &str = "df5:";
 /// Handle of the rate limit below a delay.
 pub const INNER: &str = "df6:";
 
-/// Gives an interface its largest packet back; one that is gone needs none.
+/// Restores the MTU of an interface. Does nothing if the interface is gone.
 ///
 /// # Errors
-/// Where the kernel refuses.
+/// If the kernel rejects it.
 pub fn restore_mtu(runner: &Runner, interface: &str, bytes: u32) -> Result<(), LabError> {
     if let Ok(now) = mtu(interface)
         && now != bytes
@@ -29,10 +28,10 @@ pub fn restore_mtu(runner: &Runner, interface: &str, bytes: u32) -> Result<(), L
     Ok(())
 }
 
-/// Takes our rules from an interface; one that is gone, or has none of ours, needs nothing.
+/// Removes our rules from an interface. Does nothing if the interface is gone or has no such rules.
 ///
 /// # Errors
-/// Where the kernel refuses.
+/// If the kernel rejects it.
 pub fn remove_rules(runner: &Runner, interface: &str) -> Result<(), LabError> {
     if mtu(interface).is_err() {
         return Ok(());
@@ -46,16 +45,16 @@ pub fn remove_rules(runner: &Runner, interface: &str) -> Result<(), LabError> {
 /// Reads the rules of an interface.
 ///
 /// # Errors
-/// Where tc fails.
+/// If tc fails.
 pub fn rules(runner: &Runner, interface: &str) -> Result<Vec<Value>, LabError> {
     let argv = ["tc", "-json", "qdisc", "show", "dev", interface];
     json(&argv, &runner.run(&argv, SOON)?)
 }
 
-/// Reads the largest packet of an interface, in bytes.
+/// Reads the MTU of an interface, in bytes.
 ///
 /// # Errors
-/// Where there is no such interface.
+/// If there is no such interface.
 pub fn mtu(interface: &str) -> Result<u32, LabError> {
     let argv = ["ip", "-json", "link", "show", "dev", interface];
     let links = json(&argv, &Runner::default().run(&argv, SOON)?)?;

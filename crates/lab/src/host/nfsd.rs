@@ -1,7 +1,7 @@
 //! The kernel's NFS server: its threads, versions and transports.
 //!
-//! Principal types: [`ServerSettings`], what a run asks for; [`State`], how the server is, as
-//! /proc/fs/nfsd says. **Source:** nfsd(7), rpc.nfsd(8), rpc.mountd(8).
+//! [`ServerSettings`] are the settings that a run requests. [`State`] is the server's current state
+//! according to /proc/fs/nfsd. **Source:** nfsd(7), rpc.nfsd(8), rpc.mountd(8).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,65 +16,64 @@ use crate::error::LabError;
 use crate::mounts;
 use crate::processes;
 
-/// Threads of a server that is started without a number of them. **Source:** rpc.nfsd(8).
+/// Number of threads if none is given. **Source:** rpc.nfsd(8).
 pub const THREADS: u32 = 8;
-/// Port of rpc.mountd, as IANA has it for `mountd`.
+/// Port of rpc.mountd, as registered with IANA for `mountd`.
 pub const MOUNT_PORT: u16 = 20_048;
-/// Versions that the server may be set to offer.
+/// Versions that the server can be configured to offer.
 const VERSIONS: [NfsVersion; 5] =
     [NfsVersion::V2, NfsVersion::V3, NfsVersion::V4_0, NfsVersion::V4_1, NfsVersion::V4_2];
 
-/// Settings that the server shall have.
+/// Requested settings of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSettings {
-    /// Its threads; 0 leaves them.
+    /// Number of threads; 0 keeps the current number.
     pub threads: u32,
-    /// Versions that it offers; empty leaves them.
+    /// Versions to offer; empty keeps the current ones.
     pub versions: Vec<NfsVersion>,
-    /// It offers UDP, too.
+    /// Whether to offer UDP, too.
     pub udp: bool,
-    /// Largest transfer, in bytes; 0 leaves it.
+    /// Maximum transfer size in bytes; 0 keeps the current one.
     pub transfer_max_bytes: u32,
 }
 
-/// How the server is.
+/// Current state of the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
-    /// Its threads; 0 where it doesn't run.
+    /// Number of threads; 0 if it isn't running.
     pub threads: u32,
-    /// Its versions, such as `-2 +3 +4 +4.1`; empty where it never ran.
+    /// Its versions, such as `-2 +3 +4 +4.1`; empty if it has never been started.
     pub versions: String,
-    /// It offers UDP.
+    /// Whether it offers UDP.
     pub udp: bool,
-    /// Largest transfer, in bytes; 0 where that isn't known.
+    /// Maximum transfer size in bytes; 0 if unknown.
     pub transfer_max_bytes: u32,
 }
 
 /// The server and its helpers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Host {
-    /// Its file system is mounted.
+    /// Whether the nfsd file system is mounted.
     pub is_mounted: bool,
-    /// How it is.
     pub state: State,
-    /// It runs, and clients may have files open.
+    /// Whether it is running and clients may have open files.
     pub has_clients: bool,
-    /// Whether rpc.mountd runs.
+    /// Whether rpc.mountd is running.
     pub mountd: bool,
 }
 
 impl ServerSettings {
-    /// The words of rpc.nfsd that start it so.
+    /// Returns the rpc.nfsd command that starts the server with these settings.
     pub fn words(&self, threads: u32, transports: TransportWords) -> Vec<String> {
         let mut words = vec!["rpc.nfsd".to_owned()];
         if !self.versions.is_empty() {
-            // A minor version alone leaves the others of v4 as they were.
+            // A minor version on its own doesn't affect the other minor versions of v4.
             let has_v4 = self.versions.iter().any(|version| version.major() == 4);
             for version in VERSIONS {
                 let offered = self.versions.contains(&version);
                 let name = version.name();
                 match (offered, version) {
-                    // Old and new programs differ in v2: most refuse any word about it.
+                    // Most versions of rpc.nfsd reject any option about v2.
                     (false, NfsVersion::V2) => {}
                     (true, _) => words.extend(["-V".to_owned(), name.to_owned()]),
                     (false, _) if version.minor().is_some() && !has_v4 => {}
@@ -98,9 +97,9 @@ impl ServerSettings {
         words
     }
 
-    /// Only the number of threads is new to a server that is so.
+    /// Returns true if only the number of threads changes.
     pub fn is_live_change(&self, state: &State) -> bool {
-        // The kernel refuses to change anything else while threads run.
+        // The kernel rejects any other change while threads are running.
         if state.threads == 0 || self.udp != state.udp {
             return false;
         }
@@ -113,19 +112,19 @@ impl ServerSettings {
 }
 
 impl State {
-    /// Reads it from the kernel.
+    /// Reads the current state from the kernel.
     pub fn now() -> Self {
         Self {
             threads: read_file("threads").parse().unwrap_or(0),
             versions: read_file("versions"),
-            // A line for each socket, such as `udp 2049`.
+            // One line per socket, such as `udp 2049`.
             udp: read_file("portlist").lines().any(|line| line.starts_with("udp")),
             transfer_max_bytes: read_file("max_block_size").parse().unwrap_or(0),
         }
     }
 
-    /// It offers a version. **Source:** nfsd(7), `versions`: `+4` alone has all minor versions that
-    /// aren't taken away.
+    /// Returns true if it offers a version. **Source:** nfsd(7), `versions`: `+4` includes all
+    /// minor versions that aren't disabled.
     pub fn offers(&self, version: NfsVersion) -> bool {
         match version {
             NfsVersion::V4_0 => self.has_word("+4") && !self.has_word("-4.0"),
@@ -137,7 +136,7 @@ impl State {
         self.versions.split_ascii_whitespace().any(|found| found == word)
     }
 
-    /// Returns the settings that make a server as this one is.
+    /// Returns the settings that reproduce this state.
     fn wanted(&self) -> ServerSettings {
         let &Self { threads, udp, transfer_max_bytes, .. } = self;
         ServerSettings { threads, versions: self.offered(), udp, transfer_max_bytes }
@@ -151,7 +150,7 @@ impl State {
 }
 
 impl Host {
-    /// Looks at the host.
+    /// Reads the current state of the host.
     pub fn now() -> Self {
         let state = State::now();
         Self {
@@ -163,18 +162,19 @@ impl Host {
     }
 }
 
-/// Options for transports that the rpc.nfsd of this host has.
+/// The transport options supported by this host's rpc.nfsd.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TransportWords {
-    /// Both to offer a transport and to leave one out.
+    /// Options to enable and to disable a transport.
     #[default]
     OfferAndLeaveOut,
-    /// Only to leave one out: the program of nfs-utils 1.3 offers each that is not left out.
+    /// Options to disable only: in nfs-utils 1.3, all transports are enabled by default.
     LeaveOut,
 }
 
 impl TransportWords {
-    /// Finds out by `--help`, which starts nothing: getopt refuses unknown words before it.
+    /// Probes the program with `--help`, which starts nothing: getopt rejects unknown options
+    /// first.
     pub fn find(runner: &Runner) -> Self {
         match runner.output(&["rpc.nfsd", "--udp", "--tcp", "--help"], SOON) {
             Ok(output) if output.stderr.contains("unrecognized option") => Self::LeaveOut,
@@ -183,7 +183,7 @@ impl TransportWords {
     }
 }
 
-/// Files that rpcbind leaves when it ends; the last two lie in a folder of its own user.
+/// Files that rpcbind leaves behind when it exits. The last two are in a folder owned by its user.
 pub const RPCBIND_FILES: [&str; 4] = [
     "/run/rpcbind.sock",
     "/run/rpcbind.lock",
@@ -191,10 +191,10 @@ pub const RPCBIND_FILES: [&str; 4] = [
     "/run/rpcbind/rpcbind.xdr",
 ];
 
-/// Sets the server as it was.
+/// Restores the server's previous state.
 ///
 /// # Errors
-/// Where it can't be stopped or started.
+/// If it cannot be stopped or started.
 pub fn restore(runner: &mut Runner, state: &State) -> Result<(), LabError> {
     let now = State::now();
     if now == *state || (now.threads == 0 && state.threads == 0) {
@@ -206,8 +206,7 @@ pub fn restore(runner: &mut Runner, state: &State) -> Result<(), LabError> {
     }
     let has_clients = grace::has_clients();
     stop_and_start(runner, &now, state)?;
-    // Clients that have something to reclaim do so from the server as it was; no run waits for
-    // that.
+    // Clients with state to reclaim can do so from the restored server. No run waits for that.
     if state.threads > 0 && !has_clients {
         grace::end_early(runner);
         return grace::await_end();
@@ -215,12 +214,12 @@ pub fn restore(runner: &mut Runner, state: &State) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Stops a running server and starts it as it was; returns once clients may open files.
+/// Restarts a running server with the same settings. Returns once clients can open files.
 ///
 /// # Errors
-/// As [`restore`], and where clients go on reclaiming what they had open.
+/// Same as [`restore`]. Also if clients don't stop reclaiming their state.
 pub fn restart(runner: &mut Runner) -> Result<(), LabError> {
-    // Before it stops: the list of clients is gone with the server.
+    // Check before stopping it, since the list of clients disappears along with the server.
     let (state, has_clients) = (State::now(), grace::has_clients());
     if state.threads == 0 {
         return Ok(());

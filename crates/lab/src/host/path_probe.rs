@@ -1,10 +1,10 @@
-//! Whether packets of full size get through to the other hosts: without that an NFS mount hangs.
+//! Tests whether full-size packets reach the other hosts, since otherwise an NFS mount hangs.
 //!
-//! A switch or a host with a smaller MTU drops frames that are too large without a word, while
-//! small ones pass: everything looks well until data is sent. So one datagram of full size, not to
-//! be fragmented, goes to a port where no program listens: the other kernel says so by ICMP, which
-//! needs no program there and no privilege here. **Source:** ip(7), `IP_PMTUDISC_PROBE`; RFC 1122,
-//! 4.1.3.1 (port unreachable); traceroute(8), 33434 and up.
+//! A switch or host with a smaller MTU silently drops large frames but passes small ones, so
+//! everything seems fine until data is sent. We send one full-size datagram, with fragmentation
+//! disabled, to a port on which nothing listens. The other kernel replies with an ICMP message.
+//! This requires neither a program there nor privileges here. **Source:** ip(7),
+//! `IP_PMTUDISC_PROBE`; RFC 1122, 4.1.3.1 (port unreachable); traceroute(8), 33434 and up.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
@@ -18,34 +18,36 @@ use rustix::net::sockopt::{
 
 use crate::error::LabError;
 
-/// A port where no program listens, as traceroute takes it.
+/// A port on which nothing listens, as used by traceroute.
 pub const PORT: u16 = 33_434;
-/// How long each attempt waits. A host sends no more than one such ICMP message a second to each
-/// other one, once six have gone out. **Source:** icmp(7), `icmp_ratelimit`.
+/// How long each attempt waits. After a burst of six, a host sends at most one such ICMP message
+/// per second to each peer. **Source:** icmp(7), `icmp_ratelimit`.
 const WAITS_MS: [u64; 3] = [300, 700, 1_200];
-/// Bytes of the headers of IP and UDP. **Source:** RFC 791, 3.1; RFC 8200, 3; RFC 768.
+/// Size of the IP and UDP headers, for IPv4 and IPv6. **Source:** RFC 791, 3.1; RFC 8200, 3; RFC
+/// 768.
 const HEADERS: [usize; 2] = [20 + 8, 40 + 8];
-/// Sizes of which the largest below the full one is tried where that is lost: of Ethernet, and
-/// what every host takes. **Source:** RFC 894; RFC 791, 3.2.
+/// Sizes to try if full-size packets are lost: the largest one below the full size is used. The MTU
+/// of Ethernet, and sizes that every host accepts. **Source:** RFC 894; RFC 791, 3.2.
 const USUAL_BYTES: [u32; 3] = [1_500, 576, 128];
 
-/// The outcome of datagrams of one size.
+/// The outcome of sending datagrams of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The other host has answered.
     Arrived,
     /// There was no answer.
     Unanswered,
-    /// It left this host by an interface with a smaller MTU, or a router reported such an
-    /// interface.
+    /// The packet was larger than the MTU of this host's interface, or than one reported by a
+    /// router.
     TooLarge,
 }
 
-/// Tries the way to another host with packets of full size.
+/// Tests the path to another host with full-size packets.
 ///
 /// # Errors
-/// Where those are lost and smaller ones pass, or its name says no address. A host that answers to
-/// neither may have a firewall: that shows nothing, and the check of the action says so.
+/// If they are lost while smaller ones get through, or the host's name cannot be resolved. If a
+/// host answers neither, it may have a firewall. That proves nothing, and the action's check
+/// reports it.
 pub fn try_path(peer: &Peer, bytes: u32) -> Result<(), LabError> {
     let Peer { name, address } = peer;
     let smaller = USUAL_BYTES.into_iter().find(|usual| *usual < bytes);
@@ -65,10 +67,10 @@ pub fn try_path(peer: &Peer, bytes: u32) -> Result<(), LabError> {
     )))
 }
 
-/// Sends datagrams of a size until one is answered.
+/// Sends datagrams of a given size until one is answered.
 ///
 /// # Errors
-/// Where the name of the other host has no address.
+/// If the other host's name cannot be resolved.
 pub fn send_until_answered(peer: &Peer, bytes: u32) -> Result<Outcome, LabError> {
     match resolve_and_probe(&peer.address, bytes) {
         Ok(outcome) => Ok(outcome),
@@ -92,7 +94,7 @@ fn probe(address: SocketAddr, bytes: u32) -> io::Result<Outcome> {
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
     let socket = UdpSocket::bind(here)?;
-    // Never fragmented, and whatever the kernel has learned of the path: it is tried again.
+    // Never fragment, and ignore the path MTU that the kernel has cached.
     if address.is_ipv4() {
         set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE)?;
     } else {
@@ -105,15 +107,15 @@ fn probe(address: SocketAddr, bytes: u32) -> io::Result<Outcome> {
         socket.set_read_timeout(Some(Duration::from_millis(wait_ms)))?;
         match exchange(&socket, &payload) {
             Ok(_) => return Ok(Outcome::Arrived),
-            // The ICMP message "port unreachable" of the other host.
+            // The other host's ICMP message "port unreachable".
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 return Ok(Outcome::Arrived);
             }
             Err(error) if error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error()) => {
                 return Ok(Outcome::TooLarge);
             }
-            // There was no answer in time, or the way is not there yet: a link that was just
-            // changed may need a moment.
+            // No answer in time, or no route yet: a link that was just reconfigured may need a
+            // moment.
             Err(_) => {}
         }
     }
@@ -146,11 +148,11 @@ mod tests {
         assert!(error.contains("server, `no such name`"), "{error}");
     }
 
-    /// Two hosts, as network namespaces with a cable between them.
+    /// Two hosts, simulated by network namespaces with a virtual cable between them.
     struct Hosts([String; 2]);
 
     impl Hosts {
-        /// The MTU of each; `None` where this host may not make them.
+        /// Creates them with the given MTUs. Returns `None` if this host doesn't allow that.
         fn new(mtus: [u32; 2]) -> Option<Self> {
             let names = ["a", "b"].map(|end| format!("dfs-{}-{end}", std::process::id()));
             if !is_root() {
@@ -186,11 +188,11 @@ mod tests {
         done.status.success().then_some(())
     }
 
-    /// Tries the way from the first host to the second.
+    /// Tests the path from the first host to the second.
     fn tried_from(host: &str, bytes: u32) -> Result<(), LabError> {
         let space = File::open(format!("/run/netns/{host}")).unwrap();
         let tried = thread::spawn(move || {
-            // It holds for this thread alone.
+            // Only affects this thread.
             rustix::thread::move_into_link_name_space(rustix::fd::AsFd::as_fd(&space), None)
                 .unwrap();
             try_path(&peer("10.77.1.2"), bytes)
@@ -206,7 +208,7 @@ mod tests {
                         something between them has a smaller MTU";
         assert!(error.starts_with(expected), "{error}");
         tried_from(&hosts.0[0], 1_500).unwrap();
-        // With both as large, they pass.
+        // With equal MTUs, they get through.
         ip(&["-n", &hosts.0[1], "link", "set", "eth0", "mtu", "9000"]).unwrap();
         tried_from(&hosts.0[0], 9_000).unwrap();
     }

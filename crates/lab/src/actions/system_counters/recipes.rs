@@ -1,7 +1,7 @@
-//! The counters of every recipe that is built in, read by its own command from planted output.
+//! Tests the counters of every built-in recipe by running its command on prepared output.
 //!
-//! The numbers are those at which counters break: beyond 2^31 (mawk prints no larger integer),
-//! 2^32 and 2^53 (a double has no odd number above).
+//! The numbers are those that typically break counters: above 2^31 (mawk prints no larger
+//! integers), 2^32 and 2^53 (where doubles lose odd numbers).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ use crate::actions::LabAction as _;
 
 const LARGE: [u64; 4] = [(1 << 31) + 1, (1 << 32) + 1, (1 << 53) + 1, 1 << 62];
 
-/// A recipe filled in for one host whose folders lie in `dir`.
+/// Fills in a recipe for one host whose folders are in `dir`.
 fn fill_in(recipe: &Recipe, dir: &Path) -> FilledRecipe {
     let dir = dir.display().to_string();
     let mut roles = BTreeMap::new();
@@ -40,7 +40,7 @@ fn fill_in(recipe: &Recipe, dir: &Path) -> FilledRecipe {
     recipe.fill_in(&[], &places).unwrap()
 }
 
-/// Writes a program that only prints a text, whatever it is asked.
+/// Creates a program that prints a fixed text, no matter how it is called.
 fn plant_program(dir: &Path, name: &str, text: &str) {
     let path = dir.join("bin").join(name);
     fs::create_dir_all(dir.join("bin")).unwrap();
@@ -48,7 +48,7 @@ fn plant_program(dir: &Path, name: &str, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Output of `gluster volume profile info cumulative` for two bricks that counted these numbers.
+/// Creates `gluster`, whose volume profile shows two bricks with these counts.
 fn plant_glusterfs(dir: &Path, counts: [u64; 2]) {
     let text = counts.map(|count| {
         format!(
@@ -65,7 +65,7 @@ fn plant_glusterfs(dir: &Path, counts: [u64; 2]) {
     plant_program(dir, "gluster", &text.concat());
 }
 
-/// Two chunk servers whose `/proc/PID/io` has these numbers.
+/// Simulates two chunk servers with these numbers in `/proc/PID/io`.
 fn plant_moosefs(dir: &Path, counts: [u64; 2]) {
     let text = counts.map(|count| {
         format!(
@@ -75,13 +75,13 @@ fn plant_moosefs(dir: &Path, counts: [u64; 2]) {
     });
     plant_program(dir, "pgrep", "1\n2\n");
     fs::write(dir.join("io"), text.concat()).unwrap();
-    // The recipe's `cat` gets the paths of two processes.
+    // The recipe calls `cat` with the paths of two processes.
     let script = format!("#!/bin/sh\nexec /bin/cat '{}'\n", dir.join("io").display());
     fs::write(dir.join("bin/cat"), script).unwrap();
     fs::set_permissions(dir.join("bin/cat"), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Two OSDs and a metadata server that answer on their sockets.
+/// Simulates two OSDs and a metadata server that answer on their sockets.
 fn plant_cephfs(dir: &Path, counts: [u64; 2]) {
     fs::create_dir_all(dir.join("run")).unwrap();
     let osd =
@@ -110,7 +110,7 @@ fn plant_cephfs(dir: &Path, counts: [u64; 2]) {
     }
 }
 
-/// Runs a recipe's command beside the planted programs.
+/// Runs a recipe's command with the fake programs in its PATH.
 fn read(recipe: &Recipe, dir: &Path) -> Result<BTreeMap<String, String>, String> {
     let filled = fill_in(recipe, dir);
     for file in &filled.hosts[0].files {
@@ -164,7 +164,7 @@ fn fails_if_gluster_fails() {
     let recipe = parse_recipe(built_in_recipe("glusterfs").unwrap(), "").unwrap();
     let dir = tempfile::tempdir().unwrap();
     plant_program(dir.path(), "gluster", "");
-    // Bricks that have counted nothing yet have no line of any file that was created.
+    // Bricks that haven't created any file yet have no line for it.
     assert_eq!(read(&recipe, dir.path()).unwrap()["creates"], "0");
     let gluster = dir.path().join("bin/gluster");
     fs::write(gluster, "#!/bin/sh\necho 'Connection failed' >&2\nexit 1\n").unwrap();
