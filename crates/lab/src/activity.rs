@@ -1,7 +1,8 @@
-//! Whether the disks and networks of this host are at work, for any program.
+//! Detects whether this host's disks and networks are busy, no matter which program uses them.
 //!
-//! [`Activity`] holds the bytes that each has moved; two readings give rates. A trial that begins
-//! while a system heals, flushes or uploads what an earlier one wrote shares the disks with that.
+//! [`Activity`] contains the bytes each device has transferred; two readings yield rates. If a
+//! system is still healing, flushing or uploading data from an earlier trial, the next trial would
+//! have to share the disks with it.
 //!
 //! **Source:** proc_diskstats(5), proc_net_dev(5).
 
@@ -10,21 +11,21 @@ use std::path::Path;
 
 use model::BusyDevice;
 
-/// Bytes of a sector in the kernel's statistics, whatever the disk has.
+/// Size of a sector in the kernel's statistics, regardless of the disk's.
 const SECTOR_BYTES: u64 = 512;
 
-/// Bytes that disks and networks have moved since the host was booted.
+/// Bytes transferred by disks and networks since boot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     moved_bytes: BTreeMap<String, u64>,
 }
 
 impl Activity {
-    /// Reads it; what the kernel does not report is missing.
+    /// Reads the counters. Anything the kernel doesn't report is left out.
     pub fn read() -> Self {
         let mut moved_bytes = BTreeMap::new();
         for disk in procfs::diskstats().unwrap_or_default() {
-            // Partitions are counted by their disk.
+            // Partitions are included in their disk.
             if !Path::new("/sys/block").join(&disk.name).exists() {
                 continue;
             }
@@ -38,16 +39,16 @@ impl Activity {
         Self { moved_bytes }
     }
 
-    /// One disk or network that has moved so many bytes.
+    /// Returns the activity of a single disk or network.
     pub fn of(name: &str, moved_bytes: u64) -> Self {
         Self { moved_bytes: BTreeMap::from([(name.to_owned(), moved_bytes)]) }
     }
 
-    /// Names what moved more than is quiet since an earlier reading, with its rate.
+    /// Returns the devices that have been busy since an earlier reading, with their rates.
     pub fn busy_since(&self, before: &Self, elapsed_s: f64) -> Vec<BusyDevice> {
         let mut busy = Vec::new();
         for (name, bytes) in &self.moved_bytes {
-            // What was not there before has moved nothing yet.
+            // New devices count from this reading on.
             let earlier = before.moved_bytes.get(name).copied().unwrap_or(*bytes);
             let bytes_per_s = (bytes.saturating_sub(earlier) as f64 / elapsed_s) as u64;
             if bytes_per_s > BusyDevice::QUIET_BYTES_PER_S {
@@ -76,7 +77,7 @@ mod tests {
         let after = activity(&[
             ("disk vda", 35_000_000),
             ("network eth0", 5_900_000),
-            // A volume that was added meanwhile.
+            // A volume that was added in between.
             ("disk dm-0", 900_000_000),
         ]);
         let disk = BusyDevice { name: "disk vda".to_owned(), bytes_per_s: 35_000_000 };

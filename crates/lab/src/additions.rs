@@ -1,7 +1,7 @@
-//! Files and folders that programs of a system add to folders which aren't ours.
+//! Files and folders that a system's programs add to folders that aren't ours.
 //!
-//! Before they start, [`list`] notes what is there; afterwards [`remove`] removes the rest. What
-//! was there before is never touched, whatever became of its content.
+//! [`list`] records what exists before the programs start, and [`remove`] later removes everything
+//! else. Whatever existed before is never touched, even if its content has changed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use crate::commands::{Runner, SOON};
 use crate::error::LabError;
 
-/// Most entries that are noted of one folder: it is written to the undo log.
+/// Maximum number of entries per folder, since they are written to the undo log.
 const LISTED_MAX: usize = 20_000;
 
-/// Lists a path and all below it; `None` where it isn't there.
+/// Lists a path and everything below it. Returns `None` if it doesn't exist.
 ///
 /// # Errors
-/// Where it holds too much, or can't be read.
+/// If there are too many entries or they cannot be read.
 pub fn list(path: &Path) -> Result<Option<BTreeSet<PathBuf>>, LabError> {
     let Ok(metadata) = path.symlink_metadata() else { return Ok(None) };
     let mut found = BTreeSet::from([path.to_owned()]);
@@ -27,7 +27,7 @@ pub fn list(path: &Path) -> Result<Option<BTreeSet<PathBuf>>, LabError> {
     }
     while let Some(folder) = folders.pop() {
         for entry in read_folder(&folder)? {
-            // The type is that of the entry itself: no link is followed.
+            // The type of the entry itself: symlinks aren't followed.
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 folders.push(entry.path());
             }
@@ -53,10 +53,10 @@ fn read_folder(folder: &Path) -> Result<Vec<fs::DirEntry>, LabError> {
     }
 }
 
-/// Removes what is at a path or below it and wasn't before.
+/// Removes everything at or below a path that wasn't there before.
 ///
 /// # Errors
-/// Where something can't be removed.
+/// If something cannot be removed.
 pub fn remove(
     runner: &Runner,
     path: &Path,
@@ -113,7 +113,7 @@ mod tests {
             assert_eq!(left.into_iter().collect::<Vec<_>>(), expected);
         }
         assert!(at("precious").exists());
-        // One that wasn't there at all goes as a whole.
+        // If the folder did not exist before, it is removed completely.
         assert_eq!(list(&at("none")).unwrap(), None);
         fs::create_dir_all(at("none/x")).unwrap();
         remove(&runner, &at("none"), None).unwrap();

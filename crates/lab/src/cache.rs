@@ -1,7 +1,7 @@
-//! The page cache of this host, as far as it holds our own files.
+//! Drops our own files from this host's page cache.
 //!
-//! Dropping pages needs no privilege for one's own files. Whether it worked is not assumed: the
-//! agent compares what storage then reads with what the workload reads.
+//! This needs no privileges for one's own files. We don't assume that it worked: the agent compares
+//! the bytes that storage then reads with those that the workload reads.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -10,12 +10,13 @@ use std::path::Path;
 
 use rustix::fs::Advice;
 
-/// Drops a file's pages from the page cache, after they are on storage.
+/// Drops a file's pages from the page cache after writing them to storage.
 ///
-/// Needs no privilege. Memory file systems keep their pages, since they have nothing else.
+/// Needs no privileges. Has no effect on in-memory file systems, whose only copy is in the page
+/// cache.
 ///
 /// # Errors
-/// When the file can't be opened or synced.
+/// If the file cannot be opened or synced.
 ///
 /// **Source:** posix_fadvise(2), `POSIX_FADV_DONTNEED`: dirty pages are not dropped.
 pub fn drop_file(path: &Path) -> io::Result<()> {
@@ -25,11 +26,11 @@ pub fn drop_file(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Drops the files of a directory and of those below whose names are wanted, see [`drop_file`].
-/// Links aren't followed.
+/// Drops the files in and below a directory whose names satisfy `is_wanted`, see [`drop_file`].
+/// Symlinks aren't followed.
 ///
 /// # Errors
-/// When one of them can't be dropped.
+/// If one of the files cannot be dropped.
 pub fn drop_directory(path: &Path, is_wanted: &dyn Fn(&OsStr) -> bool) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;

@@ -1,7 +1,7 @@
-//! Restores what an earlier dfsbench left changed: after a kill, a lost connection or a reboot.
+//! Restores changes left behind by an earlier dfsbench after a kill, a lost connection or a reboot.
 //!
-//! Nothing is known but the undo log. The process that gets its lock knows that no program of the
-//! earlier dfsbench is still at work.
+//! The undo log is the only source of information. If we get its lock, none of the earlier
+//! dfsbench's programs is still running.
 
 use std::fs::{self, DirEntry};
 use std::path::Path;
@@ -14,39 +14,40 @@ use crate::log::{UndoLog, boot_id};
 use crate::restore::{restore, restore_entry};
 use crate::undo::Undo;
 
-/// The longest time for a program that an earlier dfsbench waited for.
+/// Time limit for a program that the earlier dfsbench was waiting for.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// So long after it was changed last, no agent goes on with the journal of one that was killed.
+/// Age after which a killed agent's journal is no longer needed by a replacement agent.
 const JOURNAL_KEPT: Duration = Duration::from_secs(3_600);
 
-/// One change that was found.
+/// A change that was found in the log.
 #[derive(Debug)]
 pub struct Cleaned {
-    /// The campaign that made it.
+    /// The campaign that made the change.
     pub campaign: String,
-    /// Description of what was done.
+    /// Description of the change.
     pub what: String,
     /// Whether it was restored.
     pub outcome: Result<(), LabError>,
-    /// What stays, a sentence each, because the change was dropped from the log.
+    /// What remains because the change was dropped from the log, one sentence each.
     pub stays: Vec<String>,
 }
 
-/// Restores everything that the undo log of this host holds, the last first.
+/// Restores everything in this host's undo log, last change first.
 ///
-/// What can't be restored is kept in the log, and the rest is restored all the same.
+/// Changes that cannot be restored stay in the log and don't prevent the others from being
+/// restored.
 ///
 /// # Errors
-/// When the log can't be read, or another dfsbench is at work.
+/// If the log cannot be read, or another dfsbench is active.
 pub fn clean(state_dir: &Path) -> Result<Vec<Cleaned>, LabError> {
     restore_logged(state_dir, Unrestorable::Kept)
 }
 
-/// Restores as [`clean`] does, and drops from the log what can't be restored or read.
+/// Restores like [`clean`], but drops entries that cannot be restored or read from the log.
 ///
 /// # Errors
-/// When another dfsbench is at work, or the log can't be written.
+/// If another dfsbench is active, or the log cannot be written.
 pub fn clean_and_forget(state_dir: &Path) -> Result<Vec<Cleaned>, LabError> {
     let mut cleaned = Vec::new();
     for line in UndoLog::drop_unreadable(state_dir, PATIENCE)? {
@@ -61,7 +62,7 @@ pub fn clean_and_forget(state_dir: &Path) -> Result<Vec<Cleaned>, LabError> {
     Ok(cleaned)
 }
 
-/// What becomes of entries that can't be restored.
+/// What to do with entries that cannot be restored.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unrestorable {
     Kept,
@@ -76,9 +77,9 @@ fn restore_logged(state_dir: &Path, unrestorable: Unrestorable) -> Result<Vec<Cl
     for entry in log.open_entries().to_vec().into_iter().rev() {
         let mut undo = entry.undo;
         if entry.boot != boot {
-            // Mounts, mappings, sysctls, rules and programs were the kernel's, and went with it:
-            // what a setting is now was made by another, and is left alone. Files and marks on
-            // devices outlive a boot.
+            // Mounts, mappings, sysctls, tc rules and programs disappeared with the old kernel. If
+            // such a setting exists now, someone else made it, so leave it alone. Files and
+            // signatures on devices survive a reboot.
             undo.retain(Undo::outlives_boot);
         }
         let mut outcome = restore_entry(&mut runner, &mut log, entry.id, &undo);
@@ -96,11 +97,11 @@ fn restore_logged(state_dir: &Path, unrestorable: Unrestorable) -> Result<Vec<Cl
     Ok(cleaned)
 }
 
-/// States what stays of a change that could not be undone as a whole.
+/// Describes what remains of a change that could not be undone completely.
 fn name_remainders(runner: &mut Runner, undo: &[Undo]) -> Vec<String> {
     let mut stays = Vec::new();
     for part in undo.iter().rev() {
-        // Each part is tried once more by itself: the others were undone.
+        // Retry each part on its own, to find out which ones have been undone.
         if restore(part, runner).is_err() {
             stays.push(part.remainder());
         }
@@ -108,23 +109,23 @@ fn name_remainders(runner: &mut Runner, undo: &[Undo]) -> Vec<String> {
     stays
 }
 
-/// Removes the acknowledgement journals of agents that were killed, where no agent goes on with
-/// them.
+/// Removes acknowledgement journals of killed agents if no agent will continue with them.
 ///
-/// A soak takes no lock of the host, and it replaces an agent that was killed within seconds: until
-/// then no process has the file open, so that its age alone says that it is forgotten.
+/// A soak doesn't hold the host's lock, and it takes seconds to replace a killed agent. In the
+/// meantime no process has the journal open, so its age is the only way to recognize an abandoned
+/// one.
 fn remove_old_journals(state_dir: &Path) {
     let Ok(entries) = fs::read_dir(state_dir) else { return };
     for file in entries.flatten() {
         let name = file.file_name();
         if name.as_encoded_bytes().starts_with(ACK_JOURNAL_PREFIX.as_bytes()) && is_old(&file) {
-            // What can't be removed now is found by the next `dfsbench clean`.
+            // If it cannot be removed now, the next `dfsbench clean` will try again.
             let _ = fs::remove_file(file.path());
         }
     }
 }
 
-/// A file of unknown age, or from a time that the wall clock hasn't reached, is none.
+/// Returns true if the file is old. A file of unknown age, or from the future, isn't.
 fn is_old(file: &DirEntry) -> bool {
     let Ok(metadata) = file.metadata() else { return false };
     let Ok(changed) = metadata.modified() else { return false };
@@ -141,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// A state folder with these changes in its log.
+    /// Creates a state folder whose log contains these changes.
     fn logged(changes: Vec<Vec<Undo>>) -> tempfile::TempDir {
         let state = tempfile::tempdir().unwrap();
         let mut log = UndoLog::open(state.path(), PATIENCE).unwrap();
@@ -171,7 +172,7 @@ mod tests {
         let kept = clean(state.path()).unwrap();
         assert!(kept[0].outcome.is_ok() && !plain.exists());
         assert!(kept[1].outcome.is_err() && kept[1].stays.is_empty(), "{kept:?}");
-        // It would block every later campaign.
+        // If kept, it would block every later campaign.
         let forgotten = clean_and_forget(state.path()).unwrap();
         let [change] = &forgotten[..] else { panic!("{forgotten:?}") };
         assert_eq!(change.stays, [format!("the file {} stays", through_link.display())]);

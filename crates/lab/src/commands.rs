@@ -1,8 +1,9 @@
-//! Runs programs of the host: argument vectors, a time limit each, and errors that help.
+//! Runs programs on the host, given as argument vectors with time limits, and reports helpful
+//! errors.
 //!
-//! Principal type: [`Runner`]. Where it isn't root it puts `sudo -n` in front. A program that it
-//! waits for has the lock of the undo log as its standard input: the process that holds that lock
-//! later knows that nothing of an earlier dfsbench is still at work, however that one ended.
+//! A [`Runner`] that isn't root uses `sudo -n`. Programs that it waits for get the undo log's lock
+//! file as their stdin, and so hold the lock until they exit. Whoever gets the lock later can be
+//! sure that nothing started by an earlier dfsbench is still running, no matter how that one ended.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
@@ -21,27 +22,27 @@ use crate::error::LabError;
 use crate::kernel_settings;
 use crate::packages;
 
-/// Most bytes that are kept of what a program prints, per stream.
+/// Maximum output kept per stream, in bytes.
 const KEPT_MAX: u64 = 1 << 20;
-/// The longest time for a killed program to end.
+/// Time limit for a killed program to exit.
 const GRACE: Duration = Duration::from_secs(2);
-/// How often the flag that stops a campaign is read while a program runs.
+/// How often the campaign's stop flag is checked while a program is running.
 const STOP_TICK: Duration = Duration::from_millis(100);
-/// Folders of programs, whatever the environment says.
+/// Where programs are looked for, independent of the environment.
 const FOLDERS: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/// The longest time for most programs.
+/// Time limit for most programs.
 pub const SOON: Duration = Duration::from_secs(60);
-/// The longest time for programs that write to whole devices.
+/// Time limit for programs that write to whole devices.
 pub const LONG: Duration = Duration::from_secs(900);
 
 /// The user that a program runs as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunAs {
-    /// Root, by sudo where this process is another user's.
+    /// Root, by means of sudo if necessary.
     Root,
-    /// The user of this process, whose keys and files the program needs.
+    /// The current user, if the program needs their keys and files.
     Caller,
 }
 
@@ -49,24 +50,21 @@ pub enum RunAs {
 #[derive(Debug, Default)]
 pub struct Runner {
     lock: Option<File>,
-    /// Ends programs that are waited for; `None` while they are to be waited for all the same.
+    /// Interrupts programs we wait for when set. `None` to ignore stop requests.
     stop: Option<Arc<AtomicBool>>,
-    /// Programs that go on running: kept so that the ended ones can be reaped.
+    /// Programs that keep running, so that we can reap them when they exit.
     started: Vec<Child>,
 }
 
 /// The output of a program.
 #[derive(Debug)]
 pub struct Output {
-    /// How it ended.
     pub status: ExitStatus,
-    /// Text of its standard output.
     pub stdout: String,
-    /// Text of its standard error.
     pub stderr: String,
 }
 
-/// Finds the program of this name.
+/// Finds a program by name.
 pub fn find(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         let path = PathBuf::from(program);
@@ -81,32 +79,32 @@ pub fn find(program: &str) -> Option<PathBuf> {
     None
 }
 
-/// This process may do anything.
+/// Returns true if this process runs as root.
 pub fn is_root() -> bool {
     geteuid().is_root()
 }
 
 impl Runner {
-    /// One whose programs hold a lock while they run.
+    /// Creates a runner whose programs hold a lock while they run.
     pub const fn with_lock(lock: File) -> Self {
         Self { lock: Some(lock), stop: None, started: Vec::new() }
     }
 
-    /// Ends programs when this flag is set, until [`Runner::ignore_stop`]: for changes that may be
-    /// given up half-way, and not for what restores a host.
+    /// From now on, kills programs when `stop` is set, until [`Runner::ignore_stop`] is called.
+    /// Meant for changes that may be abandoned halfway, not for restoring a host.
     pub fn heed_stop(&mut self, stop: Arc<AtomicBool>) {
         self.stop = Some(stop);
     }
 
-    /// Waits for programs to their end again, even while the campaign is being stopped.
+    /// From now on, waits for programs to finish even if the campaign is being stopped.
     pub fn ignore_stop(&mut self) {
         self.stop = None;
     }
 
-    /// Runs a program to its end, and returns what it printed, whatever its exit code.
+    /// Runs a program to its end and returns its output, regardless of the exit code.
     ///
     /// # Errors
-    /// Where it is missing, can't be started, needs a password or exceeds its time.
+    /// If the program is missing, cannot be started, needs a password or exceeds its time limit.
     pub fn output(&self, argv: &[impl AsRef<str>], limit: Duration) -> Result<Output, LabError> {
         let mut command = command(argv, RunAs::Root)?;
         command.stdin(self.stdin(argv)?);
@@ -114,19 +112,20 @@ impl Runner {
         self.await_end(&mut child, argv, limit)
     }
 
-    /// Runs a program as [`Runner::output`] does, where an exit code other than 0 is an error.
+    /// Runs a program like [`Runner::output`] and returns its stdout.
     ///
     /// # Errors
-    /// As [`Runner::output`], and with what it printed on stderr.
+    /// Same as [`Runner::output`]. Also if the exit code isn't 0; the error then contains the
+    /// program's stderr.
     pub fn run(&self, argv: &[impl AsRef<str>], limit: Duration) -> Result<String, LabError> {
         let output = self.output(argv, limit)?;
         if output.status.success() { Ok(output.stdout) } else { Err(failed(argv, &output)) }
     }
 
-    /// Runs a program as the user of this process, and returns what it printed.
+    /// Runs a program as the current user and returns its output.
     ///
     /// # Errors
-    /// Where it is missing, can't be started or exceeds its time.
+    /// If the program is missing, cannot be started or exceeds its time limit.
     pub fn as_caller(argv: &[impl AsRef<str>], limit: Duration) -> Result<Output, LabError> {
         let mut command = command(argv, RunAs::Caller)?;
         command.stdin(Stdio::null());
@@ -134,40 +133,39 @@ impl Runner {
         Self::default().await_end(&mut child, argv, limit)
     }
 
-    /// Writes to a file of the kernel, such as one below /proc/sys.
+    /// Writes to a kernel setting, such as a file below /proc/sys.
     ///
     /// # Errors
-    /// Where the kernel refuses.
+    /// If the kernel rejects the value.
     pub fn write(&self, path: &Path, text: &str) -> Result<(), LabError> {
         kernel_settings::check(path)?;
         if is_root() {
             let written = write_existing(path, text);
             return written.map_err(|error| LabError::file("write", path, error));
         }
-        // A redirection would be opened by this process: `tee` opens the file itself, as root.
+        // A shell redirection would open the file as the current user. `tee` opens it as root.
         let name = path.display().to_string();
         let argv = ["tee", "--", name.as_str()];
         let mut command = command(&argv, RunAs::Root)?;
         command.stdin(Stdio::piped());
         let mut child = spawn(&mut command, &argv)?;
         if let Some(mut stdin) = child.stdin.take() {
-            // A tee that has failed says why itself.
+            // If tee failed, its exit code and stderr say why.
             let _ = stdin.write_all(text.as_bytes());
         }
         let output = self.await_end(&mut child, &argv, SOON)?;
         if output.status.success() { Ok(()) } else { Err(failed(&argv, &output)) }
     }
 
-    /// Starts a program that goes on running, in a process group of its own and without the lock.
+    /// Starts a program that keeps running, in its own process group and without the lock.
     ///
-    /// `argv[0]` is the path that it runs by: it can be found by that later. It complains to
-    /// `stderr`.
+    /// `argv[0]` is a path by which it can be found later. Its stderr goes to `stderr`.
     ///
     /// # Errors
-    /// Where it can't be started.
+    /// If it cannot be started.
     pub fn start(&mut self, argv: &[String], stderr: Stdio, user: RunAs) -> Result<(), LabError> {
         let mut command = command(argv, user)?;
-        // Without the lock: a server that outlives this process must not keep `clean` out.
+        // Without the lock: a server that outlives this process must not block `clean`.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
         command.process_group(0);
         let child = command.spawn().map_err(|error| LabError::start(argv, error))?;
@@ -175,10 +173,10 @@ impl Runner {
         Ok(())
     }
 
-    /// Gives up a wait where the campaign is being stopped.
+    /// Interrupts a wait if the campaign is being stopped.
     ///
     /// # Errors
-    /// Where it is.
+    /// If it is.
     pub fn check_stop(&self, waiting_for: &str) -> Result<(), LabError> {
         if self.is_stopped() {
             return Err(LabError::Stopped { command: waiting_for.to_owned() });
@@ -186,15 +184,15 @@ impl Runner {
         Ok(())
     }
 
-    /// Reaps programs that were started and have ended.
+    /// Reaps started programs that have exited.
     pub fn reap(&mut self) {
         self.started.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
     }
 
-    /// Returns the standard input of a program that is waited for: the lock, where there is one.
+    /// Returns the stdin for a program we wait for: the lock file, if there is one.
     ///
-    /// flock(2) belongs to the open file, which the copy shares: the lock is held until the program
-    /// has ended, too, even if this process is killed meanwhile.
+    /// flock(2) locks belong to the open file description, which the duplicate shares. So the lock
+    /// is held until the program exits, even if this process is killed before.
     fn stdin(&self, argv: &[impl AsRef<str>]) -> Result<Stdio, LabError> {
         let Some(lock) = &self.lock else { return Ok(Stdio::null()) };
         match lock.try_clone() {
@@ -209,7 +207,7 @@ impl Runner {
         argv: &[impl AsRef<str>],
         limit: Duration,
     ) -> Result<Output, LabError> {
-        // Both streams are read while the program runs: one that fills a pipe would never end.
+        // Read both streams while the program is running, since it would block on a full pipe.
         let stdout = keep(child.stdout.take());
         let stderr = keep(child.stderr.take());
         let mut left = limit;
@@ -239,15 +237,16 @@ impl Runner {
         }
     }
 
-    /// Ends a program that takes too long, with its children: `mount` waits for a `mount.nfs` that
-    /// would try for ever. One that hangs in the kernel is left to it.
+    /// Kills a program that takes too long, along with its children: `mount` waits for a
+    /// `mount.nfs` that would retry forever. If it is stuck in the kernel, we leave it there.
     fn kill(child: &mut Child) {
         if !is_root() {
-            // It runs as root, and only root may end it. A number below 0 is that of a group.
+            // It runs as root, so only root can kill it. A negative number stands for a process
+            // group.
             let group = format!("-{}", child.id());
             let _ = Self::default().output(&["kill", "-KILL", "--", group.as_str()], GRACE);
         }
-        // One that has just ended needs no signal.
+        // Fails if it has just exited.
         let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
         if let Ok(true) = wait(child, GRACE) {
             let _ = child.wait();
@@ -255,17 +254,17 @@ impl Runner {
     }
 }
 
-/// Writes to a file that is there. It never creates one: a setting that this kernel lacks must not
-/// become a file.
+/// Writes to an existing file. Never creates one: a setting this kernel doesn't have must not turn
+/// into a regular file.
 fn write_existing(path: &Path, text: &str) -> io::Result<()> {
     fs::OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())
 }
 
-/// Starts a program as who we are, writes to it, and reads so many bytes of its answer; then it is
-/// ended.
+/// Starts a program as the current user, sends it some input, reads `answer_bytes` of its answer,
+/// and kills it.
 ///
 /// # Errors
-/// Where they don't arrive in time, with the last thing that it complained of.
+/// If the answer doesn't arrive in time. The error contains the last line of its stderr.
 pub fn exchange(
     argv: &[impl AsRef<str>],
     input: &[u8],
@@ -278,7 +277,7 @@ pub fn exchange(
     if let Some(mut stdout) = child.stdout.take() {
         std::thread::spawn(move || {
             let mut answer = vec![0; answer_bytes];
-            // Without a whole answer the channel closes, which ends the wait below at once.
+            // If the answer is incomplete, the channel closes and ends the wait below.
             if stdout.read_exact(&mut answer).is_ok() {
                 let _ = sender.send(answer);
             }
@@ -286,13 +285,14 @@ pub fn exchange(
     }
     let mut stdin = child.stdin.take();
     if let Some(stdin) = &mut stdin {
-        // A program that has ended already says why itself.
+        // If the program has already exited, its stderr says why.
         let _ = stdin.write_all(input);
     }
     let answer = answers.recv_timeout(limit);
-    // Open until now: ssh ends the connection with its input, before the answer is there.
+    // Keep stdin open until now: ssh closes the connection when its input ends, which could be
+    // before the answer arrives.
     drop(stdin);
-    // One that has just ended needs no signal.
+    // Fails if it has just exited.
     let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     let _ = child.wait();
     if let Ok(answer) = answer {
@@ -310,7 +310,7 @@ fn spawn_with_input(argv: &[impl AsRef<str>]) -> Result<Child, LabError> {
     spawn(&mut command, argv)
 }
 
-/// An argument vector as people read it: words that a shell would split stand in quotes.
+/// Formats an argument vector for people, with quotes around words that a shell would split.
 pub fn show<T: AsRef<str>>(argv: &[T]) -> String {
     let mut words = Vec::with_capacity(argv.len());
     for word in argv {
@@ -331,14 +331,14 @@ fn needs_quotes(letter: char) -> bool {
     !letter.is_ascii_alphanumeric() && !"-_=/.,:@+%".contains(letter)
 }
 
-/// Returns the lines of a text that hold more than white space.
+/// Returns the lines of a text that aren't blank.
 pub fn filled_lines(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.retain(|line| !line.trim().is_empty());
     lines
 }
 
-/// Joins the last `count` of some lines.
+/// Joins the last `count` lines.
 pub fn join_last(lines: &[&str], count: usize) -> String {
     lines[lines.len().saturating_sub(count)..].join("; ")
 }
@@ -351,7 +351,7 @@ fn command(argv: &[impl AsRef<str>], user: RunAs) -> Result<Command, LabError> {
             return Err(LabError::NotRoot { command: show(argv) });
         };
         let mut command = Command::new(sudo);
-        // `-n`: no password is ever typed here, so that sudo fails at once where it wants one.
+        // Nobody is there to type a password, so with `-n` sudo fails immediately if it needs one.
         command.arg("-n").arg(path);
         command
     } else {
@@ -360,45 +360,46 @@ fn command(argv: &[impl AsRef<str>], user: RunAs) -> Result<Command, LabError> {
     for argument in arguments {
         command.arg(argument.as_ref());
     }
-    // Messages are matched ("busy"), so that they must not be translated.
+    // We look for words such as "busy" in messages, so they must not be translated.
     command.env("LC_ALL", "C").env("PATH", FOLDERS.join(":"));
-    // What is on our devices isn't worth a note that outlives them.
+    // Don't let blkid cache information about our temporary devices.
     command.env("BLKID_FILE", "/dev/null");
     Ok(command)
 }
 
 fn spawn(command: &mut Command, argv: &[impl AsRef<str>]) -> Result<Child, LabError> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    // A group of its own, so that its children can be ended with it.
+    // A separate process group, so that its children can be killed with it.
     command.process_group(0);
     command.spawn().map_err(|error| LabError::start(argv, error))
 }
 
-/// Reads a stream to its end in a thread of its own, and keeps its beginning. A stream that isn't
-/// there has no text.
+/// Reads a stream to its end on a separate thread and keeps the beginning. A missing stream yields
+/// no text.
 fn keep(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     let Some(mut stream) = stream else { return receiver };
     std::thread::spawn(move || {
         let mut kept = Vec::new();
-        // What can't be read is not there; the exit code tells whether that is an error.
+        // If reading fails, use what we have. The exit code shows whether the program failed.
         let _ = stream.by_ref().take(KEPT_MAX).read_to_end(&mut kept);
         let _ = io::copy(&mut stream, &mut io::sink());
-        // The receiver may have given up by now.
+        // The receiver may have given up.
         let _ = sender.send(String::from_utf8_lossy(&kept).into_owned());
     });
     receiver
 }
 
-/// Waits for what [`keep`] reads, but not for ever: a child that the program left behind may hold
-/// the stream open.
+/// Waits for the text read by [`keep`], but not forever: a child left behind by the program may
+/// keep the stream open.
 fn kept_text(stream: &Receiver<String>) -> String {
     stream.recv_timeout(GRACE).unwrap_or_default()
 }
 
-/// Waits until a child has ended, and reports whether it has within the limit.
+/// Waits for a child to exit. Returns true if it does so within the limit.
 ///
-/// A pidfd is readable once its process has ended, and doesn't reap it. **Source:** pidfd_open(2).
+/// A pidfd becomes readable when its process exits; the process isn't reaped. **Source:**
+/// pidfd_open(2).
 fn wait(child: &Child, limit: Duration) -> io::Result<bool> {
     let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
     let limit = Timespec::try_from(limit).map_err(io::Error::other)?;
@@ -449,12 +450,12 @@ mod tests {
         assert!(matches!(error, Err(LabError::TooSlow { .. })), "{error:?}");
     }
 
-    /// The number that a shell of a test wrote into a file.
+    /// Reads the process ID that a test's shell wrote to a file.
     fn written_number(file: &Path) -> Option<i32> {
         fs::read_to_string(file).ok()?.trim().parse().ok()
     }
 
-    /// Says whether a process runs, and is not only waited for.
+    /// Returns true if a process is running and not a zombie.
     fn runs(number: i32) -> bool {
         let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
         stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
@@ -467,7 +468,7 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("number");
-        // As `mount` waits for `mount.nfs`.
+        // Like `mount` waiting for `mount.nfs`.
         let script = format!("sleep 300 & echo $! > {}; wait", file.display());
         let error = Runner::default().output(&["sh", "-c", &script], Duration::from_secs(2));
         assert!(matches!(error, Err(LabError::TooSlow { .. })), "{error:?}");
@@ -483,7 +484,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_read_while_the_program_waits_for_more() {
-        // As ssh, which runs until its input ends.
+        // Like ssh, which runs until its input ends.
         let script = "head -c 4 > /dev/null; printf abcdef; cat";
         let answer = exchange(&["sh", "-c", script], b"call", 6, SOON);
         assert_eq!(answer, Ok(b"abcdef".to_vec()));

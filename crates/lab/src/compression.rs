@@ -1,7 +1,7 @@
-//! Whether a local file system compresses what is written to a directory, as far as it tells.
+//! Detects whether a local file system compresses files written to a directory.
 //!
-//! Principal function: [`describe`]. A mount option covers the whole file system, an attribute the
-//! files that are made in the directory.
+//! A mount option covers the whole file system, an attribute the files created in the directory.
+//! The main function is [`describe`].
 //!
 //! **Source:** btrfs(5), chattr(1) (`c`), statx(2) (`STATX_ATTR_COMPRESSED`: `chattr +c` and the
 //! property `compression` of btrfs), Documentation/filesystems/f2fs.rst of Linux, bcachefs(8)
@@ -11,14 +11,14 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, getxattr, statx};
 
-/// File systems that can compress and tell when they do.
+/// File systems that can compress and report it.
 const COMPRESSING: [&str; 4] = ["btrfs", "f2fs", "bcachefs", "ubifs"];
 
-/// The effective option of a directory on bcachefs.
+/// Extended attribute with a directory's effective compression on bcachefs.
 const OF_BCACHEFS: &str = "bcachefs_effective.compression";
 
-/// Describes what compresses data in a directory on a file system with these mount options; `None`
-/// if nothing does.
+/// Describes what compresses data in a directory on a file system with these mount options. Returns
+/// `None` if nothing does.
 pub(crate) fn describe(file_system: &str, options: &str, directory: &Path) -> Option<String> {
     if !COMPRESSING.contains(&file_system) {
         return None;
@@ -39,7 +39,7 @@ pub(crate) fn describe(file_system: &str, options: &str, directory: &Path) -> Op
     (value != "none").then(|| format!("{file_system} compresses with {value} ({OF_BCACHEFS})"))
 }
 
-/// Returns true if files made in the directory inherit the attribute `c`.
+/// Returns true if files created in the directory inherit the attribute `c`.
 fn has_attribute(directory: &Path) -> bool {
     let Ok(found) = statx(CWD, directory, AtFlags::empty(), StatxFlags::empty()) else {
         return false;

@@ -1,4 +1,4 @@
-//! Counters of this process and of the processors that the kernel keeps.
+//! Counters kept by the kernel for this process and for the CPUs.
 //!
 //! **Source:** proc_pid_io(5), proc_pid_task(5) (`schedstat`), proc_stat(5), clock_gettime(2).
 
@@ -10,23 +10,23 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::facts::meminfo_bytes;
 use crate::telemetry::host::times_by_state;
 
-/// Processor time of this process, all its threads together, `io_uring` workers included.
+/// Returns the CPU time of all threads of this process, including `io_uring` workers.
 pub fn process_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Time of all processors of this host since it was booted.
+/// Time of all CPUs of this host since boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostTime {
-    /// Time in which they worked, for whatever process or other machine, in nanoseconds.
+    /// Time the CPUs were busy, including time stolen by other virtual machines, in nanoseconds.
     pub busy_ns: u64,
-    /// Time in which they worked or were idle, in nanoseconds.
+    /// Busy plus idle time, in nanoseconds.
     pub all_ns: u64,
 }
 
 impl HostTime {
-    /// Reads it; `None` where the kernel does not report it.
+    /// Reads the counters. Returns `None` if the kernel doesn't report them.
     pub fn read() -> Option<Self> {
         Some(Self::of(&KernelStats::current().ok()?))
     }
@@ -43,20 +43,20 @@ impl HostTime {
     }
 }
 
-/// The work that the storage of this host has.
+/// Pending work of this host's storage.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StorageWork {
-    /// Pages of the page cache that are yet to be written, or are being written, in bytes.
+    /// Dirty pages and those under writeback, in bytes.
     pub unwritten_bytes: u64,
-    /// Share of the last ten seconds in which some program waited for storage, in percent; 0 where
-    /// the kernel does not keep it.
+    /// Percentage of the last ten seconds in which some task was waiting for I/O; 0 if the kernel
+    /// doesn't track it.
     pub stalled_percent: f64,
-    /// Such time since the host was booted, in microseconds.
+    /// Total time since boot in which some task was waiting for I/O, in microseconds.
     pub stalled_us: u64,
 }
 
 impl StorageWork {
-    /// Reads it; `None` where the kernel does not report it.
+    /// Reads the counters. Returns `None` if the kernel doesn't report them.
     pub fn read() -> Option<Self> {
         let memory = fs::read_to_string("/proc/meminfo").ok()?;
         let pressure = fs::read_to_string("/proc/pressure/io").unwrap_or_default();
@@ -80,16 +80,17 @@ impl StorageWork {
     }
 }
 
-/// Processor time of one thread of this process; `None` when it is gone.
+/// Returns the CPU time of one thread of this process, or `None` if it no longer exists.
 pub fn thread_cpu_ns(thread_id: u32) -> Option<u64> {
-    // Nanoseconds on a processor, nanoseconds ready and waiting, number of time slices.
+    // Fields: nanoseconds on a CPU, nanoseconds waiting in the run queue, number of time slices.
     let text = fs::read_to_string(format!("/proc/self/task/{thread_id}/schedstat")).ok()?;
     text.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Bytes that storage read for this process; `None` where the kernel does not count them.
+/// Returns the bytes that storage has read for this process, or `None` if the kernel doesn't count
+/// them.
 ///
-/// Pages of the page cache, or that a memory file system holds, are not in it.
+/// Reads from the page cache or an in-memory file system aren't included.
 pub fn storage_read_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/io").ok()?;
     for line in text.lines() {
@@ -100,7 +101,7 @@ pub fn storage_read_bytes() -> Option<u64> {
     None
 }
 
-/// The largest resident memory of this process so far, in bytes.
+/// Returns the peak resident memory of this process, in bytes.
 pub fn peak_memory_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/status").ok()?;
     meminfo_bytes(&text, "VmHWM:")

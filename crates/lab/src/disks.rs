@@ -1,8 +1,8 @@
-//! Facts about what a file system lies on: disks, and the arrays and mappings between.
+//! Facts about the disks below a file system, and about the arrays and mappings in between.
 //!
-//! Principal function: [`facts`]. It walks down from the device of a mount: an md array and a
-//! mapping have slaves, a partition has its disk. Of a network mount the client knows the volume
-//! alone. **Source:** Documentation/ABI/stable/sysfs-block of Linux, md(4), cryptsetup(8).
+//! [`facts`] walks down from a mount's device: arrays and mappings list their members, partitions
+//! belong to a disk. For a network mount, the client only knows the volume. **Source:**
+//! Documentation/ABI/stable/sysfs-block of Linux, md(4), cryptsetup(8).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::mounts::Mount;
 const VOLUMES: &str = "/proc/fs/nfsfs/volumes";
 pub(crate) const BLOCK: &str = "/sys/class/block";
 
-/// Captures what a mount lies on.
+/// Collects the facts about the devices below a mount.
 pub fn facts(scope: &str, mount: &Mount) -> Vec<Fact> {
     if mount.is_nfs() {
         let text = fs::read_to_string(VOLUMES).unwrap_or_default();
@@ -34,10 +34,10 @@ pub fn facts(scope: &str, mount: &Mount) -> Vec<Fact> {
     found.facts(scope)
 }
 
-/// Returns the kernel's name of the block device of a mount; `None` if it has none.
+/// Returns the kernel's name of a mount's block device, or `None` if it has none.
 ///
-/// A file system may have a number of its own (btrfs): then the node tells, which may be a link or
-/// have another name than the device.
+/// File systems such as btrfs use device numbers of their own. In that case the node is used, which
+/// may be a symlink or have a different name than the device.
 pub(crate) fn device_name(mount: &Mount) -> Option<String> {
     let by_number = Path::new("/sys/dev/block").join(&mount.device).canonicalize();
     let by_node = || devices::sysfs(Path::new(&mount.source)).canonicalize();
@@ -45,8 +45,7 @@ pub(crate) fn device_name(mount: &Mount) -> Option<String> {
     Some(folder.file_name()?.to_string_lossy().into_owned())
 }
 
-/// Returns the devices that a device is made of: those of an array or a mapping, or the disk of a
-/// partition.
+/// Returns the devices below a device: the members of an array or mapping, or a partition's disk.
 pub(crate) fn devices_below(folder: &Path) -> Vec<String> {
     let mut below: Vec<String> = Vec::new();
     if let Ok(slaves) = fs::read_dir(folder.join("slaves")) {
@@ -61,9 +60,9 @@ pub(crate) fn devices_below(folder: &Path) -> Vec<String> {
     below
 }
 
-/// The volume of an NFS mount, by the number of its device: version and fsid.
+/// Returns the volume of an NFS mount, given its device number: fsid and version.
 ///
-/// Lines are `NV SERVER PORT DEV FSID FSC`. **Source:** fs/nfs/client.c of Linux
+/// The columns are `NV SERVER PORT DEV FSID FSC`. **Source:** fs/nfs/client.c of Linux
 /// (`nfs_volume_list_show`).
 fn volume(text: &str, device: &str) -> Option<String> {
     for row in text.lines().skip(1) {
@@ -77,16 +76,16 @@ fn volume(text: &str, device: &str) -> Option<String> {
     None
 }
 
-/// Findings on the way down.
+/// Facts collected on the way down.
 struct Found<'a> {
-    /// The folder of all block devices in sysfs.
+    /// The sysfs folder of all block devices.
     block: &'a Path,
     rows: Vec<Finding>,
-    /// The devices that were seen: a disk below two partitions counts once.
+    /// Devices visited so far, so that a disk with two partitions counts only once.
     seen: Vec<String>,
 }
 
-/// A fact of one device.
+/// A fact about one device.
 pub(crate) struct Finding {
     pub name: &'static str,
     pub value: String,
@@ -98,7 +97,7 @@ impl<'a> Found<'a> {
         Self { block, rows: Vec::new(), seen: Vec::new() }
     }
 
-    /// Adds a device and what is below it.
+    /// Adds a device and everything below it.
     fn walk(&mut self, name: &str) {
         if self.seen.iter().any(|seen| seen == name) {
             return;
@@ -131,7 +130,7 @@ impl<'a> Found<'a> {
 
     fn add_array(&mut self, folder: &Path) {
         let chunk = line(&folder.join("chunk_size")).and_then(|text| text.parse().ok());
-        // A mirror has no chunks: 0.
+        // Mirrors have no chunks and report 0.
         let chunk = chunk.filter(|bytes| *bytes > 0).map(|bytes: u64| Size(bytes).to_string());
         self.add("array level", line(&folder.join("level")), folder);
         self.add("array chunk", chunk, folder);
@@ -140,12 +139,12 @@ impl<'a> Found<'a> {
 
     fn add_disk(&mut self, name: &str, folder: &Path) {
         let sectors = line(&folder.join("size")).and_then(|text| text.parse::<u64>().ok());
-        // In sectors of 512 bytes, whatever the disk has.
+        // In sectors of 512 bytes, regardless of the disk's sector size.
         let size = sectors.map(|sectors| Size(sectors.saturating_mul(512)).to_string());
         let scheduler = line(&folder.join("queue/scheduler")).map(|text| chosen(&text));
         let rotational = line(&folder.join("queue/rotational"));
         let rotational = rotational.map(|text| if text == "1" { "yes" } else { "no" }.to_owned());
-        // What the disk takes at once, and else what the kernel queues for it.
+        // The disk's own queue depth, or else that of the kernel's queue.
         let depth = line(&folder.join("device/queue_depth"));
         let depth = depth.or_else(|| line(&folder.join("queue/nr_requests")));
         self.add("disk", Some(name.to_owned()), folder);
@@ -156,7 +155,7 @@ impl<'a> Found<'a> {
         self.add("disk queue depth", depth, folder);
     }
 
-    /// Makes one fact of each name; disks that are alike have one value.
+    /// Merges the facts by name. Identical disks share one value.
     fn facts(self, scope: &str) -> Vec<Fact> {
         let mut facts: Vec<Fact> = Vec::new();
         for (index, Finding { name, source, .. }) in self.rows.iter().enumerate() {
@@ -177,13 +176,13 @@ impl<'a> Found<'a> {
     }
 }
 
-/// The disk that a partition is part of: the folder above its own.
+/// Returns the disk of a partition, which is its parent folder.
 fn disk_of(partition: &Path) -> Option<String> {
     let folder: PathBuf = partition.canonicalize().ok()?;
     Some(folder.parent()?.file_name()?.to_string_lossy().into_owned())
 }
 
-/// The one in brackets: `none [mq-deadline]`.
+/// Returns the scheduler in brackets, as in `none [mq-deadline]`.
 fn chosen(schedulers: &str) -> String {
     let inside = schedulers.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     match inside {
@@ -192,7 +191,7 @@ fn chosen(schedulers: &str) -> String {
     }
 }
 
-/// Maker and model, where the disk has any; else what it is a device of.
+/// Returns vendor and model if the disk has any, or else the kind of device.
 fn disk_model(folder: &Path) -> Option<String> {
     if folder.join("loop/backing_file").exists() {
         let way = match line(&folder.join("loop/dio")).as_deref() {
@@ -210,7 +209,7 @@ fn disk_model(folder: &Path) -> Option<String> {
     link_name(&folder.join("device/driver"))
 }
 
-/// Cipher and size of the key of a mapping; nothing where this process may not ask.
+/// Returns the cipher and key size of a mapping; empty if we aren't root.
 pub(crate) fn cipher(mapping: &str) -> Vec<Finding> {
     if !commands::is_root() {
         return Vec::new();
@@ -295,7 +294,7 @@ mod tests {
                 "disk queue depth = 32"
             ]
         );
-        // A disk on its own has no array.
+        // A single disk has no array.
         assert_eq!(shown(block, "sda")[0], "disk = sda");
     }
 

@@ -1,6 +1,6 @@
-//! Errors of setting up a host, each with a hint.
+//! Errors when setting up a host, each with a hint.
 //!
-//! The host isn't named here: the caller knows which it was.
+//! They don't name the host, since the caller knows it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,8 @@ pub enum LabError {
     /// A program isn't installed.
     #[error("program `{program}` is missing; as root: `apt-get install {package}`")]
     Missing {
-        /// Name of the program.
         program: String,
-        /// The package that has it.
+        /// The package that contains it.
         package: String,
     },
     /// Only root may do this.
@@ -32,9 +31,9 @@ pub enum LabError {
     Failed {
         /// The command line.
         command: String,
-        /// How it ended.
+        /// Its exit status.
         status: String,
-        /// The end of what it printed.
+        /// The end of its output.
         message: String,
     },
     /// A program ran for too long and was killed.
@@ -42,16 +41,16 @@ pub enum LabError {
     TooSlow {
         /// The command line.
         command: String,
-        /// Its limit, in seconds.
+        /// The time limit, in seconds.
         seconds: u64,
     },
-    /// A program was ended, since the campaign was stopped meanwhile.
+    /// A program was killed because the campaign was stopped.
     #[error("`{command}` was ended, since the campaign was stopped")]
     Stopped {
         /// The command line.
         command: String,
     },
-    /// A mount can't be removed: the answer that the kernel waits for never arrives.
+    /// A mount cannot be removed because the kernel is waiting for an answer that never comes.
     #[error(
         "the mount on {} is stuck: {why} (hint: `umount -f` it once its server answers again; \
          otherwise only a restart of this host frees it)",
@@ -63,59 +62,57 @@ pub enum LabError {
         /// The last attempt and its outcome.
         why: String,
     },
-    /// A file, or a setting that is one.
+    /// An operation on a file, or on a kernel setting, failed.
     #[error("cannot {doing} {}: {error}", path.display())]
     File {
-        /// The attempted action, such as `write`.
+        /// The attempted operation, such as `write`.
         doing: &'static str,
-        /// Path of the file.
         path: PathBuf,
-        /// The system's reason.
         error: io::Error,
     },
-    /// It would harm what isn't ours.
+    /// The action would harm something that isn't ours.
     #[error("{0}")]
     Refused(String),
-    /// It is in use, and by whom.
+    /// The mount is in use.
     #[error("{} is busy: {}", point.display(), holders.join(", "))]
     Busy {
         /// The mount point.
         point: PathBuf,
-        /// Who holds it, such as `bash (pid 17)`.
+        /// The processes using it, such as `bash (pid 17)`.
         holders: Vec<String>,
     },
-    /// This host can't do that.
+    /// This host doesn't support it.
     #[error("this host can't do that: {0}")]
     Unable(String),
-    /// A server that was started doesn't answer.
+    /// A server was started but doesn't answer.
     #[error("{what} did not come up: {why}")]
     Silent {
         /// The server or program that was started.
         what: String,
-        /// The known reason, such as the end of its log.
+        /// The reason, if known, such as the end of its log.
         why: String,
     },
-    /// Another dfsbench is at work here.
+    /// Another dfsbench is setting up this host.
     #[error("another dfsbench sets up this host: {holders}; wait until it has ended")]
     Locked {
-        /// The processes that hold it.
+        /// The processes that hold the lock.
         holders: String,
     },
-    /// An earlier dfsbench was killed here.
+    /// An earlier dfsbench was killed here and left changes behind.
     #[error("{0} changes of an earlier campaign are still there; `dfsbench clean` undoes them")]
     Leftovers(usize),
-    /// Several went wrong.
+    /// Several errors occurred.
     #[error("{}", join_messages(.0))]
     Several(Vec<LabError>),
 }
 
 impl LabError {
-    /// Says what was tried with a file.
+    /// Creates the error for a failed operation on a file.
     pub fn file(doing: &'static str, path: &Path, error: io::Error) -> Self {
         Self::File { doing, path: path.to_owned(), error }
     }
 
-    /// Says that a command can't be started.
+    /// Creates the error for a command that cannot be started.
     pub fn start(argv: &[impl AsRef<str>], error: io::Error) -> Self {
         let program = match argv.first() {
             Some(program) => program.as_ref(),
@@ -124,10 +121,10 @@ impl LabError {
         Self::file("run", Path::new(program), error)
     }
 
-    /// Joins errors into one.
+    /// Combines errors into one.
     ///
     /// # Errors
-    /// Where there is any.
+    /// If there is at least one.
     pub fn join(mut errors: Vec<Self>) -> Result<(), Self> {
         let Some(last) = errors.pop() else { return Ok(()) };
         if errors.is_empty() {

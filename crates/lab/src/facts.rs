@@ -1,7 +1,7 @@
-//! Facts about this host: captured once per campaign, each with its source.
+//! Facts about this host, collected once per campaign, each with its source.
 //!
-//! Only what bends measurements and can be read without privilege. A fact that can't be read is
-//! left out, not guessed.
+//! Includes only what affects measurements and can be read without privileges. A fact that cannot
+//! be read is left out rather than guessed.
 
 use std::fs;
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ use crate::{hardware, memory};
 const OS_RELEASE: &str = "/etc/os-release";
 const CPUINFO: &str = "/proc/cpuinfo";
 const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
-/// Files whose whole text is a fact, with the fact's name.
+/// Facts that are the whole contents of a file.
 const FILES: [(&str, &str); 4] = [
     ("congestion control", "/proc/sys/net/ipv4/tcp_congestion_control"),
     ("clock source", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
@@ -23,7 +23,7 @@ const FILES: [(&str, &str); 4] = [
     ("load at start", "/proc/loadavg"),
 ];
 
-/// Captures the settings of this host that bend measurements.
+/// Collects the settings of this host that affect measurements.
 pub fn host() -> Vec<Fact> {
     let mut facts = Vec::new();
     facts.extend(read_fact("host name", "/proc/sys/kernel/hostname"));
@@ -42,7 +42,7 @@ pub fn host() -> Vec<Fact> {
     facts
 }
 
-/// The name of the distribution. **Source:** os-release(5).
+/// Returns the name of the distribution. **Source:** os-release(5).
 fn distribution() -> Option<Fact> {
     let text = fs::read_to_string(OS_RELEASE).ok()?;
     Some(Fact::new("host", "distribution", pretty_name(&text)?, OS_RELEASE))
@@ -53,7 +53,7 @@ fn pretty_name(os_release: &str) -> Option<&str> {
     Some(line.trim_matches(['"', '\'']))
 }
 
-/// The version of nfs-utils, of which the mounts and the exports are made.
+/// Returns the version of nfs-utils, which is used for mounting and exporting.
 fn nfs_utils() -> Option<Fact> {
     let output = Runner::as_caller(&["mount.nfs", "-V"], SOON).ok()?;
     let version =
@@ -61,7 +61,7 @@ fn nfs_utils() -> Option<Fact> {
     Some(Fact::new("host", "nfs-utils", version, "mount.nfs -V"))
 }
 
-/// Reads `mount.nfs: (linux nfs-utils 2.8.3)`.
+/// Parses `mount.nfs: (linux nfs-utils 2.8.3)`.
 fn nfs_utils_version(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("nfs-utils ")?;
     rest.split([')', '\n']).next()
@@ -77,7 +77,7 @@ fn kernel() -> Option<Fact> {
     Some(Fact::new("host", "kernel", format!("Linux {}", text.trim()), "uname(2)"))
 }
 
-/// The kernel's own server: it is of the kernel's version.
+/// Describes the kernel's own server, whose version is that of the kernel.
 pub(crate) fn kernel_server() -> Option<Fact> {
     let kernel = kernel()?;
     Some(Fact::new("server", "server", format!("nfsd of {}", kernel.value), kernel.source))
@@ -88,14 +88,14 @@ fn processor() -> Option<Fact> {
     Some(Fact::new("host", "processor", model_name(&text)?, CPUINFO))
 }
 
-/// Returns the model of the first processor: the value of the line `model name : ...`.
+/// Returns the model of the first CPU, from the line `model name : ...`.
 fn model_name(cpuinfo: &str) -> Option<&str> {
     let line = cpuinfo.lines().find(|line| line.starts_with("model name"))?;
     Some(line.split_once(':')?.1.trim())
 }
 
 fn cores() -> Fact {
-    // Of cpusets and quotas of cgroups the smaller counts: a container sees fewer than the host.
+    // The smaller of cpusets and cgroup quotas, so a container may report fewer than the host.
     let cores = match std::thread::available_parallelism() {
         Ok(cores) => cores.get(),
         Err(_) => 1,
@@ -103,9 +103,10 @@ fn cores() -> Fact {
     Fact::new("host", "cores for us", cores.to_string(), "sched_getaffinity(2), cgroups(7)")
 }
 
-/// Reads a line such as `MemTotal:  16384 kB` of `/proc/meminfo` and `/proc/self/status`, in bytes.
+/// Parses a line such as `MemTotal:  16384 kB` of `/proc/meminfo` or `/proc/self/status`. Returns
+/// bytes.
 ///
-/// The unit `kB` is 1,024 bytes there. **Source:** proc_meminfo(5), proc_pid_status(5).
+/// There, the unit `kB` means 1,024 bytes. **Source:** proc_meminfo(5), proc_pid_status(5).
 pub fn meminfo_bytes(text: &str, name: &str) -> Option<u64> {
     for line in text.lines() {
         if let Some(value) = line.strip_prefix(name) {
@@ -120,7 +121,7 @@ fn memory() -> Option<Fact> {
     Some(Fact::new("host", "memory", Size(memory::host_bytes()?).to_string(), "/proc/meminfo"))
 }
 
-/// The memory that control groups leave to this process, if that is less than the host has.
+/// Returns the memory limit of this process's control groups, if it is below the host's memory.
 fn memory_limit() -> Option<Fact> {
     let limit = memory::limit()?;
     if memory::host_bytes().is_some_and(|all| limit.bytes >= all) {
@@ -129,10 +130,10 @@ fn memory_limit() -> Option<Fact> {
     Some(Fact::new("host", "memory limit", Size(limit.bytes).to_string(), limit.source))
 }
 
-/// Says by what this host's processors are emulated in software, where they are: `QEMU Virtual CPU
-/// version 2.5+`.
+/// Returns the CPU model, such as `QEMU Virtual CPU version 2.5+`, if this host's CPUs are emulated
+/// in software.
 pub fn emulated() -> Option<String> {
-    // It never changes while the host runs, and is requested after each pass.
+    // Cached, because it is needed after each pass and doesn't change while the host is running.
     static FOUND: LazyLock<Option<String>> = LazyLock::new(|| {
         let cpuinfo = fs::read_to_string(CPUINFO).ok()?;
         let clocks = fs::read_to_string(CLOCKS).unwrap_or_default();
@@ -141,7 +142,7 @@ pub fn emulated() -> Option<String> {
     FOUND.clone()
 }
 
-/// QEMU's own model of a processor, without the clock that KVM gives to its guests.
+/// Recognizes QEMU's own CPU model on a machine without the clock that KVM provides.
 ///
 /// **Source:** QEMU's `target/i386/cpu.c`; the kernel's `arch/x86/kernel/kvmclock.c`.
 fn emulator<'a>(cpuinfo: &'a str, clocks: &str) -> Option<&'a str> {
@@ -154,11 +155,11 @@ fn has_word(text: &str, word: &str) -> bool {
     text.split_ascii_whitespace().any(|found| found == word)
 }
 
-/// A virtual machine shares its processors with strangers: a reader should know.
+/// Reports whether this is a virtual machine, which shares its CPUs with unknown others.
 fn hypervisor() -> Option<Fact> {
     let text = fs::read_to_string(CPUINFO).ok()?;
     let flags = text.lines().find(|line| line.starts_with("flags"))?;
-    // A hypervisor sets this bit of CPUID leaf 1 for its guests; no processor does.
+    // Hypervisors set this bit of CPUID leaf 1 for their guests. It is never set on bare metal.
     let value = if has_word(flags, "hypervisor") { "yes" } else { "no" };
     Some(Fact::new("host", "virtual machine", value, "/proc/cpuinfo flags"))
 }

@@ -1,10 +1,10 @@
-//! Puts together what is effective after an action, and where that is not what was requested.
+//! Collects the settings in effect after an action and where they differ from the requested ones.
 //!
-//! Principal type: [`Findings`]. Every fact names where it was read.
+//! Every fact in [`Findings`] names its source.
 
 use model::{Difference, EffectiveSettings, Fact};
 
-/// Facts and differences of one action, as they are found.
+/// Facts and differences found for one action.
 #[derive(Debug)]
 pub struct Findings {
     scope: &'static str,
@@ -12,24 +12,24 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Makes a collection of facts about one `scope`: `host`, `server`, `target` or `network`.
+    /// Creates an empty collection for one `scope`: `host`, `server`, `target` or `network`.
     pub fn new(scope: &'static str) -> Self {
         Self { scope, found: EffectiveSettings::default() }
     }
 
-    /// Notes a fact.
+    /// Adds a fact.
     pub fn fact(&mut self, name: &str, value: impl Into<String>, source: impl Into<String>) {
         self.found.facts.push(Fact::new(self.scope, name, value, source));
     }
 
-    /// Notes facts that were read elsewhere.
+    /// Adds facts that were read elsewhere.
     pub fn extend(&mut self, facts: impl IntoIterator<Item = Fact>) {
         self.found.facts.extend(facts);
     }
 
-    /// Notes a fact that was requested, and a difference where it isn't so.
+    /// Adds a fact, and a difference if it isn't as requested.
     ///
-    /// White space counts as one blank: the kernel prints lists with tabs.
+    /// Any whitespace counts as a single space, because the kernel separates list items with tabs.
     pub fn compare(&mut self, name: &str, requested: &str, found: &str, source: &str) {
         let (requested, found) = (join_words(requested), join_words(found));
         self.fact(name, &found, source);
@@ -38,7 +38,7 @@ impl Findings {
         }
     }
 
-    /// Notes that something was requested and is not so.
+    /// Adds a difference between the requested and the actual setting.
     pub fn differ(
         &mut self,
         name: &str,
@@ -54,13 +54,12 @@ impl Findings {
         });
     }
 
-    /// All of it.
     pub fn done(self) -> EffectiveSettings {
         self.found
     }
 }
 
-/// Joins the words of a text by one blank each.
+/// Replaces each run of whitespace by a single space.
 fn join_words(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ")

@@ -1,7 +1,8 @@
-//! Programs that serve file systems in user space (FUSE), and what storage read for them.
+//! Finds the programs that serve FUSE file systems, and how much storage has read for them.
 //!
-//! Before Linux 6.16 nothing tells which program serves a mount. All programs that have `/dev/fuse`
-//! open are counted together then: what storage read for them is at least what it read for the one.
+//! Before Linux 6.16, it isn't possible to find out which program serves a particular mount. In
+//! that case, all programs with `/dev/fuse` open are counted together, which gives an upper bound
+//! for the right one.
 //!
 //! **Source:** fuse(4), proc_pid_io(5); Linux, fs/fuse/dev.c (`fuse_dev_show_fdinfo`).
 
@@ -12,26 +13,26 @@ use std::path::Path;
 use procfs::ProcResult;
 use procfs::process::{FDTarget, Process, all_processes};
 
-/// The device by which a program serves a FUSE mount.
+/// The device through which programs serve FUSE mounts.
 const DEVICE: &str = "/dev/fuse";
 
-/// The programs on this host that serve a FUSE mount, or may do so, at one instant.
+/// Snapshot of the programs on this host that serve, or may serve, a FUSE mount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FuseServers {
     servers: Vec<FuseServer>,
-    /// One of them has another network than this process.
+    /// One of them is in a different network namespace than this process.
     is_elsewhere: bool,
     is_complete: bool,
 }
 
-/// What a process serves by FUSE.
+/// What a process serves through FUSE.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Serves {
-    /// Nothing, or other mounts.
+    /// Nothing, or only other mounts.
     Nothing,
-    /// Some mount, and the kernel doesn't tell which.
+    /// Some mount, but the kernel doesn't report which one.
     Unknown,
-    /// The mount.
+    /// The mount in question.
     Mount,
 }
 
@@ -42,28 +43,28 @@ struct FuseServer {
     stored_bytes: u64,
 }
 
-/// What storage read for the programs that serve a FUSE mount, or may do so, over some time.
+/// Bytes read from storage by the programs that serve, or may serve, a FUSE mount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FuseReads {
-    /// The programs with their process ids, such as `fuse2fs (4711)`.
+    /// Programs with their process IDs, such as `fuse2fs (4711)`.
     pub names: Vec<String>,
     /// Bytes that storage read for all of them.
     pub stored_bytes: u64,
-    /// Whatever they send on must have come through the counters of this host: all of them are
-    /// seen, none has a network of its own, and no device moves data past the kernel.
+    /// Whether all data they deliver is covered by this host's counters: all of them are visible,
+    /// none has its own network namespace, and no device bypasses the kernel.
     pub is_complete: bool,
 }
 
 impl FuseServers {
-    /// Looks at all processes for those that may serve the mount whose device has this number, as
-    /// `major:minor`; those of other users can only be seen by root.
+    /// Finds the processes that may serve the mount with this device number (`major:minor`). Only
+    /// root can see those of other users.
     pub fn find(device: &str) -> Self {
         let Ok(processes) = all_processes() else { return Self::default() };
         let own_network = Process::myself().ok().and_then(|own| network_of(&own));
         let connection = connection_of(device);
         let (mut certain, mut possible) = (Self::default(), Self::default());
         let mut sees_all = true;
-        // A process that ends meanwhile serves nothing.
+        // Ignore processes that exit in the meantime.
         for process in processes.flatten() {
             let found = match served_by(&process, connection) {
                 Ok(Serves::Mount) => &mut certain,
@@ -88,7 +89,7 @@ impl FuseServers {
         found
     }
 
-    /// Returns what storage read for the programs since an earlier look.
+    /// Returns what storage has read for the programs since an earlier snapshot.
     pub fn since(&self, earlier: &Self) -> FuseReads {
         let mut reads = FuseReads {
             is_complete: self.is_complete && earlier.is_complete && !self.servers.is_empty(),
@@ -118,7 +119,7 @@ fn served_by(process: &Process, connection: Option<u64>) -> ProcResult<Serves> {
     Ok(serves)
 }
 
-/// Returns what is served through an open `/dev/fuse`, by its `fdinfo`.
+/// Returns what is served through an open `/dev/fuse`, given its `fdinfo`.
 fn served_through(fdinfo: &str, connection: Option<u64>) -> Serves {
     let named = fdinfo.lines().find_map(|line| line.strip_prefix("fuse_connection:"));
     match named.map(|number| number.trim().parse::<u64>().ok()) {
@@ -128,7 +129,8 @@ fn served_through(fdinfo: &str, connection: Option<u64>) -> Serves {
     }
 }
 
-/// Returns the number of a mount's FUSE connection: that of its device, as the kernel has it.
+/// Returns the number of a mount's FUSE connection, which is its device number in the kernel's
+/// encoding.
 ///
 /// **Source:** Linux, include/linux/kdev_t.h (`MKDEV`).
 fn connection_of(device: &str) -> Option<u64> {
@@ -142,8 +144,8 @@ fn network_of(process: &Process) -> Option<u64> {
     Some(namespaces.0.get(OsStr::new("net"))?.identifier)
 }
 
-/// Returns true if a device may move data past the kernel's counters: RDMA, or one that a program
-/// drives itself (VFIO, UIO).
+/// Returns true if this host has devices that may bypass the kernel's counters: RDMA, or devices
+/// driven from user space (VFIO, UIO).
 fn has_uncounted_devices() -> bool {
     let has_entry = |folder: &str, other_than: &str| {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -171,7 +173,7 @@ mod tests {
 
     #[test]
     fn adds_reads_of_all_servers() {
-        // One has begun since, one has ended.
+        // One server was started and one exited in between.
         let reads = servers(&[(7, 30), (8, 5)]).since(&servers(&[(7, 10), (6, 90)]));
         assert_eq!((reads.stored_bytes, reads.is_complete), (25, true));
         assert_eq!(reads.names, ["sshfs (7)", "sshfs (8)"]);
@@ -200,9 +202,9 @@ mod tests {
         let own = std::process::id().cast_signed();
         let has_own = |found: &FuseServers| found.servers.iter().any(|server| server.pid == own);
         assert!(!has_own(&FuseServers::find("0:1")));
-        // Only root may open it on some hosts, and some have none.
+        // Some hosts don't have the device, or only let root open it.
         if let Ok(device) = fs::File::open(DEVICE) {
-            // It serves no mount yet, and newer kernels say so.
+            // It doesn't serve a mount yet, which newer kernels report.
             let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", device.as_raw_fd()));
             let is_unknown = served_through(&info.unwrap(), None) == Serves::Unknown;
             assert_eq!(has_own(&FuseServers::find("0:1")), is_unknown);

@@ -1,8 +1,8 @@
-//! Facts about the hardware of this host: frequency of processors, memory modules, network cards,
-//! and the machine or hypervisor that all of it belongs to.
+//! Facts about this host's hardware: CPU frequency, memory modules, network cards, and the machine
+//! or hypervisor.
 //!
-//! Principal function: [`facts`]. Nothing here runs a program; what only root may read is left out
-//! for others. Folders of sysfs are arguments, so that tests read planted ones.
+//! No programs are run, and facts that only root can read are left out for other users. The sysfs
+//! folders are parameters, so that tests can use fake ones.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ const NET: &str = "/sys/class/net";
 const DMI_TABLE: &str = "/sys/firmware/dmi/tables/DMI";
 const DMI_ID: &str = "/sys/class/dmi/id";
 
-/// Captures what this host is made of.
+/// Collects the facts about this host's hardware.
 pub(crate) fn facts() -> Vec<Fact> {
     let mut facts = frequencies(Path::new(CPUFREQ));
     facts.extend(mitigations(Path::new(VULNERABILITIES)));
@@ -28,20 +28,20 @@ pub(crate) fn facts() -> Vec<Fact> {
     facts
 }
 
-/// Reads a file of one line; `None` where it is missing, unreadable or empty.
+/// Reads a single-line file. Returns `None` if it is missing, unreadable or empty.
 pub(crate) fn line(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let text = text.trim();
     if text.is_empty() { None } else { Some(text.to_owned()) }
 }
 
-/// Returns the last part of where a link leads, such as the name of a driver.
+/// Returns the last component of a symlink's target, such as the name of a driver.
 pub(crate) fn link_name(path: &Path) -> Option<String> {
     let target = fs::read_link(path).ok()?;
     Some(target.file_name()?.to_string_lossy().into_owned())
 }
 
-/// Joins different values in their order; `None` where there are none.
+/// Joins the distinct values in order. Returns `None` if there are none.
 pub(crate) fn join_different(values: impl IntoIterator<Item = String>) -> Option<String> {
     let mut different: Vec<String> = Vec::new();
     for value in values {
@@ -52,7 +52,7 @@ pub(crate) fn join_different(values: impl IntoIterator<Item = String>) -> Option
     if different.is_empty() { None } else { Some(different.join(", ")) }
 }
 
-/// The frequency of the first processor, now and at its limits. **Source:**
+/// Returns the current, minimum and maximum frequency of the first CPU. **Source:**
 /// Documentation/admin-guide/pm/cpufreq.rst of Linux: numbers in kHz.
 fn frequencies(folder: &Path) -> Vec<Fact> {
     let megahertz = |file: &str| {
@@ -73,7 +73,7 @@ fn frequencies(folder: &Path) -> Vec<Fact> {
     facts
 }
 
-/// Measures of the kernel against flaws of the processors, which costs system calls their time.
+/// Lists the kernel's mitigations for CPU vulnerabilities, which slow down system calls.
 fn mitigations(folder: &Path) -> Option<Fact> {
     let (mut mitigated, mut vulnerable) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(folder).ok()?.flatten() {
@@ -96,7 +96,7 @@ fn mitigations(folder: &Path) -> Option<Fact> {
     Some(Fact::new("host", "mitigations", value, folder.display().to_string()))
 }
 
-/// Maker and product of this machine; of a virtual one, that is its hypervisor.
+/// Returns the machine's vendor and product; on a virtual machine, these are the hypervisor's.
 fn machine(folder: &Path) -> Option<Fact> {
     let mut words = Vec::new();
     words.extend(line(&folder.join("sys_vendor")));
@@ -107,7 +107,7 @@ fn machine(folder: &Path) -> Option<Fact> {
     Some(Fact::new("host", "machine", words.join(" "), folder.display().to_string()))
 }
 
-/// Type, speed and number of the memory modules.
+/// Returns type, speed and number of the memory modules.
 ///
 /// **Source:** DMTF DSP0134 (SMBIOS 3.7), 7.17 (type 16) and 7.18 (type 17).
 fn memory_modules(table: &[u8]) -> Vec<Fact> {
@@ -117,13 +117,13 @@ fn memory_modules(table: &[u8]) -> Vec<Fact> {
     let mut corrects_errors = false;
     for structure in structures(table) {
         match structure[0] {
-            // Error correction: 5 is of single bits, 6 of several.
+            // Error correction: 5 is single-bit ECC, 6 is multi-bit ECC.
             ARRAY => corrects_errors |= matches!(structure.get(6), Some(5 | 6)),
             MODULE => {
                 let Some(bytes) = module_bytes(structure) else { continue };
                 sizes.push(bytes);
                 kinds.push(module_kind(structure.get(0x12).copied().unwrap_or(0)).to_owned());
-                // What it is configured to, where that is known, and else what it could do.
+                // The configured speed if known, or else the maximum speed.
                 let speed = word(structure, 0x20).or_else(|| word(structure, 0x15));
                 speeds.extend(speed.map(|speed| format!("{speed} MT/s")));
             }
@@ -146,8 +146,8 @@ fn memory_modules(table: &[u8]) -> Vec<Fact> {
     facts
 }
 
-/// Splits a table of SMBIOS: each structure has its length in its second byte, and a set of
-/// strings after it that two zeros end.
+/// Splits an SMBIOS table. The second byte of each structure is its length; it is followed by a set
+/// of strings that ends with two zero bytes.
 fn structures(table: &[u8]) -> Vec<&[u8]> {
     let mut found = Vec::new();
     let mut rest = table;
@@ -164,7 +164,7 @@ fn structures(table: &[u8]) -> Vec<&[u8]> {
     found
 }
 
-/// A word that is neither missing nor unknown (0 or all ones).
+/// Reads a word, unless it is missing or unknown (0 or all ones).
 fn word(structure: &[u8], at: usize) -> Option<u16> {
     let bytes = structure.get(at..at + 2)?;
     match u16::from_le_bytes([bytes[0], bytes[1]]) {
@@ -173,9 +173,9 @@ fn word(structure: &[u8], at: usize) -> Option<u16> {
     }
 }
 
-/// Size of a module in bytes; `None` where its slot is empty.
+/// Returns the size of a module in bytes, or `None` if its slot is empty.
 fn module_bytes(structure: &[u8]) -> Option<u64> {
-    /// The size stands in a field of its own, since it doesn't fit into 15 bits.
+    /// Marker for a size that doesn't fit into 15 bits and is stored in another field.
     const EXTENDED: u16 = 0x7fff;
     let size = word(structure, 0x0c)?;
     if size == EXTENDED {
@@ -183,7 +183,7 @@ fn module_bytes(structure: &[u8]) -> Option<u64> {
         let mib = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
         return Some(u64::from(mib) << 20);
     }
-    // The highest bit says that the others count KiB and not MiB.
+    // If the highest bit is set, the size is in KiB rather than MiB.
     let shift = if size & 0x8000 == 0 { 20 } else { 10 };
     Some(u64::from(size & 0x7fff) << shift)
 }
@@ -209,7 +209,6 @@ const fn module_kind(number: u8) -> &'static str {
     }
 }
 
-/// One network interface.
 #[derive(Default)]
 struct Card {
     name: String,
@@ -219,10 +218,9 @@ struct Card {
     duplex: Option<String>,
 }
 
-/// The network cards whose link is up.
+/// Returns the network cards whose link is up.
 ///
-/// **Source:** Documentation/ABI/testing/sysfs-class-net of Linux: speed in Mbit/s, -1 where it is
-/// unknown.
+/// **Source:** Documentation/ABI/testing/sysfs-class-net of Linux: speed in Mbit/s, -1 if unknown.
 fn network(folder: &Path) -> Vec<Fact> {
     let cards = cards(folder);
     let mut facts = Vec::new();
@@ -245,7 +243,7 @@ fn cards(folder: &Path) -> Vec<Card> {
     for entry in entries.flatten() {
         let path = entry.path();
         let device = path.join("device");
-        // Bridges, bonds and loopback have no device: what they are made of is listed.
+        // Bridges, bonds and loopback have no device. The interfaces they consist of are listed.
         if !device.exists() || line(&path.join("operstate")).as_deref() == Some("down") {
             continue;
         }
@@ -267,13 +265,13 @@ fn cards(folder: &Path) -> Vec<Card> {
     cards
 }
 
-/// Files of sysfs for tests.
+/// Fake sysfs files for tests.
 #[cfg(test)]
 pub(crate) mod testing {
     use std::fs;
     use std::path::Path;
 
-    /// Writes files with their folders.
+    /// Writes files and creates their folders.
     pub(crate) fn plant(folder: &Path, files: &[(&str, &str)]) {
         for (name, text) in files {
             let path = folder.join(name);
@@ -365,7 +363,7 @@ mod tests {
         assert!(network(&net.join("none")).is_empty());
     }
 
-    /// A structure of SMBIOS with some bytes set, and one string.
+    /// Returns an SMBIOS structure with the given bytes set, followed by one string.
     fn structure(kind: u8, length: u8, bytes: &[(usize, u8)]) -> Vec<u8> {
         let mut structure = vec![0; usize::from(length)];
         (structure[0], structure[1]) = (kind, length);
@@ -379,7 +377,8 @@ mod tests {
     #[test]
     fn memory_modules_have_type_speed_and_size() {
         let array = structure(16, 23, &[(6, 6)]);
-        // 16 GiB (0x4000 MiB) of DDR4 that could do 3200 MT/s (0x0c80) and does 2400 (0x0960).
+        // 16 GiB (0x4000 MiB) of DDR4, capable of 3200 MT/s (0x0c80) and configured for 2400
+        // (0x0960).
         let module = structure(
             17,
             40,
@@ -392,7 +391,7 @@ mod tests {
             ["DRAM type = DDR4, ECC", "DRAM speed = 2400 MT/s", "DRAM modules = 2 x 16 GiB"]
         );
         assert!(memory_modules(&empty).is_empty());
-        // An extended size, as of 64 GiB; without a configured speed the other one.
+        // An extended size of 64 GiB. There is no configured speed, so the maximum is used.
         let large = structure(
             17,
             40,

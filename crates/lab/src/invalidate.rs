@@ -1,4 +1,4 @@
-//! Makes a host forget what it read, and proves it by what the kernel counts.
+//! Drops a host's caches and reports the kernel's counters as evidence.
 //!
 //! **Source:** proc_sys_vm(5), `drop_caches`; fincore(1): bytes of files that are in the page
 //! cache.
@@ -14,14 +14,14 @@ use crate::facts::meminfo_bytes;
 use crate::host::nfsd;
 
 const DROP: &str = "/proc/sys/vm/drop_caches";
-/// Files that fincore is requested about at once.
+/// Number of files per call of fincore.
 const AT_ONCE: usize = 200;
 
-/// Drops the page cache, dentries and inodes of this host, and reports what was in memory before
-/// and after. `directory` is what it serves; where its files are in memory only, they are kept.
+/// Drops the page cache, dentries and inodes of this host. Returns what was cached before and
+/// after. `directory` is the exported directory; if its files exist only in memory, they are kept.
 ///
 /// # Errors
-/// Where the kernel refuses.
+/// If the kernel does not allow it.
 pub fn drop_caches(
     runner: &mut Runner,
     how: Invalidation,
@@ -32,10 +32,10 @@ pub fn drop_caches(
     }
     let mut facts = cached(runner, "before", directory)?;
     if how >= Invalidation::ServerRestart && directory.is_some() {
-        // One that ran before us; ours is stopped and started as an action.
+        // A server that was already running. Our own servers are restarted by actions.
         nfsd::restart(runner)?;
     }
-    // Only clean pages are dropped: dirty ones would be left where they are.
+    // Dropping only affects clean pages, so write back dirty ones first.
     rustix::fs::sync();
     // 1 drops the page cache, 2 dentries and inodes, 3 both.
     runner.write(Path::new(DROP), "3")?;
@@ -43,7 +43,7 @@ pub fn drop_caches(
     Ok(facts)
 }
 
-/// Reports what is in memory of all files, and of those of a directory.
+/// Reports how much is cached in total and of a directory's files.
 fn cached(runner: &Runner, when: &str, directory: Option<&Path>) -> Result<Vec<Fact>, LabError> {
     let cached = cached_bytes().to_string();
     let mut facts = vec![Fact::new("host", format!("page cache {when}"), cached, "/proc/meminfo")];
@@ -57,14 +57,14 @@ fn cached(runner: &Runner, when: &str, directory: Option<&Path>) -> Result<Vec<F
     Ok(facts)
 }
 
-/// Bytes of all files in the page cache: of files, and of block devices (`Buffers`).
+/// Returns the bytes in the page cache: for files, and for block devices (`Buffers`).
 fn cached_bytes() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let cached = meminfo_bytes(&text, "Cached:").unwrap_or(0);
     cached.saturating_add(meminfo_bytes(&text, "Buffers:").unwrap_or(0))
 }
 
-/// Bytes of a directory's files that are in the page cache.
+/// Returns how many bytes of a directory's files are in the page cache.
 fn resident_bytes(runner: &Runner, directory: &Path) -> Result<u64, LabError> {
     let mut files = Vec::new();
     collect_files(directory, &mut files);
@@ -76,7 +76,7 @@ fn resident_bytes(runner: &Runner, directory: &Path) -> Result<u64, LabError> {
         for path in some {
             argv.push(path.display().to_string());
         }
-        // A file that was removed meanwhile is an error of fincore's, and of none of the others.
+        // fincore reports an error if a file has been removed, but still prints the others.
         for line in runner.output(&argv, LONG)?.stdout.lines() {
             bytes = bytes.saturating_add(line.trim().parse().unwrap_or(0));
         }
@@ -84,7 +84,7 @@ fn resident_bytes(runner: &Runner, directory: &Path) -> Result<u64, LabError> {
     Ok(bytes)
 }
 
-/// Files of a directory and of those below. What vanishes meanwhile isn't there.
+/// Collects the files in and below a directory, ignoring those that disappear in the meantime.
 fn collect_files(directory: &Path, files: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {

@@ -1,7 +1,7 @@
-//! Settings of the kernel that are files: which files may be written as such.
+//! Checks which files may be written as kernel settings.
 //!
-//! A path may name a setting and lead elsewhere by a link, so that it is resolved first.
-//! **Source:** proc_sys(5), sysfs(5).
+//! A path is resolved first, because it may look like a setting but lead elsewhere through a
+//! symlink. **Source:** proc_sys(5), sysfs(5).
 
 use std::path::Path;
 
@@ -10,13 +10,12 @@ use model::options::check_path;
 use crate::NFSD_FOLDER;
 use crate::error::LabError;
 
-/// Folders of the kernel's settings.
 const FOLDERS: [&str; 2] = ["/proc/sys", "/sys"];
 
-/// Refuses to write to a file that is no setting of the kernel, whatever path leads to it.
+/// Checks that a path leads to a kernel setting.
 ///
 /// # Errors
-/// Where it is none, or isn't there.
+/// If it doesn't, or the file doesn't exist.
 pub fn check(path: &Path) -> Result<(), LabError> {
     if let Err(error) = check_path(path) {
         return Err(refuse(path, &error.to_string()));
@@ -28,7 +27,7 @@ pub fn check(path: &Path) -> Result<(), LabError> {
     Err(refuse(path, "it leads to no setting of the kernel"))
 }
 
-/// Says whether a path lies below a folder of settings.
+/// Returns true if a path is below one of the folders of kernel settings.
 pub fn contains(path: &Path) -> bool {
     FOLDERS.iter().any(|folder| path != Path::new(folder) && path.starts_with(folder))
 }

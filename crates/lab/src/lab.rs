@@ -1,7 +1,7 @@
-//! The changes that were made to this host, as a stack: the last is undone first.
+//! The changes made to this host, kept as a stack: the last one is undone first.
 //!
-//! Principal type: [`Lab`]. A change is in the undo log before it is made, and what fails half-way
-//! is undone at once, so that the stack holds whole changes only.
+//! [`Lab`] writes each change to the undo log before making it. A change that fails halfway is
+//! undone immediately, so the stack contains only complete changes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,25 +19,24 @@ use crate::restore::{restore_all, restore_entry};
 use crate::undo::Undo;
 use crate::undo_guard;
 
-/// The longest time for an earlier dfsbench that was killed to let go of the log.
+/// Time limit for a killed dfsbench to release the log.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Changes of this host that are to be undone.
+/// Changes to this host that will have to be undone.
 #[derive(Debug)]
 pub struct Lab {
     campaign: String,
     allow_destroy: Vec<PathBuf>,
-    /// Whether files that the campaign leaves where this host serves stay there.
+    /// Whether to keep the files that the campaign leaves in exported directories.
     keeps_files: bool,
     runner: Runner,
     log: UndoLog,
-    /// Gives up what is being changed when it is set; what is restored is restored all the same.
+    /// Aborts a change when set. Restoring is never aborted.
     stop: Option<Arc<AtomicBool>>,
-    /// The changes that were made, the oldest first.
+    /// Changes made so far, oldest first.
     applied: Vec<Applied>,
 }
 
-/// A change that was made.
 #[derive(Debug)]
 struct Applied {
     /// Its number in the log.
@@ -46,13 +45,12 @@ struct Applied {
 }
 
 impl Lab {
-    /// Takes this host for a campaign.
+    /// Reserves this host for a campaign.
     ///
-    /// `allow_destroy` are the devices that may lose what is on them: those that the command line
-    /// repeated.
+    /// `allow_destroy` lists the devices that may be overwritten according to the command line.
     ///
     /// # Errors
-    /// Where another dfsbench has it, or an earlier one left something behind.
+    /// If another dfsbench uses the host, or an earlier one left changes behind.
     pub fn open(
         state_dir: &Path,
         campaign: &str,
@@ -76,14 +74,14 @@ impl Lab {
         })
     }
 
-    /// Takes this host again for a campaign within which it has lost its power: file systems that
-    /// were made on devices stay, with what is in them. Else as [`Lab::open`].
+    /// Like [`Lab::open`], but for a host that lost its power during the campaign. File systems
+    /// created on devices are kept, along with their contents.
     ///
-    /// What they were mounted, served and used by went with the power; the rest is undone.
+    /// Mounts, exports and processes disappeared with the power loss; the rest is undone.
     ///
     /// # Errors
-    /// Where the host has not started again since, another campaign left something behind, or
-    /// something can't be undone.
+    /// If the host has not rebooted since, another campaign left changes behind, or something
+    /// cannot be undone.
     pub fn open_after_power_loss(
         state_dir: &Path,
         campaign: &str,
@@ -102,7 +100,7 @@ impl Lab {
                 applied.push(Applied { id, undo });
                 continue;
             }
-            // What clients left in a directory is what a loss of power is measured by.
+            // Keep the files left by clients, since they show what the power loss did.
             undo.retain(|part| part.outlives_boot() && !matches!(part, Undo::Works { .. }));
             restore_entry(&mut runner, &mut log, id, &undo)?;
         }
@@ -111,44 +109,45 @@ impl Lab {
         Ok(Self { campaign, allow_destroy, keeps_files: false, runner, log, stop: None, applied })
     }
 
-    /// Gives up a change that is being made when this flag is set.
+    /// Makes `stop` abort the change in progress.
     #[must_use]
     pub fn stopped_by(self, stop: &Arc<AtomicBool>) -> Self {
         Self { stop: Some(Arc::clone(stop)), ..self }
     }
 
-    /// Leaves the campaign's working directories behind where this host serves them.
+    /// Keeps the campaign's working directories in the directories that this host exports.
     #[must_use]
     pub fn keeping_files(self) -> Self {
         Self { keeps_files: true, ..self }
     }
 
-    /// Makes a change on this host, and reads back what is effective.
+    /// Changes this host and reads back the settings in effect.
     ///
-    /// What fails is undone at once.
+    /// If anything fails, the change is undone immediately.
     ///
     /// # Errors
-    /// Where it would harm what isn't ours, can't be done, or can't be read back.
+    /// If it would harm something that isn't ours, fails, or cannot be read back.
     pub fn apply(&mut self, action: &Action) -> Result<EffectiveSettings, LabError> {
         let prepared = actions::prepare(action)?;
         let mut undo = prepared.undo(&self.allow_destroy)?;
         if let Some(directory) = prepared.served()
             && !self.keeps_files
         {
-            // First in the list, and so undone last: what clients left there goes once it is no
-            // longer served.
+            // First in the list, and therefore undone last: files left by clients are removed when
+            // the directory is no longer exported.
             let (directory, campaign) = (directory.to_owned(), self.campaign.clone());
             undo.insert(0, Undo::Works { directory, campaign });
         }
         undo.iter().rev().try_for_each(undo_guard::check_before_change)?;
-        // On disk before the first step: a process that is killed now leaves nothing unknown.
+        // Written to disk before the first step, so nothing is forgotten if this process is killed
+        // now.
         let id = self.log.begin(&self.campaign, actions::describe(action), undo.clone())?;
         self.applied.push(Applied { id, undo });
         if let Some(stop) = &self.stop {
             self.runner.heed_stop(Arc::clone(stop));
         }
         let done = self.carry_out(prepared.as_ref());
-        // What restores the host is not given up when the campaign is stopped.
+        // From here on we restore the host, which must not be aborted when the campaign is stopped.
         self.runner.ignore_stop();
         let Err(error) = done else { return done };
         match self.undo_last() {
@@ -157,7 +156,7 @@ impl Lab {
         }
     }
 
-    /// Performs the steps of an action and reads back what is effective.
+    /// Performs the steps of an action and reads back the settings in effect.
     fn carry_out(&mut self, action: &dyn Prepared) -> Result<EffectiveSettings, LabError> {
         for step in action.steps() {
             step.perform(&mut self.runner)?;
@@ -165,19 +164,19 @@ impl Lab {
         action.check()
     }
 
-    /// How many changes there are.
+    /// Returns the number of changes.
     pub fn height(&self) -> usize {
         self.applied.len()
     }
 
-    /// Undoes the last change; does nothing where there is none.
+    /// Undoes the last change, if there is one.
     ///
     /// # Errors
-    /// Where it can't be undone: it is kept, and can be requested again.
+    /// If it cannot be undone. The change is kept, so this can be called again.
     pub fn undo_last(&mut self) -> Result<(), LabError> {
         let Some(Applied { id, undo }) = self.applied.last() else { return Ok(()) };
         let id = *id;
-        // It may be made again for the next pass, which reads the files that the last one wrote.
+        // Keep the files of clients: the change may be redone for the next pass, which reads them.
         let mut parts: Vec<&Undo> = undo.iter().collect();
         parts.retain(|part| !matches!(part, Undo::Works { .. }));
         restore_all(&mut self.runner, parts)?;
@@ -185,30 +184,30 @@ impl Lab {
         self.log.undone(id)
     }
 
-    /// Undoes everything, and goes on where something can't be.
+    /// Undoes all changes, even if some of them fail.
     ///
     /// # Errors
-    /// With all that can't be undone; `dfsbench clean` tries again.
+    /// If something cannot be undone. The error includes all failures; `dfsbench clean` can try
+    /// again.
     pub fn undo_all(&mut self) -> Result<(), LabError> {
         let mut errors = Vec::new();
         for change in std::mem::take(&mut self.applied).into_iter().rev() {
             let done = restore_entry(&mut self.runner, &mut self.log, change.id, &change.undo);
             if let Err(error) = done {
                 errors.push(error);
-                // The oldest stands first, as before.
+                // Keep the oldest change first.
                 self.applied.insert(0, change);
             }
         }
         LabError::join(errors)
     }
 
-    /// Drops what this host holds in memory of its files, and reports what it held before and
-    /// after.
+    /// Drops this host's caches and reports their size before and after.
     ///
-    /// Mounting again is no matter of one host: see [`crate::redo_from`].
+    /// Remounting involves more than one host, see [`crate::redo_from`].
     ///
     /// # Errors
-    /// Where the kernel refuses.
+    /// If the kernel does not allow it.
     pub fn invalidate(
         &mut self,
         how: Invalidation,
@@ -225,7 +224,8 @@ mod tests {
 
     use super::*;
 
-    /// A host with a file system on a device and something on it, made in this boot or another.
+    /// Returns the log of a host with a file system on a device and a mount, made during the given
+    /// boot.
     fn changed(boot: &str) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let wipe = r#"[{"undo":"wipe","device":"/dev/none","uuid":"u"}]"#;
@@ -261,7 +261,7 @@ mod tests {
             assert_eq!((lab.height(), lab.log.open_entries().len()), (0, 0));
         }
         assert_eq!(fs::read_dir(at("real")).unwrap().count(), 0);
-        // Without the link it may be made.
+        // Without the symlink, it is allowed.
         let action = loop_file(at("real/x"));
         let undo = actions::prepare(&action).unwrap().undo(&[]).unwrap();
         undo.iter().try_for_each(undo_guard::check_before_change).unwrap();
@@ -271,12 +271,12 @@ mod tests {
     fn a_loss_of_power_leaves_file_systems_on_devices() {
         let folder = changed("another");
         let open = |campaign| Lab::open_after_power_loss(folder.path(), campaign, Vec::new());
-        // What another campaign has left is not taken over.
+        // Changes left by another campaign are not taken over.
         assert!(matches!(open("d"), Err(LabError::Leftovers(2))));
         let lab = open("c").unwrap();
         assert_eq!(lab.height(), 1, "the mount went with the power");
         drop(lab);
-        // Without a loss of power nothing is taken for gone.
+        // Unless the host was rebooted, no change is assumed to be gone.
         let folder = changed(&boot_id());
         let opened = Lab::open_after_power_loss(folder.path(), "c", Vec::new());
         assert!(matches!(opened, Err(LabError::Leftovers(2))));

@@ -1,8 +1,8 @@
-//! Reads from a host and changes it: facts, counters, caches, and actions that are undone.
+//! Inspects and changes a host: facts, counters, caches, and actions that can be undone.
 //!
-//! Principal type: [`Lab`], the changes that were made to this host, each with how it is undone
-//! on disk before it is made. Everything here names its source, so that a reader can check it.
-//! Nothing here knows of other hosts: a program that sets up several has a `Lab` on each.
+//! [`Lab`] keeps track of the changes made to this host; how to undo each one is on disk before it
+//! is made. Every fact names its source, so that readers can check it. This crate only deals with
+//! the local host. To set up several hosts, there is one `Lab` on each of them.
 
 mod actions;
 pub mod activity;
@@ -58,12 +58,13 @@ pub use reuse::reusable_steps;
 pub use servers::is_serving_clients;
 pub use unmount::force_off;
 
-/// How the names of the acknowledgement journals of agents begin: files below the directory of the
-/// undo log, as long as a trial lasts.
+/// Prefix for the names of the agents' acknowledgement journals. They are in the undo log's folder
+/// and exist only during a trial.
 pub const ACK_JOURNAL_PREFIX: &str = "books.";
 
 /// Folder of the control files of the kernel's NFS server. **Source:** nfsd(7).
 const NFSD_FOLDER: &str = "/proc/fs/nfsd";
 
-/// Folder of all of ours that needs no disk: mount points, links to servers, their files.
+/// Our folder for everything that doesn't have to be on disk: mount points, symlinks to servers,
+/// and their files.
 pub const RUN: &str = "/run/dfsbench";

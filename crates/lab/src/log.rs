@@ -1,10 +1,10 @@
-//! The undo log of a host: what is to be undone, on disk before it is needed.
+//! The undo log of a host, which is on disk before it is needed.
 //!
-//! Principal type: [`UndoLog`]. One line of JSON per change, synced before the change is made, and
-//! another when it was undone. One process at a time holds the log; the lock is that of an open
-//! file, which the programs that it waits for hold with it, so that the process that gets it next
-//! knows that none of them is still at work. A last line that is cut off belongs to a change that
-//! never began.
+//! [`UndoLog`] consists of one line of JSON per change, synced before the change is made, and
+//! another one after it has been undone. Only one process at a time can hold the log. The lock
+//! belongs to an open file that is shared with the programs it waits for, so the next process to
+//! get the lock knows that none of them is still running. An incomplete last line belongs to a
+//! change that was never started.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -21,25 +21,25 @@ use crate::undo::Undo;
 
 const LOG: &str = "undo.jsonl";
 const LOCK: &str = "lock";
-/// Name of the log while it is written again.
+/// Name of the log while it is being rewritten.
 const NEW_LOG: &str = "undo.jsonl.new";
-/// How much of a line that can't be read is shown, in bytes.
+/// Maximum number of bytes to show of a line that cannot be read.
 const SHOWN_BYTES: usize = 500;
-/// How often a lock that another process holds is requested again.
+/// How often to retry if another process holds the lock.
 const POLL: Duration = Duration::from_millis(50);
 
-/// A change that is to be undone.
+/// A change that must be undone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its number, which only grows.
+    /// Its number. Numbers only increase.
     pub id: u64,
-    /// The campaign that made it.
+    /// The campaign that made the change.
     pub campaign: String,
-    /// The boot of the host in which it was made: what the kernel held is gone with it.
+    /// ID of the boot in which it was made. Kernel state doesn't survive a reboot.
     pub boot: String,
-    /// Description of the change, for people.
+    /// Description for people.
     pub what: String,
-    /// How it is undone, the last first.
+    /// How to undo it, from last to first.
     pub undo: Vec<Undo>,
 }
 
@@ -62,11 +62,11 @@ pub struct UndoLog {
 }
 
 impl UndoLog {
-    /// Opens the log in a folder, made where it is missing; waits for the lock for a while.
+    /// Opens the log in a folder, which is created if missing. Waits a while for the lock.
     ///
     /// # Errors
-    /// Where another process holds it, it can't be read or written, or another user owns or may
-    /// write it or its folder.
+    /// If another process holds the lock, the log cannot be read or written, or another user owns
+    /// or can write to it or its folder.
     pub fn open(folder: &Path, patience: Duration) -> Result<Self, LabError> {
         trust::private_folder(folder)?;
         let lock = trust::open_log(&folder.join(LOCK))?;
@@ -81,7 +81,7 @@ impl UndoLog {
             let error = io::Error::new(ErrorKind::InvalidData, message);
             return Err(LabError::file("read", &path, error));
         }
-        // The last entry has the largest number: numbers only grow, and entries keep their order.
+        // Numbers only increase and entries are in order, so the last entry has the largest number.
         let next_id = match entries.last() {
             Some(last) => last.id + 1,
             None => 0,
@@ -89,10 +89,10 @@ impl UndoLog {
         Ok(Self { path, file, lock, open: entries, next_id })
     }
 
-    /// Drops the lines that can't be read from the log in a folder, and returns their text.
+    /// Removes unreadable lines from the log in a folder and returns their text.
     ///
     /// # Errors
-    /// As [`UndoLog::open`].
+    /// Same as [`UndoLog::open`].
     pub fn drop_unreadable(folder: &Path, patience: Duration) -> Result<Vec<String>, LabError> {
         trust::private_folder(folder)?;
         let lock = trust::open_log(&folder.join(LOCK))?;
@@ -106,7 +106,7 @@ impl UndoLog {
         for entry in entries {
             text.extend(line_of(&Line::Begin(entry)));
         }
-        // Exchanged as a whole: a kill leaves either the old log or the new one.
+        // Replaced atomically: after a kill, either the old log or the new one is there.
         let new = folder.join(NEW_LOG);
         let written = trust::create_file(&new)?;
         let write = || -> io::Result<()> {
@@ -119,23 +119,23 @@ impl UndoLog {
         Ok(unreadable.into_iter().map(|line| line.text).collect())
     }
 
-    /// The lock, for the programs that are run meanwhile.
+    /// Returns the lock, to be passed on to programs.
     ///
     /// # Errors
-    /// Where this process has too many files open.
+    /// If this process has too many open files.
     pub fn lock(&self) -> Result<File, LabError> {
         self.lock.try_clone().map_err(|error| LabError::file("hold", &self.path, error))
     }
 
-    /// Returns the changes that are to be undone, the oldest first.
+    /// Returns the changes that must be undone, oldest first.
     pub fn open_entries(&self) -> &[Entry] {
         &self.open
     }
 
-    /// Notes how a change will be undone; it may be made once this returns.
+    /// Records how to undo a change. The change may be made once this returns.
     ///
     /// # Errors
-    /// Where it can't be written: then it must not be made.
+    /// If it cannot be written. The change must not be made in that case.
     pub fn begin(
         &mut self,
         campaign: &str,
@@ -150,16 +150,16 @@ impl UndoLog {
         Ok(id)
     }
 
-    /// Notes that a change was undone. Once all were, the log is empty again.
+    /// Records that a change was undone. Empties the log when none are left.
     ///
     /// # Errors
-    /// Where it can't be written: it will be undone again, which does no harm.
+    /// If it cannot be written. The change will then be undone again, which does no harm.
     pub fn undone(&mut self, id: u64) -> Result<(), LabError> {
         self.open.retain(|entry| entry.id != id);
         if !self.open.is_empty() {
             return self.append(&Line::Undone(id));
         }
-        // The length is metadata, which fdatasync(2) may leave unwritten: hence fsync(2).
+        // The length is metadata, which fdatasync(2) may not write, so use fsync(2).
         match self.empty() {
             Ok(()) => Ok(()),
             Err(error) => Err(LabError::file("empty", &self.path, error)),
@@ -178,9 +178,9 @@ impl UndoLog {
         }
     }
 
-    /// Writes a whole line at once, and returns once it is on disk.
+    /// Appends a complete line and returns once it is on disk.
     ///
-    /// One write(2) of a line can be cut off by a crash, but never be mixed with another line.
+    /// It uses a single write(2), so a crash can cut the line off but not mix it with another.
     fn write_synced(&mut self, line: &[u8]) -> io::Result<()> {
         self.file.write_all(line)?;
         self.file.sync_data()
@@ -193,7 +193,7 @@ fn line_of(line: &Line) -> Vec<u8> {
     text
 }
 
-/// Returns the id of this boot of the host; empty where the kernel doesn't say.
+/// Returns the ID of this host's current boot, or an empty string if the kernel doesn't report it.
 pub fn boot_id() -> String {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     text.trim().to_owned()
@@ -218,15 +218,15 @@ fn await_lock(lock: &File, path: &Path, patience: Duration) -> Result<(), LabErr
 
 /// The contents of a log.
 struct Contents {
-    /// Entries that were begun and not undone.
+    /// Entries that haven't been undone.
     entries: Vec<Entry>,
     unreadable: Vec<UnreadableLine>,
 }
 
-/// A line that is none of ours, or one of a later version.
+/// A line that isn't ours, or was written by a later version.
 struct UnreadableLine {
     number: usize,
-    /// Its beginning, without control characters.
+    /// The beginning of the line, without control characters.
     text: String,
     error: serde_json::Error,
 }
@@ -234,13 +234,13 @@ struct UnreadableLine {
 fn read(mut file: &File, path: &Path) -> Result<Contents, LabError> {
     let mut text = Vec::new();
     file.read_to_end(&mut text).map_err(|error| LabError::file("read", path, error))?;
-    // A line that was cut off while it was written: its change never began.
+    // An incomplete last line was cut off while it was written, so its change was never started.
     let mut whole = text.len();
     while whole > 0 && text[whole - 1] != b'\n' {
         whole -= 1;
     }
     if whole < text.len() {
-        // Cut off here, too: the next line would otherwise be appended to it.
+        // Cut it off, or the next line would be appended to it.
         file.set_len(whole as u64).map_err(|error| LabError::file("shorten", path, error))?;
     }
     let (mut entries, mut unreadable) = (Vec::<Entry>::new(), Vec::new());
@@ -264,8 +264,8 @@ mod tests {
     use super::*;
 
     const AT_ONCE: Duration = Duration::ZERO;
-    /// For a lock that is free: a program that another test starts at this moment has a copy of it
-    /// from fork(2) until execve(2).
+    /// Patience for a lock that should be free. A program being started by another test has a copy
+    /// of it between fork(2) and execve(2).
     const AT_LAST: Duration = Duration::from_secs(10);
 
     fn undo() -> Vec<Undo> {

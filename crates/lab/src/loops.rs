@@ -1,8 +1,8 @@
-//! Loop devices below a mount: disks that are files, and what these files lie on.
+//! Loop devices below a mount, and the storage of their backing files.
 //!
-//! Principal function: [`below`]. A loop device without direct I/O reads its file through the page
-//! cache of this host, whatever the file system on it does: `O_DIRECT` bypasses only the cache
-//! above it. The counters of the device below tell how much came from there.
+//! Without direct I/O, a loop device reads its file through this host's page cache no matter what
+//! the file system on top of it does: `O_DIRECT` only bypasses the upper cache. The counters of the
+//! device below show how much was read from there. The main function is [`below`].
 //!
 //! **Source:** losetup(8); drivers/block/loop.c of Linux (`backing_file` and `dio` in sysfs);
 //! Documentation/ABI/stable/sysfs-block.
@@ -13,31 +13,31 @@ use crate::disks::{self, device_name};
 use crate::hardware::line;
 use crate::mounts::Mount;
 
-/// A loop device, and where its data comes from.
+/// A loop device and its backing storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopDevice {
     /// Name in sysfs.
     pub name: String,
-    /// Path of the file, as the kernel writes it.
+    /// Path of the file, as reported by the kernel.
     pub backing_file: String,
-    /// The file is read through the page cache of this host.
+    /// The file is accessed through this host's page cache.
     pub is_buffered: bool,
-    /// What the file lies on.
+    /// Storage of the file.
     pub below: Below,
 }
 
-/// What the file of a loop device lies on.
+/// Storage of a loop device's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Below {
     /// A block device, by its name in sysfs.
     Device(String),
-    /// A file system in memory, such as tmpfs.
+    /// An in-memory file system, such as tmpfs.
     Memory(String),
-    /// A file system whose device is not known, such as overlay or NFS.
+    /// A file system whose device isn't known, such as overlay or NFS.
     Unknown(String),
 }
 
-/// Lists the loop devices below a mount, from the top down; a file of one may lie on another one.
+/// Lists the loop devices below a mount, top down. The file of one may be on another one.
 pub fn below(mount: &Mount) -> Vec<LoopDevice> {
     let mut chain = Chain {
         block: Path::new(disks::BLOCK),
@@ -51,7 +51,7 @@ pub fn below(mount: &Mount) -> Vec<LoopDevice> {
     chain.found
 }
 
-/// Finds what a file lies on; of a removed one the folder tells.
+/// Finds the storage of a file. For a deleted file, uses its folder.
 fn lies_on(file: &Path) -> Below {
     let mount = Mount::of(file).or_else(|| Mount::of(file.parent()?));
     let Some(mount) = mount else { return Below::Unknown("an unknown file system".to_owned()) };
@@ -65,7 +65,7 @@ fn lies_on(file: &Path) -> Below {
 }
 
 struct Chain<'a> {
-    /// The folder of all block devices in sysfs.
+    /// The sysfs folder of all block devices.
     block: &'a Path,
     lies_on: &'a dyn Fn(&Path) -> Below,
     found: Vec<LoopDevice>,
@@ -73,7 +73,7 @@ struct Chain<'a> {
 }
 
 impl Chain<'_> {
-    /// Adds the loop devices from a device on downwards.
+    /// Adds the loop devices at and below a device.
     fn walk(&mut self, name: &str) {
         if self.seen.iter().any(|seen| seen == name) {
             return;
@@ -88,7 +88,7 @@ impl Chain<'_> {
         };
         let file = file.strip_suffix(" (deleted)").unwrap_or(&file).to_owned();
         let below = (self.lies_on)(Path::new(&file));
-        // Kernels without the file have no direct I/O.
+        // Kernels without this file don't support direct I/O.
         let is_buffered = line(&folder.join("loop/dio")).is_none_or(|dio| dio == "0");
         let next = if let Below::Device(name) = &below { Some(name.clone()) } else { None };
         self.found.push(LoopDevice {

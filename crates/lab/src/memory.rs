@@ -1,9 +1,9 @@
-//! Memory that this process and its page cache may use: that of the host, or less by the limit of
-//! a control group.
+//! Memory available to this process and its page cache: that of the host, or less if a control
+//! group limits it.
 //!
-//! Principal function: [`usable`]. Pages of the page cache are charged to the control group of the
-//! process that reads them in, so a limit also decides which files fit in memory. A group is
-//! bounded by all groups above it, too.
+//! Page cache is charged to the control group of the process that reads the pages in, so a limit
+//! also decides which files fit into memory. Limits of all parent groups apply as well. The main
+//! function is [`usable`].
 //!
 //! **Source:** Documentation/admin-guide/cgroup-v2.rst of Linux (`memory.max`, `memory.high`),
 //! Documentation/admin-guide/cgroup-v1/memory.rst (`memory.limit_in_bytes`), `proc_pid_cgroup(5)`.
@@ -17,38 +17,36 @@ use procfs::{Current as _, Meminfo};
 use crate::hardware::line;
 use crate::mounts;
 
-/// Files that limit the memory of a group: with v2 either makes the kernel reclaim page cache.
+/// Files with a group's memory limits. In v2, both of them make the kernel reclaim page cache.
 const LIMITS_V2: &[&str] = &["memory.max", "memory.high"];
 const LIMITS_V1: &[&str] = &["memory.limit_in_bytes"];
 
-/// An amount of memory and the file that it was read from.
+/// An amount of memory and the file it was read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// The amount in bytes.
     pub bytes: u64,
-    /// The file.
     pub source: String,
 }
 
 impl Memory {
-    /// Memory of the whole host.
+    /// Returns the memory of the whole host.
     pub fn of_host(bytes: u64) -> Self {
         Self { bytes, source: "/proc/meminfo".to_owned() }
     }
 }
 
-/// Returns the memory that this process may use; `None` if the kernel does not report it.
+/// Returns the memory that this process may use, or `None` if the kernel does not report it.
 pub fn usable() -> Option<Memory> {
     let host = Memory::of_host(host_bytes()?);
     Some(limit().filter(|limit| limit.bytes < host.bytes).unwrap_or(host))
 }
 
-/// Returns the memory of this host in bytes; `None` if the kernel does not report it.
+/// Returns this host's memory in bytes, or `None` if the kernel does not report it.
 pub fn host_bytes() -> Option<u64> {
     Some(Meminfo::current().ok()?.mem_total)
 }
 
-/// Returns the smallest limit of the control groups of this process; `None` if there is none.
+/// Returns the smallest limit of this process's control groups, or `None` if there is none.
 pub(crate) fn limit() -> Option<Memory> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     mounts::all()
@@ -58,20 +56,20 @@ pub(crate) fn limit() -> Option<Memory> {
         .min_by_key(|limit| limit.bytes)
 }
 
-/// A mounted hierarchy of control groups, and the group of this process in it.
+/// A mounted cgroup hierarchy and this process's group in it.
 struct Hierarchy {
-    /// The folder of the topmost group that can be seen.
+    /// Folder of the topmost visible group.
     top: PathBuf,
-    /// The folder of the group of this process.
+    /// Folder of this process's group.
     group: PathBuf,
     limits: &'static [&'static str],
 }
 
 impl Hierarchy {
-    /// Returns the hierarchy of a mount if it can limit memory; `groups` is the text of
+    /// Returns the hierarchy of a mount if it can limit memory. `groups` is the text of
     /// `/proc/self/cgroup`.
     fn find(mount: &MountInfo, groups: &str) -> Option<Self> {
-        // Lines are `ID:CONTROLLERS:PATH`; v2 has number 0 and names no controllers.
+        // Lines are `ID:CONTROLLERS:PATH`. For v2, the ID is 0 and there are no controllers.
         let limits = match mount.fs_type.as_str() {
             "cgroup2" => LIMITS_V2,
             "cgroup" if mount.super_options.contains_key("memory") => LIMITS_V1,
@@ -89,24 +87,24 @@ impl Hierarchy {
             };
             is_wanted.then_some(path)
         })?;
-        // A container often sees only its own part of the hierarchy: the path of its group begins
-        // at the root of the mount then.
+        // A container often sees only its own part of the hierarchy. Its group's path then starts
+        // at the root of the mount.
         let path = Path::new(path);
         let below = path.strip_prefix(&mount.root).or_else(|_| path.strip_prefix("/")).ok()?;
         let top = mount.mount_point.clone();
-        // A group outside of the namespace has a path with `..`, which leads to no folder here.
+        // The path of a group outside the namespace contains `..`, which leads to no folder here.
         let is_inside = !below.starts_with("..") && top.join(below).is_dir();
         let group = if is_inside { top.join(below) } else { top.clone() };
         Some(Self { top, group, limits })
     }
 
-    /// Returns the smallest limit from the group up to the top.
+    /// Returns the smallest limit of the group and its parents.
     fn limit(&self) -> Option<Memory> {
         self.group
             .ancestors()
             .take_while(|folder| folder.starts_with(&self.top))
             .flat_map(|folder| self.limits.iter().map(|file| folder.join(file)))
-            // `max` is no number: no limit.
+            // `max`, which isn't a number, means no limit.
             .filter_map(|file| Some((line(&file)?.parse().ok()?, file)))
             .min_by_key(|(bytes, _)| *bytes)
             .map(|(bytes, file)| Memory { bytes, source: file.display().to_string() })
@@ -118,7 +116,7 @@ mod tests {
     use super::*;
     use crate::hardware::testing::plant;
 
-    /// A mount of a hierarchy whose folders are below `top`, seen from `root`.
+    /// Returns a mount of a hierarchy whose folders are below `top`, seen from `root`.
     fn mount(kind: &str, options: &str, root: &str, top: &Path) -> MountInfo {
         let top = top.display();
         let line = format!("35 31 0:32 {root} {top} rw,relatime - {kind} {kind} {options}");
@@ -169,7 +167,7 @@ mod tests {
         let groups = "4:memory:/box\n3:cpuset:/\n0::/\n";
         let v1 = mount("cgroup", "rw,memory", "/", top);
         assert_eq!(limit(&v1, groups), Some((500_000_000, "box/memory.limit_in_bytes".into())));
-        // Another controller's hierarchy, and groups that have no line for memory.
+        // Another controller's hierarchy, and groups without a line for memory.
         assert_eq!(limit(&mount("cgroup", "rw,cpu", "/", top), groups), None);
         assert_eq!(limit(&v1, "0::/box\n"), None);
     }

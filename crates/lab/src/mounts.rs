@@ -1,7 +1,7 @@
 //! Finds the file system of a path, and whether the kernel counts its storage reads.
 //!
-//! The table of mounts is that of this process's namespace; of several mounts on one point the
-//! last is effective. **Source:** proc_pid_mountinfo(5).
+//! Uses the mount table of this process's namespace. If several file systems are mounted on the
+//! same point, the last one is visible. **Source:** proc_pid_mountinfo(5).
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use rustix::fs::statvfs;
 
 use crate::{compression, mountstats};
 
-/// The mount that a path lies on.
+/// The mount that contains a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
     /// Type of the file system, such as `ext4`.
@@ -21,18 +21,19 @@ pub struct Mount {
     pub source: String,
     /// Path of the mount point.
     pub mount_point: String,
-    /// Effective options, comma-separated.
+    /// Options in effect, comma-separated.
     pub options: String,
-    /// Number of its device, as `major:minor`.
+    /// Device number, as `major:minor`.
     pub device: String,
-    /// What compresses files that are made at the path that the mount was found for; `None` if
+    /// What compresses files created at the path for which the mount was looked up; `None` if
     /// nothing is known to.
     pub compression: Option<String>,
-    /// Number of the mount itself: one that was mounted again has another.
+    /// Mount ID, which changes whenever the file system is mounted again.
     pub id: i32,
 }
 
-/// The mount on exactly this point; of several the last, which is effective.
+/// Returns the mount on exactly this point. If there are several, returns the last one, which is
+/// visible.
 pub fn at(point: &Path) -> Option<Mount> {
     match point.canonicalize() {
         Ok(point) => named(&point),
@@ -40,15 +41,15 @@ pub fn at(point: &Path) -> Option<Mount> {
     }
 }
 
-/// Finds a mount as [`at`] does, by a path as the kernel writes it: nothing looks at the point,
-/// which may be on a mount that doesn't answer.
+/// Finds a mount like [`at`], but takes the path as written by the kernel and never accesses it,
+/// because the mount may not respond.
 pub fn named(point: &Path) -> Option<Mount> {
     let mount = all().into_iter().rfind(|mount| mount.mount_point == point)?;
     Some(Mount::from(mount))
 }
 
-/// Returns all mounts of this process's namespace, the oldest first; none where `/proc` has no
-/// list.
+/// Returns all mounts of this process's namespace, oldest first; empty if `/proc` doesn't list
+/// them.
 pub(crate) fn all() -> Vec<MountInfo> {
     let Ok(process) = Process::myself() else { return Vec::new() };
     match process.mountinfo() {
@@ -58,30 +59,30 @@ pub(crate) fn all() -> Vec<MountInfo> {
 }
 
 impl Mount {
-    /// Finds the mount of an existing path; `None` where `/proc` does not say.
+    /// Finds the mount of an existing path. Returns `None` if `/proc` doesn't list it.
     pub fn of(path: &Path) -> Option<Self> {
         let path = path.canonicalize().ok()?;
         let mut mounts = all();
         mounts.retain(|mount| path.starts_with(&mount.mount_point));
-        // The innermost point; of mounts on the same point max_by_key returns the last one, which
-        // is effective.
+        // The innermost mount point. For equal keys, max_by_key returns the last element, which is
+        // the visible mount.
         let mount = mounts.into_iter().max_by_key(|mount| mount.mount_point.as_os_str().len())?;
         let mount = Self::from(mount);
         let compression = compression::describe(&mount.file_system, &mount.options, &path);
         Some(Self { compression, ..mount })
     }
 
-    /// Memory is all the storage that this file system has.
+    /// Returns true if the file system exists only in memory.
     pub fn is_memory(&self) -> bool {
         matches!(self.file_system.as_str(), "tmpfs" | "ramfs" | "hugetlbfs")
     }
 
-    /// It is a mount of the kernel's NFS client.
+    /// Returns true for a mount of the kernel's NFS client.
     pub fn is_nfs(&self) -> bool {
         matches!(self.file_system.as_str(), "nfs" | "nfs4")
     }
 
-    /// A program serves it (FUSE).
+    /// Returns true if the file system is served by a program (FUSE).
     pub fn is_fuse(&self) -> bool {
         matches!(self.file_system.as_str(), "fuse" | "fuseblk")
             || self.file_system.starts_with("fuse.")
@@ -93,16 +94,16 @@ impl Mount {
         options.find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 
-    /// Reads that reach storage are counted in the process's `read_bytes`.
+    /// Returns true if reads from storage show up in the process's `read_bytes`.
     ///
-    /// The block layer counts them for the process that submits them. File systems in user space
-    /// and over the network submit nothing to it, or in another process.
+    /// The block layer counts them for the process that submits them. Network file systems submit
+    /// nothing to it, and FUSE servers do so in another process.
     pub fn counts_storage_reads(&self) -> bool {
         const LOCAL: [&str; 7] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "vfat"];
         self.is_memory() || LOCAL.contains(&self.file_system.as_str())
     }
 
-    /// The mount as facts of the target.
+    /// Returns the mount as facts about the target.
     pub fn facts(&self) -> Vec<Fact> {
         let source = "/proc/self/mountinfo";
         let mut facts = vec![
@@ -121,7 +122,7 @@ impl Mount {
         facts
     }
 
-    /// The size of the file system, whichever host it lies on.
+    /// Returns the size of the file system, even if it is on another host.
     fn size(&self) -> Option<Fact> {
         let volume = statvfs(self.mount_point.as_str()).ok()?;
         let size = Size(volume.f_blocks.saturating_mul(volume.f_frsize));
@@ -129,10 +130,11 @@ impl Mount {
     }
 }
 
-/// Answers that the connections of an NFS mount have received; 0 where it has none, or isn't one.
+/// Returns the number of replies received by an NFS mount's connections, or 0 if it has none or
+/// isn't an NFS mount.
 ///
-/// **Source:** net/sunrpc/xprtsock.c (`xs_tcp_print_stats`, `xs_udp_print_stats`): of the columns
-/// after the transport's name the 7th is `recvs`, with UDP the 4th.
+/// **Source:** net/sunrpc/xprtsock.c (`xs_tcp_print_stats`, `xs_udp_print_stats`): after the
+/// transport's name, `recvs` is the 7th column, or the 4th with UDP.
 pub fn answers(point: &Path) -> u64 {
     let text = std::fs::read_to_string(mountstats::PATH).unwrap_or_default();
     answers_in(&text, point)
@@ -146,7 +148,7 @@ fn answers_in(text: &str, point: &Path) -> u64 {
             continue;
         }
         let words: Vec<&str> = rest.split_ascii_whitespace().collect();
-        // The name of the transport is word 0, so that the columns count from 1.
+        // Word 0 is the name of the transport, so columns count from 1.
         let column = if words.first() == Some(&"udp") { 4 } else { 7 };
         if let Some(word) = words.get(column) {
             answers += word.parse().unwrap_or(0);
@@ -155,9 +157,9 @@ fn answers_in(text: &str, point: &Path) -> u64 {
     answers
 }
 
-/// Lists the mount points of a device, by its number or its node.
+/// Lists the mount points of a device, given its number and node.
 ///
-/// A file system may have a number of its own (btrfs): then the node tells.
+/// File systems such as btrfs have device numbers of their own and are found by the node.
 pub fn of_device(number: &str, node: &Path) -> Vec<String> {
     let mut points = Vec::new();
     for mount in all() {
@@ -170,8 +172,8 @@ pub fn of_device(number: &str, node: &Path) -> Vec<String> {
 
 impl From<MountInfo> for Mount {
     fn from(mount: MountInfo) -> Self {
-        // The options of the mount point and those of the file system, which may be on several
-        // points: one that both have is listed once.
+        // Combine the options of the mount point with those of the file system, which may be
+        // mounted several times. Options that appear in both are listed once.
         let mut options = Vec::new();
         for (name, value) in mount.mount_options.into_iter().chain(mount.super_options) {
             options.push(match value {

@@ -1,27 +1,25 @@
 //! Reads the kernel client's counters of each NFS mount from `/proc/self/mountstats`.
 //!
-//! [`of`] is the way in. procfs reads the counters of procedures, and leaves out the lines `opts:`,
-//! `age:` and `xprt:`, of which there is one for each connection.
+//! Start with [`of`]. The procfs crate parses the per-procedure counters but leaves out the lines
+//! `opts:`, `age:` and `xprt:`, of which there is one per connection.
 //!
 //! **Source:** fs/nfs/super.c (`nfs_show_stats`) and net/sunrpc/xprtsock.c of Linux.
 
 use std::path::Path;
 
-/// Path of the file.
 pub(crate) const PATH: &str = "/proc/self/mountstats";
 
 /// The section of one mount.
 pub(crate) struct Mount<'a> {
-    /// Source of the mount.
     pub source: &'a str,
-    /// Path of the mount point, with its spaces as the kernel writes them.
+    /// Path of the mount point, with spaces escaped as the kernel does it.
     pub point: &'a str,
-    /// Its lines: the name before the first colon, and what follows.
+    /// Its lines, split at the first colon.
     pub lines: Vec<(&'a str, &'a str)>,
 }
 
 impl Mount<'_> {
-    /// Returns true if the client uses layouts of pNFS, by which data goes to other servers.
+    /// Returns true if the client uses pNFS layouts, which may send data to other servers.
     ///
     /// **Source:** fs/nfs/super.c (`show_pnfs`).
     pub fn has_layouts(&self) -> bool {
@@ -32,15 +30,15 @@ impl Mount<'_> {
     }
 }
 
-/// Finds the NFS mount on a point; of several the last, which is effective.
+/// Finds the NFS mount on a point. If there are several, returns the last one, which is visible.
 ///
-/// The kernel writes a blank of a path in octal. **Source:** fs/seq_file.c (`mangle_path`).
+/// The kernel writes spaces in paths as octal escapes. **Source:** fs/seq_file.c (`mangle_path`).
 pub(crate) fn find<'t>(text: &'t str, point: &Path) -> Option<Mount<'t>> {
     let point = point.display().to_string().replace(' ', "\\040");
     of(text).into_iter().rfind(|mount| mount.point == point)
 }
 
-/// The NFS mounts in the text of the file.
+/// Parses the NFS mounts in the file's text.
 pub(crate) fn of(text: &str) -> Vec<Mount<'_>> {
     let mut mounts: Vec<Mount<'_>> = Vec::new();
     let mut is_nfs = false;
@@ -58,11 +56,11 @@ pub(crate) fn of(text: &str) -> Vec<Mount<'_>> {
     mounts
 }
 
-/// Reads `device SOURCE mounted on POINT with fstype nfs4 statvers=1.1`.
+/// Parses `device SOURCE mounted on POINT with fstype nfs4 statvers=1.1`.
 fn header(line: &str) -> Option<Mount<'_>> {
     let (source, rest) = line.strip_prefix("device ")?.split_once(" mounted on ")?;
     let (point, kind) = rest.split_once(" with fstype ")?;
-    // `nfsd` is the pseudo file system by which the kernel's server is configured.
+    // `nfsd` is the pseudo file system for configuring the kernel's server.
     let is_nfs = matches!(kind.split_whitespace().next(), Some("nfs" | "nfs4"));
     if is_nfs { Some(Mount { source, point, lines: Vec::new() }) } else { None }
 }

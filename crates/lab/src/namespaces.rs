@@ -1,9 +1,9 @@
-//! Finds out whether a server address belongs to this host, in any of its network namespaces.
+//! Finds out whether a server's address belongs to this host, in any of its network namespaces.
 //!
-//! Other namespaces are looked at through `/proc/PID`, and never entered: without privileges only
-//! those of the user's own processes can be seen, and in a container only its own. An address alone
-//! proves little, because private addresses are used again and again, so that something must also
-//! listen on the port there. **Source:** `proc_pid_net(5)`, `network_namespaces(7)`,
+//! Other namespaces are inspected through `/proc/PID` and never entered. Without privileges only
+//! the namespaces of the user's own processes are visible, and a container only sees its own. Since
+//! private addresses are reused all over, an address alone proves little; something must also be
+//! listening on the port there. **Source:** `proc_pid_net(5)`, `network_namespaces(7)`,
 //! net/ipv4/fib_trie.c (`fib_trie_seq_show`) and net/ipv6/addrconf.c (`if6_seq_show`) of Linux.
 
 use std::collections::BTreeSet;
@@ -16,21 +16,21 @@ use procfs::process::Process;
 
 use crate::processes;
 
-/// A server that listens in another network namespace of this host.
+/// A server in another network namespace of this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamespaceServer {
-    /// The namespace as the kernel names it, such as `net:[4026532008]`.
+    /// The namespace as named by the kernel, such as `net:[4026532008]`.
     pub namespace: String,
     /// A process in that namespace.
     pub process: u32,
 }
 
-/// Returns true if an address is one of this namespace's own.
+/// Returns true if an address belongs to this network namespace.
 pub fn is_own_address(address: IpAddr) -> bool {
     has_address(Path::new("/proc/self/net"), address)
 }
 
-/// Finds the other namespace of this host in which something listens at an address and port.
+/// Finds another namespace of this host in which something listens on an address and port.
 pub fn find_server(server: SocketAddr) -> Option<NamespaceServer> {
     let namespace_of = |pid: &str| {
         let link = fs::read_link(format!("/proc/{pid}/ns/net")).ok()?;
@@ -38,7 +38,7 @@ pub fn find_server(server: SocketAddr) -> Option<NamespaceServer> {
     };
     let mut seen = BTreeSet::from([namespace_of("self")?]);
     for process in processes::numbers() {
-        // Processes that have ended, and those of others, have no link that we can read.
+        // Fails for processes that have exited or belong to other users.
         let Some(namespace) = namespace_of(&process.to_string()) else { continue };
         if seen.insert(namespace.clone())
             && has_address(&Path::new("/proc").join(process.to_string()).join("net"), server.ip())
@@ -59,7 +59,7 @@ fn has_address(net: &Path, address: IpAddr) -> bool {
     }
 }
 
-/// Returns true if a socket in the namespace of a process waits for calls on a port.
+/// Returns true if a socket in a process's namespace is listening on a port.
 fn listens(process: u32, port: u16) -> bool {
     let Ok(process) = Process::new(process.cast_signed()) else { return false };
     let tcp = [process.tcp(), process.tcp6()].into_iter().flatten().flatten();
@@ -69,8 +69,8 @@ fn listens(process: u32, port: u16) -> bool {
         || udp.any(|entry| entry.local_address.port() == port)
 }
 
-/// Returns the addresses that a routing trie has as a host's own: a line with the address, and one
-/// below it with the kind of its route.
+/// Returns a host's own addresses according to a routing trie: a line with the address, followed by
+/// one with the type of its route.
 fn local_v4(fib_trie: &str) -> impl Iterator<Item = Ipv4Addr> {
     let mut last = None;
     fib_trie.lines().filter_map(move |line| {
@@ -83,7 +83,7 @@ fn local_v4(fib_trie: &str) -> impl Iterator<Item = Ipv4Addr> {
     })
 }
 
-/// Returns the addresses of `if_inet6`: 32 digits at the start of each line.
+/// Returns the addresses in `if_inet6`: 32 hexadecimal digits at the start of each line.
 fn local_v6(if_inet6: &str) -> impl Iterator<Item = Ipv6Addr> {
     if_inet6.lines().filter_map(|line| {
         let digits = line.split_ascii_whitespace().next()?;
@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    /// As Linux 6.12 writes it, shortened.
+    /// As printed by Linux 6.12, shortened.
     const FIB_TRIE: &str = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 0.0.0.0\n        /0 universe \
         UNICAST\n     +-- 10.77.2.0/24 2 0 2\n        |-- 10.77.2.0\n           /24 link \
         UNICAST\n        |-- 10.77.2.2\n           /32 host LOCAL\n        |-- 10.77.2.255\n\
@@ -129,7 +129,7 @@ mod tests {
         let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         for port in [tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port()] {
             assert!(listens(us, port), "{port}");
-            // It is in this namespace, and not in another one.
+            // It is in this namespace, not in another one.
             assert_eq!(find_server((Ipv4Addr::LOCALHOST, port).into()), None);
         }
         assert!(!listens(us, 1));

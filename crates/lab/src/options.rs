@@ -1,11 +1,11 @@
-//! Options of mounts, as requested and as the kernel lists them.
+//! Compares requested mount options with those listed by the kernel.
 //!
-//! The kernel leaves some defaults out of its list, writes sizes in its own units and gives some
-//! options another name; what the list doesn't show is not called a difference.
+//! The kernel doesn't list some defaults, prints sizes in its own units and renames some options.
+//! An option that the list cannot show is not reported as a difference.
 
 use crate::findings::Findings;
 
-/// Flags that the kernel doesn't list because they are what is so anyway.
+/// Flags that the kernel doesn't list because they are the default.
 ///
 /// **Source:** mount(8), `defaults`; nfs(5).
 const DEFAULTS: [&str; 16] = [
@@ -26,11 +26,11 @@ const DEFAULTS: [&str; 16] = [
     "noiversion",
     "loud",
 ];
-/// Options with the value that they have anyway, which the kernel's clients don't list.
+/// Options with default values, which the kernel's clients don't list.
 ///
 /// **Source:** Linux, nfs_show_mount_options (fs/nfs/super.c), ceph_show_options (fs/ceph/super.c).
 const DEFAULT_VALUES: [(&str, &str); 2] = [("port", "2049"), ("ms_mode", "legacy")];
-/// Options that mount programs use and the kernel never sees, or never lists.
+/// Options handled by mount programs, which the kernel never sees or never lists.
 const USED_UP: [&str; 14] = [
     "password",
     "pass",
@@ -48,17 +48,17 @@ const USED_UP: [&str; 14] = [
     "nointr",
 ];
 
-/// One option that was requested.
+/// A requested option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requested {
-    /// The kernel's name of the option.
+    /// The kernel's name for the option.
     pub name: String,
     /// Its value; `None` for a flag.
     pub value: Option<String>,
 }
 
 impl Requested {
-    /// Options of a local file system.
+    /// Parses the options of a local file system.
     pub fn local(options: &[String]) -> Vec<Self> {
         let mut requested = Vec::new();
         for word in options.iter().flat_map(|option| option.split(',')) {
@@ -69,7 +69,7 @@ impl Requested {
         requested
     }
 
-    /// Options of nfs(5), under the names by which the kernel lists them.
+    /// Parses options of nfs(5), using the names by which the kernel lists them.
     pub fn nfs(options: &[String]) -> Vec<Self> {
         let mut requested = Vec::new();
         for option in Self::local(options) {
@@ -89,12 +89,12 @@ impl Requested {
         Self { name: name.to_owned(), value: Some(value.to_owned()) }
     }
 
-    /// Returns the options by which the kernel's client lists this one.
+    /// Returns the options as which the kernel's client lists this one.
     ///
     /// **Source:** nfs(5): `nfsvers` is `vers`, `tcp` is `proto=tcp`, `actimeo` sets four others.
     fn into_listed_by_nfs(self) -> Vec<Self> {
         match (self.name.as_str(), self.value.as_deref()) {
-            // The newest that the server has: 4.2, most likely.
+            // Means the newest minor version of the server, most likely 4.2.
             ("vers" | "nfsvers", Some("4")) | ("minorversion", _) => Vec::new(),
             ("nfsvers", Some(value)) => vec![Self::with_value("vers", value)],
             (proto @ ("tcp" | "udp" | "rdma"), None) => vec![Self::with_value("proto", proto)],
@@ -133,7 +133,7 @@ fn find<'l>(listed: &'l [Requested], name: &str) -> Option<&'l Requested> {
     listed.iter().find(|found| found.name == name)
 }
 
-/// Says how the list contradicts an option that it doesn't hold.
+/// Returns the listed option that contradicts one missing from the list.
 fn contradicts(option: &Requested, listed: &[Requested]) -> Option<String> {
     let name = option.name.as_str();
     let against = match name.strip_prefix("no") {
@@ -149,7 +149,7 @@ fn contradicts(option: &Requested, listed: &[Requested]) -> Option<String> {
     if find(listed, &against).is_some() {
         return Some(against);
     }
-    // `x-` and `comment=` are for people and programs.
+    // `x-` options and `comment=` are for people and programs.
     let value = option.value.as_deref().unwrap_or_default();
     let silent = DEFAULTS.contains(&name)
         || DEFAULT_VALUES.contains(&(name, value))
@@ -158,12 +158,12 @@ fn contradicts(option: &Requested, listed: &[Requested]) -> Option<String> {
     if silent { None } else { Some("not listed".to_owned()) }
 }
 
-/// The same word, or the same number of bytes: `64m` is listed as `65536k`.
+/// Returns true for equal words or sizes: `64m` is listed as `65536k`.
 fn is_same(requested: &str, found: &str) -> bool {
     requested == found || matches!((bytes(requested), bytes(found)), (Some(a), Some(b)) if a == b)
 }
 
-/// A number with the suffixes of mount(8).
+/// Parses a number with a suffix of mount(8).
 fn bytes(text: &str) -> Option<u64> {
     let (digits, unit) = match text.chars().last()?.to_ascii_lowercase() {
         'k' => (&text[..text.len() - 1], 1 << 10),

@@ -1,7 +1,7 @@
-//! Names the package that has a missing program.
+//! Names the package that contains a missing program.
 //!
-//! Names of Debian and Ubuntu; where another system calls it otherwise, the program's own name is
-//! what to search for.
+//! Uses the names of Debian and Ubuntu. If a distribution names the package differently, the
+//! program's name is what to search for.
 
 use crate::error::LabError;
 
@@ -42,7 +42,7 @@ const PACKAGES: [(&str, &str); 34] = [
     ("wipefs", "util-linux"),
 ];
 
-/// The package that has a program, or the program's own name.
+/// Returns the package that contains a program, or the program's own name.
 pub fn package_of(program: &str) -> &str {
     for (name, package) in PACKAGES {
         if name == program {
@@ -52,7 +52,7 @@ pub fn package_of(program: &str) -> &str {
     program
 }
 
-/// Returns the ID of this host's distribution, such as `debian`; empty where it isn't known.
+/// Returns the ID of this host's distribution, such as `debian`, or an empty string if unknown.
 ///
 /// **Source:** os-release(5).
 pub fn distribution() -> String {
@@ -65,7 +65,7 @@ pub fn distribution() -> String {
     String::new()
 }
 
-/// Says that a program is missing, and how to get it.
+/// Returns the error for a missing program, with the package to install.
 pub fn missing(program: &str) -> LabError {
     LabError::Missing { program: program.to_owned(), package: package_of(program).to_owned() }
 }

@@ -1,26 +1,27 @@
-//! One question to a portmapper: at which port the MOUNT service listens.
+//! Encodes and decodes a single portmapper request: the port of the MOUNT service.
 //!
-//! Only the bytes of the call and of its answer: the caller has the connection, such as one
-//! through ssh. Answers are a host's, and may be anything: what is no answer to this call is none.
-//! **Source:** RFC 1833, 3 (version 2, PMAPPROC_GETPORT); RFC 5531, 9 to 11; RFC 1813, 5 (MOUNT).
+//! It deals only with the bytes of the call and its reply; the caller provides the connection, for
+//! example through ssh. A reply comes from another host and may contain anything, so whatever isn't
+//! a valid reply to our call is rejected. **Source:** RFC 1833, 3 (version 2, PMAPPROC_GETPORT);
+//! RFC 5531, 9 to 11; RFC 1813, 5 (MOUNT).
 
-/// Port of a portmapper.
 pub const PORT: u16 = 111;
-/// Bytes of an answer: the mark of its only fragment and seven words.
+/// Size of a reply in bytes: the mark of its only fragment and seven words.
 pub const REPLY_BYTES: usize = 4 + 7 * 4;
 
 const XID: u32 = 0x6466_706d;
 const PORTMAP: [u32; 3] = [100_000, 2, 3];
 const MOUNT: u32 = 100_005;
 const TCP: u32 = 6;
-/// The last fragment, of 14 words.
+/// Mark of the last fragment, with 14 words.
 const MARK: u32 = 0x8000_0000 | (14 * 4);
 
-/// The call that asks for the TCP port of a version of MOUNT, for a stream.
+/// Returns the call that asks for the TCP port of a version of MOUNT.
 pub fn mount_port_call(version: u32) -> Vec<u8> {
     let [program, program_version, get_port] = PORTMAP;
-    // Mark, transaction, call (0), RPC version 2, procedure; then credentials and verifier, both
-    // none (flavor 0 of 0 bytes); then the mapping, whose port is what is sought.
+    // Mark, XID, call (0), RPC version 2, program, version and procedure; then credentials and
+    // verifier, both AUTH_NONE with 0 bytes; then the mapping, with 0 for the port we are asking
+    // for.
     [
         [MARK, XID, 0, 2, program, program_version, get_port].as_slice(),
         &[0, 0, 0, 0],
@@ -32,11 +33,12 @@ pub fn mount_port_call(version: u32) -> Vec<u8> {
     .collect()
 }
 
-/// The port of an answer, 0 where there is no such service; `None` where it is no such answer.
+/// Returns the port from a reply (0 if the service isn't registered), or `None` if it isn't a valid
+/// reply.
 pub fn port_of(reply: &[u8]) -> Option<u16> {
     let (chunks, _) = reply.as_chunks::<4>();
     let words: Vec<u32> = chunks.iter().map(|word| u32::from_be_bytes(*word)).collect();
-    // Mark, transaction, reply (1), accepted (0), no verifier (0, of 0 bytes), success (0), port.
+    // Mark, XID, reply (1), accepted (0), no verifier (AUTH_NONE, 0 bytes), success (0), port.
     match words[..] {
         [_, XID, 1, 0, 0, 0, 0, port] => u16::try_from(port).ok(),
         _ => None,

@@ -1,7 +1,7 @@
-//! Programs that run on this host: those that we started, and those that hold something.
+//! Programs running on this host: those we started, and those that use something we need to remove.
 //!
-//! A program that we started is known by the path it was started by, below /run/dfsbench: numbers
-//! of processes are used again, that path isn't. **Source:** proc_pid_cmdline(5), pidfd_open(2).
+//! A program we started is recognized by the path it was started with, below /run/dfsbench. Process
+//! IDs are reused, but that path isn't. **Source:** proc_pid_cmdline(5), pidfd_open(2).
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -16,23 +16,23 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use crate::commands::{Runner, SOON, is_root};
 use crate::error::LabError;
 
-/// The longest time for a server to end by itself.
+/// Time limit for a server to exit on its own.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Environment variable that marks the processes of a system: its value is a folder of ours.
+/// Environment variable that marks the processes of a system. Its value is one of our folders.
 pub const MARK: &str = "DFSBENCH_SERVICE";
 
-/// How often processes that shall end are looked at.
+/// How often we check whether processes have exited.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Returns a command that marks the process and all that it starts. **Source:** env(1).
+/// Returns a command whose process, and all its children, carry the mark. **Source:** env(1).
 pub fn marked_command(mark: &Path, words: &[String]) -> Vec<String> {
     let mut argv = vec!["env".to_owned(), format!("{MARK}={}", mark.display())];
     argv.extend_from_slice(words);
     argv
 }
 
-/// Numbers of the processes that carry a mark. **Source:** proc_pid_environ(5).
+/// Returns the IDs of the processes that carry a mark. **Source:** proc_pid_environ(5).
 pub fn marked(mark: &Path) -> Vec<u32> {
     let mut found = Vec::new();
     for pid in numbers() {
@@ -43,14 +43,14 @@ pub fn marked(mark: &Path) -> Vec<u32> {
     found
 }
 
-/// Says whether a process carries a mark.
+/// Returns true if a process carries a mark.
 fn carries_mark(pid: u32, mark: &Path) -> bool {
     mark_of(pid).is_some_and(|known| Path::new(&known) == mark)
 }
 
-/// Returns the mark of a process of this host; `None` for one without a mark.
+/// Returns the mark of a process of this host, or `None` if it has none.
 pub(crate) fn mark_of(pid: u32) -> Option<String> {
-    // A process that has ended and isn't reaped yet has no environment.
+    // A zombie has no environment.
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let lead = format!("{MARK}=");
     for entry in environment.split(|byte| *byte == 0) {
@@ -63,32 +63,32 @@ pub(crate) fn mark_of(pid: u32) -> Option<String> {
     None
 }
 
-/// Says whether a process has the network of this one: hosts that are namespaces of one machine see
-/// each other's processes, and may have started the same system.
+/// Returns true if a process is in our network namespace. If hosts are simulated by namespaces on
+/// one machine, they see each other's processes and may have started the same system.
 fn is_of_this_host(pid: u32) -> bool {
     let network = |of: &str| fs::read_link(format!("/proc/{of}/ns/net")).ok();
     let own = network("self");
     own.is_none() || network(&pid.to_string()) == own
 }
 
-/// Ends the processes that carry a mark: politely, and after so many seconds not.
+/// Terminates the processes that carry a mark, and kills them if they don't exit in time.
 ///
 /// # Errors
-/// Where one of them doesn't end.
+/// If one of them doesn't exit.
 pub fn end_marked(runner: &mut Runner, mark: &Path, within_s: u64) -> Result<(), LabError> {
     let patient = Duration::from_secs(within_s);
     signal_marked(runner, mark, &[(Signal::TERM, patient), (Signal::KILL, PATIENCE)])
 }
 
-/// Kills the processes that carry a mark, and returns how many there were.
+/// Kills the processes that carry a mark. Returns how many there were.
 ///
 /// # Errors
-/// Where one of them doesn't end.
+/// If one of them doesn't exit.
 pub fn kill_marked(runner: &mut Runner, mark: &Path) -> Result<usize, LabError> {
     let killed = marked(mark);
     signal_marked(runner, mark, &[(Signal::KILL, PATIENCE)])?;
-    // Until its parent has reaped it a process has a number, by which a system that is started
-    // again would take it for one that still runs.
+    // A zombie keeps its process ID, and a restarted system would believe that it is still running.
+    // So wait until the parents have reaped them.
     let is_listed = |pid: &u32| Path::new("/proc").join(pid.to_string()).exists();
     let mut waited = Duration::ZERO;
     while killed.iter().any(is_listed) && waited < PATIENCE {
@@ -113,7 +113,7 @@ fn signal_marked(
             if left.is_empty() {
                 return Ok(());
             }
-            // One that is started meanwhile is found by a later look.
+            // Processes started in the meantime are found in the next round.
             for pid in left {
                 if !signalled.contains(&pid) {
                     send_to_marked(pid, mark, *signal);
@@ -125,7 +125,7 @@ fn signal_marked(
             }
             pause(POLL);
             waited += POLL;
-            // Our own children would be listed until they are reaped.
+            // Reap our own children, since they would be listed otherwise.
             runner.reap();
         }
     }
@@ -138,23 +138,23 @@ fn signal_marked(
     }
 }
 
-/// Sends a signal to a process if it still carries the mark: its number may be another's by now.
+/// Sends a signal to a process if it still carries the mark, since its ID may have been reused.
 fn send_to_marked(pid: u32, mark: &Path, signal: Signal) {
     let number = Pid::from_raw(pid.cast_signed()).expect("a process has a number above 0");
     let Ok(handle) = pidfd_open(number, PidfdFlags::empty()) else { return };
-    // The handle stays that of one process, whatever becomes of the number.
+    // From here on, the handle refers to this one process even if the ID is reused.
     if carries_mark(pid, mark) {
-        // One that has just ended needs no signal.
+        // Fails if it has just exited.
         let _ = pidfd_send_signal(&handle, signal);
     }
 }
 
-/// Names the process that listens on a TCP port, as `name (pid n)`.
+/// Describes the process listening on a TCP port, as `name (pid n)`.
 pub fn listener(port: u16) -> Option<String> {
     listeners(port).first().map(|pid| describe(*pid))
 }
 
-/// Returns the processes that listen on a TCP port, as far as their open files may be seen.
+/// Returns the processes listening on a TCP port, as far as we can see their open files.
 pub fn listeners(port: u16) -> Vec<u32> {
     let sockets = [procfs::net::tcp(), procfs::net::tcp6()];
     let mut wanted = Vec::new();
@@ -170,29 +170,28 @@ pub fn listeners(port: u16) -> Vec<u32> {
     holding(|link| fs::read_link(link).is_ok_and(is_wanted))
 }
 
-/// Waits for a moment.
 #[expect(clippy::disallowed_methods, reason = "a host that is set up isn't measured")]
 pub fn pause(duration: Duration) {
     std::thread::sleep(duration);
 }
 
-/// Numbers of the processes that run by this path, or that `sudo` is about to run by it.
+/// Returns the IDs of the processes started with this path, or about to be started by `sudo`.
 pub fn running_by(program: &Path) -> Vec<u32> {
     let mut pids = numbers();
     pids.retain(|pid| runs_by(*pid, program));
     pids
 }
 
-/// Ends the processes that run by this path: politely, then not.
+/// Terminates the processes started with this path, and kills them if they don't exit.
 ///
 /// # Errors
-/// Where one of them doesn't end.
+/// If one of them doesn't exit.
 pub fn end(runner: &mut Runner, program: &Path) -> Result<(), LabError> {
     for signal in [Signal::TERM, Signal::KILL] {
         for pid in running_by(program) {
             signal_and_wait(runner, pid, program, signal)?;
         }
-        // Our own children would be listed until they are reaped.
+        // Reap our own children, since they would be listed otherwise.
         runner.reap();
     }
     match running_by(program).first() {
@@ -204,41 +203,41 @@ pub fn end(runner: &mut Runner, program: &Path) -> Result<(), LabError> {
     }
 }
 
-/// Processes that have an open file, as `name (pid n)`.
+/// Lists the processes that have a file open, as `name (pid n)`.
 pub fn with_open_file(path: &Path) -> Vec<String> {
     let Ok(wanted) = path.metadata() else { return Vec::new() };
-    // By device and inode: the file may be open by another of its names.
+    // Compare device and inode, since the file may have been opened under another name.
     holders(|link| match link.metadata() {
         Ok(found) => (found.dev(), found.ino()) == (wanted.dev(), wanted.ino()),
         Err(_) => false,
     })
 }
 
-/// Processes that hold something below a mount point: open files, mapped files, working and root
+/// Lists the processes that use anything below a mount point: open or mapped files, working or root
 /// directories; as `name (pid n)`.
 pub fn below(point: &Path) -> Vec<String> {
     holders(|link| leads_below(link, point))
 }
 
-/// Says whether each process that holds something below a mount point waits there in a way that no
-/// signal ends (state D).
+/// Returns true if all processes that use something below a mount point are in uninterruptible
+/// sleep (state D).
 pub fn all_below_wait(point: &Path) -> bool {
     holding(|link| leads_below(link, point)).into_iter().all(waits_in_kernel)
 }
 
-/// Links are read and not followed: the server behind the mount may be gone.
+/// Read the symlinks without following them, since the mount's server may be gone.
 fn leads_below(link: &Path, point: &Path) -> bool {
     fs::read_link(link).is_ok_and(|target| target.starts_with(point))
 }
 
-/// Says whether every thread of a process waits in the kernel, or has ended. **Source:**
+/// Returns true if every thread of a process is in uninterruptible sleep or has exited. **Source:**
 /// proc_pid_stat(5).
 fn waits_in_kernel(pid: u32) -> bool {
     let Ok(tasks) = Process::new(pid.cast_signed()).and_then(|process| process.tasks()) else {
         return false;
     };
     for task in tasks {
-        // One that can't be read has ended meanwhile.
+        // A thread that cannot be read has exited.
         if let Ok(state) = task.and_then(|task| task.stat()?.state())
             && !matches!(state, ProcState::Waiting | ProcState::Zombie | ProcState::Dead)
         {
@@ -248,7 +247,7 @@ fn waits_in_kernel(pid: u32) -> bool {
     true
 }
 
-/// A process has this name, as the kernel shortens names.
+/// Returns true if a process with this name (as truncated by the kernel) is running.
 pub fn is_running(name: &str) -> bool {
     for pid in numbers() {
         if let Ok(found) = fs::read_to_string(format!("/proc/{pid}/comm"))
@@ -260,27 +259,26 @@ pub fn is_running(name: &str) -> bool {
     false
 }
 
-/// Lists the processes of which a link in /proc satisfies `holds`, as `name (pid n)`.
+/// Lists the processes for which a symlink in /proc satisfies `holds`, as `name (pid n)`.
 fn holders(holds: impl Fn(&Path) -> bool) -> Vec<String> {
     holding(holds).into_iter().map(describe).collect()
 }
 
-/// Names a process, as `name (pid n)`.
+/// Describes a process, as `name (pid n)`.
 fn describe(pid: u32) -> String {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     format!("{} (pid {pid})", name.trim())
 }
 
-/// Numbers of the processes of which a link in /proc satisfies `holds`. **Source:** proc_pid_fd(5),
-/// proc_pid_map_files(5): for root, or the process's own user.
+/// Returns the IDs of the processes for which a symlink in /proc satisfies `holds`. **Source:**
+/// proc_pid_fd(5), proc_pid_map_files(5): requires root or the process's own user.
 fn holding(holds: impl Fn(&Path) -> bool) -> Vec<u32> {
     let mut found = Vec::new();
     for pid in numbers() {
         let base = PathBuf::from(format!("/proc/{pid}"));
         let mut links = entries(&base.join("fd"));
         if links.is_empty() {
-            // The first thread of a process may have ended before the others, which then have its
-            // files.
+            // If the first thread has exited before the others, the files are listed with those.
             for task in entries(&base.join("task")) {
                 links.extend(entries(&task.join("fd")));
             }
@@ -304,12 +302,12 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Numbers of all processes: the entries of /proc whose names are numbers.
+/// Returns the IDs of all processes.
 pub(crate) fn numbers() -> Vec<u32> {
     numbers_in(Path::new("/proc"))
 }
 
-/// Entries of a folder whose names are numbers.
+/// Returns the numeric names of a folder's entries.
 pub(crate) fn numbers_in(folder: &Path) -> Vec<u32> {
     let mut numbers = Vec::new();
     for path in entries(folder) {
@@ -337,22 +335,23 @@ fn signal_and_wait(
     signal: Signal,
 ) -> Result<(), LabError> {
     let number = Pid::from_raw(pid.cast_signed()).expect("a process has a number above 0");
-    // It may have ended by now.
+    // It may have exited.
     let Ok(handle) = pidfd_open(number, PidfdFlags::empty()) else { return Ok(()) };
-    // The handle is that of one process for ever, while its number may be used again: what is read
-    // now holds for the handle if the process still runs, and a signal to one that ended is none.
+    // A process ID may be reused, but the handle always refers to the same process. If the check
+    // below passes while that process is running, it applies to the handle; if it has exited, the
+    // signal has no effect.
     if !runs_by(pid, program) {
         return Ok(());
     }
     if is_root() || pidfd_send_signal(&handle, signal).is_ok() {
-        // One that has just ended needs no signal.
+        // Fails if it has just exited.
         let _ = pidfd_send_signal(&handle, signal);
     } else {
         let (name, pid) = (if signal == Signal::TERM { "-TERM" } else { "-KILL" }, pid.to_string());
         runner.run(&["kill", name, pid.as_str()], SOON)?;
     }
     let limit = Timespec::try_from(PATIENCE).expect("ten seconds fit");
-    // An interrupted wait is a short one; what still runs is killed next.
+    // If the wait is interrupted, it is merely shorter; whatever is still running gets killed next.
     let _ = poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&limit));
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! Who used the processors of this host, and for how long tasks waited for them.
+//! Finds out who used this host's CPUs, and how long tasks waited for one.
 //!
-//! [`HostTimes`] are the counters of the processors that this process may use, [`ProcessTable`] the
-//! time of every process, and [`ProgramWatch`] follows a program with all that it starts. None of
-//! them belongs into a measured window: a table takes some 20 us for each process.
+//! [`HostTimes`] are the counters of the CPUs available to this process, [`ProcessTable`] has the
+//! CPU time of every process, and [`ProgramWatch`] follows a program and everything it starts.
+//! Don't use any of them while measuring: reading the table takes about 20 us per process.
 //!
 //! **Source:** proc_stat(5), proc_pid_stat(5), sched_getaffinity(2);
 //! Documentation/scheduler/sched-stats.rst of Linux for `schedstat`.
@@ -20,21 +20,21 @@ use crate::processes;
 pub use crate::processes::listeners;
 use crate::telemetry::host::times_by_state;
 
-/// Time of the processors that this process may use, by what they did.
+/// Time of the CPUs available to this process, by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostTimes {
-    /// Time in which they ran a process, the kernel or an interrupt, in nanoseconds.
+    /// Time spent in processes, the kernel or interrupts, in nanoseconds.
     pub busy_ns: u64,
     /// Time in which the hypervisor ran something else, in nanoseconds.
     pub stolen_ns: u64,
-    /// Time in which there was nothing to do, in nanoseconds.
+    /// Idle time, in nanoseconds.
     pub idle_ns: u64,
-    /// Number of these processors.
+    /// Number of these CPUs.
     pub processors: u64,
 }
 
 impl HostTimes {
-    /// Reads them; `None` if the kernel does not report them.
+    /// Reads the counters. Returns `None` if the kernel doesn't report them.
     pub fn read() -> Option<Self> {
         let allowed = rustix::thread::sched_getaffinity(None).ok();
         let is_allowed = |number| allowed.is_none_or(|set| set.is_set(number));
@@ -49,7 +49,8 @@ impl HostTimes {
             }
         }
         if times.processors == 0 {
-            // Processors that are offline have no line, so the numbers may not be those of the set.
+            // Offline CPUs have no line, so the indexes may not match the affinity mask. Use the
+            // total.
             times.add(&kernel.total);
             times.processors = kernel.cpu_time.len().max(1) as u64;
         }
@@ -67,7 +68,7 @@ impl HostTimes {
         }
     }
 
-    /// Returns the times since an earlier reading.
+    /// Returns the difference from an earlier reading.
     #[must_use]
     pub const fn since(self, before: Self) -> Self {
         Self {
@@ -78,50 +79,49 @@ impl HostTimes {
         }
     }
 
-    /// Returns all time that these processors had.
+    /// Returns the total time of these CPUs.
     pub const fn all_ns(self) -> u64 {
         self.busy_ns.saturating_add(self.stolen_ns).saturating_add(self.idle_ns)
     }
 }
 
-/// Processor time of every process that this one may see, up to an instant.
+/// CPU time used so far by every process visible to this one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessTable(BTreeMap<u32, ProcessTimes>);
 
-/// Processor time of a process.
+/// CPU time of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ProcessTimes {
     name: String,
     parent: u32,
-    /// When it started, in ticks since the host was booted: a number may be used again.
+    /// Start time in ticks since boot, to detect a reused process ID.
     started: u64,
     own_ns: u64,
-    /// Time of its children that have ended and were waited for, in nanoseconds.
+    /// Time of children that have exited and been reaped, in nanoseconds.
     reaped_ns: u64,
     is_kernel: bool,
 }
 
-/// The processor time that a process used between two tables.
+/// CPU time used by a process between two tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessUse {
-    /// Its number.
     pub pid: u32,
-    /// Its name, as the kernel shortens it.
+    /// Its name, as truncated by the kernel.
     pub name: String,
     /// Time of its own threads, in nanoseconds.
     pub own_ns: u64,
-    /// Time of its children that ended meanwhile, in nanoseconds.
+    /// Time of children that exited in between, in nanoseconds.
     pub reaped_ns: u64,
-    /// It is a thread of the kernel.
+    /// Whether it is a kernel thread.
     pub is_kernel: bool,
 }
 
 impl ProcessTable {
-    /// Reads the time of all processes.
+    /// Reads the CPU time of all processes.
     pub fn read() -> Self {
         let mut table = BTreeMap::new();
         for pid in processes::numbers() {
-            // One that can't be read has ended meanwhile.
+            // A process that cannot be read has exited.
             if let Ok(stat) = Process::new(pid.cast_signed()).and_then(|process| process.stat()) {
                 table.insert(pid, ProcessTimes::of(&stat));
             }
@@ -129,10 +129,10 @@ impl ProcessTable {
         Self(table)
     }
 
-    /// Returns what each process has used since an earlier table, the largest first.
+    /// Returns the time used by each process since an earlier table, largest first.
     pub fn used_since(&self, before: &Self) -> Vec<ProcessUse> {
-        // The time of a child that has ended is all in its parent's: what it had used earlier does
-        // not count.
+        // A child's whole time is added to its parent when it exits. Subtract what it had already
+        // used at the time of the earlier table.
         let mut earlier: BTreeMap<u32, u64> = BTreeMap::new();
         for (pid, ended) in &before.0 {
             if !self.is_same(*pid, ended)
@@ -163,15 +163,16 @@ impl ProcessTable {
         uses
     }
 
-    /// Returns true if a process of an earlier table is still there.
+    /// Returns true if a process of an earlier table still exists.
     fn is_same(&self, pid: u32, then: &ProcessTimes) -> bool {
         self.0.get(&pid).is_some_and(|now| now.started == then.started)
     }
 
-    /// Returns the process that has waited for the children of one of an earlier table: itself, or
-    /// the nearest ancestor that is still there.
+    /// Returns the process that a child's time has been added to: the given process from the
+    /// earlier table, or its nearest ancestor that still exists.
     fn living_ancestor(&self, before: &Self, mut pid: u32) -> Option<u32> {
-        // A parent is older than its child, so this ends; the limit is for tables of nonsense.
+        // Parents are older than their children, so this terminates. The limit guards against
+        // invalid tables.
         for _ in 0..before.0.len() {
             let then = before.0.get(&pid)?;
             if self.is_same(pid, then) {
@@ -182,8 +183,8 @@ impl ProcessTable {
         None
     }
 
-    /// Returns the processes that serve NFS by their names: the kernel's threads, and the usual
-    /// servers in user space.
+    /// Returns the processes that serve NFS, by name: the kernel's threads and the usual user-space
+    /// servers.
     pub fn nfs_servers(&self) -> Vec<u32> {
         let mut servers = Vec::new();
         for (pid, process) in &self.0 {
@@ -236,7 +237,7 @@ impl ProcessTimes {
     }
 }
 
-/// Returns the processor time of some processes, those of their threads that have ended included.
+/// Returns the CPU time of the given processes, including that of threads that have exited.
 pub fn used_ns(pids: &[u32]) -> u64 {
     let mut used_ns = 0_u64;
     for pid in pids {
@@ -253,13 +254,13 @@ pub fn is_of_system(pid: u32) -> bool {
         && processes::mark_of(pid).is_some_and(|mark| Path::new(&mark).starts_with(SYSTEMS_DIR))
 }
 
-/// Returns the processor time of the children that this process has waited for, and of theirs.
+/// Returns the CPU time of this process's reaped children and their descendants.
 pub fn children_ns() -> u64 {
     Process::myself().and_then(|own| own.stat()).map_or(0, |stat| ProcessTimes::of(&stat).reaped_ns)
 }
 
-/// Adds up for how long the threads of some processes were ready and waited for a processor, in
-/// nanoseconds.
+/// Returns how long the threads of the given processes have been waiting for a CPU while runnable,
+/// in nanoseconds.
 pub fn waited_ns(pids: &[u32]) -> u64 {
     let mut waited_ns = 0_u64;
     for pid in pids {
@@ -270,13 +271,13 @@ pub fn waited_ns(pids: &[u32]) -> u64 {
     waited_ns
 }
 
-/// Returns for how long a thread waited for a processor; `None` if it is gone.
+/// Returns how long a thread has been waiting for a CPU, or `None` if it no longer exists.
 pub fn task_waited_ns(pid: u32, thread: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).ok()?;
     parse_waited_ns(&text)
 }
 
-/// Reads the second number of a `schedstat`, after the time for which the task ran.
+/// Parses the second number of a `schedstat`, which follows the running time.
 fn parse_waited_ns(schedstat: &str) -> Option<u64> {
     schedstat.split_ascii_whitespace().nth(1)?.parse().ok()
 }
@@ -288,9 +289,9 @@ fn threads_of(pid: u32) -> Vec<u32> {
 /// A process that traces another one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tracer {
-    /// Its number; 0 if it is in another namespace of processes.
+    /// Process ID; 0 if it is in another PID namespace.
     pub pid: u32,
-    /// Its name, as the kernel shortens it.
+    /// Its name, as truncated by the kernel.
     pub name: String,
 }
 
@@ -311,41 +312,41 @@ pub fn tracers_of(pid: u32) -> BTreeSet<Tracer> {
     tracers
 }
 
-/// Reads the number of the tracer in a `status`; `None` if there is none.
+/// Parses the tracer's ID from a `status`. Returns `None` if there is no tracer.
 fn parse_tracer(status: &str) -> Option<u32> {
     let value = status.lines().find_map(|line| line.strip_prefix("TracerPid:"))?;
     value.trim().parse().ok().filter(|pid| *pid > 0)
 }
 
-/// Least time between two looks at a program, in nanoseconds.
+/// Minimum time between two inspections of a program, in nanoseconds.
 const LOOK_NS_MIN: u64 = 200_000_000;
 
-/// How long to pause after a look, in times of the processor time that it took: looking then takes
-/// 1 % of one processor.
+/// Pause after an inspection, as a multiple of the CPU time it took. This limits the cost to 1 % of
+/// a CPU.
 const PAUSES: u64 = 100;
 
-/// Follows a program and all that it starts: how long they waited, and who traced them.
+/// Follows a program and everything it starts: how long they waited for a CPU, and who traced them.
 ///
-/// Tasks keep what they had at the last look before they ended, so the end of each is missed, and
-/// all of those that live for less than a fifth of a second.
+/// For a task that has exited, the values of the last inspection are used. So the end of each task
+/// is missed, and tasks that live for less than 0.2 s may be missed altogether.
 #[derive(Debug, Default)]
 pub struct ProgramWatch {
-    /// Time for which each task waited, by process and thread.
+    /// Waiting time of each task, by process and thread.
     waited_ns: BTreeMap<(u32, u32), u64>,
     tracers: BTreeSet<Tracer>,
-    /// The program and its descendants, when they were searched for last.
+    /// The program and its descendants, as of the last search.
     family: BTreeSet<u32>,
     next_search_ns: u64,
     next_look_ns: u64,
 }
 
 impl ProgramWatch {
-    /// Looks at the program with this number and at all that it started, if it is time to.
+    /// Inspects the program with this process ID and everything it started, if it is time to do so.
     pub fn look(&mut self, root: u32, now_ns: u64) {
         if now_ns < self.next_look_ns {
             return;
         }
-        // What a search takes depends on the number of all processes, and a look on that of ours.
+        // A search scales with the number of all processes, an inspection only with our own.
         if now_ns >= self.next_search_ns {
             let begun_ns = thread_cpu_ns();
             self.family = ProcessTable::read().family(root);
@@ -358,7 +359,7 @@ impl ProgramWatch {
         self.next_look_ns = next_ns(now_ns, begun_ns);
     }
 
-    /// Looks at a program that has ended and was not waited for yet: its children are gone.
+    /// Inspects a program that has exited but hasn't been reaped. Its children are gone.
     pub fn look_at_end(&mut self, root: u32) {
         self.look_at(root);
         (self.next_look_ns, self.next_search_ns) = (0, 0);
@@ -374,18 +375,18 @@ impl ProgramWatch {
         self.tracers.append(&mut tracers_of(pid));
     }
 
-    /// Returns for how long its tasks waited, all of them together, in nanoseconds.
+    /// Returns the total time its tasks have been waiting, in nanoseconds.
     pub fn waited_ns(&self) -> u64 {
         self.waited_ns.values().sum()
     }
 
-    /// Returns who traced them.
+    /// Returns the processes that traced them.
     pub const fn tracers(&self) -> &BTreeSet<Tracer> {
         &self.tracers
     }
 }
 
-/// Returns when to do again what began at some processor time of this thread.
+/// Returns when to repeat something, given this thread's CPU time when it began.
 fn next_ns(now_ns: u64, begun_ns: u64) -> u64 {
     let took_ns = thread_cpu_ns().saturating_sub(begun_ns);
     now_ns.saturating_add(LOOK_NS_MIN.max(took_ns.saturating_mul(PAUSES)))
@@ -409,7 +410,7 @@ mod tests {
         (stat.pid.cast_unsigned(), ProcessTimes::of(&stat))
     }
 
-    /// A process as the kernel writes it, with times in hundredths of a second.
+    /// Returns a process as printed by the kernel, with times in hundredths of a second.
     fn process(pid: u32, name: &str, parent: u32, own: u64, reaped: u64) -> (u32, ProcessTimes) {
         let line = format!(
             "{pid} ({name}) S {parent} {pid} {pid} 0 -1 4194304 1 2 3 4 {own} 0 {reaped} 0 20 0 1 \
@@ -435,7 +436,7 @@ mod tests {
         assert_eq!(on(&[0]), first);
         assert_eq!(on(&[1]).idle_ns, SECOND);
         assert_eq!(on(&[0, 1]).all_ns(), 4 * SECOND + SECOND / 2);
-        // A set that has none of those listed says nothing.
+        // If none of the CPUs in the mask is listed, the total is used.
         assert_eq!(on(&[7]).processors, 2);
         assert!(HostTimes::read().unwrap().all_ns() > 0);
     }
@@ -443,7 +444,7 @@ mod tests {
     #[test]
     fn time_of_ended_children_goes_to_their_parent() {
         let shell = |own, reaped| process(5, "make", 1, own, reaped);
-        // A compiler that had used 3 s and is gone had its parent, which is gone, too.
+        // A compiler had used 3 s. Both it and its parent have exited since.
         let before = table([
             process(1, "init", 0, 0, 0),
             shell(10, 0),
@@ -457,7 +458,7 @@ mod tests {
             used.iter().map(|used| (used.name.as_str(), used.own_ns, used.reaped_ns)).collect();
         let hundredth = SECOND / 100;
         assert_eq!(named, [("make", 10 * hundredth, 500 * hundredth), ("new", 7 * hundredth, 0)]);
-        // Another process of the same number began with nothing.
+        // A different process with the same ID started from zero.
         let mut other = process(5, "other", 1, 2, 0);
         other.1.started += 1;
         let used = table([other]).used_since(&before);
@@ -511,7 +512,7 @@ mod tests {
         let mut watch = ProgramWatch::default();
         watch.look(own, 1);
         assert!(watch.family.contains(&own) && !watch.waited_ns.is_empty());
-        // Too early for another look.
+        // Too early for another inspection.
         watch.waited_ns.clear();
         watch.look(own, LOOK_NS_MIN);
         assert!(watch.waited_ns.is_empty());

@@ -1,8 +1,8 @@
-//! Undoes changes of this host, by the data that the undo log holds.
+//! Undoes changes to this host, using the data in the undo log.
 //!
-//! Everything can be undone twice, and also where the change was never made: each looks first
-//! whether there is something to do. Nothing is done before [`undo_guard`] has checked that it is
-//! what dfsbench did.
+//! Everything can be undone twice, or even if the change was never made, because each operation
+//! first checks whether there is anything to do. [`undo_guard`] also checks beforehand that the
+//! entry is something dfsbench would have done.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -19,29 +19,30 @@ use crate::processes;
 use crate::undo::Undo;
 use crate::{additions, undo_guard, unmount};
 
-/// Undoes one change of several parts: what was done last first, and all of it, whatever fails.
+/// Undoes a change that has several parts, from last to first. Continues if a part fails.
 ///
 /// # Errors
-/// With all that can't be undone; trying again later is safe.
+/// If something cannot be undone. The error includes all failures, and it is safe to try again
+/// later.
 pub fn restore_all<'a>(
     runner: &mut Runner,
     undo: impl IntoIterator<Item = &'a Undo, IntoIter: DoubleEndedIterator>,
 ) -> Result<(), LabError> {
     let mut errors = Vec::new();
     for part in undo.into_iter().rev() {
-        // What fails keeps no other part from being restored.
+        // A failure must not prevent the other parts from being restored.
         errors.extend(restore(part, runner).err());
     }
     LabError::join(errors)
 }
 
-/// Undoes a change that the log has, and notes there that it was undone.
+/// Undoes a change and then records that in the log.
 ///
-/// In this order: a process that is killed between the two leaves an entry that is undone twice,
-/// which does no harm, and never a change that no entry knows.
+/// The order matters: if the process is killed in between, the entry is undone again, which does no
+/// harm. In the reverse order, a change could be left without an entry.
 ///
 /// # Errors
-/// Where it can't be undone, or the log can't be written.
+/// If it cannot be undone, or the log cannot be written.
 pub fn restore_entry(
     runner: &mut Runner,
     log: &mut UndoLog,
@@ -52,10 +53,10 @@ pub fn restore_entry(
     log.undone(id)
 }
 
-/// Undoes one part of a change; does nothing where there is nothing to do.
+/// Undoes one part of a change. Does nothing if there is nothing to do.
 ///
 /// # Errors
-/// Where it can't be undone; trying again later is safe.
+/// If it cannot be undone. It is safe to try again later.
 pub fn restore(undo: &Undo, runner: &mut Runner) -> Result<(), LabError> {
     undo_guard::check(undo)?;
     match undo {
@@ -81,7 +82,7 @@ pub fn restore(undo: &Undo, runner: &mut Runner) -> Result<(), LabError> {
 }
 
 fn write(runner: &Runner, path: &Path, text: &str) -> Result<(), LabError> {
-    // What belonged to a mount or an interface is gone with it.
+    // Settings of a mount or an interface disappear along with it.
     if path.exists() { runner.write(path, text) } else { Ok(()) }
 }
 
@@ -89,7 +90,7 @@ fn remove_folder(runner: &Runner, path: &Path) -> Result<(), LabError> {
     match fs::remove_dir(path) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        // It has other entries by now: then it isn't ours alone.
+        // Someone else has put files there, so leave it.
         Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => Ok(()),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             let path = path.display().to_string();
@@ -113,14 +114,14 @@ fn remove_all(runner: &Runner, path: &Path, within: Duration) -> Result<(), LabE
     Ok(())
 }
 
-/// Removes the working directories of a campaign: those that carry their marks or are empty. A
-/// directory that is gone holds nothing.
+/// Removes the working directories of a campaign, provided that they contain their mark or are
+/// empty. Does nothing if `directory` no longer exists.
 fn remove_works(runner: &Runner, directory: &Path, campaign: &str) -> Result<(), LabError> {
     let ours = directory_name(campaign, "");
     let Ok(entries) = fs::read_dir(directory) else { return Ok(()) };
     let mut errors = Vec::new();
     for entry in entries.flatten() {
-        // The type is that of the entry itself: a link to a directory is none, and is left alone.
+        // The type of the entry itself, so a symlink to a directory is left alone.
         let Ok(kind) = entry.file_type() else { continue };
         if let Some(name) = entry.file_name().to_str()
             && kind.is_dir()
@@ -134,7 +135,7 @@ fn remove_works(runner: &Runner, directory: &Path, campaign: &str) -> Result<(),
 
 fn remove_work(runner: &Runner, work: &Path, mark: &str) -> Result<(), LabError> {
     if fs::symlink_metadata(work.join(mark)).is_ok_and(|mark| mark.is_dir()) {
-        // The mark goes last, so that a removal that is cut short can be repeated.
+        // Remove the mark last, so that an interrupted removal can be repeated.
         let path = work.display().to_string();
         let mut argv = vec!["find", &path, "-mindepth", "1", "-maxdepth", "1"];
         argv.extend(["!", "-name", mark, "-exec", "rm", "--recursive", "--one-file-system"]);

@@ -1,11 +1,10 @@
-//! Steps that may be kept on several hosts between two runs. Pure: nothing is requested of any
-//! host.
+//! Decides which steps can be kept between two runs on several hosts. Pure: no host is contacted.
 //!
-//! On one host things build on each other, so what is kept is a beginning of what was done there. A
-//! mount builds on the hosts that serve it, too: where anything changes there, all are mounted
-//! again. Nothing else on a client does, and nothing on a server builds on clients. Servers of a
-//! system build on each other, wherever they are: a system is kept whole or not at all, and another
-//! one gets file systems of its own.
+//! On each host, steps depend on the previous ones, so only a prefix of them can be kept. Mounts
+//! also depend on the hosts that serve them: if anything changes on a server, all clients mount
+//! again. No other client step depends on servers, and no server step depends on clients. The
+//! servers of a system depend on each other even across hosts, so a system is kept as a whole or
+//! not at all. A different system gets new file systems.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +12,8 @@ use model::{Action, LabStep};
 
 use crate::actions::{Layer, layer};
 
-/// Says which of the applied steps are kept, and which of the wanted ones thus stand already.
+/// Returns which of the applied steps can be kept, and which of the wanted steps are therefore
+/// already done.
 pub fn reusable_steps(applied: &[LabStep], wanted: &[LabStep]) -> (Vec<bool>, Vec<bool>) {
     let (old, new) = (by_host(applied), by_host(wanted));
     let mut hosts: BTreeSet<&str> = old.keys().copied().collect();
@@ -48,11 +48,11 @@ pub fn reusable_steps(applied: &[LabStep], wanted: &[LabStep]) -> (Vec<bool>, Ve
     (mask(applied, &kept), mask(wanted, &kept))
 }
 
-/// Says whether a host serves, and something changes there on which mounts elsewhere build: only
-/// so many of its actions stay the same.
+/// Returns true if a host serves and something that mounts elsewhere depend on has changed. The
+/// first `same` of its actions are unchanged.
 fn changes_served(actions: &[&Action], same: usize) -> bool {
-    // A server may have steps of a client, such as the wait for a quiet system: they change nothing
-    // elsewhere, unless they are of something that it exports.
+    // A server may have client steps, such as the wait for a system to become idle. They don't
+    // affect other hosts, unless they belong to something it exports.
     let is_served = |action: &&Action| matches!(layer(action), Layer::Server | Layer::Export);
     let served = actions.iter().rposition(is_served).map_or(0, |last| last + 1);
     let until = first_mount(actions).unwrap_or(actions.len()).max(served);
@@ -64,13 +64,13 @@ fn changes_served(actions: &[&Action], same: usize) -> bool {
     serves && same < until
 }
 
-/// Says whether an action starts a part of a system.
+/// Returns true if an action starts part of a system.
 const fn is_of_system(action: &Action) -> bool {
     matches!(action, Action::Service(_) | Action::SystemSteps(_))
 }
 
-/// Finds the first action that belongs to a system on its host: the file system that it keeps files
-/// on is made again with it, since what the one before has left there would be beside it.
+/// Returns the first action on a host that belongs to its system. This includes the creation of the
+/// file system for its files, so that a new system doesn't find the old one's files there.
 fn first_of_system(actions: &[&Action]) -> Option<usize> {
     let system = actions.iter().position(|action| is_of_system(action))?;
     let is_storage = |action: &&Action| {
@@ -79,7 +79,7 @@ fn first_of_system(actions: &[&Action]) -> Option<usize> {
     Some(actions[..system].iter().position(is_storage).unwrap_or(system))
 }
 
-/// Finds the first action that builds on the server of another host.
+/// Returns the first action that depends on another host's server.
 fn first_mount(actions: &[&Action]) -> Option<usize> {
     actions.iter().position(|action| layer(action) == Layer::Client)
 }
@@ -99,7 +99,7 @@ fn actions_of<'l, 'a>(hosts: &'l BTreeMap<&str, Vec<&'a Action>>, host: &str) ->
     }
 }
 
-/// Marks the first so many steps of each host.
+/// Marks the first `kept` steps of each host.
 fn mask(steps: &[LabStep], kept: &BTreeMap<&str, usize>) -> Vec<bool> {
     let mut left = kept.clone();
     let mut mask = Vec::with_capacity(steps.len());
@@ -132,7 +132,7 @@ mod tests {
         spec
     }
 
-    /// What is undone and what is done between two states.
+    /// Returns the steps that are undone and those that are done when changing between two states.
     fn changes(old: &LabSpec, new: &LabSpec) -> [Vec<String>; 2] {
         let (old, new) = (compose(old).unwrap(), compose(new).unwrap());
         let (kept, stands) = reusable_steps(&old, &new);
@@ -202,7 +202,7 @@ mod tests {
         let server = ["s Nfsd", "s Mount", "s Export"];
         let all = [server.as_slice(), &["s TryPaths", "c1 NfsMount", "c2 NfsMount"]].concat();
         assert_eq!(changes(&spec(2), &other)[0], all);
-        // On its own mount, too, which stands on top of all.
+        // This also applies to the server's own mount, which is on top of everything.
         let [mut one, mut other] = [spec(1), other];
         (one.path, other.path) = (DataPath::Loopback, DataPath::Loopback);
         assert_eq!(changes(&one, &other)[0], [server.as_slice(), &["s NfsMount"]].concat());

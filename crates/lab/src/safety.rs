@@ -1,8 +1,9 @@
-//! Decides what must not be touched, from facts about a device or a path, before anything is done.
+//! Decides what must not be touched, based on facts about a device or path, before anything is
+//! done.
 //!
-//! Principal type: [`DeviceFacts`], what is known of a device; [`refuse`] decides over it and is
-//! pure, so that every rule has its test without a device. A device is destroyed only where the
-//! plan names it and the command line repeats it, and never where anything is on it or uses it.
+//! [`refuse`] makes the decision based on [`DeviceFacts`]. It is pure, so every rule can be tested
+//! without a device. A device is overwritten only if the plan names it and the command line repeats
+//! it, and never if anything is on it or uses it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,35 +17,35 @@ use crate::commands::{Runner, SOON};
 use crate::error::LabError;
 use crate::mounts;
 
-/// Facts about a device whose content would be lost.
+/// Facts about a device that would be overwritten.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceFacts {
-    /// Its node, as the plan names it.
+    /// Its node, as named in the plan.
     pub node: PathBuf,
-    /// There is something of that name.
+    /// Whether the path exists.
     pub exists: bool,
-    /// The name is a link to another.
+    /// Whether the path is, or contains, a symlink.
     pub is_link: bool,
-    /// It is a block device.
+    /// Whether it is a block device.
     pub is_block: bool,
-    /// Mount points of the device.
+    /// Its mount points.
     pub mounted: Vec<String>,
-    /// It is used to swap.
+    /// Whether it is used as swap.
     pub swap: bool,
-    /// Devices that are made of it, such as `md0` and `dm-1`.
+    /// Devices built on it, such as `md0` and `dm-1`.
     pub holders: Vec<String>,
     /// Names of its partitions.
     pub partitions: Vec<String>,
-    /// Signatures on it: partition tables, file systems, members of arrays.
+    /// Signatures on it: partition tables, file systems, RAID members.
     pub signatures: Vec<String>,
-    /// The kernel says that another has opened it for its use alone.
+    /// Whether the kernel reports that someone has opened it exclusively.
     pub is_claimed: bool,
 }
 
-/// Says why a device must not lose what is on it; `None` where it may.
+/// Returns why a device must not be overwritten, or `None` if it may.
 ///
-/// `allowed` are the devices that the command line named.
+/// `allowed` lists the devices named on the command line.
 pub fn refuse(facts: &DeviceFacts, allowed: &[PathBuf]) -> Option<String> {
     let node = facts.node.display();
     let why = if !facts.exists {
@@ -74,11 +75,11 @@ pub fn refuse(facts: &DeviceFacts, allowed: &[PathBuf]) -> Option<String> {
     Some(format!("{node} is left alone: {why}"))
 }
 
-/// Refuses to let devices of the user's lose what is on them, see [`refuse`]. Those that we made
-/// of files or of devices are ours.
+/// Checks that the user's devices may be overwritten, see [`refuse`]. Devices we created ourselves
+/// are always allowed.
 ///
 /// # Errors
-/// Where one of them must be left alone.
+/// If one of them must be left alone.
 pub fn may_destroy(
     devices: &[Device],
     nodes: &[PathBuf],
@@ -94,12 +95,12 @@ pub fn may_destroy(
     Ok(())
 }
 
-/// Refuses mount points that are used, or that others rely on.
+/// Rejects mount points that are in use or that others rely on.
 ///
 /// # Errors
-/// Where nothing may be mounted there.
+/// If nothing may be mounted there.
 pub fn may_mount_on(point: &Path) -> Result<(), LabError> {
-    // The order matters: what may stand on a mount is looked at only once the path is plain.
+    // The order matters: access the path only after it is known to be plain.
     let why = if !point.is_absolute() || point.components().any(|part| part.as_os_str() == "..") {
         "it is no absolute path"
     } else if point.parent().is_none() {
@@ -123,10 +124,10 @@ fn has_entries(folder: &Path) -> bool {
     }
 }
 
-/// Refuses to export what no server should.
+/// Rejects directories that must not be exported.
 ///
 /// # Errors
-/// Where the directory is the root of the host, or none.
+/// If the path is the root of the host or isn't a directory.
 pub fn may_export(directory: &Path) -> Result<(), LabError> {
     let real = match directory.canonicalize() {
         Ok(real) => real,
@@ -149,28 +150,28 @@ pub fn may_export(directory: &Path) -> Result<(), LabError> {
 pub struct OverwrittenDevice {
     /// Path of its node.
     pub node: PathBuf,
-    /// Its number, which is what it is; `None` where the node is no block device.
+    /// Its device number, which identifies it; `None` if the node isn't a block device.
     pub number: Option<u64>,
-    /// The plan names it; else we made it.
+    /// Whether the plan names it, as opposed to a device that we created.
     pub is_named_by_plan: bool,
 }
 
 impl OverwrittenDevice {
-    /// Takes down what a node is now.
+    /// Records the current state of a node.
     pub fn of(device: &Device, node: &Path) -> Self {
         let is_named_by_plan = matches!(device, Device::Node(_));
         Self { node: node.to_owned(), number: block_number(node), is_named_by_plan }
     }
 }
 
-/// Looks at the final arguments of a program that overwrites devices, right before it runs.
+/// Checks the final arguments of a program that overwrites devices, right before it runs.
 ///
-/// Every block device that an argument or a part of one leads to must be one of `devices`, by its
-/// number: neither another name of a device nor a node that was exchanged since passes. Each of
-/// them must stand there as an argument of its own, and still be free.
+/// Every block device in an argument, or in part of one, must be one of `devices`, identified by
+/// number. This rejects other names of a device as well as nodes that have been replaced since.
+/// Each of the devices must be an argument by itself, and must still be unused.
 ///
 /// # Errors
-/// Where another device or a file would be touched, or one of them is in use by now.
+/// If another device or a file would be touched, or one of the devices is now in use.
 pub fn check_final_arguments(
     argv: &[String],
     devices: &[OverwrittenDevice],
@@ -185,15 +186,15 @@ pub fn check_final_arguments(
     Ok(())
 }
 
-/// Says why a program must not run with these arguments; `None` where it may.
+/// Returns why a program must not run with these arguments, or `None` if it may.
 fn refuse_arguments(arguments: &[String], devices: &[OverwrittenDevice]) -> Option<String> {
     if devices.is_empty() {
         return Some("no device was checked for it".to_owned());
     }
     for device in devices {
         let node = device.node.display();
-        // A node is only a name: udev, or another user of the host, may have given it to another
-        // device since. The number is the device.
+        // A node is only a name, which udev or another user may have reassigned to another device
+        // since. The number identifies the device.
         if device.number.is_none() || block_number(&device.node) != device.number {
             return Some(format!("{node} is no longer the block device that was checked"));
         }
@@ -209,7 +210,7 @@ fn refuse_arguments(arguments: &[String], devices: &[OverwrittenDevice]) -> Opti
             if number.is_some() && !is_checked {
                 return Some(format!("{path} is a device that was not checked"));
             }
-            // mkfs would make its file system in it.
+            // mkfs would create its file system in this file.
             if metadata.is_file() {
                 return Some(format!("{path} is a file"));
             }
@@ -218,13 +219,13 @@ fn refuse_arguments(arguments: &[String], devices: &[OverwrittenDevice]) -> Opti
     None
 }
 
-/// Returns the parts of an argument that may be paths: the whole, what follows an option of one
-/// letter, and what stands between `=`, `,`, `:` and blanks.
+/// Returns the parts of an argument that may be paths: the whole argument, the rest after a
+/// one-letter option, and anything between `=`, `,`, `:` and spaces.
 fn paths_in(word: &str) -> Vec<&str> {
     let mut found = vec![word];
     for (at, _) in word.match_indices('/') {
-        // `-d/dev/vdb` has its path at 2. Too many are found rather than too few: what is no path
-        // of a device or a file is passed over.
+        // In `-d/dev/vdb`, the path starts at 2. It doesn't hurt to find too many, since parts that
+        // aren't paths of a device or file are skipped.
         let follows_sign = word[..at].ends_with(['=', ',', ':', ' ']);
         if follows_sign || (at == 2 && word.starts_with('-')) {
             let rest = &word[at..];
@@ -234,7 +235,7 @@ fn paths_in(word: &str) -> Vec<&str> {
     found
 }
 
-/// Refuses a device that another has begun to use since it was checked.
+/// Rejects a device that someone has started to use since it was checked.
 fn check_still_free(device: &OverwrittenDevice) -> Result<(), LabError> {
     if device.is_named_by_plan {
         return match refuse(&look_at(&device.node)?, std::slice::from_ref(&device.node)) {
@@ -245,20 +246,20 @@ fn check_still_free(device: &OverwrittenDevice) -> Result<(), LabError> {
     check_unused(&device.node)
 }
 
-/// Refuses a device that is mounted, swapped to or part of another.
+/// Checks that a device isn't mounted, used as swap, or part of another device.
 ///
 /// # Errors
-/// Where it is in use.
+/// If it is in use.
 pub fn check_unused(node: &Path) -> Result<(), LabError> {
     check_unused_but_by(node, None)
 }
 
-/// Checks a device as [`check_unused`] does, but one device may be made of it.
+/// Like [`check_unused`], but one device may be built on it.
 ///
 /// # Errors
-/// Where anything else uses it.
+/// If anything else uses it.
 pub fn check_unused_but_by(node: &Path, made_of_it: Option<&Path>) -> Result<(), LabError> {
-    // Nodes of ours in /dev/md and /dev/mapper are links of udev's.
+    // Our nodes in /dev/md and /dev/mapper are symlinks created by udev.
     let node = node.canonicalize().map_err(|error| LabError::file("look at", node, error))?;
     let mut facts = look_at(&node)?;
     if let Some(made_of_it) = made_of_it {
@@ -278,21 +279,21 @@ pub fn check_unused_but_by(node: &Path, made_of_it: Option<&Path>) -> Result<(),
     Err(LabError::Refused(format!("{} is left alone: {why}", node.display())))
 }
 
-/// The number of a block device that a path leads to.
+/// Returns the number of the block device that a path leads to.
 fn block_number(path: &Path) -> Option<u64> {
     let metadata = fs::metadata(path).ok()?;
     if metadata.file_type().is_block_device() { Some(metadata.rdev()) } else { None }
 }
 
-/// Finds out what is known of a device.
+/// Collects the facts about a device.
 ///
 /// # Errors
-/// Where wipefs can't look at it.
+/// If wipefs cannot examine it.
 pub fn look_at(node: &Path) -> Result<DeviceFacts, LabError> {
     let mut facts = DeviceFacts { node: node.to_owned(), ..DeviceFacts::default() };
     let Ok(metadata) = node.symlink_metadata() else { return Ok(facts) };
     facts.exists = true;
-    // `/dev/./vdb` and links of folders on the way lead elsewhere, too.
+    // Also catches `/dev/./vdb` and symlinks among the parent folders.
     facts.is_link = node.canonicalize().ok().as_deref() != Some(node);
     facts.is_block = metadata.file_type().is_block_device();
     if facts.is_link || !facts.is_block {
@@ -303,10 +304,10 @@ pub fn look_at(node: &Path) -> Result<DeviceFacts, LabError> {
     let folder = PathBuf::from(format!("/sys/dev/block/{number}"));
     facts.mounted = mounts::of_device(&number, node);
     facts.swap = is_swap(metadata.rdev());
-    // Arrays and mappings that are made of it. **Source:** the kernel's
+    // Arrays and mappings built on it. **Source:** the kernel's
     // Documentation/ABI/testing/sysfs-block, `holders`.
     facts.holders = names(&folder.join("holders"));
-    // A partition has a folder of its own with a file `partition` in that of its disk.
+    // Each partition has its own folder within that of its disk, with a file called `partition`.
     let mut inner = names(&folder);
     inner.retain(|name| folder.join(name).join("partition").exists());
     facts.partitions = inner;
@@ -315,10 +316,10 @@ pub fn look_at(node: &Path) -> Result<DeviceFacts, LabError> {
     Ok(facts)
 }
 
-/// Says whether the kernel swaps to the device of this number.
+/// Returns true if the kernel uses the device with this number as swap.
 ///
-/// By its number: another node of the same device is the same device. **Source:** proc_swaps(5):
-/// a line of headings, then one for each, which begins with its node.
+/// Compares numbers, because a device can have several nodes. **Source:** proc_swaps(5): a header
+/// line, then one line per device that begins with its node.
 fn is_swap(device: u64) -> bool {
     let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
     for line in swaps.lines().skip(1) {
@@ -338,10 +339,10 @@ fn signatures(node: &Path) -> Result<Vec<String>, LabError> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
     }
-    // What isn't JSON has no list either.
+    // Output that isn't JSON contains no list and is handled below.
     let found: Value = serde_json::from_str(&text).unwrap_or_default();
     let Some(found) = found["signatures"].as_array() else {
-        // What can't be understood is something.
+        // If we don't understand the output, assume that there is something on the device.
         return Ok(vec!["what wipefs says of it can't be understood".to_owned()]);
     };
     let mut kinds = Vec::new();
@@ -351,7 +352,8 @@ fn signatures(node: &Path) -> Result<Vec<String>, LabError> {
     Ok(kinds)
 }
 
-/// **Source:** open(2): `O_EXCL` without `O_CREAT` fails where a block device is in use.
+/// Returns true if someone has the device open exclusively. **Source:** open(2): `O_EXCL` without
+/// `O_CREAT` fails if a block device is in use.
 fn is_claimed(node: &Path) -> bool {
     use rustix::fs::{Mode, OFlags, open};
     let opened = open(node, OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC, Mode::empty());
@@ -417,7 +419,7 @@ mod tests {
         }
     }
 
-    /// Nodes of devices of the tests, which are never opened.
+    /// Creates a device node for a test. It is never opened.
     fn make_node(path: &Path, minor: u32) {
         use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
         let mode = Mode::from_raw_mode(0o600);
@@ -456,7 +458,7 @@ mod tests {
         assert!(why(&[&format!("-p{file}"), &node], one).contains("is a file"));
         assert!(why(&["-q"], one).contains("none of its arguments"));
         assert!(why(&[&node], &[]).contains("no device was checked"));
-        // Another device has taken the place of the node since.
+        // Another device has replaced the node.
         fs::remove_file(&node).unwrap();
         make_node(Path::new(&node), 251);
         assert!(why(&[&node], one).contains("no longer the block device that was checked"));

@@ -1,6 +1,6 @@
-//! Servers in user space that we start: waits until they answer, or says why they don't.
+//! User-space servers that we start: waits until they answer, or reports why they don't.
 //!
-//! An NFS server answers when it answers a null call, not when its port is open.
+//! An NFS server counts as up when it answers a NULL call, not when its port is open.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -15,27 +15,27 @@ use crate::error::LabError;
 use crate::mounts;
 use crate::processes::{self, pause};
 
-/// How often a server is requested.
+/// How often a server is polled.
 const POLL: Duration = Duration::from_millis(50);
-/// How often at most where nothing else is known.
+/// Maximum number of attempts if there is no other limit.
 const TRIES: u32 = 200;
-/// How long one answer may take.
+/// Time limit for a single answer.
 const ANSWER: Duration = Duration::from_secs(2);
-/// How often a system is requested whether it is ready.
+/// How often we check whether a system is ready.
 const SERVICE_POLL: Duration = Duration::from_millis(100);
-/// How often a system is requested whether it is quiet.
+/// How often we check whether a system is idle.
 const QUIET_POLL: Duration = Duration::from_millis(500);
-/// How long its programs may be missing before they are taken for ended.
+/// How long a system's programs may be missing before we conclude that they have exited.
 const GONE_AFTER: Duration = Duration::from_secs(2);
-/// Number of the program NFS. **Source:** RFC 1813, 3.
+/// RPC program number of NFS. **Source:** RFC 1813, 3.
 const NFS: u32 = 100_003;
 
-/// The port of NFS. **Source:** RFC 7530, 1.5.4.
+/// Port of NFS. **Source:** RFC 7530, 1.5.4.
 const NFS_PORT: u16 = 2049;
 
-/// Says whether a client is connected to a server of NFS on this host.
+/// Returns true if a client is connected to an NFS server on this host.
 pub fn is_serving_clients() -> bool {
-    // A socket of IPv6 has the connections of IPv4, too, where it is bound to both.
+    // An IPv6 socket that accepts both families also lists the IPv4 connections.
     let connections = [procfs::net::tcp(), procfs::net::tcp6()];
     connections.into_iter().flatten().flatten().any(|entry| is_client(&entry))
 }
@@ -44,10 +44,10 @@ fn is_client(entry: &TcpNetEntry) -> bool {
     entry.local_address.port() == NFS_PORT && entry.state == TcpState::Established
 }
 
-/// Waits until a program that was started by `link` is up.
+/// Waits until a program that was started through `link` is up.
 ///
 /// # Errors
-/// Where it ends or doesn't answer, with the end of its log.
+/// If it exits or doesn't answer. The error contains the end of its log.
 pub fn await_up(
     what: &str,
     link: &Path,
@@ -56,7 +56,7 @@ pub fn await_up(
     is_up: impl Fn() -> bool,
 ) -> Result<(), LabError> {
     let mut waited = Duration::ZERO;
-    // It may need a moment until it is seen.
+    // It may take a moment to appear in /proc.
     let startup = Duration::from_secs(1);
     loop {
         if is_up() {
@@ -74,20 +74,22 @@ pub fn await_up(
     }
 }
 
-/// A sign that programs of a system have started.
+/// The condition that shows that a system's programs have started.
 pub struct Awaited<'a> {
-    /// The sign, for messages.
+    /// Description for messages.
     pub what: &'a str,
-    /// Mark of the programs; the folder of their messages, too.
+    /// Mark of the programs, which is also the folder of their logs.
     pub mark: &'a Path,
-    /// Whether one was started on this host, so that nothing comes once all have ended.
+    /// Whether one of the programs runs on this host. If so, there is no point in waiting once they
+    /// have all exited.
     pub has_program: bool,
 }
 
-/// Waits until a try succeeds, at most so long, and only while the programs run.
+/// Repeats an attempt until it succeeds, for at most `limit` and only while the programs are
+/// running.
 ///
 /// # Errors
-/// Where it never does: why the last try failed, and the last words of the programs.
+/// If it never succeeds. The error contains the last failure and the end of the programs' logs.
 pub fn await_service(
     runner: &mut Runner,
     awaited: &Awaited<'_>,
@@ -103,7 +105,7 @@ pub fn await_service(
             return Err(error);
         }
         runner.reap();
-        // A program that puts itself into the background is seen again after a moment.
+        // A program that daemonizes is invisible for a moment.
         let is_gone = has_program && waited >= GONE_AFTER && processes::marked(mark).is_empty();
         if is_gone || waited >= limit {
             let why = if is_gone {
@@ -120,10 +122,10 @@ pub fn await_service(
     }
 }
 
-/// Waits until a command succeeds and doesn't print a text.
+/// Waits until a command succeeds without printing `busy`.
 ///
 /// # Errors
-/// Where something still goes on after the limit, with the end of what it printed.
+/// If this doesn't happen within the limit. The error contains the end of its output.
 pub fn await_quiet(
     runner: &Runner,
     argv: &[String],
@@ -149,18 +151,18 @@ pub fn await_quiet(
     }
 }
 
-/// Reaches a TCP port of the loopback.
+/// Connects to a loopback TCP port.
 ///
 /// # Errors
-/// Where nothing answers.
+/// If nothing answers.
 pub fn reach(port: u16) -> Result<(), LabError> {
     if answers(port) { Ok(()) } else { Err(LabError::Refused("nothing answers".to_owned())) }
 }
 
-/// Looks whether something is mounted on a point, without a look at what is mounted.
+/// Checks whether something is mounted on a point, without accessing it.
 ///
 /// # Errors
-/// Where nothing is.
+/// If nothing is mounted there.
 pub fn mounted(point: &Path) -> Result<(), LabError> {
     match mounts::named(point) {
         Some(_) => Ok(()),
@@ -168,7 +170,7 @@ pub fn mounted(point: &Path) -> Result<(), LabError> {
     }
 }
 
-/// Collects the last lines of the messages and logs in a folder of ours.
+/// Collects the last lines of the logs in one of our folders.
 fn last_words(folder: &Path) -> String {
     let mut words = Vec::new();
     let Ok(entries) = fs::read_dir(folder) else { return "nothing is in its logs".to_owned() };
@@ -192,16 +194,16 @@ fn last_words(folder: &Path) -> String {
     if words.is_empty() { "nothing is in its logs".to_owned() } else { words.join("; ") }
 }
 
-/// Something answers on a TCP port of the loopback.
+/// Returns true if something answers on a loopback TCP port.
 pub fn answers(port: u16) -> bool {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     TcpStream::connect_timeout(&address, ANSWER).is_ok()
 }
 
-/// Waits until something answers on a TCP port of the loopback.
+/// Waits until something answers on a loopback TCP port.
 ///
 /// # Errors
-/// Where nothing does in time.
+/// If nothing answers in time.
 pub fn await_port(port: u16) -> Result<(), LabError> {
     for _ in 0..TRIES {
         if answers(port) {
@@ -213,19 +215,19 @@ pub fn await_port(port: u16) -> Result<(), LabError> {
     Err(LabError::Silent { what, why })
 }
 
-/// An NFS server answers to the null call of this version on a port of the loopback.
+/// Returns true if an NFS server answers a NULL call of this version on a loopback port.
 pub fn serves(port: u16, version: u32) -> bool {
     call_null(port, version).unwrap_or(false)
 }
 
-/// Calls procedure 0 of NFS and reports whether it succeeded.
+/// Calls procedure 0 of NFS and returns whether it succeeded.
 ///
-/// **Source:** RFC 5531, 9 and 11: a call of procedure 0 without credentials, as one last fragment;
-/// the answer is accepted (0) with success (0).
+/// **Source:** RFC 5531, 9 and 11: a call of procedure 0 without credentials in a single fragment;
+/// the reply must be accepted (0) with status success (0).
 fn call_null(port: u16, version: u32) -> io::Result<bool> {
     const XID: u32 = 0x6466_7362;
-    // Mark of the last fragment with its 40 bytes, transaction, call (0), RPC version 2, program,
-    // version, procedure 0, then credentials and verifier: flavor none (0) of 0 bytes each.
+    // Mark of the last fragment with its 40 bytes, XID, call (0), RPC version 2, program, version,
+    // procedure 0; then credentials and verifier, both AUTH_NONE with 0 bytes.
     let call = [0x8000_0028, XID, 0, 2, NFS, version, 0, 0, 0, 0, 0];
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut stream = TcpStream::connect_timeout(&address, ANSWER)?;
@@ -233,13 +235,13 @@ fn call_null(port: u16, version: u32) -> io::Result<bool> {
     stream.write_all(&call.map(u32::to_be_bytes).concat())?;
     let mut reply = [[0; 4]; 7];
     stream.read_exact(reply.as_flattened_mut())?;
-    // Mark, transaction, reply (1), accepted (0), the verifier's flavor and length, success (0).
+    // Mark, XID, reply (1), accepted (0), verifier's flavor and length, success (0).
     let [_, xid, kind, accepted, _, _, success] = reply.map(u32::from_be_bytes);
     Ok([xid, kind, accepted, success] == [XID, 1, 0, 0])
 }
 
-/// The end of a log: what ssh writes to find its own faults (`debug1: ...`) hides what is wrong,
-/// and stands there only where nothing else does.
+/// Returns the end of a log. ssh's debug output (`debug1: ...`) hides the actual problem, so it is
+/// only included if there is nothing else.
 fn last_lines(text: &str) -> String {
     let all = filled_lines(text);
     let mut plain = all.clone();

@@ -1,6 +1,7 @@
-//! The single commands that an action is made of: shown by a dry run, done by [`Step::perform`].
+//! The individual commands that make up an action.
 //!
-//! Principal type: [`Step`]. What a dry run prints and what is run come from the same value.
+//! A dry run prints a [`Step`], and [`Step::perform`] executes it, so both are based on the same
+//! value.
 
 use std::fmt;
 use std::fs;
@@ -20,156 +21,156 @@ use crate::safety::{self, OverwrittenDevice};
 use crate::servers::Awaited;
 use crate::{RUN, packages, processes, servers, trust};
 
-/// A command, or another change that is as small.
+/// A command, or another small change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Runs a program to its end.
     Run {
         /// The program and its arguments.
         argv: Vec<String>,
-        /// How long it may take.
+        /// Time limit.
         limit: Duration,
     },
-    /// Runs a program that overwrites devices, once its final arguments were looked at again.
+    /// Runs a program that overwrites devices, after checking its final arguments again.
     Overwrite {
         /// The program and its arguments.
         argv: Vec<String>,
         /// Devices that the command may overwrite.
         devices: Vec<OverwrittenDevice>,
     },
-    /// Does nothing, and says why.
+    /// Fails with this reason.
     Refuse(String),
-    /// Writes to a setting of the kernel.
+    /// Writes a kernel setting.
     Write {
         /// The setting's file.
         path: PathBuf,
-        /// Text that is written.
+        /// Text to write.
         text: String,
     },
-    /// Writes as [`Step::Write`] does, where a refusal is fine.
+    /// Like [`Step::Write`], but ignores failures.
     Offer {
         /// The setting's file.
         path: PathBuf,
-        /// Text that is written.
+        /// Text to write.
         text: String,
     },
-    /// Makes a folder where it is missing.
+    /// Creates a folder if it doesn't exist.
     Folder(PathBuf),
-    /// Writes a file of ours, below /run/dfsbench.
+    /// Writes one of our files below /run/dfsbench.
     File {
         /// Path of the file.
         path: PathBuf,
-        /// Text of the file.
+        /// Contents of the file.
         text: String,
     },
-    /// Starts a program that goes on running, by a link of ours so that it can be found again.
+    /// Starts a program that keeps running, through a symlink by which we can find it again.
     Start {
-        /// Path of the link.
+        /// Path of the symlink.
         link: PathBuf,
-        /// The program that it leads to, and its arguments.
+        /// The program it points to, and its arguments.
         argv: Vec<String>,
-        /// The user that it runs as.
+        /// The user to run as.
         user: RunAs,
     },
-    /// Waits until something answers on a TCP port of the loopback.
+    /// Waits until something answers on a loopback TCP port.
     Await(u16),
-    /// Starts a program of a system, which goes on running or ends by itself.
+    /// Starts a system's program, which may keep running or exit on its own.
     Launch {
         /// The program and its arguments.
         argv: Vec<String>,
-        /// File of its error messages.
+        /// File for its stderr.
         stderr: PathBuf,
     },
-    /// Kills the processes that carry a mark, at once.
+    /// Kills the processes that carry a mark immediately.
     KillMarked(PathBuf),
-    /// Runs a command again until it succeeds.
+    /// Repeats a command until it succeeds.
     AwaitCommand {
         /// The program and its arguments.
         argv: Vec<String>,
-        /// How long at most.
+        /// Time limit for all attempts.
         limit: Duration,
-        /// Mark of the programs that shall answer; the folder of their messages, too.
+        /// Mark of the programs that should answer, which is also the folder of their logs.
         mark: PathBuf,
-        /// Whether one runs on this host: what answers may be elsewhere.
+        /// Whether one of them runs on this host; the answer may come from another one.
         has_program: bool,
     },
-    /// Waits until a program of a system answers on a TCP port of the loopback.
+    /// Waits until a system's program answers on a loopback TCP port.
     AwaitService {
-        /// Number of the port.
+        /// The port.
         port: u16,
-        /// How long at most.
+        /// Time limit.
         limit: Duration,
         /// Mark of the programs, as above.
         mark: PathBuf,
-        /// Whether one runs on this host, as above.
+        /// Whether one of them runs on this host, as above.
         has_program: bool,
     },
-    /// Waits until a program of a system has mounted it.
+    /// Waits until a system's program has mounted it.
     AwaitMount {
         /// The mount point.
         point: PathBuf,
-        /// How long at most.
+        /// Time limit.
         limit: Duration,
         /// Mark of the program, as above.
         mark: PathBuf,
     },
-    /// Runs a command again until it succeeds and doesn't print a text.
+    /// Repeats a command until it succeeds without printing a certain text.
     AwaitQuiet {
         /// The program and its arguments.
         argv: Vec<String>,
-        /// The text that it prints while something goes on.
+        /// Text that it prints while the system is busy.
         busy: String,
-        /// How long at most.
+        /// Time limit.
         limit: Duration,
     },
-    /// Tries whether packets of full size get through to another host.
+    /// Tests whether full-size packets reach another host.
     TryPath {
         /// The other host.
         peer: Peer,
-        /// Bytes of a packet, its IP header included.
+        /// Packet size in bytes, including the IP header.
         bytes: u32,
     },
     /// Waits until the kernel's server lets clients open files.
     AwaitGrace,
-    /// Takes all space of a file system, but for a mebibyte, by a file of ours.
+    /// Fills up a file system, except for one mebibyte, with the given file.
     Fill(PathBuf),
     /// Sets the wall clock.
     Calendar {
-        /// How far ahead of the time since boot, in nanoseconds.
+        /// New offset from the time since boot, in nanoseconds.
         offset_ns: i64,
-        /// How far that moves it forward, in milliseconds.
+        /// How far that moves the clock forward, in milliseconds.
         by_ms: i64,
     },
 }
 
 impl Step {
-    /// A program that ends soon.
+    /// Creates a step for a program that finishes soon.
     pub fn run<T: Into<String>>(argv: impl IntoIterator<Item = T>) -> Self {
         Self::within(SOON, argv)
     }
 
-    /// A program that may take so long.
+    /// Creates a step for a program with the given time limit.
     pub fn within<T: Into<String>>(limit: Duration, argv: impl IntoIterator<Item = T>) -> Self {
         Self::Run { argv: argv.into_iter().map(Into::into).collect(), limit }
     }
 
-    /// A program that overwrites the devices of an action.
+    /// Creates a step for a program that overwrites the devices of an action.
     pub const fn overwrite(argv: Vec<String>, devices: Vec<OverwrittenDevice>) -> Self {
         Self::Overwrite { argv, devices }
     }
 
-    /// A setting of the kernel.
+    /// Creates a step that writes a kernel setting.
     pub fn write(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
         Self::Write { path: path.into(), text: text.into() }
     }
 
-    /// Says whether the step changes nothing, and is not what an action did.
+    /// Returns true if the step only waits, so that it doesn't describe what an action did.
     pub const fn only_waits(&self) -> bool {
         matches!(self, Self::Await(_) | Self::AwaitGrace | Self::AwaitCommand { .. })
             || matches!(self, Self::AwaitService { .. } | Self::AwaitMount { .. })
     }
 
-    /// Returns the file of the error messages of a program that was started by this link.
+    /// Returns the file that contains the stderr of a program started through this symlink.
     pub fn stderr_of(link: &Path) -> PathBuf {
         link.with_file_name("stderr")
     }
@@ -177,20 +178,20 @@ impl Step {
     /// Performs the step.
     ///
     /// # Errors
-    /// Where it can't be done.
+    /// If it fails.
     pub fn perform(&self, runner: &mut Runner) -> Result<(), LabError> {
         match self {
             Self::Run { argv, limit } => runner.run(argv, *limit).map(drop),
             Self::Overwrite { argv, devices } => {
-                // Right before it runs: what was checked when the action was prepared may be in use
-                // by now.
+                // Check again right before it runs, since a device may have come into use after the
+                // action was prepared.
                 safety::check_final_arguments(argv, devices)?;
                 runner.run(argv, LONG).map(drop)
             }
             Self::Refuse(why) => Err(LabError::Refused(why.clone())),
             Self::Write { path, text } => runner.write(path, text),
             Self::Offer { path, text } => {
-                // Where it matters the check finds out.
+                // If it matters, the action's check will notice.
                 let _ = runner.write(path, text);
                 Ok(())
             }
@@ -202,7 +203,8 @@ impl Step {
             Self::Start { link, argv, user } => start(runner, link, argv, *user),
             Self::Await(port) => servers::await_port(*port),
             Self::Launch { argv, stderr } => {
-                // Where the system was killed it has messages of an earlier start.
+                // If the system was killed before, the file still contains the output of its
+                // previous start.
                 let _ = fs::remove_file(stderr);
                 let file = trust::create_file(stderr)?;
                 runner.start(argv, Stdio::from(file), RunAs::Root)
@@ -282,9 +284,9 @@ impl fmt::Display for Step {
     }
 }
 
-/// Makes a folder, by root where we may not; what lies below /run/dfsbench is then ours.
+/// Creates a folder, as root if necessary. Folders below /run/dfsbench are then given to us.
 fn make_folder(runner: &Runner, path: &Path) -> Result<(), LabError> {
-    // What stands there already must be ours, and may be reached by no link of another user's.
+    // Whatever exists there must be ours, and no symlink of another user may lead to it.
     trust::check_path(path)?;
     if path.is_dir() {
         return Ok(());
@@ -293,8 +295,8 @@ fn make_folder(runner: &Runner, path: &Path) -> Result<(), LabError> {
     match builder.recursive(true).mode(0o755).create(path) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            // Root makes it and gives it to us: below /run only root may make folders, and mount
-            // points of ours lie in one.
+            // Only root can create folders below /run, so root creates it and gives it to us. Our
+            // mount points need it.
             let (user, group) = (geteuid().as_raw().to_string(), getegid().as_raw().to_string());
             let folders = [RUN.to_owned(), path.display().to_string()];
             let skipped = usize::from(!path.starts_with(RUN));
@@ -309,13 +311,13 @@ fn make_folder(runner: &Runner, path: &Path) -> Result<(), LabError> {
     }
 }
 
-/// Starts a program by a link to it, which its command line then begins with: the undo log names
-/// the link, and no other program runs by it.
+/// Starts a program through a symlink. Its command line then begins with that path, which is
+/// recorded in the undo log and used by no other program.
 fn start(runner: &mut Runner, link: &Path, argv: &[String], user: RunAs) -> Result<(), LabError> {
     let (name, arguments) = argv.split_first().expect("a command has a name");
     let Some(program) = commands::find(name) else { return Err(packages::missing(name)) };
     match symlink(&program, link) {
-        // One that leads elsewhere would start another program.
+        // A symlink to something else would start the wrong program.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             let found = fs::read_link(link).map_err(|error| LabError::file("read", link, error))?;
             if found != program {
@@ -327,7 +329,7 @@ fn start(runner: &mut Runner, link: &Path, argv: &[String], user: RunAs) -> Resu
         Err(error) => return Err(LabError::file("make", link, error)),
         Ok(()) => {}
     }
-    // Its complaints are only for an error message: without a file for them it runs all the same.
+    // Its stderr is only needed for error messages, so the program may run without it.
     let stderr = match trust::create_file(&Step::stderr_of(link)) {
         Ok(file) => Stdio::from(file),
         Err(_) => Stdio::null(),

@@ -1,7 +1,7 @@
-//! Watches this host: reads its counters before a pass, each second, and after.
+//! Collects this host's telemetry: reads its counters before a pass, every second, and after it.
 //!
-//! A [`Watch`] is a thread of its own that sleeps between readings; it holds no lock that the
-//! measured loop takes. What it costs is measured in its test.
+//! A [`Watch`] is a separate thread that sleeps between readings. It doesn't take any lock used by
+//! the measured loop. A test checks its cost.
 
 pub(crate) mod host;
 mod nfs;
@@ -18,14 +18,14 @@ use model::telemetry::MetricKind;
 use record::Record;
 use systems::Processes;
 
-/// One value as it was read.
+/// One value at the time of a reading.
 pub(crate) struct Reading {
     pub(crate) name: String,
     pub(crate) kind: MetricKind,
     pub(crate) value: u64,
 }
 
-/// Values as they are read, in the order of the sources.
+/// The values of a reading, in the order of their sources.
 #[derive(Default)]
 pub(crate) struct Readings(pub(crate) Vec<Reading>);
 
@@ -39,7 +39,7 @@ impl Readings {
     }
 }
 
-/// Reads everything that this host counts; what it doesn't have is left out.
+/// Reads all counters of this host. Those it doesn't have are left out.
 fn read_all(processes: &mut Processes) -> Readings {
     let mut readings = Readings::default();
     host::read(&mut readings);
@@ -48,8 +48,8 @@ fn read_all(processes: &mut Processes) -> Readings {
     readings
 }
 
-/// Returns the telemetry of NFS mounts from recorded texts of `/proc/self/mountstats`, the oldest
-/// first, a second apart.
+/// Computes the telemetry of NFS mounts from recorded texts of `/proc/self/mountstats`, taken one
+/// second apart, oldest first.
 pub fn of_mountstats(texts: &[&str]) -> Telemetry {
     let mut record = Record::default();
     for (second, text) in (0..).zip(texts) {
@@ -60,14 +60,15 @@ pub fn of_mountstats(texts: &[&str]) -> Telemetry {
     record.into_telemetry("")
 }
 
-/// A running watch.
+/// A running telemetry thread.
 pub struct Watch {
     stop: Sender<()>,
     thread: JoinHandle<Record>,
 }
 
 impl Watch {
-    /// Takes the first reading and goes on with one per `interval`; `now_ns` tells the time.
+    /// Takes the first reading and continues with one per `interval`. `now_ns` returns the current
+    /// time.
     pub fn start(interval: Duration, now_ns: impl Fn() -> u64 + Send + 'static) -> Self {
         let (stop, stopped) = channel();
         let started_ns = now_ns();
@@ -77,13 +78,13 @@ impl Watch {
         let thread = std::thread::spawn(move || {
             let mut scheduled = interval;
             loop {
-                // A message is never sent: the channel is closed when the watch is stopped.
+                // Nothing is ever sent: the channel is closed to stop the thread.
                 let pause = scheduled.saturating_sub(since(started_ns, now_ns()));
                 if stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
                     break;
                 }
                 record.add(since(started_ns, now_ns()), read_all(&mut processes));
-                // A late reading is not made up for.
+                // Don't try to catch up after a late reading.
                 scheduled = since(started_ns, now_ns()).max(scheduled) + interval;
             }
             record.add(since(started_ns, now_ns()), read_all(&mut processes));
@@ -92,10 +93,10 @@ impl Watch {
         Self { stop, thread }
     }
 
-    /// Takes the last reading and ends.
+    /// Takes the last reading and stops.
     ///
     /// # Panics
-    /// As the reading thread did, which is a bug of this crate.
+    /// If the reading thread panicked, which is a bug in this crate.
     pub fn stop(self, host: &str) -> Telemetry {
         drop(self.stop);
         match self.thread.join() {
@@ -132,8 +133,8 @@ mod tests {
         assert_eq!(seen.host, "here");
         assert!(seen.times_ns.len() >= 4, "{:?}", seen.times_ns);
         assert!(seen.times_ns.is_sorted() && seen.span_ns() >= 400_000_000);
-        // 400 ms of one processor, counted in ticks of 10 ms and shared with strangers. Where the
-        // tests run at a lower priority the kernel counts them as `nice`.
+        // 400 ms of one CPU, counted in ticks of 10 ms and shared with other programs. If the tests
+        // run at a lower priority, the kernel counts it as `nice`.
         let user = seen.risen("cpu.user_ns") + seen.risen("cpu.nice_ns");
         let busy = user + seen.risen("cpu.system_ns");
         assert!(busy >= 100_000_000, "{busy}");
@@ -152,7 +153,7 @@ mod tests {
             std::hint::black_box(read_all(&mut processes).0.len());
         }
         let each_ns = (counters::thread_cpu_ns(thread_id).unwrap() - before) / 20;
-        // One reading per second: 0.5 % of a core is 5 ms; unoptimised code is slower.
+        // At one reading per second, 5 ms is 0.5 % of a core. Unoptimized code is slower.
         let limit_ns = if cfg!(debug_assertions) { 20_000_000 } else { 5_000_000 };
         assert!(each_ns < limit_ns, "{each_ns} ns");
     }

@@ -1,8 +1,9 @@
-//! Checks which folders and files a privileged process may rely on: no other user can change them.
+//! Checks which folders and files a privileged process may rely on because no other user can change
+//! them.
 //!
-//! A path is trusted where each part of it belongs to root or to us and can be written by no other
-//! user. In a folder that all may write to, such as /tmp, that is so for entries of root's and ours
-//! alone, and only where its sticky bit is set. So no link and no file of another user's is ever
+//! A path is trusted if every part of it belongs to root or to us and no other user can write to
+//! it. In world-writable folders such as /tmp, this applies only to entries owned by root or us,
+//! and only if the sticky bit is set. As a result, symlinks and files of other users are never
 //! followed, written or removed. **Source:** open(2), `O_NOFOLLOW`; the kernel's
 //! Documentation/admin-guide/sysctl/fs.rst, `protected_symlinks`.
 
@@ -20,12 +21,13 @@ const STICKY: u32 = 0o1000;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Refuses a path with a part that another user owns or may exchange; what isn't there yet is fine.
+/// Rejects a path if another user owns or could replace any part of it. Parts that don't exist yet
+/// are fine.
 ///
 /// # Errors
-/// With that part, and why.
+/// If it isn't trusted. The error names the part and the reason.
 pub fn check_path(path: &Path) -> Result<(), LabError> {
-    // From the root on: what a part is depends on the folders above it alone.
+    // Start at the root: whether a part can be trusted only depends on its parents.
     let mut parts: Vec<&Path> = path.ancestors().collect();
     parts.retain(|part| !part.as_os_str().is_empty());
     for part in parts.into_iter().rev() {
@@ -43,7 +45,7 @@ pub fn check_path(path: &Path) -> Result<(), LabError> {
             )));
         }
         if metadata.is_symlink() {
-            // A link of root's or ours; where it leads to must be trusted as well.
+            // A symlink owned by root or us. Its target must be trusted as well.
             match part.canonicalize() {
                 Ok(target) => check_path(&target)?,
                 Err(error) => return Err(LabError::file("follow", part, error)),
@@ -53,21 +55,21 @@ pub fn check_path(path: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Says what another user could do with an entry; `None` where none could do anything.
+/// Describes how another user could change an entry, or returns `None` if they can't.
 fn distrust(metadata: &Metadata) -> Option<String> {
     let (owner, mode) = (metadata.uid(), metadata.mode());
     if owner != 0 && owner != geteuid().as_raw() {
         return Some(format!("belongs to user {owner}"));
     }
-    // Entries of a sticky folder are removed and renamed by their owners alone. The mode of a link
-    // means nothing.
+    // In a sticky folder, only owners can remove or rename entries. The mode of a symlink is
+    // meaningless.
     if metadata.is_symlink() || (metadata.is_dir() && mode & STICKY != 0) {
         return None;
     }
     if mode & OTHERS_WRITE != 0 {
         return Some("may be written by all users".to_owned());
     }
-    // A group of root's, or the private group of the owner, has no other members.
+    // Root's group, and the owner's private group, have no other members.
     let group = metadata.gid();
     if mode & GROUP_WRITES != 0 && group != 0 && group != owner {
         return Some(format!("may be written by group {group}"));
@@ -75,53 +77,53 @@ fn distrust(metadata: &Metadata) -> Option<String> {
     None
 }
 
-/// Makes a folder that only we can use, where it is missing.
+/// Creates a folder that only we can use, if it doesn't exist.
 ///
 /// # Errors
-/// Where it can't be made, or another user owns or may write it or a folder above it.
+/// If it cannot be created, or another user owns or can write to it or one of its parents.
 pub fn private_folder(folder: &Path) -> Result<(), LabError> {
     check_path(folder)?;
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|error| LabError::file("make", folder, error))?;
-    // It may have appeared between the two.
+    // Someone may have created it between the first check and our attempt.
     check_path(folder)
 }
 
-/// Opens a file of ours to be read and appended to, made where it is missing.
+/// Opens one of our files for reading and appending. Creates it if missing.
 ///
 /// # Errors
-/// Where it is a link, no regular file, has another name as well, or is another user's.
+/// If it is a symlink, isn't a regular file, has other hard links, or belongs to another user.
 pub fn open_log(path: &Path) -> Result<File, LabError> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true);
     open_own(&mut options, path)
 }
 
-/// Makes a file of ours, or empties it.
+/// Creates one of our files, or truncates it.
 ///
 /// # Errors
-/// As [`open_log`].
+/// Same as [`open_log`].
 pub fn create_file(path: &Path) -> Result<File, LabError> {
     if let Some(folder) = path.parent() {
         check_path(folder)?;
     }
-    // Emptied only once it is known to be ours.
+    // Truncate it only after checking that it is ours.
     let file = open_own(OpenOptions::new().write(true).create(true), path)?;
     file.set_len(0).map_err(|error| LabError::file("empty", path, error))?;
     Ok(file)
 }
 
-/// Makes a file that wasn't there, not even as a link.
+/// Creates a file that must not exist yet, not even as a symlink.
 ///
 /// # Errors
-/// Where something of that name is there.
+/// If something with this name exists.
 pub fn create_new(path: &Path) -> Result<File, LabError> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     file.map_err(|error| LabError::file("make", path, error))
 }
 
 fn open_own(options: &mut OpenOptions, path: &Path) -> Result<File, LabError> {
-    // Not blocking: a pipe in its place would hold us.
+    // Non-blocking, so that a named pipe in its place cannot block us.
     let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let options = options.mode(0o600).custom_flags(flags.bits().cast_signed());
     let file = options.open(path).map_err(|error| LabError::file("open", path, error))?;
@@ -144,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    /// The unprivileged user of Debian.
+    /// Debian's unprivileged user.
     const OTHER_USER: u32 = 65_534;
 
     fn set_mode(path: &Path, mode: u32) {

@@ -1,7 +1,7 @@
-//! How one change of a host is undone, as data that suffices alone.
+//! Self-contained data on how to undo one change of a host.
 //!
-//! Principal type: [`Undo`]. It is made before the change and holds what the change loses, such as
-//! the old value of a sysctl. [`crate::restore`] carries it out.
+//! An [`Undo`] is created before the change and contains whatever the change would lose, such as
+//! the old value of a sysctl. [`crate::restore`] executes it.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,129 +11,129 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::nfsd;
 
-/// How one change is undone.
+/// How to undo one change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "undo", rename_all = "kebab-case")]
 pub enum Undo {
-    /// Writes the old value of a kernel's setting.
+    /// Restores a kernel setting.
     Write {
-        /// Below /proc or /sys.
+        /// Path below /proc or /sys.
         path: PathBuf,
         /// The old value.
         text: String,
     },
-    /// Gives an interface its old largest packet back.
+    /// Restores the MTU of an interface.
     Mtu {
         /// Name of the interface.
         interface: String,
         /// The old value, in bytes.
         bytes: u32,
     },
-    /// Takes our tc rules from an interface.
+    /// Removes our tc rules from an interface.
     Shape {
         /// Name of the interface.
         interface: String,
     },
-    /// Unmounts what we mounted.
+    /// Unmounts something we mounted.
     Unmount {
         /// Path of the mount point.
         point: PathBuf,
-        /// Type of the file system, as far as it is known: `nfs` stands for `nfs4`, too.
+        /// Type of the file system, as far as known. `nfs` includes `nfs4`.
         file_system: String,
     },
-    /// Removes a folder that we made, if it is empty.
+    /// Removes a folder we created, if it is empty.
     Folder {
         /// Path of the folder.
         path: PathBuf,
     },
-    /// Removes a folder of ours below /run/dfsbench with what is in it.
+    /// Removes one of our folders below /run/dfsbench with its contents.
     Tree {
         /// Path of the folder.
         path: PathBuf,
     },
-    /// Removes a file that we made.
+    /// Removes a file we created.
     File {
         /// Path of the file.
         path: PathBuf,
     },
-    /// Detaches the loop device of a file.
+    /// Detaches a file's loop device.
     Loop {
-        /// The file behind it.
+        /// Path of the backing file.
         file: PathBuf,
     },
-    /// Stops an array and takes its marks from the devices.
+    /// Stops an array and wipes its superblocks from the devices.
     Array {
-        /// Its name under /dev/md.
+        /// Its name in /dev/md.
         name: String,
         /// Devices of the array.
         devices: Vec<PathBuf>,
     },
-    /// Closes a mapping of dm-crypt.
+    /// Closes a dm-crypt mapping.
     Mapped {
-        /// Its name under /dev/mapper.
+        /// Its name in /dev/mapper.
         name: String,
     },
-    /// Takes the marks of a file system that we made from a device.
+    /// Wipes the signatures of a file system that we created.
     Wipe {
         /// Path of the device.
         device: PathBuf,
-        /// The file system's UUID: another one isn't ours.
+        /// UUID of the file system. If it differs, it isn't ours.
         uuid: String,
     },
-    /// Ends programs that we started.
+    /// Stops programs that we started.
     End {
-        /// The path that they run by, which no other program uses.
+        /// The path they were started with, which no other program uses.
         program: PathBuf,
     },
-    /// Ends the processes that carry a mark of ours in their environment.
+    /// Stops the processes that carry our mark in their environment.
     EndMarked {
-        /// The mark: a folder of ours, which no other program names.
+        /// The mark, which is one of our folders and isn't used by any other program.
         mark: PathBuf,
-        /// Longest time to end after SIGTERM, in seconds.
+        /// Time to exit after SIGTERM, in seconds.
         within_s: u64,
     },
-    /// Removes what programs of ours added to a folder that isn't ours.
+    /// Removes files that our programs added to a folder that isn't ours.
     Additions {
         /// The folder, or a single file.
         path: PathBuf,
-        /// All that was there before; `None` where the path itself wasn't.
+        /// Everything that was there before; `None` if the path itself didn't exist.
         before: Option<BTreeSet<PathBuf>>,
     },
-    /// Removes what a campaign's clients left in a directory that was served to them, once the
-    /// campaign is over: one that is lost while nothing is mounted can't do it.
+    /// Removes the files that a campaign's clients left in an exported directory, once the campaign
+    /// is over. Clients that are lost cannot do it while nothing is mounted.
     Works {
         /// Path of the directory.
         directory: PathBuf,
         /// The campaign that its working directories are named after.
         campaign: String,
     },
-    /// Withdraws an export.
+    /// Removes an export.
     Export {
         /// Path of the directory.
         directory: PathBuf,
-        /// Who could mount it.
+        /// The clients it was exported to.
         clients: String,
     },
-    /// Sets the kernel's NFS server as it was.
+    /// Restores the kernel's NFS server.
     Nfsd {
-        /// How it was.
+        /// Its previous state.
         state: nfsd::State,
     },
-    /// Sets the wall clock as it was.
+    /// Restores the wall clock.
     Calendar {
-        /// How far it was ahead of the time since boot, in nanoseconds.
+        /// Its previous offset from the time since boot, in nanoseconds.
         offset_ns: i64,
     },
 }
 
 impl Undo {
-    /// Says whether there is something to undo even after the host was started again.
+    /// Returns true if this still has to be undone after a reboot.
     pub const fn outlives_boot(&self) -> bool {
         matches!(self, Self::File { .. } | Self::Array { .. } | Self::Wipe { .. })
             || matches!(self, Self::Folder { .. } | Self::Works { .. } | Self::Additions { .. })
     }
 
-    /// States what stays on the host if this is never undone.
+    /// Describes what remains on the host if this is never undone.
     pub fn remainder(&self) -> String {
         match self {
             Self::Write { path, text } => {

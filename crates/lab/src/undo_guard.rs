@@ -1,8 +1,9 @@
-//! Checks what the undo log would write, remove, unmount or end, when it is undone.
+//! Checks what the undo log wants to write, remove, unmount or stop before it is undone.
 //!
-//! The log is text on a disk. [`crate::trust`] lets none be read that another user could write, and
-//! what is read is held here to what dfsbench ever notes: settings of the kernel, names of ours,
-//! paths below /run/dfsbench, and files whose path leads through no link. **Source:** proc_sys(5).
+//! The log is a text file. [`crate::trust`] rejects a log that another user could have written. In
+//! addition, its contents are compared here with what dfsbench writes: kernel settings, our own
+//! names, paths below /run/dfsbench, and files whose paths contain no symlinks. **Source:**
+//! proc_sys(5).
 
 use std::fmt::Write as _;
 use std::fs;
@@ -20,18 +21,18 @@ use crate::undo::Undo;
 use crate::unmount::ANY;
 use crate::{NFSD_FOLDER, RUN, safety, trust};
 
-/// Refuses to undo what dfsbench never did.
+/// Rejects entries that dfsbench would never have written.
 ///
 /// # Errors
-/// When the log names what isn't ours, with what it names.
+/// If the log names something that isn't ours. The error names it.
 pub fn check(undo: &Undo) -> Result<(), LabError> {
     inspect(undo).map_err(|error| explain("left alone, though the undo log names it", error))
 }
 
-/// Refuses a change that [`check`] would not let anybody undo.
+/// Rejects a change that [`check`] would not allow to be undone.
 ///
 /// # Errors
-/// With what stands in the way of the undoing.
+/// If it couldn't be undone. The error contains the reason.
 pub fn check_before_change(undo: &Undo) -> Result<(), LabError> {
     inspect(undo).map_err(|error| explain("not begun, since it could not be undone", error))
 }
@@ -55,7 +56,7 @@ fn inspect(undo: &Undo) -> Result<(), LabError> {
             parsed(Path::new(interface), check_interface(interface))
         }
         Undo::Unmount { point, file_system } => {
-            // The server's own file system, which is mounted where the kernel has it.
+            // The server's own file system, which is always mounted in the same place.
             if file_system == "nfsd" && point == Path::new(NFSD_FOLDER) {
                 return Ok(());
             }
@@ -68,10 +69,10 @@ fn inspect(undo: &Undo) -> Result<(), LabError> {
         Undo::Tree { path } => check_below_run(path),
         Undo::End { program } => {
             parsed(program, check_path(program))?;
-            // Nothing is opened: the path is only compared with what processes run by.
+            // The path is only compared with those of running processes, never opened.
             if program.starts_with(RUN) { Ok(()) } else { Err(refuse(program, "isn't ours")) }
         }
-        // Nothing is opened: the mark is only compared with what processes carry.
+        // The mark is only compared with those of running processes, never opened.
         Undo::EndMarked { mark, .. } => check_below_run(mark),
         Undo::Additions { path, .. } => {
             if !may_leave(&path.to_string_lossy()) {
@@ -80,15 +81,15 @@ fn inspect(undo: &Undo) -> Result<(), LabError> {
             check_no_link_on_the_way(path)
         }
         Undo::Folder { path } => check_without_links(path),
-        // A link in its place is removed, not followed.
+        // If there is a symlink in its place, the symlink itself is removed.
         Undo::File { path } if nfsd::RPCBIND_FILES.iter().any(|file| path == Path::new(file)) => {
             match path.parent() {
                 Some(folder) => check_no_link_on_the_way(folder),
                 None => Ok(()),
             }
         }
-        // What lies in a mount of ours may be linked and its folder opened to all by clients: the
-        // name is removed, and nothing else.
+        // In our mounts, clients may create hard links and make the folder writable for everyone.
+        // That is fine, because only this name is removed.
         Undo::File { path } if path.starts_with(RUN) => check_below_run(path),
         Undo::File { path } => {
             check_without_links(path)?;
@@ -97,7 +98,7 @@ fn inspect(undo: &Undo) -> Result<(), LabError> {
         Undo::Loop { file } => parsed(file, check_path(file)),
         Undo::Array { name, devices: members } => {
             parsed(Path::new(name), check_object_name(name))?;
-            // They are held by the array itself, as long as it is there, and by nothing else.
+            // The only permitted user of the devices is the array itself, as long as it exists.
             let array = devices::array_node(name);
             for device in members {
                 check_device(device, array.as_deref())?;
@@ -107,8 +108,7 @@ fn inspect(undo: &Undo) -> Result<(), LabError> {
         Undo::Mapped { name } => parsed(Path::new(name), check_object_name(name)),
         Undo::Wipe { device, .. } => check_device(device, None),
         Undo::Works { directory, campaign } => {
-            // It begins the names of the directories that are removed: an empty one would begin
-            // all.
+            // Directories to remove are found by this prefix. An empty one would match everything.
             if campaign.is_empty() || campaign.contains(is_no_letter_of_names) {
                 return Err(refuse(directory, "has a campaign without a name"));
             }
@@ -126,7 +126,7 @@ fn is_no_letter_of_names(letter: char) -> bool {
     !letter.is_ascii_alphanumeric() && !"-_.".contains(letter)
 }
 
-/// The path must lead to a setting as it is written, and where the kernel's own links lead.
+/// Checks that the path is a setting both as written and after following the kernel's symlinks.
 fn check_noted_setting(path: &Path) -> Result<(), LabError> {
     parsed(path, check_path(path))?;
     if !kernel_settings::contains(path) {
@@ -135,13 +135,13 @@ fn check_noted_setting(path: &Path) -> Result<(), LabError> {
     match path.canonicalize() {
         Ok(real) if kernel_settings::contains(&real) => Ok(()),
         Ok(_) => Err(refuse(path, "leads to no setting of the kernel")),
-        // What belonged to a mount or an interface is gone with it.
+        // Settings of a mount or an interface disappear along with it.
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(LabError::file("look at", path, error)),
     }
 }
 
-/// Below /run/dfsbench, and by no link: neither there nor in place of it.
+/// Checks that a path is below /run/dfsbench and contains no symlinks.
 fn check_below_run(path: &Path) -> Result<(), LabError> {
     parsed(path, check_path(path))?;
     if path == Path::new(RUN) || !path.starts_with(RUN) {
@@ -150,7 +150,7 @@ fn check_below_run(path: &Path) -> Result<(), LabError> {
     check_no_link_on_the_way(path)
 }
 
-/// No part of the path is a link or another user's.
+/// Checks that no part of the path is a symlink or belongs to another user.
 fn check_without_links(path: &Path) -> Result<(), LabError> {
     check_no_link_on_the_way(path)?;
     match path.parent() {
@@ -159,8 +159,8 @@ fn check_without_links(path: &Path) -> Result<(), LabError> {
     }
 }
 
-/// Looks by readlink(2), which asks no file system for attributes: a mount whose server is gone
-/// would never answer, and must be unmounted all the same.
+/// Uses readlink(2), which doesn't ask a file system for attributes. A mount whose server is gone
+/// would never answer, but must still be unmounted.
 fn check_no_link_on_the_way(path: &Path) -> Result<(), LabError> {
     parsed(path, check_path(path))?;
     let parts: Vec<&Path> = path.ancestors().collect();
@@ -168,7 +168,7 @@ fn check_no_link_on_the_way(path: &Path) -> Result<(), LabError> {
         match fs::read_link(part) {
             Ok(_) => return Err(refuse(path, &describe_link(path, part))),
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            // No link.
+            // Not a symlink.
             Err(_) => {}
         }
     }
@@ -185,7 +185,7 @@ fn describe_link(path: &Path, link: &Path) -> String {
     text
 }
 
-/// A file of ours is a regular one with one name.
+/// Checks that a file is a regular one without other hard links, like those we create.
 fn check_removable_file(path: &Path) -> Result<(), LabError> {
     let Ok(metadata) = fs::symlink_metadata(path) else { return Ok(()) };
     if metadata.is_file() && metadata.nlink() == 1 {
@@ -194,7 +194,8 @@ fn check_removable_file(path: &Path) -> Result<(), LabError> {
     Err(refuse(path, "is no file that dfsbench made"))
 }
 
-/// A device that loses its marks is free but for what is made of it; one that is gone has none.
+/// Checks that a device to be wiped is used by nothing except `made_of_it`. A missing device is
+/// fine.
 fn check_device(device: &Path, made_of_it: Option<&Path>) -> Result<(), LabError> {
     parsed(device, check_path(device))?;
     if !device.starts_with("/dev") {
@@ -219,7 +220,7 @@ mod tests {
     use super::*;
     use crate::commands::Runner;
 
-    /// What a log must never have removed, unmounted, written or ended, for every kind of undo.
+    /// Returns entries of every kind that must never be executed.
     fn planted(folder: &Path) -> Vec<Undo> {
         let file = |name: &str| folder.join(name);
         let name = |name: &str| name.to_owned();

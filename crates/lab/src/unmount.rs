@@ -1,6 +1,6 @@
-//! Unmounts what we mounted, and says who holds what can't be unmounted.
+//! Unmounts what we mounted, and reports what prevents it.
 //!
-//! A mount from a server that is gone is forced off in the end: it must not keep the host from
+//! Mounts whose server is gone are eventually forced off, so that they don't prevent the host from
 //! being restored.
 
 use std::path::{Path, PathBuf};
@@ -11,35 +11,35 @@ use crate::error::LabError;
 use crate::mounts;
 use crate::processes;
 
-/// The longest time for unmounting: data may have to be written first.
+/// Time limit for unmounting, which may have to write data back first.
 const LIMIT: Duration = Duration::from_secs(120);
-/// The longest time for unmounting from a server that is gone, before it is forced.
+/// Time limit for unmounting from an unresponsive server before we use force.
 const NFS_LIMIT: Duration = Duration::from_secs(20);
-/// The longest time for one forced attempt: it waits for no server.
+/// Time limit for one forced attempt, which doesn't wait for any server.
 const FORCED_LIMIT: Duration = Duration::from_secs(3);
-/// How unmounting is forced: what waits is failed several times, then the mount is detached.
+/// Options for the forced attempts: fail pending requests several times, then detach the mount.
 const ATTEMPTS: [&str; 4] = ["--force", "--force", "--force", "--lazy"];
-/// How often a busy file system is requested again.
+/// Number of attempts to unmount a busy file system.
 const TRIES: u32 = 20;
-/// The same where no process holds it: the kernel's server lets files go after a while, a busy
-/// machine's after a longer one.
+/// Number of attempts if no process uses it. The kernel's server releases files after a while,
+/// which takes longer on a busy machine.
 const TRIES_OF_KERNEL: u32 = 120;
-/// Stands for any type of file system in the undo log: one of other hosts, whose servers may be
-/// gone.
+/// Placeholder for any network file system in the undo log; its servers may be gone.
 pub const ANY: &str = "any";
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Unmounts a mount point of ours; does nothing where nothing of that type is mounted.
+/// Unmounts one of our mount points. Does nothing if no file system of this type is mounted there.
 ///
 /// # Errors
-/// Where it is busy, with those who hold it.
+/// If it is busy. The error lists who uses it.
 pub fn at(runner: &Runner, point: &Path, file_system: &str) -> Result<(), LabError> {
     for tried in 0..TRIES_OF_KERNEL {
         if !is_mounted(point, file_system) {
             return Ok(());
         }
-        // A process keeps what it has open as long as it likes: no use to wait for it for long.
-        // One that waits for the file system itself goes on as soon as its server answers.
+        // A process may keep files open as long as it likes, so there is no point in waiting long.
+        // But one that is stuck waiting for this file system will continue as soon as the server
+        // answers.
         if tried >= TRIES && !only_waiting(point) {
             break;
         }
@@ -58,14 +58,14 @@ pub fn at(runner: &Runner, point: &Path, file_system: &str) -> Result<(), LabErr
     Err(LabError::Busy { point: point.to_owned(), holders })
 }
 
-/// Says whether the mount may wait for a server that is gone.
+/// Returns true if the mount may be waiting for a server that is gone.
 fn is_remote(file_system: &str) -> bool {
     matches!(file_system, "nfs" | ANY)
 }
 
-/// Says whether a file system of this type is mounted there; `nfs` stands for `nfs4`, too.
+/// Returns true if a file system of this type is mounted there. `nfs` includes `nfs4`.
 fn is_mounted(point: &Path, file_system: &str) -> bool {
-    // Following a link at a mount whose server is gone would wait for it.
+    // Resolving the path could block if the mount's server is gone.
     let mount = if is_remote(file_system) { mounts::named(point) } else { mounts::at(point) };
     match mount {
         Some(mount) => file_system == ANY || mount.file_system.starts_with(file_system),
@@ -78,7 +78,7 @@ fn try_local(runner: &Runner, point: &Path) -> Result<(), LabError> {
     await_if_busy(runner.run(&["umount", "--", name.as_str()], LIMIT))
 }
 
-/// A server that is gone must not keep the host from being restored.
+/// Unmounts, and uses force if the server doesn't respond.
 fn try_nfs(runner: &Runner, point: &Path) -> Result<(), LabError> {
     let name = point.display().to_string();
     match runner.run(&["umount", "--no-canonicalize", "--", name.as_str()], NFS_LIMIT) {
@@ -87,8 +87,9 @@ fn try_nfs(runner: &Runner, point: &Path) -> Result<(), LabError> {
     }
 }
 
-/// Judges an attempt by what umount(8) prints, which is not translated: see [`Runner`]. A busy
-/// point is tried again after a pause; one that is not mounted any more is what was wanted.
+/// Interprets an attempt by umount(8)'s message, which isn't translated, see [`Runner`]. If the
+/// mount is busy, pauses before the next attempt. If it is no longer mounted, that counts as
+/// success.
 fn await_if_busy(tried: Result<String, LabError>) -> Result<(), LabError> {
     match tried {
         Ok(_) => Ok(()),
@@ -101,22 +102,22 @@ fn await_if_busy(tried: Result<String, LabError>) -> Result<(), LabError> {
     }
 }
 
-/// Removes a mount whose server doesn't answer, however much waits for it.
+/// Removes a mount whose server doesn't respond, no matter what is waiting for it.
 ///
-/// `umount -f` has the kernel fail what waits for an answer now, and cuts a mount of FUSE from its
-/// program; they may ask again, so that it takes several. What is still busy then is detached: no
-/// path leads to it any more, and the kernel drops it with its last user. Nothing here looks at a
-/// path on the mount, which would wait like all others.
+/// `umount -f` makes the kernel fail all pending requests, or disconnects a FUSE mount from its
+/// program. Processes may send new requests, so several attempts are made. If the mount is still
+/// busy after that, it is detached: no path leads to it anymore, and the kernel drops it after its
+/// last user. Nothing here accesses a path on the mount, since that would block, too.
 ///
 /// **Source:** umount(2), `MNT_FORCE` and `MNT_DETACH`; fs/fuse/inode.c, `fuse_umount_begin`.
 ///
 /// # Errors
-/// Where it is still there, in a sentence that says what to do.
+/// If it is still there. The error is a sentence that says what to do.
 fn force(runner: &Runner, point: &Path) -> Result<(), LabError> {
     let name = point.display().to_string();
     let mut why = String::new();
     for how in ATTEMPTS {
-        // Without `umount.nfs`, which would send the server a message first.
+        // Bypass `umount.nfs`, which would contact the server first.
         let argv = ["umount", "--internal-only", "--no-canonicalize", how, "--", name.as_str()];
         if let Err(error) = runner.run(&argv, FORCED_LIMIT) {
             why = error.to_string();
@@ -129,15 +130,16 @@ fn force(runner: &Runner, point: &Path) -> Result<(), LabError> {
     Err(LabError::Stuck { point: point.to_owned(), why })
 }
 
-/// Removes a mount of ours whose server doesn't answer: forced, then detached.
+/// Removes one of our mounts whose server doesn't respond: by force, and if that fails, by
+/// detaching it.
 ///
 /// # Errors
-/// Where it is still there, in a sentence that says what to do.
+/// If it is still there. The error is a sentence that says what to do.
 pub fn force_off(point: &Path) -> Result<(), LabError> {
     force(&Runner::default(), point)
 }
 
-/// Who holds a mount point: processes, and mounts on it.
+/// Lists what uses a mount point: processes, and mounts below it.
 fn holders(point: &Path) -> Vec<String> {
     let mut holders = processes::below(point);
     for inner in mounts_on(point) {
@@ -146,14 +148,14 @@ fn holders(point: &Path) -> Vec<String> {
     holders
 }
 
-/// Says whether nothing holds a mount point but processes that wait for the file system and that no
-/// signal ends: those of ours that were killed while its servers were gone. Of one that closes its
-/// files as it ends none can be seen any more, so that no holder may be seen at all.
+/// Returns true if the mount is used only by processes stuck in uninterruptible I/O, such as our
+/// own that were killed while the servers were gone. A process that is closing its files while
+/// exiting is no longer visible, so there may be no user at all.
 fn only_waiting(point: &Path) -> bool {
     mounts_on(point).is_empty() && processes::all_below_wait(point)
 }
 
-/// Mount points below this one.
+/// Returns the mount points below this one.
 fn mounts_on(point: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for mount in mounts::all() {

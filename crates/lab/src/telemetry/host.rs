@@ -1,8 +1,8 @@
-//! Processors, memory, disks, network and pressure of this host.
+//! CPU, memory, disk, network and pressure counters of this host.
 //!
 //! **Source:** proc_stat(5), proc_meminfo(5), the kernel's documents on iostats, snmp counters and
-//! pressure stall information. Ticks are turned into nanoseconds; a sector is 512 bytes wherever
-//! the kernel counts in them.
+//! pressure stall information. Ticks are converted to nanoseconds. The kernel's sectors always have
+//! 512 bytes.
 
 use procfs::net::DeviceStatus;
 use procfs::{CpuTime, Current, CurrentSI, DiskStat, KernelStats, Meminfo};
@@ -72,9 +72,9 @@ fn read_cpu(readings: &mut Readings, name: &str, time: &CpuTime) {
     }
 }
 
-/// Returns the time of a processor by state, in nanoseconds.
+/// Returns a CPU's time by state, in nanoseconds.
 pub fn times_by_state(time: &CpuTime) -> [(&'static str, u64); 7] {
-    // Time of guests is part of `user` and `nice` already, and isn't counted again.
+    // Guest time is already included in `user` and `nice`.
     [
         ("user", time.user_ms()),
         ("nice", time.nice_ms()),
@@ -126,15 +126,15 @@ fn read_pressure(readings: &mut Readings) {
     }
 }
 
-/// Returns the segments of this host that arrived twice, as their receivers reported by duplicate
-/// SACKs (RFC 2883): what was sent again though nothing was lost. Kernels before 5.9 count the
-/// reports only, not the segments in them.
+/// Returns how many of this host's segments arrived twice, as reported by the receivers' duplicate
+/// SACKs (RFC 2883). These were spurious retransmissions. Kernels before 5.9 count the reports
+/// rather than the segments.
 fn dsacked(netstat: &str) -> Option<u64> {
     tcp_ext(netstat, "TCPDSACKRecvSegs").or_else(|| tcp_ext(netstat, "TCPDSACKRecv"))
 }
 
-/// Returns a counter of TCP. `/proc/net/netstat` has two lines for each group, first the names and
-/// then the values.
+/// Returns a TCP counter. `/proc/net/netstat` has two lines for each group: the names, then the
+/// values.
 fn tcp_ext(netstat: &str, wanted: &str) -> Option<u64> {
     let mut lines = netstat.lines().filter_map(|line| line.strip_prefix("TcpExt: "));
     let (names, values) = (lines.next()?, lines.next()?);

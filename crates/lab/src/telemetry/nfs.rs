@@ -1,9 +1,9 @@
 //! Counters of the kernel's NFS client and server.
 //!
-//! Of a mount: what applications moved (`read_bytes`, `direct_read_bytes`), what went over the wire
-//! (`server_read_bytes`), and each procedure's calls, transmissions and times; and the gauge `pnfs`
-//! if data may go to other servers than the mount's. Of the server: the lines `rc`, `io`, `th`,
-//! `net` and `rpc`, and each procedure's calls.
+//! For each mount: bytes transferred for applications (`read_bytes`, `direct_read_bytes`) and over
+//! the network (`server_read_bytes`); calls, transmissions and times of each procedure; and the
+//! gauge `pnfs` if data may go to other servers than the mount's. For the server: the lines `rc`,
+//! `io`, `th`, `net` and `rpc`, and the calls of each procedure.
 //!
 //! **Source:** include/linux/nfs_iostat.h, net/sunrpc/stats.c and fs/nfsd/stats.c of Linux;
 //! mountstats(8) for the lines `xprt:`, which depend on the transport.
@@ -61,13 +61,13 @@ fn read_mount(readings: &mut Readings, point: &str, statistics: &MountNFSStatist
         readings.counter(format!("nfs.{point}.{name}"), value);
     }
     let events = &statistics.events;
-    // A READ that brought less than it asked for before the end of the file, and a WRITE that took
-    // less; the client moves the rest by further calls.
+    // A READ that returned less than requested before the end of the file, or a WRITE that accepted
+    // less. The client transfers the rest with further calls.
     readings.counter(format!("nfs.{point}.short_reads"), events.short_read);
     readings.counter(format!("nfs.{point}.short_writes"), events.short_write);
-    // Those without a call, too: the first calls of a mount would have no value before them.
+    // Include procedures without calls, so that there is a value before a mount's first calls.
     for (op, done) in &statistics.per_op_stats {
-        // Sums over all calls: waiting for a slot, on the wire with the server, and all of it.
+        // Totals of all calls: waiting for a slot, round trip, and overall.
         for (name, value) in [
             ("ops", done.operations),
             ("transmissions", done.transmissions),
@@ -83,7 +83,7 @@ fn read_mount(readings: &mut Readings, point: &str, statistics: &MountNFSStatist
     }
 }
 
-/// Connections of each mount, and what they counted: procfs leaves these lines out.
+/// Reads the connections of each mount and their counters, which the procfs crate leaves out.
 fn read_transports(readings: &mut Readings, text: &str) {
     for mount in mountstats::of(text) {
         let mut connections = 0;
@@ -104,7 +104,8 @@ fn read_transports(readings: &mut Readings, text: &str) {
     }
 }
 
-/// Sends, bad xids and backlog (the sum of the queue's length at each send) of one connection.
+/// Returns the sends, bad XIDs and backlog (the sum of the queue lengths at each send) of one
+/// connection.
 fn transport_counts(line: &str) -> [u64; 3] {
     let mut fields = line.split_ascii_whitespace();
     let columns = match fields.next() {
@@ -112,7 +113,7 @@ fn transport_counts(line: &str) -> [u64; 3] {
         Some("tcp" | "rdma") => [5, 7, 9],
         _ => return [0; 3],
     };
-    // A field that isn't there, or is no number, counts as 0.
+    // A missing or invalid field counts as 0.
     let fields: Vec<&str> = fields.collect();
     let mut counts = [0; 3];
     for (count, column) in counts.iter_mut().zip(columns) {
@@ -146,7 +147,8 @@ fn read_server(readings: &mut Readings, text: &str) {
         if kind == "th" {
             readings.gauge("nfsd.threads", values.first().copied().unwrap_or(0));
         } else if kind.starts_with("proc") {
-            // The first number says how many follow; those of v4 are named by their op number.
+            // The first number is the count of the following ones. v4 operations are named by their
+            // number.
             for (number, calls) in values.iter().skip(1).enumerate() {
                 if *calls > 0 {
                     readings.counter(format!("nfsd.{kind}.{number}"), *calls);
@@ -164,7 +166,7 @@ mod tests {
         readings.0.iter().find(|reading| reading.name == name).map(|reading| reading.value)
     }
 
-    /// As Linux 6.12 prints it, shortened.
+    /// As printed by Linux 6.12, shortened.
     const NFSD_TEXT: &str = "rc 5 120 300\nfh 1 0 0 0 0\nio 67108864 1048576\nth 16 0 0.000\n\
         ra 0 0\nnet 440 0 440 3\nrpc 425 1 0 1 0\nproc3 22 1 9 0 2\nproc4ops 76 0 0 0 10\n";
 

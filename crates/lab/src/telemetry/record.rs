@@ -1,7 +1,7 @@
-//! Readings side by side: a row for each time becomes a series for each metric.
+//! Turns readings, one row per time, into one series per metric.
 //!
-//! A metric that some reading lacks, as of an interface that was added later, has no series: a gap
-//! looks like zero afterwards.
+//! A metric that is missing in any reading, for example because an interface was added later, gets
+//! no series, since a gap would look like zero.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use model::telemetry::{Metric, MetricKind};
 
 use super::Readings;
 
-/// Series that grow.
+/// Series under construction.
 #[derive(Default)]
 pub(super) struct Record {
     times_ns: Vec<u64>,
@@ -19,26 +19,27 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Adds what was read at one time.
+    /// Adds a reading.
     pub(super) fn add(&mut self, at: Duration, readings: Readings) {
         self.times_ns.push(at.as_nanos() as u64);
         let rows = self.times_ns.len();
         for reading in readings.0 {
             let series = self.series.entry(reading.name);
             let (_, values) = series.or_insert_with(|| (reading.kind, Vec::new()));
-            // A name that is read twice, as of two mounts at one point, keeps its last value.
+            // If a name occurs twice, for example for two mounts on one point, the last value is
+            // used.
             values.truncate(rows - 1);
             values.push(reading.value);
         }
     }
 
-    /// Keeps what is whole and, of counters, what moved.
+    /// Keeps complete series. Counters that never changed are dropped.
     pub(super) fn into_telemetry(self, host: &str) -> Telemetry {
         let rows = self.times_ns.len();
         let mut metrics = Vec::new();
         for (name, (kind, values)) in self.series {
             let has_moved = values.iter().any(|value| *value != values[0]);
-            // A gauge that never moves has a value; a counter that never moves has nothing to show.
+            // A constant gauge is still informative; a constant counter isn't.
             if values.len() == rows && (has_moved || kind == MetricKind::Gauge) {
                 metrics.push(Metric { name, kind, values });
             }

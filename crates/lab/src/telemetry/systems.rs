@@ -1,7 +1,8 @@
-//! Processor time of the processes of a system that a recipe set up, on this host.
+//! CPU time used on this host by the processes of a recipe's system.
 //!
-//! [`Processes`] are found once, when a watch begins: their marks say whether they serve or mount.
-//! One that ends keeps the time that it had. Costs nothing on hosts where no recipe was set up.
+//! [`Processes`] are looked up once, when telemetry starts. Their marks show whether they belong to
+//! the server or the client side. A process that exits keeps the time it had used so far. This
+//! costs nothing on hosts without a recipe.
 //!
 //! **Source:** proc_pid_stat(5); threads of the kernel's server are named `nfsd`.
 
@@ -13,17 +14,17 @@ use procfs::process::Process;
 use super::Readings;
 use crate::processes;
 
-/// Processor time of the servers of a system, in nanoseconds.
+/// CPU time of a system's servers, in nanoseconds.
 const SERVER: &str = "system.server_cpu_ns";
 
-/// Processor time of the programs that mount a system, in nanoseconds.
+/// CPU time of the programs that mount a system, in nanoseconds.
 const CLIENT: &str = "system.client_cpu_ns";
 
 /// The processes of systems on this host.
 #[derive(Default)]
 pub(super) struct Processes(Vec<OfSystem>);
 
-/// A process, and what it had used when it was read last.
+/// A process and the CPU time it had used at the last reading.
 struct OfSystem {
     metric: &'static str,
     process: Process,
@@ -31,19 +32,20 @@ struct OfSystem {
 }
 
 impl Processes {
-    /// Finds them; none where no system was set up.
+    /// Finds the processes; empty if no system was set up.
     pub(super) fn find() -> Self {
         if Path::new(SYSTEMS_DIR).is_dir() { Self(find_in(SYSTEMS_DIR)) } else { Self::default() }
     }
 
-    /// Reads the time of each, and adds the sums to the readings.
+    /// Reads the time of each process and adds the totals to the readings.
     pub(super) fn read(&mut self, readings: &mut Readings) {
         let ticks_per_s = procfs::ticks_per_second();
         for metric in [SERVER, CLIENT] {
             let (mut is_there, mut ticks) = (false, 0);
             for known in self.0.iter_mut().filter(|known| known.metric == metric) {
                 if let Ok(stat) = known.process.stat() {
-                    // Children that have ended are counted by the process that waited for them.
+                    // The time of children that have exited is added to the process that reaped
+                    // them.
                     let reaped = (stat.cutime + stat.cstime).max(0) as u64;
                     known.ticks = known.ticks.max(stat.utime + stat.stime + reaped);
                 }
@@ -57,7 +59,7 @@ impl Processes {
     }
 }
 
-/// Finds the processes whose mark is a folder below this one, and the kernel's server.
+/// Finds the processes whose mark is a folder below `folder`, and the kernel's server.
 fn find_in(folder: &str) -> Vec<OfSystem> {
     let mut found = Vec::new();
     for pid in processes::numbers() {
@@ -74,7 +76,7 @@ fn find_in(folder: &str) -> Vec<OfSystem> {
     found
 }
 
-/// Says whether a process is a thread of the kernel's NFS server: it has a name and no program.
+/// Returns true for a thread of the kernel's NFS server, which has the right name and no program.
 fn is_kernel_server(process: &Process) -> bool {
     process.stat().is_ok_and(|stat| stat.comm == "nfsd" && stat.vsize == 0)
 }
@@ -106,7 +108,7 @@ mod tests {
         let mut tries = 0;
         let mut found = Processes::default();
         let mut read = Vec::new();
-        // A process has its mark once it has started its program, and its first ticks later.
+        // A process gets its mark when it executes its program, and its first ticks even later.
         while tries < 3_000 && (read.len() < 2 || read.iter().any(|(_, value)| *value == 0)) {
             processes::pause(Duration::from_millis(20));
             tries += 1;
