@@ -1,9 +1,9 @@
-//! The seam to whatever executes ops.
+//! Interface to whatever executes ops.
 //!
-//! One contract for synchronous and asynchronous engines: [`Backend::submit`] takes a batch and
-//! says how many ops it accepted, [`Backend::reap`] hands back those that ended. Accepting fewer
-//! than were given means busy: reap, then submit the rest. Every accepted op comes back exactly
-//! once. Dynamic dispatch is paid per batch.
+//! Synchronous and asynchronous engines share the same contract. [`Backend::submit`] takes a batch
+//! and returns how many ops it accepted; [`Backend::reap`] returns completed ones. If fewer ops are
+//! accepted than offered, the backend is busy: reap some, then submit the rest. Every accepted op
+//! is returned exactly once. The cost of dynamic dispatch is paid once per batch.
 //!
 //! **Source:** the queue / commit / reap contract of fio's `ioengines.h`.
 
@@ -32,60 +32,62 @@ use crate::limits::TICK;
 pub use calls::{Calls, OperationKind};
 pub use nfs_client::TcpCounters;
 
-/// The target is gone, with the reason in a sentence; nothing more can be executed.
+/// The target is gone, so nothing more can be executed. Contains the reason as a sentence.
 ///
-/// Ops that were accepted and not handed back by then have failed.
+/// Ops that were accepted but not yet returned have failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Lost(pub String);
 
-/// The deadline for [`Backend::reap`] where no further op has a scheduled instant.
+/// Deadline for [`Backend::reap`] if no further op is scheduled.
 pub const NO_LIMIT: u64 = u64::MAX;
 
-/// An executor of ops.
+/// Executes ops.
 pub trait Backend: Send {
-    /// Takes ops from the front of the batch and says how many.
+    /// Accepts ops from the front of the batch and returns their number.
     ///
-    /// Execution may begin now or in [`Self::reap`].
+    /// They may be executed now or in [`Self::reap`].
     fn submit(&mut self, batch: &[Op]) -> usize;
 
-    /// Appends ops that have ended, and waits for at least `min` of them, but neither beyond the
-    /// instant `until_ns` of the worker's clock ([`NO_LIMIT`] for none) nor longer than about
-    /// [`crate::limits::TICK`]; `out` has room for all that were accepted.
+    /// Appends completed ops to `out`. Waits until there are at least `min` of them, but not beyond
+    /// `until_ns` of the worker's clock ([`NO_LIMIT`] for none), and not much longer than
+    /// [`crate::limits::TICK`]. `out` has room for all accepted ops.
     ///
-    /// Another op may be scheduled at `until_ns`: a backend that executes ops one after the other,
-    /// and so never waits, may return later, but should not begin to wait.
+    /// Another op may be scheduled at `until_ns`. A backend that executes ops synchronously, and
+    /// therefore never waits, may return later, but should not start to wait.
     ///
     /// # Errors
-    /// When the target is gone for good: the worker ends.
+    /// If the target is permanently gone. The worker stops.
     fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost>;
 
-    /// Closes the files, which a network file system answers with what it owes the server; no op
-    /// is in flight, and none follows. It is called inside the timed window where closing counts,
-    /// and else not at all. Once `stop` is set it ends soon.
+    /// Closes the files, upon which a network file system flushes what it owes the server. No op is
+    /// in flight and none follows. Called within the timed window if closing counts, and otherwise
+    /// not at all. Returns soon after `stop` is set.
     ///
     /// # Errors
-    /// When a file could not be closed well: what was written to it may be lost.
+    /// If closing a file failed, so that data written to it may be lost.
     fn close(&mut self, stop: &AtomicBool) -> Result<(), Lost> {
         let _ = stop;
         Ok(())
     }
 
-    /// Returns what the server lent for the pass, which is over; outside the timed window.
+    /// Returns server resources borrowed for the pass. Called after the pass, outside of the timed
+    /// window.
     fn end(&mut self) {}
 
-    /// Counts of its own, independent of the recorder, once the pass is over.
+    /// Returns the backend's own counts, which are independent of the recorder's. Called after the
+    /// pass.
     fn tally(&self) -> Tally {
         Tally::default()
     }
 
-    /// Returns the work of each emulated client, where that was recorded; once the pass is over.
+    /// Returns the results of each emulated client, if they were recorded. Called after the pass.
     fn clients(&self) -> Vec<ClientResult> {
         Vec::new()
     }
 }
 
-/// Returns how long a backend may wait that is to wait until an instant: a tick at most.
+/// Returns how long a backend may wait until an instant: at most one tick.
 pub(crate) fn wait_time(clock: &dyn Clock, until_ns: u64) -> Duration {
     if until_ns == NO_LIMIT {
         return TICK;
@@ -93,39 +95,38 @@ pub(crate) fn wait_time(clock: &dyn Clock, until_ns: u64) -> Duration {
     TICK.min(Duration::from_nanos(until_ns.saturating_sub(clock.now_ns())))
 }
 
-/// Counts that a backend, or the kernel on its behalf, made by itself.
+/// Counts made by a backend itself, or by the kernel on its behalf.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Bytes that were received as file data.
+    /// File data received, in bytes.
     pub read_bytes: Option<u64>,
-    /// Bytes that were sent as file data.
+    /// File data sent, in bytes.
     pub write_bytes: Option<u64>,
     /// Ops that reached the layer below.
     pub ops: Option<u64>,
-    /// Work that was done more than once, or late.
+    /// Work that was repeated or delayed because of failures.
     pub recovered: Recovered,
-    /// Calls that moved less data than they asked for.
+    /// Calls that transferred less data than requested.
     pub short_transfers: ShortTransfers,
-    /// Calls that were started, where ops are calls.
+    /// Calls that were started, if ops are calls.
     pub calls: Option<Calls>,
-    /// Syncs that took no COMMIT, for the server had answered all WRITEs as durable.
+    /// Syncs that needed no COMMIT because the server had acknowledged all WRITEs as durable.
     pub syncs_without_commit: u64,
-    /// Data that was read and is not as it was written.
+    /// Data that was read and differs from what was written.
     pub mismatches: Mismatches,
-    /// Files that were read without an OPEN and a CLOSE, for they were delegated.
+    /// Files that were read under a delegation, without OPEN and CLOSE.
     pub delegated_opens: u64,
-    /// The first reply that refused or misunderstood a call, where ops are calls.
+    /// The first reply that rejected a call or was malformed, if ops are calls.
     pub bad_reply: Option<BadReply>,
-    /// Counts of TCP on connections of our own while they were measured.
+    /// TCP counters of our own connections over the measurement.
     pub tcp: TcpCounters,
 }
 
-/// A reply that brought neither a result nor an error of NFS.
+/// A reply that contained neither a result nor an NFS error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadReply {
     /// The call that it answers.
     pub call: Kind,
-    /// The error that it brought.
     pub error: CallError,
 }
 
@@ -135,7 +136,7 @@ impl fmt::Display for BadReply {
     }
 }
 
-/// Extra work of a client, because something went wrong.
+/// Extra work a client had to do because something went wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// Calls sent again because no reply arrived in time.
@@ -144,38 +145,38 @@ pub struct Recovered {
     pub reconnects: u64,
     /// Calls sent again over a new connection.
     pub replays: u64,
-    /// Answers of "later", after which a call was made again.
+    /// Replies that asked to try again later.
     pub delays: u64,
     /// Data written more than once, in bytes.
     pub resent_bytes: u64,
 }
 
-/// READ and WRITE calls that moved data, and those of them that moved less than they asked for
-/// although the file had more.
+/// READ and WRITE calls that transferred data, and how many of them were short although the file
+/// had more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShortTransfers {
-    /// Calls that moved data.
+    /// Calls that transferred data.
     pub calls: u64,
-    /// READs that brought less.
+    /// READs that returned less than requested.
     pub short_reads: u64,
-    /// WRITEs that took less.
+    /// WRITEs that accepted less than sent.
     pub short_writes: u64,
-    /// Bytes that further calls had to move.
+    /// Bytes that had to be transferred by further calls.
     pub missing_bytes: u64,
 }
 
 impl ShortTransfers {
-    /// Counts a READ that brought `moved` of `asked` bytes.
+    /// Counts a READ that returned `moved` of `asked` bytes.
     pub(crate) const fn note_read(&mut self, moved: u32, asked: u32) {
         self.short_reads += self.note(moved, asked);
     }
 
-    /// Counts a WRITE that took `moved` of `asked` bytes.
+    /// Counts a WRITE that accepted `moved` of `asked` bytes.
     pub(crate) const fn note_write(&mut self, moved: u32, asked: u32) {
         self.short_writes += self.note(moved, asked);
     }
 
-    /// Returns 1 for a short call.
+    /// Returns 1 for a short transfer, otherwise 0.
     const fn note(&mut self, moved: u32, asked: u32) -> u64 {
         self.calls += 1;
         self.missing_bytes += (asked - moved) as u64;
@@ -192,12 +193,12 @@ impl ShortTransfers {
 }
 
 impl Recovered {
-    /// Says whether a server may have seen something twice.
+    /// Returns true if a server may have seen something twice.
     pub const fn repeats(&self) -> bool {
         self.retransmissions + self.replays + self.resent_bytes > 0
     }
 
-    /// Adds what another backend had to do.
+    /// Adds the counts of another backend.
     pub const fn add(&mut self, other: &Self) {
         self.retransmissions += other.retransmissions;
         self.reconnects += other.reconnects;

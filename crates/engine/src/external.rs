@@ -1,9 +1,10 @@
-//! Work that another program does: a command of the user's, or a tool whose figures are read.
+//! Work done by another program: a user's command, or a tool whose results are parsed.
 //!
-//! An [`External`] is made for one trial in the target's working directory; [`External::run`] takes
-//! the place of [`crate::measure()`] for each pass. Programs are argument vectors, run in a process
-//! group of their own, and end with their time-out, a request to stop or their target. What a tool
-//! does not report is left out, never guessed: its histogram is empty then, and a fact says why.
+//! An [`External`] is created for one trial in the target's working directory, and
+//! [`External::run`] replaces [`crate::measure()`] for each pass. Programs are given as argument
+//! vectors and run in their own process group. They are stopped on time-out, on a stop request, or
+//! if their target is gone. Anything that a tool doesn't report is left out rather than guessed:
+//! its histogram is empty in that case, and a fact explains why.
 
 mod app;
 mod bonnie;
@@ -27,48 +28,48 @@ use figures::{Failed, PassFigures};
 pub use process::Moment;
 use process::{Finished, Request, Watch};
 
-/// Bytes of a tool's output that are kept to be read; none of them prints as much.
+/// Maximum number of bytes of a tool's output to keep for parsing. None of them prints that much.
 const OUTPUT_KEPT: usize = 64 << 20;
 
-/// Longest time that a program may take to print its version.
+/// Time limit for a program to print its version.
 const VERSION_LIMIT_NS: u64 = 10_000_000_000;
 
-/// The work of an external tool in one trial.
+/// An external tool in one trial.
 pub struct External {
     spec: RunSpec,
     bench: Bench,
     facts: Vec<Fact>,
-    /// Passes of a program that makes all of them in one go.
+    /// Remaining passes of a program that runs all of them at once.
     made: Vec<PassFigures>,
 }
 
-/// The place where external tools run, and who watches them.
+/// Where external tools run, and who observes them.
 struct Bench {
     directory: PathBuf,
     clock: Arc<dyn Clock>,
     stop: Stop,
-    /// Longest time that one program may take, in nanoseconds; `None` is no limit.
+    /// Time limit for one program, in nanoseconds; `None` for no limit.
     limit_ns: Option<u64>,
-    /// Called with the moments of each program.
+    /// Called at certain moments of each program.
     observe: Box<dyn Fn(Moment)>,
 }
 
-/// A pass that an external tool made.
+/// The result of a pass run by an external tool.
 pub struct Outside {
-    /// Its figures, in the shape of our own.
+    /// Its results in the same form as our own.
     pub measured: Measured,
-    /// Facts that the tool reported beyond them.
+    /// Additional facts reported by the tool.
     pub facts: Vec<Fact>,
-    /// Reads of the whole run that the pass is part of, where they can't be separated.
+    /// Reads of the whole run that the pass belongs to, if they cannot be attributed to passes.
     pub whole_run: Option<RunReads>,
 }
 
-/// Bytes that all tests of one run of a tool read.
+/// Bytes read by all tests in one run of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunReads {
-    /// Those that the tool says it read.
+    /// Bytes read according to the tool.
     pub read_bytes: u64,
-    /// Those that storage read for it.
+    /// Bytes read from storage on its behalf.
     pub storage_read_bytes: u64,
 }
 
@@ -80,7 +81,7 @@ impl Bench {
         process::run(request, watch).map_err(|error| not_started(request.command, &error))
     }
 
-    /// Runs a tool in the working directory, and keeps what it prints.
+    /// Runs a tool in the working directory and keeps its output.
     fn run_tool(&self, command: &[String]) -> Result<Finished, TargetError> {
         self.tool_within(command, self.limit_ns)
     }
@@ -99,12 +100,12 @@ impl Bench {
         })
     }
 
-    /// Checks that a program is there, by the version that it prints.
+    /// Checks that a program exists by making it print its version.
     fn read_version(&self, program: &str, argument: &str) -> Result<Fact, TargetError> {
         let command = [program.to_owned(), argument.to_owned()];
         let ended = self.tool_within(&command, Some(VERSION_LIMIT_NS))?;
         let printed = String::from_utf8_lossy(&ended.stdout).into_owned() + &ended.stderr();
-        // The first line with a number in it, but rather one that has the word.
+        // Use the first line with a digit, but prefer one that contains "version".
         let mut version = None;
         for line in printed.lines().map(str::trim) {
             if !line.contains(|sign: char| sign.is_ascii_digit()) {
@@ -122,10 +123,10 @@ impl Bench {
 }
 
 impl External {
-    /// Looks for the program and sets everything up, untimed.
+    /// Locates the program and does all untimed preparation.
     ///
     /// # Errors
-    /// When the program is not there, or its set-up fails.
+    /// If the program doesn't exist or its setup fails.
     pub fn begin(target: &TrialTarget, spec: &RunSpec, stop: &Stop) -> Result<Self, TargetError> {
         let Some(directory) = target.local_paths().into_iter().next() else {
             return Err(TargetError::Program("a program needs a directory to work in".to_owned()));
@@ -150,17 +151,18 @@ impl External {
         Ok(Self { spec: spec.clone(), bench, facts, made: Vec::new() })
     }
 
-    /// Has the programs of the passes observed from now on, in place of an earlier observer.
+    /// Sets the observer of the programs from now on.
     pub fn observe_with(&mut self, observe: impl Fn(Moment) + 'static) {
         self.bench.observe = Box::new(observe);
     }
 
-    /// Returns which tool it is.
+    /// Returns facts that identify the tool.
     pub fn facts(&self) -> &[Fact] {
         &self.facts
     }
 
-    /// Says whether the next pass starts a program, or is one that a program has made already.
+    /// Returns true if the next pass starts a program, as opposed to one whose results are already
+    /// there.
     pub const fn starts_program(&self) -> bool {
         self.made.is_empty()
     }
@@ -168,7 +170,7 @@ impl External {
     /// Runs one pass.
     ///
     /// # Errors
-    /// When the program can't be started, can't make this pass, or prints what can't be read.
+    /// If the program cannot be started or cannot run this pass, or its output cannot be parsed.
     pub fn run(&mut self, pass: Pass) -> Result<Outside, TargetError> {
         let (spec, bench) = (&self.spec, &self.bench);
         let made = match spec.workload {
@@ -198,16 +200,16 @@ impl External {
         }
     }
 
-    /// Cleans up behind a command.
+    /// Cleans up after a command.
     ///
     /// # Errors
-    /// When its clean-up fails.
+    /// If the cleanup command fails.
     pub fn end(self) -> Result<(), TargetError> {
         app::clean_up(&self.bench, &self.spec.command)
     }
 }
 
-/// Returns the package of Debian that has a program, where it is a known one.
+/// Returns the Debian package that contains a program, if known.
 fn package_of(program: &str) -> Option<&'static str> {
     Some(match program {
         "fio" => "fio",
@@ -232,7 +234,7 @@ fn not_started(command: &[String], error: &std::io::Error) -> TargetError {
     TargetError::Program(format!("can't run `{program}`: {error}{hint}"))
 }
 
-/// Fails the pass, with the reason that a tool gave.
+/// Fails the pass with the tool's reason if the tool has failed.
 fn ended_well(tool: &str, ended: &Finished) -> Result<(), Failed> {
     match ended.failure() {
         None => Ok(()),

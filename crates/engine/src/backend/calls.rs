@@ -1,7 +1,8 @@
-//! How many calls of each kind of operation a backend started: what our server must have seen.
+//! Number of calls a backend started for each kind of operation. Our server must have seen the same
+//! numbers.
 //!
-//! The counts are kept where calls are started, apart from the recorder, so that the two can be
-//! held against each other and against the server's own. A call that was sent again counts once.
+//! They are counted where calls are started, independently of the recorder, so that the two can be
+//! compared with each other and with the server's counts. A retransmitted call counts once.
 
 use std::cell::Cell;
 
@@ -9,7 +10,7 @@ pub use nfs_client::proto::client::OperationKind;
 
 const KINDS: usize = OperationKind::ALL.len();
 
-/// Calls by kind of operation.
+/// Number of calls by kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calls([u64; KINDS]);
 
@@ -20,7 +21,7 @@ impl Default for Calls {
 }
 
 impl Calls {
-    /// Adopts the counts of each kind that were made elsewhere.
+    /// Creates the counts from `count`, which returns the number for each kind.
     pub fn from_counts(count: impl Fn(OperationKind) -> u64) -> Self {
         let mut calls = Self::default();
         for kind in OperationKind::ALL {
@@ -29,31 +30,31 @@ impl Calls {
         calls
     }
 
-    /// How many of one kind.
+    /// Returns the number of calls of one kind.
     pub const fn of(&self, kind: OperationKind) -> u64 {
         self.0[kind as usize]
     }
 
-    /// Counts so many more of a kind.
+    /// Adds `more` calls of a kind.
     pub const fn count(&mut self, kind: OperationKind, more: u64) {
         self.0[kind as usize] += more;
     }
 
-    /// Adds what another backend counted.
+    /// Adds the counts of another backend.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
             *mine += theirs;
         }
     }
 
-    /// Returns the counts since an earlier reading.
+    /// Returns the difference from an earlier reading.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self(std::array::from_fn(|at| self.0[at].saturating_sub(earlier.0[at])))
     }
 }
 
-/// [`Calls`] that are being counted, each in a cell of its own.
+/// Counters for [`Calls`], one cell per kind.
 #[derive(Debug)]
 pub(super) struct CallCounts([Cell<u64>; KINDS]);
 
@@ -64,7 +65,6 @@ impl Default for CallCounts {
 }
 
 impl CallCounts {
-    /// Counts a call.
     #[inline]
     pub(super) fn add(&self, kind: OperationKind) {
         let count = &self.0[kind as usize];

@@ -1,8 +1,8 @@
-//! What a backend on a directory of this host works with: open files, names, and content.
+//! Resources of a backend on a local directory: open files, names and content.
 //!
-//! [`Files`] is made by the target, outside any timed window. Names are looked up relative to the
-//! open working directories; file `f` of a run on several targets lives in directory `f` mod
-//! their number. Nothing here allocates.
+//! The target creates [`Files`] outside of the timed window. Names are looked up relative to the
+//! open working directories. With several targets, file `f` is in directory `f` modulo their
+//! number. Nothing here allocates memory.
 
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -21,43 +21,43 @@ use workload::{Mismatches, Name, Pattern, Places};
 use super::Lost;
 use super::mapping::Mapping;
 
-/// See the module.
+/// Open files, names and content; see the module.
 pub struct Files {
-    /// The working directories, one for each target.
+    /// The working directories, one per target.
     pub roots: Vec<OwnedFd>,
-    /// The directories below them, by their numbers.
+    /// Their subdirectories, by number.
     pub places: Arc<Places>,
-    /// Every `stride`-th file of the set, open; empty where a pass works by name.
+    /// Every `stride`-th file of the set, open. Empty if a pass works by name.
     pub files: Handles,
-    /// The same files, mapped; empty where data moves by calls.
+    /// The same files as memory mappings. Empty if data is transferred by system calls.
     pub maps: Vec<Mapping>,
-    /// Distance between the numbers of files that are open here.
+    /// Distance between the numbers of the files that are open here.
     pub stride: u32,
-    /// The content that is written, and must come back.
+    /// The content to write, which must be read back unchanged.
     pub pattern: Pattern,
-    /// Compare what is read.
+    /// Whether to compare the data that is read.
     pub verify: bool,
-    /// Content that was not as it was written.
+    /// Content that differed from what was written.
     pub mismatches: Cell<Mismatches>,
-    /// Files are open with `O_DIRECT`.
+    /// Whether files are opened with `O_DIRECT`.
     pub direct: bool,
-    /// How files are to be opened whose every write is to be durable: nothing, `O_DSYNC` or
-    /// `O_SYNC`.
+    /// Flags for opening files whose writes must all be durable: none, `O_DSYNC` or `O_SYNC`.
     pub durable: OFlags,
-    /// Files that are opened by name are synced before they are closed.
+    /// Whether to sync files opened by name before closing them.
     pub sync_each: bool,
-    /// Largest op; files that are opened by name are read and written in pieces of it.
+    /// Maximum size of an op, and of the pieces in which files opened by name are read and written.
     pub io_size_bytes: usize,
-    /// Ops in flight.
+    /// Maximum number of ops in flight.
     pub queue_depth: usize,
 }
 
 /// The open files of a worker.
 #[derive(Debug)]
 pub enum Handles {
-    /// The files of one worker.
+    /// Files of a single worker.
     Own(Vec<OwnedFd>),
-    /// The files of all workers together: one may be on any file, and descriptors are limited.
+    /// Files shared by all workers, because a worker may access any of them and descriptors are
+    /// limited.
     Shared(Arc<[OwnedFd]>),
 }
 
@@ -73,16 +73,16 @@ impl Deref for Handles {
 }
 
 impl Files {
-    /// Returns the place in `files` of the file with this number.
+    /// Returns the index in `files` of the file with this number.
     #[inline]
     pub const fn index(&self, number: u32) -> usize {
         (number / self.stride) as usize
     }
 
-    /// The open file with this number.
+    /// Returns the open file with this number.
     ///
     /// # Errors
-    /// `EBADF` where it is not open.
+    /// `EBADF` if it is not open.
     #[inline]
     pub fn file(&self, number: u32) -> Result<&OwnedFd, OpError> {
         match self.files.get(self.index(number)) {
@@ -91,16 +91,16 @@ impl Files {
         }
     }
 
-    /// The mapping of the file with this number, where data moves so.
+    /// Returns the mapping of the file with this number, if files are mapped.
     #[inline]
     pub fn map(&self, number: u32) -> Option<&Mapping> {
         self.maps.get(self.index(number))
     }
 
-    /// Closes the files of this worker, all of them even where one fails.
+    /// Closes all files of this worker, even if some of them fail.
     ///
     /// # Errors
-    /// The first failure: what was written to that file may be lost.
+    /// The first failure: data written to that file may be lost.
     pub(super) fn close(&mut self) -> Result<(), Lost> {
         self.maps.clear();
         let Handles::Own(files) = &mut self.files else { return Ok(()) };
@@ -121,26 +121,26 @@ impl Files {
         }
     }
 
-    /// The working directory that a number lives in.
+    /// Returns the working directory for a file's number.
     #[inline]
     pub fn root(&self, number: u32) -> BorrowedFd<'_> {
         self.roots[number as usize % self.roots.len()].as_fd()
     }
 
-    /// The path of a number under a sort of name, from its working directory on.
+    /// Returns the path of a number with the given type of name, relative to its working directory.
     #[inline]
     pub fn path(&self, sort: Sort, number: u32) -> PathName {
         self.places.path(self.places.of_number(number), Name::new(sort, number))
     }
 
-    /// The path that a link gives its file.
+    /// Returns the path that a link op gives to its file.
     #[inline]
     pub fn second_path(&self, op: &Op) -> PathName {
         let name = Name::new(Sort::SecondName, op.offset_bytes as u32);
         self.places.path(self.places.of_number(op.file), name)
     }
 
-    /// The bytes to write, in `buffer` where they have to be aligned or put together.
+    /// Returns the bytes to write. Uses `buffer` if they have to be aligned or assembled.
     #[inline]
     pub fn outgoing_bytes<'a>(
         &'a self,
@@ -149,8 +149,9 @@ impl Files {
         offset_bytes: u64,
         len: u32,
     ) -> &'a [u8] {
-        // A slice of the pool begins anywhere. O_DIRECT wants memory, offset and length aligned to
-        // the logical blocks of the device, so its data goes through the slot's aligned buffer.
+        // A slice of the pool can start anywhere, but O_DIRECT requires memory, offset and length
+        // to be aligned to the device's logical blocks. So its data goes through the slot's aligned
+        // buffer.
         if !self.direct && !self.pattern.is_copied() {
             return self.pattern.slice(file, offset_bytes, len);
         }
@@ -159,11 +160,11 @@ impl Files {
         data
     }
 
-    /// The bytes that an update writes, once it has read those of its place into `buffer`.
+    /// Returns the bytes for an update to write, after it has read the old ones into `buffer`.
     ///
-    /// They are written back unchanged, as in every program that reads, changes and writes: out of
-    /// memory that is in a cache, and damage is left for a later reader to find. Stamps alone are
-    /// made again, since they say which pass wrote them.
+    /// They are written back unchanged, as by any read-modify-write program. The memory is in the
+    /// CPU cache, and damaged data is left for a later reader to find. Only stamps are regenerated,
+    /// since they record which pass wrote the data.
     #[inline]
     pub fn bytes_to_return<'a>(&'a self, buffer: &'a mut [u8], op: &Op) -> &'a [u8] {
         if self.pattern.is_stamped() {
@@ -172,7 +173,7 @@ impl Files {
         &buffer[..op.len_bytes as usize]
     }
 
-    /// Compares what was read with what was written, where the plan wants that.
+    /// Compares the data read with what was written, if the plan wants that.
     ///
     /// # Errors
     /// [`OpError::MISMATCH`].
@@ -189,33 +190,35 @@ impl Files {
     }
 }
 
-/// Name of the extended attribute that passes set and read, as NFS has it.
+/// Name of the extended attribute that passes set and read, as used by NFS.
 pub const XATTR_NAME: &[u8] = b"dfsbench";
-/// The same name with the namespace of Linux.
+/// The same name with Linux's namespace prefix.
 pub const XATTR_NAME_OF_LINUX: &CStr = c"user.dfsbench";
-/// Value of that attribute: as long as a checksum in hexadecimal digits.
+/// Value of that attribute, which is as long as a checksum in hexadecimal.
 pub const XATTR_VALUE: [u8; 64] = [b'a'; 64];
 
-/// Closes a file and says how that went: a network file system tells there what it could not write.
+/// Closes a file and returns the result: this is where a network file system reports failed
+/// write-back.
 ///
 /// **Source:** close(2), "dealing with error returns".
 ///
 /// # Errors
-/// What the file system reports.
+/// As reported by the file system.
 #[allow(unsafe_code)]
 pub fn close_file(file: OwnedFd) -> Result<(), Errno> {
-    // SAFETY: the descriptor was owned here and is used no more, whatever the call returns.
+    // SAFETY: we owned the descriptor, and it isn't used afterwards no matter what the call
+    // returns.
     match unsafe { libc::close(file.into_raw_fd()) } {
         0 => Ok(()),
         _ => match Errno::from_io_error(&std::io::Error::last_os_error()) {
-            // It is closed all the same, and nothing was lost.
+            // The descriptor is closed anyway, and nothing was lost.
             None | Some(Errno::INTR) => Ok(()),
             Some(errno) => Err(errno),
         },
     }
 }
 
-/// Makes a call until it is not interrupted.
+/// Repeats a call as long as it is interrupted.
 #[inline]
 pub(super) fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, OpError> {
     loop {
@@ -230,19 +233,19 @@ pub(super) const fn failed(errno: Errno) -> OpError {
     OpError(errno.raw_os_error() as u32)
 }
 
-/// Cuts `len` bytes of an op into pieces: (offset within the op, length).
+/// Splits `len` bytes of an op into pieces: (offset within the op, length).
 pub(super) fn cut_pieces(len: u32, piece: u32) -> impl Iterator<Item = (u64, u32)> {
     let piece = piece.max(1);
     (0..len).step_by(piece as usize).map(move |at| (u64::from(at), piece.min(len - at)))
 }
 
-/// Says whether all of a transfer moved.
+/// Checks that a transfer is complete.
 #[inline]
 pub(super) const fn check_whole(wanted: usize, moved: usize) -> Result<(), OpError> {
     if moved == wanted { Ok(()) } else { Err(OpError::SHORT) }
 }
 
-/// The sort of name that a renaming leads from, and the one it leads to.
+/// Returns the types of the old and the new name in a rename op.
 #[inline]
 pub(super) const fn there_and_back(op: &Op, usual: Sort, other: Sort) -> (Sort, Sort) {
     if op.offset_bytes == 0 { (usual, other) } else { (other, usual) }

@@ -1,7 +1,7 @@
 //! Executes ops one after the other, for backends whose calls block.
 //!
-//! Principal type: [`InTurn`], what was accepted and not yet executed. An op is sent when the one
-//! before it is done, so that each instant is read once.
+//! [`InTurn`] contains the ops that have been accepted but not executed. An op counts as sent when
+//! the previous one is done, so that the clock is read only once per op.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use model::{Completion, Op, Outcome};
 
 use crate::clock::Clock;
 
-/// A queue of ops that are not executed yet, and the number of those that were.
+/// A queue of ops to execute, and the number of those already executed.
 pub struct InTurn {
     clock: Arc<dyn Clock>,
     waiting: Vec<Op>,
@@ -17,19 +17,19 @@ pub struct InTurn {
 }
 
 impl InTurn {
-    /// Makes an empty queue for so many ops.
+    /// Creates an empty queue for `depth` ops.
     pub fn new(clock: Arc<dyn Clock>, depth: usize) -> Self {
         Self { clock, waiting: Vec::with_capacity(depth), executed: 0 }
     }
 
-    /// Accepts ops from the front of the batch, and returns how many.
+    /// Accepts ops from the front of the batch and returns their number.
     pub fn submit(&mut self, batch: &[Op]) -> usize {
         let accepted = batch.len().min(self.waiting.capacity() - self.waiting.len());
         self.waiting.extend_from_slice(&batch[..accepted]);
         accepted
     }
 
-    /// Executes all ops that were accepted.
+    /// Executes all accepted ops.
     pub fn reap(&mut self, out: &mut Vec<Completion>, mut execute: impl FnMut(&Op) -> Outcome) {
         let mut sent_ns = self.clock.now_ns();
         self.executed += self.waiting.len() as u64;
@@ -41,7 +41,7 @@ impl InTurn {
         }
     }
 
-    /// Returns how many ops were executed.
+    /// Returns the number of ops executed.
     pub const fn executed(&self) -> u64 {
         self.executed
     }

@@ -1,10 +1,10 @@
-//! A file mapped into memory, as iozone -B does: data moves by copying, and page faults do the I/O.
+//! A memory-mapped file, as used by iozone -B: data is transferred by copying, and page faults do
+//! the I/O.
 //!
-//! A [`Mapping`] is as long as the file was when it was made and never grows; transfers beyond its
-//! end are refused. A process that cuts the file short meanwhile, or lets the file system run full
-//! under a sparse one, has the process killed (`SIGBUS`), which is why the target reserves the
-//! space first.
-//! **Source:** mmap(2), msync(2), mincore(2).
+//! A [`Mapping`] is as long as the file was at its creation and never grows; transfers beyond its
+//! end are rejected. If another process truncates the file, or the file system fills up under a
+//! sparse file, our process is killed (`SIGBUS`). That is why the target reserves the space in
+//! advance. **Source:** mmap(2), msync(2), mincore(2).
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
@@ -15,12 +15,12 @@ use model::OpError;
 use rustix::io::Errno;
 use rustix::mm::{self, MapFlags, MsyncFlags, ProtFlags};
 
-/// Pages of a mapping that follow one another.
+/// Consecutive pages of a mapping.
 #[derive(Clone, Copy, Debug)]
 pub struct PageRange {
-    /// Number of the first one.
+    /// Number of the first page.
     pub first: usize,
-    /// How many there are.
+    /// Number of pages.
     pub count: usize,
 }
 
@@ -31,63 +31,63 @@ pub struct Mapping {
     len: usize,
 }
 
-// SAFETY: the mapping is plain memory, owned by this value alone; the pointer may go wherever the
-// value goes.
+// SAFETY: the mapping is plain memory owned by this value, so the pointer may move to another
+// thread with it.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Maps `len` bytes of a file from its start on, to be read and written.
+    /// Maps the first `len` bytes of a file for reading and writing.
     ///
     /// # Errors
-    /// What mmap(2) says.
+    /// Those of mmap(2).
     pub fn writable(file: &OwnedFd, len: usize) -> Result<Self, Errno> {
         Self::map(file, len, ProtFlags::READ | ProtFlags::WRITE)
     }
 
-    /// Maps `len` bytes of a file from its start on, to be read only.
+    /// Maps the first `len` bytes of a file for reading only.
     ///
     /// # Errors
-    /// What mmap(2) says.
+    /// Those of mmap(2).
     pub fn read_only(file: &OwnedFd, len: usize) -> Result<Self, Errno> {
         Self::map(file, len, ProtFlags::READ)
     }
 
     fn map(file: &OwnedFd, len: usize, access: ProtFlags) -> Result<Self, Errno> {
-        // SAFETY: the kernel chooses the place, so nothing of ours is replaced.
+        // SAFETY: the kernel chooses the address, so none of our memory is replaced.
         let start = unsafe {
             mm::mmap(std::ptr::null_mut(), len.max(1), access, MapFlags::SHARED, file, 0)?
         };
         Ok(Self { start, len })
     }
 
-    /// The whole file as words that may be changed at any moment, by other processes, too; what
-    /// is left at its end is no part of them. For callers that never copy into it.
+    /// Returns the whole file as words that may change at any time, even by other processes. An
+    /// incomplete word at the end is left out. Only for callers that never copy into the mapping.
     pub fn words(&self) -> &[AtomicU32] {
-        // SAFETY: the mapping begins at a page, lasts as long as `self`, was made to be written,
-        // and has so many whole words; they are changed as atomics only.
+        // SAFETY: the mapping is page-aligned, lives as long as `self`, was created writable, and
+        // contains this many whole words. They are only modified as atomics.
         unsafe {
             let words = self.len / size_of::<AtomicU32>();
             std::slice::from_raw_parts(self.start.cast::<AtomicU32>().cast_const(), words)
         }
     }
 
-    /// Copies out of the file.
+    /// Copies data out of the file.
     ///
     /// # Errors
-    /// [`OpError::SHORT`] where the file ends before.
+    /// [`OpError::SHORT`] if it extends beyond the end of the file.
     #[inline]
     pub fn read(&self, offset_bytes: u64, into: &mut [u8]) -> Result<(), OpError> {
         let from = self.at(offset_bytes, into.len())?;
-        // SAFETY: `at` has checked that the mapping holds so many bytes, and `into` is no part of
-        // it: only this type knows its address.
+        // SAFETY: `at` has checked that the mapping contains this range, and `into` cannot overlap
+        // with it because only this type knows its address.
         unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
         Ok(())
     }
 
-    /// Copies into the file, which must have been mapped to be written.
+    /// Copies data into the file, which must have been mapped writable.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// Same as [`Self::read`].
     #[inline]
     pub fn write(&self, offset_bytes: u64, data: &[u8]) -> Result<(), OpError> {
         let to = self.at(offset_bytes, data.len())?;
@@ -96,22 +96,22 @@ impl Mapping {
         Ok(())
     }
 
-    /// Waits until what was copied in is on storage.
+    /// Waits until the copied data is on storage.
     ///
     /// # Errors
-    /// What msync(2) says.
+    /// Those of msync(2).
     pub fn sync(&self) -> Result<(), Errno> {
-        // SAFETY: the range is that of the mapping.
+        // SAFETY: the range is exactly the mapping.
         unsafe { mm::msync(self.start, self.len, MsyncFlags::SYNC) }
     }
 
-    /// Counts the pages of a range of whole pages that the page cache holds; nothing is read in.
+    /// Counts how many pages of a range are in the page cache, without reading any of them in.
     ///
-    /// The kernel answers only those who own the file or may write to it; to others it says that
-    /// all pages are there.
+    /// The kernel only gives an answer to the file's owner and those who may write to it; for
+    /// others it reports all pages as resident.
     ///
     /// # Errors
-    /// What mincore(2) says, and `EINVAL` where the range ends behind the mapping.
+    /// Those of mincore(2), and `EINVAL` if the range extends beyond the mapping.
     pub fn count_resident_pages(&self, range: PageRange) -> Result<u64, Errno> {
         let page = rustix::param::page_size();
         let (offset, len) = (range.first * page, range.count * page);
@@ -120,19 +120,19 @@ impl Mapping {
         }
         let mut states = vec![0_u8; range.count];
         let start = self.start.wrapping_byte_add(offset);
-        // SAFETY: the range lies in the mapping and begins at a page, and there is a byte for each
-        // page of it.
+        // SAFETY: the range is page-aligned and within the mapping, and `states` has a byte for
+        // each of its pages.
         let result = unsafe { libc::mincore(start, len, states.as_mut_ptr()) };
         if result < 0 {
             let error = std::io::Error::last_os_error();
             return Err(Errno::from_io_error(&error).unwrap_or(Errno::INVAL));
         }
-        // Only the lowest bit has a meaning.
+        // Only the lowest bit is defined.
         Ok(states.iter().map(|state| u64::from(state & 1)).sum())
     }
 
     fn at(&self, offset_bytes: u64, len: usize) -> Result<*mut u8, OpError> {
-        // Checked without overflow: an offset may be anything up to 2^64.
+        // Avoids overflow, since offsets can be anything up to 2^64.
         match usize::try_from(offset_bytes) {
             Ok(at) if at <= self.len && len <= self.len - at => {
                 Ok(self.start.cast::<u8>().wrapping_add(at))
@@ -144,7 +144,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range is that of the mapping, and no pointer into it is left.
+        // SAFETY: the range is exactly the mapping, and no pointers into it remain.
         let _ = unsafe { mm::munmap(self.start, self.len.max(1)) };
     }
 }

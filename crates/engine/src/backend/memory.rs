@@ -1,8 +1,8 @@
-//! Copies data within memory: what every byte costs that is moved at all.
+//! Copies data within memory, which is the minimum cost of transferring any byte.
 //!
-//! A write copies the op's bytes to their place in a region, a read copies them out again. The
-//! region is as large as the worker's files, up to [`MEMORY_REGION_MAX`]: larger than caches, so
-//! that it is memory that is measured. Ops that move no data are done at once.
+//! A write copies the op's bytes to their place in a region, and a read copies them back. The
+//! region is as large as the worker's files, up to [`MEMORY_REGION_MAX`], which exceeds CPU caches,
+//! so that memory is measured. Ops without data complete immediately.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::buffers::Buffers;
 use crate::clock::Clock;
 use crate::limits::MEMORY_REGION_MAX;
 
-/// The backend; see the module.
+/// The memory backend; see the module.
 pub struct Memory {
     queue: InTurn,
     memory: Regions,
@@ -27,15 +27,15 @@ struct Regions {
 }
 
 impl Memory {
-    /// Makes a backend that holds `queue_depth` ops of at most `io_size` bytes on files of
-    /// `set_bytes` together.
+    /// Creates a backend for `queue_depth` ops of up to `io_size` bytes, on files with a total of
+    /// `set_bytes`.
     pub fn new(clock: Arc<dyn Clock>, queue_depth: usize, io_size: usize, set_bytes: u64) -> Self {
         let region = (set_bytes.min(MEMORY_REGION_MAX) as usize).max(io_size);
         Self {
             queue: InTurn::new(clock, queue_depth),
             memory: Regions {
                 buffer: Buffers::new(1, io_size),
-                // Written, not only zeroed: untouched pages would fault inside the first ops.
+                // Fill it with a nonzero value, since untouched pages would fault in the first ops.
                 region: vec![0x5a; region],
             },
         }
@@ -44,7 +44,7 @@ impl Memory {
 
 impl Regions {
     fn copy(&mut self, op: &Op) {
-        // Files that are made or read whole by their name may be larger than any transfer.
+        // Files created or read by name may be larger than any transfer.
         if !matches!(op.kind, OpKind::Read | OpKind::Write) {
             return;
         }
@@ -57,7 +57,7 @@ impl Regions {
         } else {
             own.copy_from_slice(place);
         }
-        // The optimiser must not find out that the result is never read.
+        // Keep the optimizer from noticing that the result is never used.
         std::hint::black_box(&mut self.region);
     }
 }

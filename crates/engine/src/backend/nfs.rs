@@ -1,10 +1,10 @@
-//! The perfect client as a backend: one connection per worker ([`Nfs`]) or those of many clients
+//! Our own NFS client as a backend: one connection per worker ([`Nfs`]) or those of many clients
 //! ([`Many`]), each with many calls in flight.
 //!
-//! An op is cut into transfers of at most `rsize` or `wsize` bytes, one call each; it ends when
-//! its last transfer has. Short READs and WRITEs are continued, as RFC 1813 requires. Most ops are
-//! one call; `transfers` says which are more. Ops and transfers live in tables that are made before
-//! the start.
+//! An op is split into transfers of at most `rsize` or `wsize` bytes, one call each, and completes
+//! with its last transfer. Short READs and WRITEs are continued, as RFC 1813 requires. Most ops
+//! take one call; see `transfers` for those that take more. Tables for ops and transfers are
+//! allocated before the start.
 //!
 //! **Source:** RFC 1813, 3.3.6, 3.3.7 (short transfers, write verifiers), 3.3.21 (COMMIT).
 
@@ -44,7 +44,7 @@ pub struct Nfs {
 }
 
 impl Nfs {
-    /// Makes a backend on an open connection.
+    /// Creates a backend for an open connection.
     pub fn new(mut connection: Connection, set: NfsFiles, clock: Arc<dyn Clock>) -> Self {
         let timeout_ns = set.timeout_ns;
         let depth = depth_on(&connection, set.queue_depth);
@@ -55,7 +55,8 @@ impl Nfs {
         Self { connection, scratch, clock, transfers, common, timeout_ns, checked_ns: 0 }
     }
 
-    /// Looks for calls without an answer, now and then: it walks all of them.
+    /// Checks for calls that have timed out. Does so only once per tick, since it visits all of
+    /// them.
     fn check_timeout(&mut self) -> Result<(), Lost> {
         let now_ns = self.clock.now_ns();
         if now_ns.saturating_sub(self.checked_ns) < TICK.as_nanos() as u64 {
@@ -78,16 +79,17 @@ impl Backend for Nfs {
     fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let Self { connection, scratch, clock, transfers, common, .. } = self;
         let (before, wanted) = (out.len(), out.len() + min);
-        // A sync that needs no COMMIT ended when it was submitted.
+        // A sync that needs no COMMIT was complete when it was submitted.
         transfers.drain_into(out);
-        // Calls may go on ending without any op coming to its end: then it is the worker's turn.
+        // Calls may keep completing without completing any op. After some rounds, return to the
+        // worker.
         let mut rounds = 0;
         while out.len() < wanted && rounds < REAP_ROUNDS_MAX {
             rounds += 1;
             let mut end_call = |event: &Event<'_>| transfers.end_call(event, common);
             let wait = wait_time(clock.as_ref(), until_ns);
             let result = connection.wait(scratch, &|| clock.now_ns(), wait, &mut end_call);
-            // Slots that replies freed take the calls that waited for them.
+            // Replies have freed slots, so start calls that were waiting for one.
             transfers.pump(connection, clock.now_ns(), common);
             transfers.drain_into(out);
             if result.map_err(|error| Lost(error.to_string()))? == 0 || common.rewrites_in_vain() {
@@ -120,16 +122,16 @@ impl Backend for Nfs {
     }
 }
 
-/// Returns how many of the requested ops can be in flight on a connection: one for each slot, as
-/// each has a call in flight. Further ones would wait here, and that is no service time.
+/// Returns how many of the requested ops can be in flight on a connection: one per slot, since each
+/// has a call in flight. Any more would wait here, and that time doesn't count as service time.
 pub fn depth_on(connection: &Connection, requested: usize) -> usize {
     requested.min(connection.free_slots()).max(1)
 }
 
-/// Sums up the counts of all connections of a worker.
+/// Adds up the counts of all connections of a worker.
 fn tally_of<'a>(connections: impl Iterator<Item = &'a Connection>, common: &Common) -> Tally {
     let (mut read_bytes, mut write_bytes) = (0, 0);
-    // What a server took only in part was sent again, but nothing had been lost.
+    // Leave out the rest of short WRITEs: it was sent again, but nothing had been lost.
     let resent_bytes = common.rewritten_bytes;
     let mut recovered = Recovered { resent_bytes, ..Recovered::default() };
     let mut tcp = TcpCounters::default();

@@ -1,7 +1,7 @@
-//! Executes nothing: what is left is the tool's own cost.
+//! A backend that does nothing, which leaves the tool's own cost.
 //!
-//! Every report states what this backend reaches, so that no reader takes a figure near it for the
-//! speed of a file system.
+//! Every report contains the rate reached by this backend, so that no reader mistakes a result near
+//! it for the speed of a file system.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use model::{Completion, Op, Outcome};
 use super::{Backend, Lost, Tally};
 use crate::clock::Clock;
 
-/// The null backend; it can be set to lose ops, which is how the accounting is tested.
+/// The null backend. It can be configured to lose ops, in order to test the accounting.
 pub struct Null {
     clock: Arc<dyn Clock>,
     queue: Vec<Op>,
     sent_ns: u64,
     ops: u64,
-    /// Ops taken, those that were lost among them.
+    /// Ops received, including lost ones.
     seen: u64,
     loses: Option<u64>,
 }
 
 impl Null {
-    /// Makes a backend that holds `queue_depth` ops.
+    /// Creates a backend for `queue_depth` ops.
     pub fn new(clock: Arc<dyn Clock>, queue_depth: usize) -> Self {
         Self {
             clock,
@@ -34,7 +34,7 @@ impl Null {
         }
     }
 
-    /// Makes it count every `nth` op as done without doing it: a planted fault.
+    /// Injects a fault: every `nth` op is reported as done without being counted.
     #[must_use]
     pub const fn losing_every(mut self, nth: u64) -> Self {
         self.loses = Some(nth);
@@ -46,7 +46,7 @@ impl Backend for Null {
     fn submit(&mut self, batch: &[Op]) -> usize {
         let room = self.queue.capacity() - self.queue.len();
         let accepted = room.min(batch.len());
-        // A single op, as at depth 1, is not worth a call of memcpy.
+        // For a single op, as at depth 1, calling memcpy isn't worth it.
         match &batch[..accepted] {
             [op] => self.queue.push(*op),
             ops => self.queue.extend_from_slice(ops),
@@ -60,7 +60,7 @@ impl Backend for Null {
         let seen = self.seen + self.queue.len() as u64;
         let lost = match self.loses {
             None => 0,
-            // How many multiples of `every` lie between the two counts.
+            // Number of multiples of `every` between the two counts.
             Some(every) => seen / every - self.seen / every,
         };
         self.ops += self.queue.len() as u64 - lost;
@@ -73,8 +73,8 @@ impl Backend for Null {
         match self.queue.as_slice() {
             // Depth 1 needs no loop, which would cost a call.
             [op] => out.push(complete(op)),
-            // An iterator of known length: it checks the room once and not for each op, which is
-            // 8 % of what an op costs at depth 32.
+            // An iterator of known length checks the capacity once rather than for each op. At
+            // depth 32, that saves 8 % of an op's cost.
             ops => out.extend(ops.iter().map(complete)),
         }
         self.queue.clear();

@@ -1,9 +1,8 @@
-//! Synchronous system calls: one op at a time per worker, each timed by itself.
+//! Synchronous system calls: one op at a time per worker, each timed separately.
 //!
-//! Data files are open before the pass starts, and what moves there is in `data`; what works by
-//! name is in `names`, relative to the open working directory; files that are opened, used and
-//! closed within one op are in `by_name`. Every kind of op is the system call nearest to the NFS
-//! call that it stands for.
+//! Data files are opened before the pass. Ops on their data are in `data`; those on names, relative
+//! to the open working directory, are in `names`; and those that open, use and close a file are in
+//! `by_name`. Each op uses the system call that is closest to its NFS call.
 
 mod by_name;
 mod data;
@@ -25,23 +24,23 @@ use crate::buffers::Buffers;
 use crate::clock::Clock;
 use crate::limits::STDIO_BYTES;
 
-/// Executes ops by blocking system calls.
+/// Executes ops with blocking system calls.
 pub struct Posix {
     queue: InTurn,
     calls: Calls,
 }
 
-/// The files, and the memory that calls on them need.
+/// The files and the buffers for calls on them.
 struct Calls {
     set: Files,
-    /// Buffers for data that is read, or put together to be written.
+    /// Buffer for data that is read or assembled for writing.
     buffer: Buffers,
-    /// Buffers of character streams.
+    /// Buffer of character streams.
     stdio: Buffers,
 }
 
 impl Posix {
-    /// Makes a backend on open files.
+    /// Creates a backend for open files.
     pub fn new(set: Files, clock: Arc<dyn Clock>) -> Self {
         let queue = InTurn::new(clock, set.queue_depth);
         let buffer = Buffers::new(1, set.io_size_bytes);

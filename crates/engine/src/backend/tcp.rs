@@ -1,9 +1,10 @@
-//! Moves data over a TCP connection without RPC: what the network and TCP alone can do.
+//! Transfers data over TCP without RPC, to measure what network and TCP can do on their own.
 //!
-//! The peer is a server of ours, which answers frames on its port of NFS. A write sends its bytes,
-//! a read has them sent, every other op is a frame and its answer; as many are in flight as the
-//! worker keeps. Bytes that come are dropped within the kernel, as the NFS client drops those of
-//! large READs, so that one is a part of the other. Nothing is allocated once it is connected.
+//! The peer is our own server, which answers these frames on its NFS port. A write sends its bytes,
+//! a read makes the server send them, and every other op is a frame and its answer. Up to
+//! `queue_depth` ops are in flight. Received bytes are discarded inside the kernel, as the NFS
+//! client does for large READs, so that the results of both can be compared. Nothing is allocated
+//! after connecting.
 //!
 //! **Source:** `nfs_proto::raw` for the frames; tcp(7) for MSG_TRUNC.
 
@@ -25,17 +26,17 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 use super::{Backend, Lost, Tally, wait_time};
 use crate::clock::Clock;
 
-/// Bytes that are dropped at a time.
+/// Number of bytes to discard at a time.
 const DROP_BYTES: usize = 256 * 1024;
 
-/// The backend; see the module.
+/// The TCP backend; see the module.
 pub struct Tcp {
     stream: TcpStream,
     clock: Arc<dyn Clock>,
     timeout_ns: u64,
-    /// Ops that are not answered yet, with the instant of each, in the order of their frames.
+    /// Ops without an answer and the times they were sent, in the order of their frames.
     waiting: VecDeque<(Op, u64)>,
-    /// How many of them have been sent whole, and how many bytes of the next one.
+    /// Number of these that have been sent completely, and how much of the next one, in bytes.
     sent: usize,
     sent_bytes: usize,
     /// The content of every write.
@@ -43,15 +44,15 @@ pub struct Tcp {
     dropped: Vec<u8>,
     head: [u8; FRAME_BYTES],
     head_bytes: usize,
-    /// Bytes still to be received of the answer whose frame has arrived.
+    /// Bytes still to be received for the answer whose frame has arrived.
     body_left: usize,
     received_ns: u64,
     counts: Counts,
-    /// Counters of the kernel for the connection, read before and after what is measured.
+    /// The kernel's counters for the connection, read before and after the measurement.
     meter: TcpMeter,
 }
 
-/// Counts of what went over the connection.
+/// What was transferred over the connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     ops: u64,
@@ -59,10 +60,10 @@ struct Counts {
     write_bytes: u64,
 }
 
-/// Connects to the server of ours at a target, within `timeout`.
+/// Connects to our server at a target, within `timeout`.
 ///
 /// # Errors
-/// When it isn't there.
+/// If it cannot be reached.
 pub fn connect(target: &TcpTarget, timeout: Duration) -> io::Result<TcpStream> {
     let port = target.port.ok_or_else(|| io::Error::other("no port is known"))?;
     let mut last = io::Error::other("the name has no address");
@@ -70,7 +71,8 @@ pub fn connect(target: &TcpTarget, timeout: Duration) -> io::Result<TcpStream> {
         match TcpStream::connect_timeout(&address, timeout) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
-                // As on the connections of NFS: some hosts default to bbr, which paces loopback.
+                // As for NFS connections: some hosts default to bbr, which paces traffic even on
+                // loopback.
                 if address.ip().is_loopback() {
                     let _ = set_tcp_congestion(&stream, "cubic");
                 }
@@ -84,8 +86,8 @@ pub fn connect(target: &TcpTarget, timeout: Duration) -> io::Result<TcpStream> {
 }
 
 impl Tcp {
-    /// Makes a backend on an open connection that keeps `queue_depth` ops of at most `io_size`
-    /// bytes in flight.
+    /// Creates a backend on an open connection that keeps up to `queue_depth` ops of at most
+    /// `io_size` bytes in flight.
     pub fn new(
         stream: TcpStream,
         clock: Arc<dyn Clock>,
@@ -113,13 +115,13 @@ impl Tcp {
         }
     }
 
-    /// Sends what the socket takes.
+    /// Sends as much as the socket accepts.
     fn send_waiting(&mut self) -> Result<(), Lost> {
         while let Some((op, _)) = self.waiting.get(self.sent) {
             let (frame, len) = frame_of(op, self.counts.ops + self.sent as u64);
             let head = frame.to_bytes();
             let body = if frame.kind == Kind::Put { len } else { 0 };
-            // One call sends head and body, and goes on wherever the socket stopped the last time.
+            // One call sends both header and body, continuing where the socket stopped last time.
             let from = self.sent_bytes.saturating_sub(FRAME_BYTES);
             let pieces = [
                 IoSlice::new(&head[self.sent_bytes.min(FRAME_BYTES)..]),
@@ -139,14 +141,14 @@ impl Tcp {
         Ok(())
     }
 
-    /// Takes what has arrived; returns how many ops ended.
+    /// Receives what has arrived. Returns the number of completed ops.
     fn receive(&mut self, out: &mut Vec<Completion>) -> Result<usize, Lost> {
         let mut ended = 0;
         loop {
             let received = if self.body_left > 0 {
                 let wanted = self.body_left.min(self.dropped.len());
                 let space = &mut self.dropped[..wanted];
-                // With MSG_TRUNC the kernel drops the bytes and copies none of them.
+                // With MSG_TRUNC, the kernel discards the bytes without copying them.
                 recv(&self.stream, space, RecvFlags::TRUNC)
             } else {
                 let space = &mut self.head[self.head_bytes..];
@@ -180,10 +182,9 @@ impl Tcp {
         }
     }
 
-    /// Checks the frame of an answer; returns how many bytes follow it.
+    /// Checks the frame of an answer. Returns the number of bytes that follow it.
     fn check_answer(&self) -> Result<usize, Lost> {
-        // Answers come in the order of requests, so this one belongs to the oldest op that was
-        // sent.
+        // Answers arrive in the order of their requests, so this one belongs to the oldest op.
         let Some((op, _)) = self.waiting.front() else { return Err(unexpected()) };
         let Ok(frame) = Frame::from_bytes(self.head) else { return Err(unexpected()) };
         if self.sent == 0 || frame != frame_of(op, self.counts.ops).0 {
@@ -205,7 +206,7 @@ impl Tcp {
         out.push(Completion { op, sent_ns, done_ns: self.received_ns, outcome });
     }
 
-    /// Waits until the socket is ready, but not beyond `until_ns`.
+    /// Waits until the socket is ready, at most until `until_ns`.
     fn wait_ready(&self, until_ns: u64) -> Result<bool, Lost> {
         let mut flags = PollFlags::IN;
         flags.set(PollFlags::OUT, self.sent < self.waiting.len());
@@ -229,7 +230,7 @@ impl Backend for Tcp {
         for op in &batch[..accepted] {
             self.waiting.push_back((*op, now_ns));
         }
-        // A connection that is gone is noticed by the thread that waits for it.
+        // If the connection is gone, `reap` will notice.
         let _ = self.send_waiting();
         accepted
     }
@@ -262,7 +263,7 @@ impl Backend for Tcp {
     }
 }
 
-/// Makes the frame of an op, and counts the bytes that follow it.
+/// Returns the frame of an op and the number of bytes that follow it.
 const fn frame_of(op: &Op, tag: u64) -> (Frame, usize) {
     let (kind, len) = match op.kind {
         OpKind::Read => (Kind::Get, op.len_bytes),

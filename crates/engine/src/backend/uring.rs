@@ -1,12 +1,12 @@
-//! io_uring: many ops in flight from one thread, with registered files and buffers.
+//! io_uring: many ops in flight on one thread, with registered files and buffers.
 //!
-//! Each op in flight has a slot: a piece of the aligned region for its data, its names, its stage.
-//! Most ops are one ring entry (`entries`); those that open a file by name are several, one after
-//! the other (`stages`). What the kernel has no entry for is done by the calls of `posix` when it
-//! is submitted, and reported by [`calls_instead`]. Registration is tried and done without where
-//! the kernel refuses it, for example for want of lockable memory. Every entry points into memory
-//! that this type owns and that outlives the ring: `Drop` waits for what is in flight before the
-//! memory goes.
+//! Each op in flight has a slot with a part of the aligned region for its data, its paths and its
+//! stage. Most ops take one ring entry (`entries`). Those that open a file by name take several,
+//! one after the other (`stages`). If the kernel has no ring entry for an op, `posix` executes it
+//! at submission, and [`calls_instead`] reports that. If the kernel doesn't allow registration, for
+//! example because of the limit on locked memory, we do without. All entries point into memory that
+//! is owned by this type and outlives the ring: `Drop` waits for everything in flight before the
+//! memory is freed.
 #![allow(unsafe_code)]
 
 mod entries;
@@ -32,18 +32,18 @@ use crate::buffers::Buffers;
 use crate::clock::Clock;
 use stages::Stage;
 
-/// Executes ops through a ring of its own.
+/// Executes ops through its own ring.
 pub struct Uring {
     ring: IoUring,
     set: Files,
     clock: Arc<dyn Clock>,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Results taken from the ring and not looked at yet: (slot, result).
+    /// Results taken from the ring but not processed yet: (slot, result).
     arrived: Vec<(u64, i32)>,
-    /// Ops that a system call did when they were submitted.
+    /// Ops executed with a system call at submission.
     called: Vec<u32>,
-    /// Data of the slots; pinned by address until the ring is gone.
+    /// Data of the slots. Must stay at the same address until the ring is gone.
     buffers: Buffers,
     statx: Box<[MaybeUninit<Statx>]>,
     fixed_files: bool,
@@ -56,23 +56,23 @@ struct Slot {
     op: Op,
     sent_ns: u64,
     stage: Stage,
-    /// The path of what the op works on, and where it leads to.
+    /// The path of the op's object, and the new name or target.
     path: PathName,
     other: PathName,
-    /// Descriptor of a file that was opened by name.
+    /// Descriptor of a file opened by name.
     fd: RawFd,
-    /// Bytes of the op that have moved.
+    /// Bytes of the op transferred so far.
     moved: u32,
     outcome: Outcome,
 }
 
-/// Flag of io_uring_enter(2): run pending work and take completions.
+/// Flag of io_uring_enter(2): run pending work and collect completions.
 const GETEVENTS: u32 = 1;
 
-/// Index of the pattern's pool among the registered buffers; the slots' region is 0.
+/// Index of the pattern's pool among the registered buffers. The slots' region is 0.
 const POOL: u16 = 1;
 
-/// Says which kinds of op the kernel has no ring entry for, so that a call does them.
+/// Returns true for kinds of ops without a ring entry, which need a system call.
 const fn is_call(kind: OpKind) -> bool {
     matches!(
         kind,
@@ -90,7 +90,8 @@ const fn is_call(kind: OpKind) -> bool {
     )
 }
 
-/// Raises a caveat about the ops of a pass that are done one at a time, because `io_uring` can't.
+/// Returns a caveat if some of a pass's ops are executed one at a time because `io_uring` doesn't
+/// support them.
 pub fn calls_instead(pass: Pass) -> Option<Caveat> {
     let mut names = Vec::new();
     for kind in pass.kinds() {
@@ -108,15 +109,16 @@ pub fn calls_instead(pass: Pass) -> Option<Caveat> {
 }
 
 impl Uring {
-    /// Makes a ring and registers the files and buffers of the set with it.
+    /// Creates a ring and registers the set's files and buffers with it.
     ///
     /// # Errors
-    /// When the kernel refuses a ring; `posix` can do the work then.
+    /// If the kernel doesn't allow a ring. `posix` can be used instead.
     pub fn new(set: Files, clock: Arc<dyn Clock>) -> io::Result<Self> {
         let depth = set.queue_depth as u32;
         let ring = build_ring(depth)?;
         let fixed_files = !set.files.is_empty() && {
-            // An op on a registered file spares the kernel the look-up and count of its descriptor.
+            // Registered files spare the kernel the descriptor lookup and reference count for each
+            // op.
             let raw: Vec<RawFd> = set.files.iter().map(AsRawFd::as_raw_fd).collect();
             ring.submitter().register_files(&raw).is_ok()
         };
@@ -149,22 +151,22 @@ impl Uring {
         })
     }
 
-    /// Puts an entry into the submission queue, where the kernel finds it at the next enter.
+    /// Adds an entry to the submission queue, where the kernel finds it on the next enter.
     ///
-    /// The queue has an entry for each slot, and a slot has at most one entry in flight (the next
-    /// stage is pushed when the one before has completed), so it is never full; the completion
-    /// queue has twice as many and can't overflow. `user_data` comes back with the completion and
-    /// says whose it is.
+    /// The queue has an entry for each slot, and each slot has at most one entry in flight, since
+    /// its next stage is pushed only after the previous one has completed. So the queue is never
+    /// full, and the completion queue, which is twice as long, cannot overflow. `user_data` comes
+    /// back with the completion and identifies the slot.
     fn push_entry(&mut self, entry: &squeue::Entry, slot: u32) {
         let entry = entry.clone().user_data(u64::from(slot));
         // SAFETY: the entry points into `buffers`, the pattern's pool, `slots` or `statx`. None of
-        // them is moved or freed while the slot is in flight: they are allocated once, live as
-        // long as the ring, and `Drop` waits until nothing is in flight.
+        // them is moved or freed while the slot is in flight: they are allocated once, live as long
+        // as the ring, and `Drop` waits until nothing is in flight.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.expect("the ring has an entry for each slot");
     }
 
-    /// Does at once what there is no entry for.
+    /// Executes an op without a ring entry immediately.
     fn call_system(&mut self, slot: u32) {
         let state = &mut self.slots[slot as usize];
         state.outcome = match names::execute(&self.set, &state.op) {
@@ -178,20 +180,21 @@ impl Uring {
         self.slots.len() - self.free.len()
     }
 
-    /// Submits what was pushed and waits for `min` completions, at most until an instant or a tick.
+    /// Submits pushed entries and waits for `min` completions, at most until `until_ns` or for one
+    /// tick.
     ///
-    /// It looks before it sleeps: completions that are there already are taken without a wake-up,
-    /// and a device is kept busy with larger batches.
+    /// It checks for completions before sleeping. Available ones are then taken without a wakeup,
+    /// and larger batches keep a device busy.
     fn enter_kernel(&mut self, min: usize, until_ns: u64) -> io::Result<()> {
         let pushed = self.ring.submission().len() as u32;
-        // SAFETY: no argument is passed, and the entries keep what `push_entry` promises.
+        // SAFETY: no argument is passed, and the entries fulfill the conditions in `push_entry`.
         let looked = unsafe { self.ring.submitter().enter::<()>(pushed, 0, GETEVENTS, None) };
         allow_retry(looked)?;
         if min == 0 || !self.called.is_empty() || !self.ring.completion().is_empty() {
             return Ok(());
         }
-        // With deferred task work (`build_ring`) completions are posted only while this thread is
-        // in the kernel with GETEVENTS; so a look without waiting has to enter, too.
+        // With deferred task work (see `build_ring`), completions are only posted while this thread
+        // is in the kernel with GETEVENTS, so even checking without waiting has to enter it.
         let wait = wait_time(self.clock.as_ref(), until_ns);
         if wait.is_zero() {
             return Ok(());
@@ -206,8 +209,8 @@ impl Uring {
         while let Some(slot) = self.called.pop() {
             self.end_op(slot, done_ns, out);
         }
-        // Copied out first: the completion queue borrows the ring, and the next stage of an op is
-        // pushed to it. Dropping the view hands the entries back to the kernel.
+        // Copy the results first: the completion queue borrows the ring, but the next stage of an
+        // op has to be pushed to it. Dropping the iterator returns the entries to the kernel.
         let mut arrived = std::mem::take(&mut self.arrived);
         for entry in self.ring.completion() {
             arrived.push((entry.user_data(), entry.result()));
@@ -239,15 +242,15 @@ impl Backend for Uring {
             (state.op, state.sent_ns, state.moved) = (*op, sent_ns, 0);
             if is_call(op.kind) {
                 self.call_system(slot);
-                // The ops that follow were held up by it.
+                // This op has delayed the following ones.
                 sent_ns = self.clock.now_ns();
                 continue;
             }
             self.start_op(slot);
             if self.set.direct {
-                // A device works on this op while the next is put together. Buffered ops would be
-                // done at once: one call for all of them is cheaper. What can't be handed over
-                // now goes with the next `enter_kernel`.
+                // Lets the device work on this op while the next one is prepared. Buffered ops
+                // would complete immediately, so a single call for all of them is cheaper. If this
+                // fails, the next `enter_kernel` submits it.
                 let _ = self.ring.submit();
             }
         }
@@ -258,7 +261,7 @@ impl Backend for Uring {
         let before = out.len();
         self.enter_kernel(min, until_ns).map_err(|error| enter_failed(&error))?;
         self.collect_completions(out);
-        // Stages that have ended pushed the next ones; hand them over before waiting again.
+        // Completed stages have pushed the next ones; submit those before waiting again.
         if out.len() == before && !self.ring.submission().is_empty() {
             self.enter_kernel(1, until_ns).map_err(|error| enter_failed(&error))?;
             self.collect_completions(out);
@@ -268,7 +271,7 @@ impl Backend for Uring {
 
     fn close(&mut self, _stop: &AtomicBool) -> Result<(), Lost> {
         if self.fixed_files {
-            // The ring holds on to files that are registered, and the last holder closes.
+            // The ring keeps registered files open, and only the last reference closes them.
             if let Err(error) = self.ring.submitter().unregister_files() {
                 return Err(Lost(format!("io_uring_register failed: {error}")));
             }
@@ -288,7 +291,8 @@ impl Drop for Uring {
         let mut ended = Vec::with_capacity(self.slots.len());
         while self.in_flight() > 0 {
             if self.enter_kernel(1, NO_LIMIT).is_err() {
-                // The kernel may still write into the slots: leak them rather than free them.
+                // The kernel may still write to the slots, so leak the memory instead of freeing
+                // it.
                 std::mem::forget(std::mem::replace(&mut self.buffers, Buffers::new(0, 0)));
                 std::mem::forget(std::mem::take(&mut self.slots));
                 std::mem::forget(std::mem::take(&mut self.statx));
@@ -304,7 +308,7 @@ fn enter_failed(error: &io::Error) -> Lost {
     Lost(format!("io_uring_enter failed: {error}"))
 }
 
-/// Takes the results that only say "not now" for success: the caller comes again.
+/// Treats results that mean "not now" as success, since the caller will try again.
 fn allow_retry(result: io::Result<usize>) -> io::Result<()> {
     match result {
         Ok(_) => Ok(()),
@@ -316,8 +320,8 @@ fn allow_retry(result: io::Result<usize>) -> io::Result<()> {
 }
 
 fn build_ring(depth: u32) -> io::Result<IoUring> {
-    // One thread submits and reaps, so the kernel need neither interrupt it nor lock for others;
-    // kernels before 6.1 do not know these flags.
+    // A single thread submits and reaps, so the kernel doesn't have to interrupt it or use locks.
+    // Kernels before 6.1 don't know these flags.
     let modern = IoUring::builder()
         .setup_single_issuer()
         .setup_defer_taskrun()
@@ -335,10 +339,10 @@ fn register_buffers(ring: &IoUring, buffers: &mut Buffers, set: &Files) -> bool 
     }
     let pool = set.pattern.pool();
     let region = buffers.region();
-    // Registered memory is pinned once, and not for each op: O_DIRECT transfers gain most by it.
+    // Registered memory is pinned once instead of for every op, which mostly benefits O_DIRECT.
     let vectors = [io_vector(region), io_vector(&pool)];
-    // SAFETY: both regions live as long as the ring (see `push_entry`), and the kernel only reads
-    // from the pool, because only writes name it.
+    // SAFETY: both regions live as long as the ring (see `push_entry`). The kernel only reads from
+    // the pool, because it is used for writes only.
     unsafe { ring.submitter().register_buffers(&vectors).is_ok() }
 }
 

@@ -1,7 +1,7 @@
-//! A command of the user's, timed as a whole: wall, user and system time, largest memory.
+//! A user's command, timed as a whole: wall, user and system time, and peak memory.
 //!
-//! Set-up and clean-up are commands too and are not timed. A set-up that begins with
-//! [`tree::WORD`] makes the tree that the shipped plans work on.
+//! Setup and cleanup are commands, too, but aren't timed. A setup that begins with [`tree::WORD`]
+//! creates the source tree used by the plans we ship.
 
 use model::units::{Nanos, Size};
 use model::work::Command;
@@ -12,13 +12,13 @@ use super::process::{Finished, Request};
 use super::{Bench, tree};
 use crate::target::TargetError;
 
-/// Bytes of a command's output that are kept, for its last words.
+/// Maximum number of bytes of a command's output to keep, for error messages.
 const OUTPUT_KEPT: usize = 4 << 10;
 
-/// Says what will be run, and runs the set-up.
+/// Runs the setup and returns what will be run as a fact.
 ///
 /// # Errors
-/// When it fails, or there is nothing to run.
+/// If the setup fails or there is nothing to run.
 pub(super) fn set_up(bench: &Bench, command: &Command) -> Result<Vec<Fact>, TargetError> {
     if command.run.is_empty() {
         return Err(TargetError::Program("there is no command to run".to_owned()));
@@ -31,10 +31,10 @@ pub(super) fn set_up(bench: &Bench, command: &Command) -> Result<Vec<Fact>, Targ
     Ok(vec![Fact::new("target", "command", command.run.join(" "), "plan")])
 }
 
-/// Runs the clean-up, where there is one.
+/// Runs the cleanup command, if there is one.
 ///
 /// # Errors
-/// When it fails.
+/// If it fails.
 pub(super) fn clean_up(bench: &Bench, command: &Command) -> Result<(), TargetError> {
     if command.cleanup.is_empty() {
         return Ok(());
@@ -45,7 +45,7 @@ pub(super) fn clean_up(bench: &Bench, command: &Command) -> Result<(), TargetErr
 /// Runs the command.
 ///
 /// # Errors
-/// When it can't be started or ends badly.
+/// If it cannot be started or fails.
 pub(super) fn run(bench: &Bench, command: &Command) -> Result<Figures, Failed> {
     let ended = execute(bench, &command.run)?;
     if let Some(why) = ended.failure() {

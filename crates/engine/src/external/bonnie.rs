@@ -1,11 +1,11 @@
-//! bonnie++: its six tests on one file in one go, read from its CSV.
+//! bonnie++: six tests on one file in a single run, parsed from its CSV.
 //!
-//! Rates are in KiB/s and seeks per second, each with its share of a processor. A test that ended
-//! within half a second is printed as `+++++`: all that is known then is a lower bound, which is
-//! given as such, with a caveat. The only known time of a single op is the longest; it is a fact.
+//! Rates are in KiB/s or seeks per second, each with its CPU usage. For a test that took less than
+//! half a second, bonnie++ prints `+++++`. We then only know a lower bound, which is reported with
+//! a caveat. Of the latencies, only the maximum is known; it becomes a fact.
 //!
-//! Each test ends with an `fsync` of its file, inside the time that is printed, whatever the plan
-//! says. Its `-b` ("fsync after every write") does so in the seeks alone.
+//! Each test ends with an `fsync` of its file within the reported time, no matter what the plan
+//! says. The option `-b` ("fsync after every write") only affects the seeks.
 //!
 //! **Source:** bonnie++'s documentation and `bon_csv2txt.1`; outputs of bonnie++ 2.00a, whose CSV
 //! has version 1.98; its calls under strace, with `fsync` delayed; README-2.00 (syncs on close).
@@ -16,7 +16,7 @@ use super::figures::{Failed, Figures, Kind, PassFigures};
 use super::{Bench, RunReads, ended_well};
 use crate::target::TargetError;
 
-/// The tests in the order of their columns, and the kind of op that each is.
+/// The tests in the order of their columns, with their kinds of ops.
 const TESTS: [(Pass, OpKind); 6] = [
     (Pass::CharWrite, OpKind::PutChars),
     (Pass::Write, OpKind::Write),
@@ -26,35 +26,35 @@ const TESTS: [(Pass, OpKind); 6] = [
     (Pass::Seeks, OpKind::Read),
 ];
 
-/// Column of the seeks' number.
+/// Column with the number of seeks.
 const SEEKS: usize = 7;
-/// Column of the first rate; each is followed by its processor share.
+/// Column of the first rate. Each rate is followed by its CPU usage.
 const RATES: usize = 9;
-/// Column of the first longest time.
+/// Column of the first maximum latency.
 const LATENCIES: usize = 38;
-/// Number of columns of a line of CSV version 1.98.
+/// Number of columns in CSV version 1.98.
 const COLUMNS: usize = 50;
 
-/// A test that took less is printed as `+++++`, in nanoseconds.
+/// Tests that took less than this are printed as `+++++`, in nanoseconds.
 const SHORTEST_NS: u64 = 500_000_000;
 
-/// Bytes of the tests by character, where no option of bonnie++ says otherwise.
+/// Size of the character tests in bytes, unless overridden by an option of bonnie++.
 const CHARACTERS: u64 = 20 << 20;
 
-/// The report of bonnie++ on one test.
+/// bonnie++'s report on one test.
 #[derive(Clone, Debug, PartialEq)]
 struct TestReport {
-    /// KiB/s or seeks/s; `None` where it was too fast to tell.
+    /// KiB/s or seeks/s; `None` if the test was too fast.
     rate: Option<f64>,
-    /// Share of a processor, in percent.
+    /// CPU usage in percent.
     cpu_percent: Option<f64>,
     slowest: String,
 }
 
-/// Runs bonnie++ once, for all passes.
+/// Runs bonnie++ once for all passes.
 ///
 /// # Errors
-/// When bonnie++ fails, or can't do what the plan says.
+/// If bonnie++ fails or cannot do what the plan requires.
 pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<PassFigures>, Failed> {
     let command = arguments(spec).map_err(|why| Failed::NotRun(TargetError::Program(why)))?;
     let ended = bench.run_tool(&command)?;
@@ -116,9 +116,9 @@ fn test_amount(spec: &RunSpec, pass: Pass, seeks: u64) -> (u64, u64) {
     }
 }
 
-/// Makes the figures of a test; `of_rate` is what the rate counts: KiB or seeks. A test that took
-/// less than half a second of a processor has no share of it in print: `whole_share`, that of the
-/// whole process, stands for it.
+/// Computes the results of a test; `of_rate` is the amount counted by the rate, in KiB or seeks.
+/// bonnie++ prints no CPU usage for tests that used less than half a second of CPU time.
+/// `whole_share`, the usage of the whole process, is used for them.
 fn test_figures(report: &TestReport, kind: Kind, of_rate: f64, whole_share: f64) -> Figures {
     let window_ns = report.rate.map_or(SHORTEST_NS, |rate| (of_rate / rate * 1e9) as u64);
     let mut figures = Figures { kinds: vec![kind], window_ns, ..Figures::default() };
@@ -132,7 +132,7 @@ fn test_figures(report: &TestReport, kind: Kind, of_rate: f64, whole_share: f64)
     figures
 }
 
-/// Raises a caveat where the plan's durability is not how bonnie++ works.
+/// Returns a caveat unless the plan's durability matches what bonnie++ does.
 fn check_durability(wanted: Durability) -> Option<Caveat> {
     if wanted == Durability::Sync {
         return None;
@@ -143,7 +143,7 @@ fn check_durability(wanted: Durability) -> Option<Caveat> {
     )))
 }
 
-/// Raises a caveat where bonnie++ uses the page cache although it runs with `-D`.
+/// Returns a caveat if bonnie++ uses the page cache in spite of `-D`.
 fn check_direct(is_wanted: bool, pass: Pass) -> Option<Caveat> {
     if !is_wanted || matches!(pass, Pass::Write | Pass::CharWrite) {
         return None;
@@ -153,7 +153,7 @@ fn check_direct(is_wanted: bool, pass: Pass) -> Option<Caveat> {
     Some(CaveatCode::OptionNotEffective.because(evidence))
 }
 
-/// Makes the command for all passes.
+/// Returns the command for all passes.
 fn arguments(spec: &RunSpec) -> Result<Vec<String>, String> {
     for pass in spec.passes() {
         if TESTS.iter().all(|(test, _)| test != pass) {
@@ -179,7 +179,8 @@ fn arguments(spec: &RunSpec) -> Result<Vec<String>, String> {
         ["bonnie++", "-d", ".", "-q", "-n", "0", "-m", "dfsbench", "-u"].map(str::to_owned).into();
     words.push(rustix::process::getuid().as_raw().to_string());
     words.extend(["-s".to_owned(), format!("{mib}:{}", spec.io_size_bytes)]);
-    // It refuses a file smaller than twice the memory; caches are a matter of our own caveats.
+    // bonnie++ rejects files smaller than twice the memory size. We have our own caveats about
+    // caches.
     words.extend(["-r".to_owned(), (mib / 2).to_string()]);
     if !spec.passes().iter().any(|pass| matches!(pass, Pass::CharWrite | Pass::CharRead)) {
         words.push("-f".to_owned());
@@ -191,7 +192,7 @@ fn arguments(spec: &RunSpec) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-/// Reads the last line of CSV: how many seeks were made, and each test that was.
+/// Parses the last line of CSV: the number of seeks, and the tests that were run.
 fn parse_line(printed: &str) -> Option<(u64, [Option<TestReport>; 6])> {
     let line = printed.lines().rev().find(|line| line.starts_with("1.98,"))?;
     let columns: Vec<&str> = line.split(',').collect();
@@ -200,7 +201,7 @@ fn parse_line(printed: &str) -> Option<(u64, [Option<TestReport>; 6])> {
     }
     let reports = std::array::from_fn(|test| {
         let [rate, cpu] = [columns[RATES + 2 * test], columns[RATES + 2 * test + 1]];
-        // A test that was not made leaves its columns empty.
+        // The columns of a skipped test are empty.
         if rate.is_empty() {
             return None;
         }
@@ -210,7 +211,7 @@ fn parse_line(printed: &str) -> Option<(u64, [Option<TestReport>; 6])> {
     Some((columns[SEEKS].parse().unwrap_or(0), reports))
 }
 
-/// Reads a number above 0; `None` for `+++++` and anything else.
+/// Parses a positive number. Returns `None` for `+++++` and anything else.
 fn positive_number(text: &str) -> Option<f64> {
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() && number > 0.0 => Some(number),

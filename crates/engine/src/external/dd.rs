@@ -1,7 +1,7 @@
-//! dd: each file in turn, one block after the other; it writes zeros.
+//! dd: one file after the other, block by block. It writes zeros.
 //!
-//! dd reports bytes, blocks and seconds on stderr, for each file; the pass is their sum. Times of
-//! single blocks are not known.
+//! dd reports bytes, blocks and seconds for each file on stderr; the pass is their sum. Latencies
+//! of single blocks are not known.
 //!
 //! **Source:** the GNU coreutils manual, "dd invocation"; outputs of coreutils 9.1.
 
@@ -11,11 +11,11 @@ use workload::Name;
 use super::figures::{Failed, Figures, Kind};
 use super::{Bench, ended_well};
 
-/// The report of dd on one file.
+/// dd's report on one file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Copied {
     bytes: u64,
-    /// Blocks that were written, a last short one among them.
+    /// Number of blocks written, including a short one at the end.
     blocks: u64,
     seconds: f64,
 }
@@ -23,7 +23,7 @@ struct Copied {
 /// Runs dd on every file.
 ///
 /// # Errors
-/// When dd fails, or has no such pass.
+/// If dd fails or doesn't support the pass.
 pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, Failed> {
     let (mut ops, mut bytes, mut seconds, mut cpu_ns, mut stored) = (0, 0, 0.0, 0, 0);
     for file in 0..spec.files {
@@ -58,7 +58,7 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, 
     })
 }
 
-/// Makes the command for one file; `None` where dd can't do the pass.
+/// Returns the command for one file, or `None` if dd doesn't support the pass.
 fn arguments(spec: &RunSpec, pass: Pass, file: u32) -> Option<Vec<String>> {
     let name = Name::file(file);
     let (name, io_size, size) = (name.as_str(), spec.io_size_bytes, spec.file_size_bytes);
@@ -92,7 +92,7 @@ fn join_flags(name: &str, flags: [Option<&str>; 2]) -> Option<String> {
     if flags.is_empty() { None } else { Some(format!("{name}={}", flags.join(","))) }
 }
 
-/// Reads the summary that dd prints last, whatever it printed before.
+/// Parses the summary that dd prints last, regardless of earlier output.
 fn parse_summary(printed: &str) -> Option<Copied> {
     let records = printed.lines().rev().find(|line| line.ends_with(" records out"))?;
     let (whole, partial) = records.strip_suffix(" records out")?.split_once('+')?;

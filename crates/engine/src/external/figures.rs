@@ -1,8 +1,8 @@
-//! What another program says of a pass, and the shape of our own results that it takes.
+//! Results of a pass run by another program, and their conversion to our own results.
 //!
-//! [`Figures`] hold what all tools can say at least: ops, bytes and the time they took. Windows of
-//! single workers and times of single ops are filled in where a tool gives them; a histogram is
-//! empty where it doesn't.
+//! [`Figures`] contain the minimum that every tool reports: ops, bytes and time. Times of single
+//! workers and latencies of single ops are included if a tool reports them; otherwise, histograms
+//! are empty.
 
 use model::{
     Caveat, Durability, Fact, Histogram, IntervalSample, KindResult, OpError, OpKind, Pass,
@@ -16,69 +16,68 @@ use crate::measure::Measured;
 use crate::target::TargetError;
 use crate::worker::Ending;
 
-/// The figures of one pass of a tool that makes all its passes in one go.
+/// The results of one pass of a tool that runs all its passes at once.
 #[derive(Debug)]
 pub(super) struct PassFigures {
-    /// The pass that it made.
     pub pass: Pass,
-    /// The figures of that pass.
     pub figures: Figures,
 }
 
-/// The report of a tool on one pass.
+/// A tool's report on one pass.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Figures {
-    /// Figures of each kind of op.
+    /// Results for each kind of op.
     pub kinds: Vec<Kind>,
-    /// How long the pass took.
+    /// Duration of the pass.
     pub window_ns: u64,
-    /// How long its fastest worker took; as long as the pass, where the tool doesn't report it.
+    /// Duration of its fastest worker; `None` if the tool doesn't report it, which counts as the
+    /// duration of the pass.
     pub first_done_ns: Option<u64>,
-    /// Processor time, where the program or the kernel says it.
+    /// CPU time, if reported by the program or the kernel.
     pub cpu_ns: u64,
-    /// Resources that a command of the user's used.
+    /// Resources used by a user's command.
     pub program: Option<ProgramUse>,
-    /// Bytes that storage read, where the kernel counted them for this pass alone.
+    /// Bytes read from storage, if the kernel counted them for this pass only.
     pub storage_read_bytes: Option<u64>,
-    /// Reads of the whole run, where the program makes all passes in one go: neither it nor the
-    /// kernel reports which of them storage served.
+    /// Reads of the whole run, if the program runs all passes at once. In that case, neither the
+    /// program nor the kernel reports which pass read from storage.
     pub whole_run: Option<RunReads>,
-    /// Facts that were reported beyond that.
+    /// Additional facts.
     pub facts: Vec<Fact>,
-    /// Caveats that the program itself raised.
+    /// Caveats raised by the program itself.
     pub caveats: Vec<Caveat>,
 }
 
-/// The report of a tool on one kind of op.
+/// A tool's report on one kind of op.
 #[derive(Clone, Debug)]
 pub(super) struct Kind {
     pub kind: OpKind,
     pub ops: u64,
     pub bytes: u64,
-    /// Empty where the program reports no times of single ops.
+    /// Empty if the program doesn't report latencies of single ops.
     pub times: Histogram,
 }
 
 impl Kind {
-    /// Syncs inside the window, which a tool was configured to make.
+    /// Returns the syncs within the window that a tool was configured to make.
     pub fn syncs(durability: Durability, pass: Pass, files: u32) -> Option<Self> {
         let makes = durability == Durability::Sync && pass.writes();
         makes.then(|| Self::counted(OpKind::Sync, files.into(), 0))
     }
 
-    /// Ops of which nothing is known but their number and their bytes.
+    /// Creates a report with only a number of ops and bytes.
     pub fn counted(kind: OpKind, ops: u64, bytes: u64) -> Self {
         Self { kind, ops, bytes, times: Histogram::new() }
     }
 }
 
-/// A pass that did not come about.
+/// A pass without a usable result.
 pub(super) enum Failed {
-    /// There is no figure at all.
+    /// There is no result at all.
     NotRun(TargetError),
-    /// The program ran and ended badly.
+    /// The program ran but failed.
     Ended {
-        /// How, and its last words.
+        /// How it failed, with its last lines of output.
         why: String,
         how: How,
         wall_ns: u64,
@@ -93,26 +92,26 @@ impl From<TargetError> for Failed {
 }
 
 impl Failed {
-    /// A program that ended badly.
+    /// Creates the failure of a tool.
     pub fn tool(tool: &str, why: &str, ended: &Finished) -> Self {
         let Finished { how, wall_ns, usage, .. } = *ended;
         Self::Ended { why: format!("{tool}: {why}"), how, wall_ns, usage }
     }
 
-    /// A pass that the program can't make.
+    /// Creates the error for a pass that the program doesn't support.
     pub fn no_such_pass(workload: Workload, pass: Pass) -> Self {
         Self::NotRun(TargetError::Program(format!("{workload} has no pass {pass}")))
     }
 
-    /// Output that can't be read.
+    /// Creates the error for output that cannot be parsed.
     pub fn unread(tool: &str, what: &str) -> Self {
         Self::NotRun(TargetError::Program(format!("can't read what {tool} printed: {what}")))
     }
 
-    /// The failed pass in the shape of our own results.
+    /// Converts the failed pass to our own kind of result.
     ///
     /// # Errors
-    /// When there is no figure at all.
+    /// If there is no result at all.
     pub fn outside(self, pass: Pass) -> Result<Outside, TargetError> {
         let (why, how, wall_ns, usage) = match self {
             Self::NotRun(error) => return Err(error),
@@ -137,14 +136,14 @@ impl Failed {
 }
 
 impl Figures {
-    /// The pass in the shape of our own results.
+    /// Converts the pass to our own kind of result.
     pub fn outside(self, pass: Pass) -> Outside {
         let rated = self.kinds.iter().filter(|kind| kind.kind != OpKind::Sync);
         let ops = rated.map(|kind| kind.ops).sum();
         let bytes = self.kinds.iter().map(|kind| kind.bytes).sum();
         let first_done_ns = self.first_done_ns.unwrap_or(self.window_ns);
-        // At the window's even rate, where a program doesn't say how far it was when its first
-        // worker ended.
+        // If a program doesn't report how far it was when its first worker finished, assume a
+        // constant rate.
         let share = |all: u64| {
             let part = u128::from(all) * u128::from(first_done_ns);
             (part / u128::from(self.window_ns.max(1))) as u64

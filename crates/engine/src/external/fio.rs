@@ -1,8 +1,8 @@
-//! fio: one job per worker, each with files of its own; figures from its JSON.
+//! fio: one job per worker, each with its own files; results are parsed from its JSON.
 //!
-//! fio keeps a histogram of completion times, whose bins (`json+`) go into ours: a bin stands for
-//! at most 1/64 of its value around it. Windows are whole milliseconds, which is what fio prints.
-//! A sync at the end lies inside its run time, closing lies outside.
+//! fio keeps a histogram of completion latencies. We add its bins (`json+`) to our histogram; a bin
+//! covers at most 1/64 of its value. Durations are whole milliseconds, because that is what fio
+//! prints. They include a sync at the end but not the close.
 //!
 //! **Source:** fio's HOWTO, "JSON output" and "JSON+ output"; outputs of fio 3.33.
 
@@ -49,7 +49,7 @@ struct Times {
 /// Runs fio for one pass.
 ///
 /// # Errors
-/// When fio fails, or has no such pass.
+/// If fio fails or doesn't support the pass.
 pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, Failed> {
     let Some(command) = arguments(spec, pass) else {
         return Err(Failed::no_such_pass(spec.workload, pass));
@@ -67,7 +67,7 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, 
     Ok(figures)
 }
 
-/// Makes the command of a pass; `None` where fio can't do it.
+/// Returns the command for a pass, or `None` if fio doesn't support it.
 fn arguments(spec: &RunSpec, pass: Pass) -> Option<Vec<String>> {
     let how = match pass {
         Pass::Write | Pass::Rewrite => "write",
@@ -78,7 +78,7 @@ fn arguments(spec: &RunSpec, pass: Pass) -> Option<Vec<String>> {
         _ => return None,
     };
     let engine = if spec.backend == BackendKind::Uring { "io_uring" } else { "psync" };
-    // Every worker has files of its own, so the set is rounded up to whole files for each.
+    // Every worker has its own files, so round up to whole files per worker.
     let files = spec.files.div_ceil(spec.workers.max(1)).max(1);
     let mut words: Vec<String> =
         ["fio", "--name=dfsbench", "--output-format=json+"].map(str::to_owned).into();
@@ -109,7 +109,7 @@ fn arguments(spec: &RunSpec, pass: Pass) -> Option<Vec<String>> {
         set("rwmixread", &spec.read_percent.to_string());
         set("percentage_random", &spec.layout.random_percent.to_string());
     }
-    // The default is random bytes, which fio alters a little for each write.
+    // The default is random bytes, which fio changes slightly for each write.
     if spec.data.fill == Fill::Zeros {
         set("zero_buffers", "1");
     }
@@ -123,7 +123,7 @@ fn arguments(spec: &RunSpec, pass: Pass) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// Reads fio's JSON; messages before it are skipped.
+/// Parses fio's JSON, skipping messages before it.
 fn parse_output(printed: &[u8]) -> Result<Figures, String> {
     let start = printed.iter().position(|byte| *byte == b'{').ok_or("no JSON")?;
     let output: Output =
@@ -141,7 +141,7 @@ fn parse_output(printed: &[u8]) -> Result<Figures, String> {
     for job in &output.jobs {
         reads.push(&job.read);
         writes.push(&job.write);
-        // The window lasts until the slowest job has ended.
+        // The window ends with the slowest job.
         let window_ns = job.read.runtime.max(job.write.runtime).saturating_mul(1_000_000);
         figures.window_ns = figures.window_ns.max(window_ns);
         let first_ns = figures.first_done_ns.unwrap_or(u64::MAX);
@@ -154,12 +154,12 @@ fn parse_output(printed: &[u8]) -> Result<Figures, String> {
     Ok(figures)
 }
 
-/// Returns the processor time of a job: fio prints its share of the job's run time, in percent.
+/// Returns the CPU time of a job. fio prints it as a percentage of the job's run time.
 fn cpu_ns(job: &Job) -> u64 {
     ((job.usr_cpu + job.sys_cpu) / 100.0 * job.job_runtime as f64 * 1e6) as u64
 }
 
-/// Adds up one side of all jobs; `None` where they did nothing of the kind.
+/// Adds up the reads or the writes of all jobs. Returns `None` if there were none.
 fn sum_sides(kind: OpKind, jobs: &[&Side]) -> Result<Option<Kind>, String> {
     let (mut ops, mut bytes, mut times) = (0_u64, 0_u64, Histogram::new());
     for job in jobs {
@@ -167,7 +167,7 @@ fn sum_sides(kind: OpKind, jobs: &[&Side]) -> Result<Option<Kind>, String> {
         bytes = bytes.checked_add(job.io_bytes).ok_or("too many bytes")?;
         for (value_ns, count) in &job.clat_ns.bins {
             let value_ns = value_ns.parse().map_err(|_| format!("a bin of {value_ns}"))?;
-            // A damaged count must not claim more times than there were ops.
+            // A corrupt count must not yield more latencies than ops.
             times.record_n(value_ns, (*count).min(job.total_ios));
         }
     }
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(read.times.count(), read.ops);
         let share = read.ops as f64 / (read.ops + write.ops) as f64;
         assert!((share - 0.7).abs() < 0.01, "{share}");
-        // fio's own median of either job's reads.
+        // The median that fio printed for the reads of each job.
         assert!(read.times.quantile(0.5).abs_diff(14_912) < 300);
         assert!(figures.cpu_ns > 0);
     }

@@ -1,8 +1,10 @@
-//! iozone: all passes in one go, in its throughput mode, so that any number of workers is the same.
+//! iozone: all passes in a single run. We use its throughput mode, which works for any number of
+//! workers.
 //!
-//! iozone prints KiB/s of all children together, and the wall and processor time of each test
-//! (`-+u`). The window is the bytes over that rate. Times of single ops are not known; what storage
-//! read is known of the whole run. Stonewalling is off (`-x`): every child moves its whole file.
+//! iozone prints the total KiB/s of all children, and the wall and CPU time of each test (`-+u`).
+//! The window is the number of bytes divided by that rate. Latencies of single ops are not known,
+//! and reads from storage are only known for the whole run. Stonewalling is disabled (`-x`): every
+//! child processes its whole file.
 //!
 //! **Source:** iozone's documentation of `-t`, `-x`, `-+u`; outputs of iozone 3.489.
 
@@ -13,7 +15,7 @@ use super::figures::{Failed, Figures, Kind, PassFigures};
 use super::{Bench, RunReads, ended_well};
 use crate::target::TargetError;
 
-/// Name of a test in the output, the pass that it is, and the option that selects it.
+/// Name of a test in the output, the corresponding pass, and the option that selects it.
 const TESTS: [(&str, Pass, &str); 8] = [
     ("initial writers", Pass::Write, "0"),
     ("rewriters", Pass::Rewrite, "0"),
@@ -25,7 +27,7 @@ const TESTS: [(&str, Pass, &str); 8] = [
     ("stride readers", Pass::StrideRead, "5"),
 ];
 
-/// The report of iozone on one test.
+/// iozone's report on one test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct TestReport {
     pass: Pass,
@@ -33,10 +35,10 @@ struct TestReport {
     cpu_s: f64,
 }
 
-/// Runs iozone once, for all passes.
+/// Runs iozone once for all passes.
 ///
 /// # Errors
-/// When iozone fails, or can't do what the plan says.
+/// If iozone fails or cannot do what the plan requires.
 pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<PassFigures>, Failed> {
     let command = arguments(spec).map_err(|why| Failed::NotRun(TargetError::Program(why)))?;
     let ended = bench.run_tool(&command)?;
@@ -51,7 +53,7 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<PassFigures>, Fai
     let mut passes = Vec::new();
     for report in reports {
         let pass = report.pass;
-        // Some tests come in pairs: one of them may not be a pass of the plan.
+        // Some tests come in pairs, and the plan may only contain one of them.
         if !spec.passes().contains(&pass) {
             continue;
         }
@@ -71,7 +73,7 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<PassFigures>, Fai
     Ok(passes)
 }
 
-/// Makes the command for all passes.
+/// Returns the command for all passes.
 fn arguments(spec: &RunSpec) -> Result<Vec<String>, String> {
     let (io_size, file_size) = (u64::from(spec.io_size_bytes), spec.file_size_bytes);
     if !io_size.is_multiple_of(1024) || !file_size.is_multiple_of(io_size) {
@@ -119,7 +121,7 @@ fn arguments(spec: &RunSpec) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-/// Reads the tests that iozone prints figures of.
+/// Parses the tests for which iozone printed results.
 fn parse_output(printed: &str) -> Vec<TestReport> {
     let mut tests: Vec<TestReport> = Vec::new();
     for line in printed.lines() {
@@ -134,7 +136,7 @@ fn parse_output(printed: &str) -> Vec<TestReport> {
     tests
 }
 
-/// Reads `  2 initial writers = 2094843.75 kB/sec`; nothing where the figure is none.
+/// Parses `  2 initial writers = 2094843.75 kB/sec`. Returns `None` if the rate is invalid.
 fn parse_throughput(rest: &str) -> Option<TestReport> {
     let (what, figure) = rest.split_once('=')?;
     let name = what.trim().trim_start_matches(|sign: char| sign.is_ascii_digit()).trim();
@@ -146,7 +148,7 @@ fn parse_throughput(rest: &str) -> Option<TestReport> {
     Some(TestReport { pass: *pass, kib_per_s, cpu_s: 0.0 })
 }
 
-/// Reads `CPU utilization: Wall time    0.003    CPU time    0.006    ...`.
+/// Parses `CPU utilization: Wall time    0.003    CPU time    0.006    ...`.
 fn cpu_time(line: &str) -> Option<f64> {
     let (_, rest) = line.split_once("CPU time")?;
     let seconds: f64 = rest.split_whitespace().next()?.parse().ok()?;

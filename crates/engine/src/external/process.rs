@@ -1,9 +1,10 @@
-//! Runs one program to its end: in a process group of its own, timed, its output bounded.
+//! Runs a program to its end in its own process group, measures its time, and limits its output.
 //!
-//! No shell is involved: a command is an argument vector. [`run`] ends with the program, with the
-//! time it may take, or with a request to stop; the last two end the whole group, first politely.
-//! What the program left behind in its group is killed in any case, so nothing goes on afterwards.
-//! Memory is bounded whatever the program prints.
+//! No shell is involved, since commands are argument vectors. [`run`] returns when the program
+//! exits, when its time limit is reached, or when a stop is requested. In the latter two cases, the
+//! whole group is terminated, first with SIGTERM. Anything the program leaves behind in its group
+//! is killed in any case, so nothing keeps running. Memory is bounded no matter what the program
+//! prints.
 //!
 //! **Source:** wait4(2), getrusage(2), pidfd_open(2), setpgid(2).
 #![allow(unsafe_code)]
@@ -24,97 +25,96 @@ use crate::clock::Clock;
 use crate::limits::TICK;
 use crate::stop::Stop;
 
-/// How long a group that was sent SIGTERM may take before it is killed.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Bytes of a message that are kept: its end.
+/// Maximum number of bytes of stderr to keep, taken from its end.
 const STDERR_KEPT: usize = 4 << 10;
 
-/// Lines of a message that are shown.
+/// Maximum number of lines to show in an error.
 const LINES_SHOWN: usize = 5;
 
-/// A command and the resources that it may use.
+/// A command and its limits.
 pub(super) struct Request<'a> {
     /// Program and arguments.
     pub command: &'a [String],
     /// The directory to run in.
     pub directory: &'a Path,
-    /// Longest time that it may take, in nanoseconds.
+    /// Time limit in nanoseconds.
     pub limit_ns: Option<u64>,
-    /// Bytes of its stdout that are kept: the last ones.
+    /// Maximum number of bytes of stdout to keep, taken from its end.
     pub stdout_kept: usize,
-    /// Speak English in numbers and messages, so that they can be read.
+    /// Use the C locale, so that numbers and messages can be parsed.
     pub plain_locale: bool,
 }
 
-/// The watcher of a program.
+/// The environment in which a program is watched.
 #[derive(Clone, Copy)]
 pub(super) struct Watch<'a> {
     /// Set to make the program stop.
     pub stop: &'a Stop,
-    /// The clock that times it.
+    /// The clock that measures it.
     pub clock: &'a dyn Clock,
-    /// Called with each moment of the program, outside of it.
+    /// Called at certain moments of the program, outside of it.
     pub observe: &'a dyn Fn(Moment),
 }
 
 /// A moment at which a program can be observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// The process with this number runs; reported some twenty times a second.
+    /// The process with this ID is running; reported about twenty times per second.
     Running(u32),
-    /// It has ended and is not waited for yet, so its counters can still be read.
+    /// It has exited but hasn't been reaped, so its counters can still be read.
     Ended(u32),
 }
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
-    /// By itself, with this code.
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// It was killed by this signal.
     Killed(i32),
-    /// By us, after the time that it may take.
+    /// We stopped it after its time limit.
     TimedOut,
-    /// By us, because a stop was requested.
+    /// We stopped it because a stop was requested.
     Stopped,
 }
 
-/// Resources that a program and those that it waited for used.
+/// Resources used by a program and the children it waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
-    /// Processor time in user mode, in nanoseconds.
+    /// CPU time in user mode, in nanoseconds.
     pub user_ns: u64,
-    /// Processor time in the kernel, in nanoseconds.
+    /// CPU time in the kernel, in nanoseconds.
     pub system_ns: u64,
-    /// Largest resident memory of any one process, in bytes.
+    /// Peak resident memory of the largest process, in bytes.
     pub rss_max_bytes: u64,
-    /// Bytes that storage read for them, including all processes that were waited for.
+    /// Bytes read from storage, including processes that were waited for.
     pub storage_read_bytes: u64,
 }
 
 /// A program that has ended.
 #[derive(Debug)]
 pub(super) struct Finished {
-    /// The way in which it ended.
     pub how: How,
-    /// From its start to its end.
+    /// Time from start to end.
     pub wall_ns: u64,
     /// Resources that it used.
     pub usage: Usage,
-    /// The end of what it printed.
+    /// The end of its stdout.
     pub stdout: Vec<u8>,
-    /// The end of its standard error.
+    /// The end of its stderr.
     stderr: Vec<u8>,
 }
 
 impl Finished {
-    /// Returns its standard error, as text.
+    /// Returns its stderr as text.
     pub fn stderr(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
 
-    /// Describes why it did not end well, with its last lines; `None` where it did.
+    /// Describes how it failed, with its last lines of output. Returns `None` if it succeeded.
     pub fn failure(&self) -> Option<String> {
         let wall = model::units::Nanos(self.wall_ns);
         let how = match self.how {
@@ -124,7 +124,7 @@ impl Finished {
             How::TimedOut => format!("no end after {wall}, killed (hint: a longer timeout)"),
             How::Stopped => format!("stopped after {wall}"),
         };
-        // Some tools report what went wrong on stdout.
+        // Some tools report errors on stdout.
         let output = if self.stderr.is_empty() { &self.stdout } else { &self.stderr };
         let output = String::from_utf8_lossy(output);
         let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -136,12 +136,12 @@ impl Finished {
 /// Runs a command to its end.
 ///
 /// # Errors
-/// When it can't be started: the error of the system call.
+/// If it cannot be started: the error of the system call.
 pub(super) fn run(request: &Request<'_>, watch: Watch<'_>) -> std::io::Result<Finished> {
     let begun_ns = watch.clock.now_ns();
     let mut running = Running::start(request)?;
     let mut how = None;
-    // First the end of the time it may take, then that of the grace after SIGTERM.
+    // First the end of the time limit, later the end of the grace period after SIGTERM.
     let mut deadline_ns = request.limit_ns.map(|limit| begun_ns + limit);
     let pid = running.group.as_raw_nonzero().get().cast_unsigned();
     while !running.wait(TICK)? {
@@ -155,21 +155,21 @@ pub(super) fn run(request: &Request<'_>, watch: Watch<'_>) -> std::io::Result<Fi
                 running.signal(Signal::TERM);
                 deadline_ns = Some(now_ns + GRACE.as_nanos() as u64);
             }
-            // The grace is over.
+            // The grace period is over.
             Some(_) if late => running.signal(Signal::KILL),
             _ => {}
         }
     }
     let wall_ns = watch.clock.now_ns() - begun_ns;
     (watch.observe)(Moment::Ended(pid));
-    // What is left of the group must be gone before the pipes are drained: it may hold them open.
+    // Kill the rest of the group before draining the pipes, since it may hold them open.
     let (ended, usage) = running.reap();
     running.drain()?;
     let [stdout, stderr] = running.pipes.map(|pipe| pipe.kept);
     Ok(Finished { how: how.unwrap_or(ended), wall_ns, usage, stdout, stderr })
 }
 
-/// A process group, which ends with the value.
+/// A process group, which is killed when this value is dropped.
 struct Running {
     group: Pid,
     ended: OwnedFd,
@@ -183,7 +183,7 @@ struct Guard {
     reaped: bool,
 }
 
-/// One stream of a program and what is kept of it.
+/// One of a program's streams, and the part of its output we keep.
 struct Pipe {
     stream: Option<std::fs::File>,
     kept: Vec<u8>,
@@ -203,16 +203,16 @@ impl Running {
     }
 
     fn signal(&self, signal: Signal) {
-        // A group that is gone needs no signal.
+        // Fails if the group is gone.
         let _ = kill_process_group(self.group, signal);
     }
 
-    /// Waits for the end or for output, no longer than `most`; says whether it has ended.
+    /// Waits for the end or for output, at most for `most`. Returns true if the program has ended.
     fn wait(&mut self, most: Duration) -> std::io::Result<bool> {
         let most = Timespec::try_from(most).map_err(std::io::Error::other)?;
         let mut polled = Vec::with_capacity(3);
         polled.push(PollFd::new(&self.ended, PollFlags::IN));
-        // Which pipe each further entry stands for: one that was closed has none.
+        // Maps the further entries to pipes, since closed ones have none.
         let mut open = Vec::with_capacity(2);
         for (number, pipe) in self.pipes.iter().enumerate() {
             if let Some(stream) = &pipe.stream {
@@ -241,9 +241,9 @@ impl Running {
         Ok(())
     }
 
-    /// Ends what the program left behind, and takes its status and usage.
+    /// Kills what the program left behind, and returns its status and usage.
     fn reap(&mut self) -> (How, Usage) {
-        // Before the status is taken: until then no other process can get this number.
+        // Signal before reaping: until then, no other process can get this ID.
         self.signal(Signal::KILL);
         self.guard.reaped = true;
         wait4(self.group)
@@ -268,7 +268,7 @@ impl Pipe {
         Ok(Self { stream, kept: Vec::new(), kept_max })
     }
 
-    /// Reads what is there; a stream that has ended is closed.
+    /// Reads what is available. Closes a stream that has ended.
     fn read_available(&mut self) -> std::io::Result<()> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
         let mut piece = [0; 16 << 10];
@@ -283,7 +283,7 @@ impl Pipe {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
-            // Only the end is kept: figures and errors are printed last.
+            // Keep only the end, since results and errors are printed last.
             let surplus = self.kept.len().saturating_sub(self.kept_max);
             self.kept.drain(..surplus);
         }
@@ -304,7 +304,7 @@ fn spawn_program(request: &Request<'_>) -> std::io::Result<Child> {
         command.spawn()
     };
     match start(program) {
-        // Some programs live where a plain user's PATH doesn't look.
+        // Some programs are in a folder that isn't in the PATH of a normal user.
         Err(error) if error.kind() == ErrorKind::NotFound && !program.contains('/') => {
             start(&format!("/usr/sbin/{program}")).map_err(|_| error)
         }
@@ -312,12 +312,12 @@ fn spawn_program(request: &Request<'_>) -> std::io::Result<Child> {
     }
 }
 
-/// Waits for a child of ours and takes its status and usage.
+/// Waits for a child and returns its status and usage.
 fn wait4(child: Pid) -> (How, Usage) {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     let result = loop {
-        // SAFETY: both pointers are to memory of ours that is large enough and outlives the call.
+        // SAFETY: both pointers are to our own memory, which is large enough and outlives the call.
         let result = unsafe {
             libc::wait4(child.as_raw_nonzero().get(), &raw mut status, 0, usage.as_mut_ptr())
         };
@@ -328,7 +328,7 @@ fn wait4(child: Pid) -> (How, Usage) {
     if result < 0 {
         return (How::Killed(0), Usage::default());
     }
-    // SAFETY: it was all zeros, which is a valid value, and wait4 may have written to it.
+    // SAFETY: it was zeroed, which is a valid value, and wait4 may have written to it.
     let usage = unsafe { usage.assume_init() };
     let how = if libc::WIFSIGNALED(status) {
         How::Killed(libc::WTERMSIG(status))
@@ -338,7 +338,7 @@ fn wait4(child: Pid) -> (How, Usage) {
     let usage = Usage {
         user_ns: timeval_ns(usage.ru_utime),
         system_ns: timeval_ns(usage.ru_stime),
-        // The kernel counts memory in KiB, and storage in sectors of 512 bytes: getrusage(2).
+        // The kernel reports memory in KiB and I/O in sectors of 512 bytes: getrusage(2).
         rss_max_bytes: usage.ru_maxrss as u64 * 1024,
         storage_read_bytes: usage.ru_inblock as u64 * 512,
     };
@@ -425,7 +425,7 @@ mod tests {
 
     #[test]
     fn time_out_and_stop_end_the_whole_group() {
-        // The shell is the test's own: its child outlives it unless the group is ended.
+        // The shell's child outlives it unless the whole group is killed.
         let command = ["sh", "-c", "sleep 77.25 & echo $!; wait"].map(str::to_owned);
         for (limit_ns, stop, how) in
             [(Some(300_000_000), false, How::TimedOut), (None, true, How::Stopped)]

@@ -1,9 +1,9 @@
-//! A source tree that is the same everywhere: what `tar` and `make` of the shipped plans work on.
+//! A reproducible source tree for the `tar` and `make` plans we ship.
 //!
-//! `dfsbench:tree` as the first word of a set-up command makes it in place of a program. The tree
-//! is `tree/` in the working directory: a `Makefile`, a header, `main.c`, and directories of
-//! [`FILES_PER_DIRECTORY`] C files each, a few hundred bytes to some 20 KiB long as sources are.
-//! Content and sizes depend on nothing but the number of files.
+//! A setup command whose first word is `dfsbench:tree` creates it instead of running a program. The
+//! tree is created as `tree/` in the working directory: a `Makefile`, a header, `main.c`, and
+//! directories with [`FILES_PER_DIRECTORY`] C files each. Like real sources, the files range from a
+//! few hundred bytes to about 20 KiB. Content and sizes depend only on the number of files.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,16 +11,16 @@ use std::path::Path;
 
 use model::random::{below, draw};
 
-/// The word that stands in place of a program.
+/// The word used in place of a program.
 pub(super) const WORD: &str = "dfsbench:tree";
 
-/// C files in a directory.
+/// C files per directory.
 const FILES_PER_DIRECTORY: u32 = 40;
 
-/// Most files that a plan may want.
+/// Maximum number of files.
 const FILES_MAX: u32 = 100_000;
 
-/// Functions in a file: from 1 to this many, few of them long.
+/// Maximum number of functions in a file. Most files have far fewer.
 const FUNCTIONS_MAX: u64 = 60;
 
 const MAKEFILE: &str = "\
@@ -32,19 +32,19 @@ program: $(OBJECTS)
 \t$(CC) $(CFLAGS) -I. -c -o $@ $<
 ";
 
-/// The properties that a tree is to have.
+/// The requested properties of a tree.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Wanted<'a> {
-    /// How many C files, `main.c` not counted.
+    /// Number of C files, not counting `main.c`.
     pub files: u32,
-    /// Programs that will work on it.
+    /// Programs that will be used on it.
     pub needs: Vec<&'a str>,
 }
 
-/// Reads the arguments behind [`WORD`]: `files=2000` and `needs=make,cc`.
+/// Parses the arguments after [`WORD`]: `files=2000` and `needs=make,cc`.
 ///
 /// # Errors
-/// What is wrong with them.
+/// If an argument is invalid.
 pub(super) fn wanted(arguments: &[String]) -> Result<Wanted<'_>, String> {
     let mut wanted = Wanted { files: 1000, needs: Vec::new() };
     for argument in arguments {
@@ -63,10 +63,10 @@ pub(super) fn wanted(arguments: &[String]) -> Result<Wanted<'_>, String> {
     Ok(wanted)
 }
 
-/// Makes the tree in a directory.
+/// Creates the tree in a directory.
 ///
 /// # Errors
-/// When it can't be written.
+/// If it cannot be written.
 pub(super) fn make(directory: &Path, files: u32) -> std::io::Result<()> {
     let root = directory.join("tree");
     fs::create_dir(&root)?;
@@ -78,7 +78,7 @@ pub(super) fn make(directory: &Path, files: u32) -> std::io::Result<()> {
             fs::create_dir(&folder)?;
         }
         fs::write(folder.join(format!("f{file:06}.c")), source(file))?;
-        // Writing to a string does not fail.
+        // Writing to a string never fails.
         let _ = writeln!(header, "unsigned f{file:06}(unsigned x);");
         let _ = writeln!(calls, "    x = f{file:06}(x);");
     }
@@ -87,10 +87,10 @@ pub(super) fn make(directory: &Path, files: u32) -> std::io::Result<()> {
     fs::write(root.join("main.c"), format!("{main}    return x == 0;\n}}\n"))
 }
 
-/// A C file with one function that others call, and some that it calls.
+/// Returns a C file with one function called by others, and several that it calls.
 fn source(file: u32) -> String {
     let seed = draw(0x6466_7362, u64::from(file));
-    // The square of an even draw: many short files, few long ones.
+    // The square of a uniform number yields many short files and few long ones.
     let share = below(draw(seed, 0), 1000);
     let functions = 1 + FUNCTIONS_MAX * share * share / 1_000_000;
     let mut text = "#include \"all.h\"\n".to_owned();

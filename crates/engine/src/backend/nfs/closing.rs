@@ -1,7 +1,7 @@
-//! Closing what a worker has open, where that belongs into the timed window.
+//! Closes a worker's open files if that is part of the timed window.
 //!
-//! As kernels do at close(2): what was written is committed, and in version 4 the open is
-//! released. All of it goes over the first connection, which in v4.0 has made the opens itself.
+//! Works like close(2) in kernels: unstable data is committed and, in version 4, the open is
+//! released. All calls use the first connection, which is the one that made the opens in v4.0.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,10 +14,10 @@ use crate::backend::{Backend, Lost, NO_LIMIT};
 
 /// A backend whose first connection can close files.
 pub(super) trait Closing: Backend {
-    /// That connection's ops, and what all share.
+    /// Returns that connection's ops and the shared state.
     fn first(&mut self) -> (&mut Transfers, &mut Common);
 
-    /// Starts calls of ops that it was given.
+    /// Starts the calls of accepted ops.
     fn start_calls(&mut self);
 }
 
@@ -27,11 +27,11 @@ pub(super) fn close_files(backend: &mut impl Closing, stop: &AtomicBool) -> Resu
     let count = common.set.files.len();
     let commits = common.uncommitted.is_some();
     let closes = common.set.closable;
-    // The clients' records are of ops of the plan only.
+    // The clients' records only contain ops of the plan.
     let clients = std::mem::take(&mut common.set.clients);
     let mut ended = Vec::new();
     let mut closed = Ok(());
-    // In two rounds: what was written is safe before any open is given up.
+    // Two rounds, so that all data is safe before any file is closed.
     for (is_needed, accept) in
         [(commits, Transfers::accept_sync as Accept), (closes, Transfers::accept_close)]
     {
@@ -45,7 +45,7 @@ pub(super) fn close_files(backend: &mut impl Closing, stop: &AtomicBool) -> Resu
 
 type Accept = fn(&mut Transfers, u32, &Common) -> bool;
 
-/// Does something to each file, as many at once as there is room for.
+/// Does something with each file, with as many in parallel as there is room for.
 fn for_each_file(
     backend: &mut impl Closing,
     count: usize,

@@ -1,8 +1,8 @@
-//! Many clients on one thread: each has its own connection, and its own ops in flight.
+//! Many clients on one thread, each with its own connections and its own ops in flight.
 //!
-//! Every client is a closed loop: it gets its next op when one of its own has ended. Sockets are
-//! watched by epoll; timers (datagrams to send again, calls that were put off, connections to
-//! reopen) are checked every tick. All tables are made before the start.
+//! Every client is a closed loop: it gets its next op when one of its own has completed. Sockets
+//! are polled with epoll. Timers (retransmissions, delayed calls, reconnects) are checked every
+//! tick. All tables are allocated before the start.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,9 +26,9 @@ use crate::sockets::{Sockets, Watched};
 pub struct Many {
     entries: Vec<Entry>,
     sockets: Sockets,
-    /// One ticket for each op that may be accepted: the entry it goes to.
+    /// One ticket for each op that may be accepted, naming the entry that gets it.
     tickets: VecDeque<u32>,
-    /// Entries that were given ops since they were last driven.
+    /// Entries that got ops since they were last driven.
     to_drive: Vec<u32>,
     scratch: Scratch,
     clock: Arc<dyn Clock>,
@@ -36,21 +36,21 @@ pub struct Many {
     ticked_ns: u64,
 }
 
-/// One connection of a client, and how its socket is watched.
+/// A client's connection and the state of its socket's registration.
 struct Entry {
     connection: Connection,
     transfers: Transfers,
     watched: Watched,
-    /// It stands in `to_drive`.
+    /// It is in `to_drive`.
     is_queued: bool,
 }
 
 impl Many {
-    /// Makes a backend on open connections, each with `depth` ops in flight at most, fewer where
+    /// Creates a backend for open connections. Each has at most `depth` ops in flight, or fewer if
     /// its server grants fewer slots.
     ///
     /// # Errors
-    /// When the kernel refuses to watch the sockets.
+    /// If the sockets cannot be registered with epoll.
     pub fn new(
         connections: Vec<Connection>,
         depth: usize,
@@ -62,7 +62,7 @@ impl Many {
         let mut entries = Vec::with_capacity(count);
         for (number, mut connection) in connections.into_iter().enumerate() {
             connection.begin_tcp_counters();
-            // Opens belong to the client that made them: the first one.
+            // Opens belong to the client that made them, which is the first one.
             let opens = if number < set.own { Opens::Own } else { Opens::OfAnother };
             let depth = depth_on(&connection, depth);
             depths.push(depth);
@@ -89,13 +89,13 @@ impl Many {
         Ok(many)
     }
 
-    /// Registers the events that an entry waits for, where they have changed.
+    /// Updates the events that an entry waits for, if they have changed.
     fn register_events(&mut self, number: usize) -> Result<(), Errno> {
         let Entry { connection, watched, .. } = &mut self.entries[number];
         self.sockets.watch(connection, watched, number)
     }
 
-    /// Starts and sends what an entry has to, and hands over what has ended.
+    /// Starts and sends an entry's pending calls and collects its completed ops.
     fn drive_entry(&mut self, number: usize, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let clock = &self.clock;
         let Entry { connection, transfers, is_queued, .. } = &mut self.entries[number];
@@ -105,14 +105,14 @@ impl Many {
         let before = out.len();
         transfers.drain_into(out);
         self.common.set.clients.record_ended(number, &out[before..]);
-        // Each op that ended lets its client have another one: a ticket for each.
+        // Each completed op entitles its client to another one.
         for _ in before..out.len() {
             self.tickets.push_back(number as u32);
         }
         self.register_events(number).map_err(|errno| Lost(format!("epoll: {errno}")))
     }
 
-    /// Takes what an entry's socket has.
+    /// Receives whatever has arrived on an entry's socket.
     fn receive_replies(&mut self, number: usize) -> Result<(), Lost> {
         let Self { entries, scratch, clock, common, .. } = self;
         let Entry { connection, transfers, .. } = &mut entries[number];
@@ -123,7 +123,7 @@ impl Many {
         }
     }
 
-    /// Drives the entries that were given ops.
+    /// Drives the entries that got ops.
     fn drive_queued(&mut self, out: &mut Vec<Completion>) -> Result<(), Lost> {
         while let Some(number) = self.to_drive.pop() {
             self.drive_entry(number as usize, out)?;
@@ -131,7 +131,7 @@ impl Many {
         Ok(())
     }
 
-    /// Checks all timers, now and then only: it walks all entries.
+    /// Checks all timers. Does so only once per tick, since it visits all entries.
     fn check_timers(&mut self, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let now_ns = self.clock.now_ns();
         if now_ns.saturating_sub(self.ticked_ns) < TICK.as_nanos() as u64 {
@@ -149,12 +149,12 @@ impl Many {
                 handled.map_err(|error| Lost(error.to_string()))?;
                 self.receive_replies(number)?;
             }
-            // A server that answers nothing for the whole timeout is gone.
+            // A server that doesn't answer within the timeout is gone.
             let entry = &self.entries[number];
             let checked = entry.connection.check_timeout(now_ns, timeout_ns);
             checked.map_err(|error| Lost(error.to_string()))?;
-            // Calls that found no slot, or wait until another client has written lost data again,
-            // have no event of their own that would wake them.
+            // No event will wake up calls that found no free slot, or that wait for another client
+            // to rewrite lost data. So drive them here.
             if has_expired || entry.transfers.is_waiting() {
                 self.drive_entry(number, out)?;
             }
@@ -162,13 +162,13 @@ impl Many {
         Ok(())
     }
 
-    /// Waits until a socket is ready, but no longer than until an instant.
+    /// Waits until a socket is ready, at most until `until_ns`.
     fn wait_ready(&mut self, until_ns: u64) -> Result<(), Lost> {
         let wait = wait_time(self.clock.as_ref(), until_ns);
         self.sockets.wait(wait).map_err(|errno| Lost(format!("epoll: {errno}")))
     }
 
-    /// Puts an entry into the queue of those that have something to start.
+    /// Queues an entry that has something to start.
     fn queue_entry(&mut self, number: u32) {
         let entry = &mut self.entries[number as usize];
         if !entry.is_queued {
@@ -178,8 +178,8 @@ impl Many {
     }
 }
 
-/// Makes a ticket for each op that each entry may have in flight. Entries take turns as long as
-/// they have some left, so that a short batch doesn't go to the first of them alone.
+/// Creates a ticket for each op that each entry may have in flight. Entries take turns, so that a
+/// small batch isn't given to the first of them only.
 fn make_tickets(depths: &[usize]) -> VecDeque<u32> {
     let mut tickets = VecDeque::with_capacity(depths.iter().sum());
     for round in 0..depths.iter().copied().max().unwrap_or(0) {
@@ -209,7 +209,8 @@ impl Backend for Many {
         let wanted = out.len() + min;
         self.drive_queued(out)?;
         let mut rounds = 0;
-        // Calls of one op may need several rounds; the bound keeps the worker's own checks alive.
+        // An op may need several rounds of calls. The limit lets the worker make its own checks in
+        // between.
         while out.len() < wanted && rounds < REAP_ROUNDS_MAX {
             rounds += 1;
             self.wait_ready(until_ns)?;

@@ -1,8 +1,7 @@
-//! The state that all clients of a worker share: the files, and what they wrote and is not safe
-//! yet.
+//! State shared by all clients of a worker: the files, and unstable data that a server may lose.
 //!
-//! [`Common`] is the one place that knows which handles are current: a file that had to be opened
-//! again is replaced here, for every op that follows.
+//! [`Common`] is the only place for current file handles: a reopened file is replaced here for
+//! every op that follows.
 
 use std::sync::Arc;
 
@@ -18,111 +17,113 @@ use crate::backend::{BadReply, Lost, ShortTransfers};
 use crate::clients::ClientRecords;
 use crate::limits::REWRITE_ROUNDS_MAX;
 
-/// The call that is made to list names with their attributes.
+/// The call used to list names with their attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlusListing {
     /// READDIRPLUS, or READDIR with attributes in version 4.
     Readdirplus,
-    /// READDIR, and no attributes: the version or the server has nothing else.
+    /// READDIR without attributes, because the version or the server supports nothing else.
     Readdir,
 }
 
 /// The objects that the backend works on.
 pub struct NfsFiles {
-    /// Version that is spoken.
+    /// Protocol version.
     pub version: ProtocolVersion,
     /// The working directory.
     pub directory: File,
-    /// The directories below it, by their numbers.
+    /// Its subdirectories, by number.
     pub places: Arc<Places>,
-    /// Handles of those places.
+    /// Handles of these directories.
     pub place_files: Arc<[File]>,
-    /// Symbolic links that were there before the pass, from number 0 on.
+    /// Symbolic links that existed before the pass, starting with number 0.
     pub links: Arc<[File]>,
-    /// The call that lists names with their attributes.
+    /// The call used to list names with their attributes.
     pub plus_listing: PlusListing,
-    /// Every `stride`-th file of the set, from number `first` on; empty where a pass works by name.
+    /// Every `stride`-th file of the set, starting with number `first`. Empty if a pass works by
+    /// name.
     pub files: Vec<File>,
-    /// Number of the first file that is known here.
+    /// Number of the first file known here.
     pub first: u32,
-    /// Distance between the numbers of files that are known here.
+    /// Distance between the numbers of the files known here.
     pub stride: u32,
-    /// Unstable data may be written to the files.
+    /// Whether unstable data may be written to the files.
     pub is_written: bool,
-    /// The blocks that the files are written in, where they are not too many to track: what
-    /// a server lost can be written again then.
+    /// The blocks in which files are written, unless there are too many to track. They allow data
+    /// lost by a server to be rewritten.
     pub grid: Option<Grid>,
-    /// How safe a WRITE is to be before it is answered.
+    /// How durable a WRITE must be before it is acknowledged.
     pub stable: StableHow,
-    /// Largest payload of a READ.
+    /// Maximum payload of a READ.
     pub rsize: u32,
-    /// Largest payload of a WRITE.
+    /// Maximum payload of a WRITE.
     pub wsize: u32,
-    /// The content that is written, and must come back.
+    /// The content to write, which must be read back unchanged.
     pub pattern: Pattern,
-    /// Compare what is read.
+    /// Whether to compare the data that is read.
     pub verify: bool,
-    /// Ops in flight.
+    /// Maximum number of ops in flight.
     pub queue_depth: usize,
-    /// A reply that takes longer is a failure.
+    /// A call without a reply for this long has failed.
     pub timeout_ns: u64,
-    /// User ids of the clients that work on the files.
+    /// Number of different user IDs of the clients that work on the files.
     pub client_uids: u32,
-    /// The files can be closed over the first connection, and no other worker relies on these
-    /// opens.
+    /// Whether the files can be closed over the first connection, and no other worker relies on
+    /// their opens.
     pub closable: bool,
-    /// How many connections, the first ones, are those of the client that opened the files; the
-    /// others do without what it opened.
+    /// Number of connections, counted from the first, that belong to the client that opened the
+    /// files. The others cannot use its opens.
     pub own: usize,
-    /// The record of the work of each client.
+    /// Records of each client's work.
     pub clients: ClientRecords,
 }
 
 impl NfsFiles {
-    /// Tells whether what is made is open to all: clients with other user ids work on it, too.
+    /// Returns true if new objects must be accessible to all, because clients with other user IDs
+    /// work on them.
     pub(super) const fn is_open_to_all(&self) -> bool {
         self.client_uids > 1
     }
 
-    /// Returns the mode of files that are made.
+    /// Returns the mode of new files.
     pub(super) const fn file_mode(&self) -> u32 {
         if self.is_open_to_all() { 0o666 } else { 0o644 }
     }
 }
 
-/// See the module.
+/// State shared by all clients of a worker; see the module.
 pub(super) struct Common {
     pub(super) set: NfsFiles,
-    /// Calls that were started.
+    /// Calls started so far.
     pub(super) calls: CallCounts,
-    /// Scratch memory in which the data of a WRITE is put together, if that has to be.
+    /// Memory in which the data of a WRITE is assembled if necessary.
     pub(super) scratch: Vec<u8>,
-    /// Only where WRITEs are unstable; elsewhere nothing is ever uncommitted.
+    /// `None` unless WRITEs are unstable, since nothing is ever uncommitted otherwise.
     pub(super) uncommitted: Option<Uncommitted>,
-    /// The rest of a block that is written again: no call was started for it yet.
+    /// The rest of a block to rewrite, for which no call was started yet.
     rest: Option<Piece>,
-    /// WRITEs made again that have not ended.
+    /// Rewriting WRITEs in flight.
     pub(super) again_out: usize,
-    /// Payload that went out more than once, for whatever reason, in bytes.
+    /// Payload sent more than once for any reason, in bytes.
     pub(super) resent_bytes: u64,
-    /// That of it which a server may have lost, in bytes.
+    /// The part of it that a server may have lost, in bytes.
     pub(super) rewritten_bytes: u64,
-    /// Calls that moved less data than they asked for.
+    /// Calls that transferred less data than requested.
     pub(super) short_transfers: ShortTransfers,
-    /// Syncs that took no COMMIT.
+    /// Syncs that needed no COMMIT.
     pub(super) syncs_without_commit: u64,
-    /// Ops that read a file by a delegation, without an OPEN.
+    /// Ops that read a file under a delegation, without an OPEN.
     pub(super) delegated_opens: u64,
-    /// Data that was read and is not as it was written.
+    /// Data that was read and differs from what was written.
     pub(super) mismatches: Mismatches,
-    /// The first reply that refused or misunderstood a call.
+    /// The first reply that rejected a call or was malformed.
     pub(super) bad_reply: Option<BadReply>,
 }
 
 impl Common {
     pub(super) fn new(mut set: NfsFiles) -> Self {
         let unstable = set.stable == StableHow::Unstable && set.version != ProtocolVersion::V2;
-        // Version 2 has no unstable WRITE: its server answers once data is on storage.
+        // Version 2 has no unstable WRITE: the server replies once data is on storage.
         let uncommitted = match set.grid.take() {
             _ if !unstable || !set.is_written => None,
             Some(grid) => Some(Uncommitted::new(grid)),
@@ -145,22 +146,22 @@ impl Common {
         }
     }
 
-    /// Says whether a sync of the file with this number takes a COMMIT: a server may have answered
-    /// all WRITEs as durable, whatever was requested, and then there is nothing to commit.
+    /// Returns true if a sync of the file with this number needs a COMMIT. It doesn't if the server
+    /// has acknowledged all WRITEs as durable, no matter what was requested.
     pub(super) fn needs_commit(&self, number: u32) -> bool {
         match &self.uncommitted {
-            // Nothing is known of files that are found by name.
+            // Files found by name aren't tracked, so assume that they need one.
             Some(data) => self.known(number).is_none() || data.is_dirty(self.index(number)),
             None => false,
         }
     }
 
-    /// Says whether what a server lost can be written again.
+    /// Returns true if data lost by a server can be rewritten.
     pub(super) fn can_rewrite(&self) -> bool {
         matches!(&self.uncommitted, Some(data) if data.knows_blocks())
     }
 
-    /// Fails where the server changes its verifier so often that writing again leads nowhere.
+    /// Fails because the server changes its verifier so often that rewriting leads nowhere.
     #[cold]
     pub(super) fn give_up_rewriting(&self) -> Result<(), Lost> {
         let rewritten = Size(self.rewritten_bytes);
@@ -172,29 +173,29 @@ impl Common {
         )))
     }
 
-    /// Says whether writing again leads nowhere.
+    /// Returns true if rewriting leads nowhere.
     #[inline]
     pub(super) fn rewrites_in_vain(&self) -> bool {
         matches!(&self.uncommitted, Some(data) if data.is_in_vain())
     }
 
-    /// The place that a number stands in.
+    /// Returns the directory that contains a number.
     #[inline]
     pub(super) fn place(&self, number: u32) -> &File {
         &self.set.place_files[self.set.places.of_number(number) as usize]
     }
 
-    /// The place that a listing with this number is of.
+    /// Returns the directory to list for a number.
     pub(super) fn listed(&self, number: u32) -> &File {
         &self.set.place_files[(number % self.set.places.count()) as usize]
     }
 
-    /// The symbolic link with this number, where it was there before the pass.
+    /// Returns the symbolic link with this number, if it existed before the pass.
     pub(super) fn link(&self, number: u32) -> Option<&File> {
         self.set.links.get(number as usize)
     }
 
-    /// The file with this number, where it is open here.
+    /// Returns the file with this number, if it is open here.
     pub(super) fn known(&self, number: u32) -> Option<&File> {
         if number % self.set.stride != self.set.first % self.set.stride {
             return None;
@@ -202,38 +203,38 @@ impl Common {
         self.set.files.get(self.index(number))
     }
 
-    /// Returns the place in the set of the file with this number.
+    /// Returns the index in the set of the file with this number.
     pub(super) const fn index(&self, number: u32) -> usize {
         (number / self.set.stride) as usize
     }
 
-    /// The file with this number.
+    /// Returns the file with this number.
     pub(super) fn file(&self, number: u32) -> &File {
         &self.set.files[self.index(number)]
     }
 
-    /// Puts a file that was opened again in the place of the one with this number.
+    /// Replaces the file with this number after it was reopened.
     pub(super) fn replace_file(&mut self, number: u32, file: File) {
         let index = self.index(number);
         self.set.files[index] = file;
     }
 
-    /// The number of the file that stands here in the set.
+    /// Returns the number of the file at an index of the set.
     pub(super) const fn number(&self, index: usize) -> u32 {
         self.set.first + index as u32 * self.set.stride
     }
 
-    /// Says whether something has to be written again, or is being.
+    /// Returns true if something is waiting to be rewritten, or is being rewritten.
     pub(super) fn is_rewriting(&self) -> bool {
         self.has_piece() || self.again_out > 0
     }
 
-    /// Says whether a piece waits to be written again.
+    /// Returns true if a piece is waiting to be rewritten.
     pub(super) fn has_piece(&self) -> bool {
         self.rest.is_some() || matches!(&self.uncommitted, Some(data) if data.has_lost())
     }
 
-    /// Takes the next piece that has to be written again, no larger than a WRITE may be.
+    /// Takes the next piece to rewrite, limited to the size of a WRITE.
     pub(super) fn take_piece(&mut self) -> Option<Piece> {
         let piece = match self.rest.take() {
             Some(rest) => rest,

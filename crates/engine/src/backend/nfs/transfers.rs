@@ -1,13 +1,14 @@
-//! Ops in flight and the calls they are made of.
+//! Ops in flight and the calls that they consist of.
 //!
-//! [`Transfers`] is two tables with free lists: an op holds its calls' progress, a transfer is one
-//! call of an op, and its index is the tag that comes back with the reply. There are as many
-//! transfers as the connection had slots when it was opened; later it may have fewer, as a server
-//! grants a new session fewer or a renewal of the lease takes one. So free slots are checked before
-//! each start, and a transfer without one is continued when a slot is free. An op goes through
-//! stages ([`steps`]), each of one call or of as many as carry its data ([`calls`]). Recovery lives
-//! here too: blocks that a restarted server lost are written again before anything is committed,
-//! and calls whose open was forgotten wait until their file is open again.
+//! [`Transfers`] has two tables with free lists. An op tracks the progress of its calls. A transfer
+//! is one call of an op, and its index is the tag that comes back with the reply. There are as many
+//! transfers as the connection had slots when it was opened. Later there may be fewer slots,
+//! because a server grants fewer to a new session or a lease renewal takes one. So each start
+//! checks for a free slot, and a transfer that finds none is continued when a slot becomes free. An
+//! op goes through stages ([`steps`]), each with one call, or with as many as its data requires
+//! ([`calls`]). Recovery is handled here, too: blocks lost by a restarted server are rewritten
+//! before anything is committed, and calls whose open was forgotten wait until the file has been
+//! reopened.
 //!
 //! **Source:** RFC 1813, 3.3.7 (write verifiers); RFC 8881, 8.4 (lost state).
 
@@ -30,19 +31,19 @@ use calls::NotStarted;
 use judge::{Judged, is_delegation_lost, is_state_lost, judge, opened_file};
 pub(super) use steps::Stage;
 
-/// The tag of the call that opens a file again: the largest that is ours, far above all transfers.
+/// Tag of the call that reopens a file: our largest tag, far above those of transfers.
 const REOPEN: u32 = u32::MAX - 1;
 
-/// The client whose opens the files of a connection have.
+/// The client whose opens apply to the files of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opens {
-    /// Those of the connection's own client.
+    /// The connection's own client.
     Own,
-    /// Those of another client: data moves under the anonymous stateid.
+    /// Another client, so data is transferred under the anonymous stateid.
     OfAnother,
 }
 
-/// Tables of ops and transfers; an index into the latter is the tag of a call.
+/// Tables of ops and transfers. The index of a transfer is the tag of its call.
 pub(super) struct Transfers {
     ops: Vec<OpSlot>,
     free_ops: Vec<u32>,
@@ -50,26 +51,26 @@ pub(super) struct Transfers {
     free: Vec<u32>,
     /// Ops with calls that could not be started yet.
     waiting: VecDeque<u32>,
-    /// Transfers that ended short or were held back, to be started.
+    /// Transfers to start again because they were short or held back.
     continued: Vec<u32>,
     finished: Vec<Completion>,
-    /// Transfers that wait until their file is open again.
+    /// Transfers waiting for their file to be reopened.
     parked: Vec<u32>,
-    /// Number of the file that is being opened again.
+    /// Number of the file that is being reopened.
     reopening: Option<u32>,
-    /// Error of a repeated WRITE; the next sync or commit fails with it.
+    /// Error of a rewriting WRITE, with which the next sync or commit will fail.
     again_error: Option<OpError>,
     opens: Opens,
 }
 
-/// Whether an op reads a file by a delegation, without an open of its own.
+/// Whether an op reads a file under a delegation, without an open of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Delegated {
-    /// It has found, or may yet find, the file otherwise.
+    /// It has found, or will find, the file by other means.
     No,
     /// It relies on a delegation.
     Yes,
-    /// The server does not know it any more: the op begins again, with an OPEN.
+    /// The server no longer knows the delegation: the op starts over with an OPEN.
     Lost,
 }
 
@@ -80,7 +81,7 @@ struct OpSlot {
     stage: Stage,
     /// The object that the op found, opened or created.
     object: Option<File>,
-    /// It is an open of this op, to be closed.
+    /// The op has opened it and must close it.
     is_open: bool,
     delegated: Delegated,
     /// Bytes for which calls of this stage were started.
@@ -90,26 +91,25 @@ struct OpSlot {
     error: Option<OpError>,
 }
 
-/// One call of an op, or one that writes again what a server may have lost.
+/// One call of an op, or one that rewrites data that a server may have lost.
 #[derive(Clone, Copy)]
 pub(super) struct Transfer {
-    /// The op it belongs to; `None` where it writes again.
+    /// The op it belongs to; `None` for a rewrite.
     op: Option<u32>,
-    /// The kind of its op.
     pub(super) kind: OpKind,
-    /// The stage that its op has reached.
+    /// The stage of its op.
     pub(super) stage: Stage,
     /// Number of the file.
     pub(super) file: u32,
-    /// Within the file.
+    /// Offset within the file.
     pub(super) offset: u64,
-    /// In bytes; 0 where no data moves.
+    /// Length in bytes; 0 if no data is transferred.
     pub(super) len: u32,
     reopens: u32,
 }
 
 impl Transfer {
-    /// Says whether it writes what the server took before, and may have lost.
+    /// Returns true if it rewrites data that the server may have lost.
     pub(super) const fn writes_again(&self) -> bool {
         self.op.is_none()
     }
@@ -131,14 +131,14 @@ impl OpSlot {
         }
     }
 
-    /// Says whether all calls of the stage have been started.
+    /// Returns true if all calls of the stage have been started.
     const fn is_started(&self) -> bool {
         !self.stage.moves_data() || self.started_bytes == self.op.len_bytes
     }
 }
 
 impl Transfers {
-    /// Makes room for so many ops and calls.
+    /// Allocates the tables for `depth` ops and `calls` calls.
     pub(super) fn new(depth: usize, calls: usize, opens: Opens) -> Self {
         let op = Op { scheduled_ns: 0, offset_bytes: 0, len_bytes: 0, file: 0, kind: OpKind::Read };
         let idle = Transfer {
@@ -165,7 +165,7 @@ impl Transfers {
         }
     }
 
-    /// Takes as many ops as there is room for.
+    /// Accepts as many ops as there is room for.
     pub(super) fn accept(&mut self, batch: &[Op], sent_ns: u64, common: &Common) -> usize {
         let accepted = batch.len().min(self.free_ops.len());
         for op in &batch[..accepted] {
@@ -176,12 +176,12 @@ impl Transfers {
         accepted
     }
 
-    /// Takes an op that commits a file of the set; says whether there was room for it.
+    /// Accepts an op that commits a file of the set. Returns true if there was room for it.
     pub(super) fn accept_sync(&mut self, number: u32, common: &Common) -> bool {
         self.accept(&[steps::sync_of(number)], 0, common) == 1
     }
 
-    /// Takes an op that closes a file of the set; says whether there was room for it.
+    /// Accepts an op that closes a file of the set. Returns true if there was room for it.
     pub(super) fn accept_close(&mut self, number: u32, common: &Common) -> bool {
         let Some(slot) = self.free_ops.pop() else { return false };
         let mut state = OpSlot::new(steps::sync_of(number), 0, Stage::Close);
@@ -191,16 +191,16 @@ impl Transfers {
         true
     }
 
-    /// Says whether no op is in flight.
+    /// Returns true if no op is in flight.
     pub(super) const fn is_idle(&self) -> bool {
         self.free_ops.len() == self.ops.len()
     }
 
-    /// Starts calls while there is something to start and room for it.
+    /// Starts calls while there are any to start and slots for them.
     pub(super) fn pump(&mut self, link: &mut Connection, now_ns: u64, common: &mut Common) {
         self.reopen_file(link, now_ns, common);
-        // The order matters: rests of ops that have begun go first, then what a server lost, and
-        // new ops last, so that an op that has begun never waits for one that has not.
+        // The order matters: first the rest of ops that have begun, then what a server has lost,
+        // and new ops last. So an op that has begun never waits for one that hasn't.
         while link.free_slots() > 0
             && let Some(tag) = self.continued.pop()
         {
@@ -223,7 +223,7 @@ impl Transfers {
             let acts = state.stage == Stage::Act;
             let syncs = acts && state.op.kind == OpKind::Sync;
             let commits = syncs || (acts && state.op.kind == OpKind::Commit);
-            // Nothing is safe before all of it has been taken under one verifier.
+            // Nothing is safe until all of it has been accepted under a single verifier.
             if commits && common.is_rewriting() {
                 return;
             }
@@ -247,7 +247,8 @@ impl Transfers {
                 return;
             }
             let Some(tag) = self.free.pop() else { return };
-            // Out of the line first: a call that fails at once moves its op on by itself.
+            // Remove it from the queue first: a call that fails immediately advances its op by
+            // itself.
             self.waiting.pop_front();
             if self.start_next(link, now_ns, slot, tag, common) {
                 self.waiting.push_front(slot);
@@ -255,8 +256,8 @@ impl Transfers {
         }
     }
 
-    /// Lets an op that reads a delegated file begin with its data, as a kernel does: the server is
-    /// not called.
+    /// Lets an op that reads a delegated file start with its data, without calling the server.
+    /// Kernels do the same.
     #[inline]
     fn use_delegation(&mut self, slot: u32, link: &mut Connection, common: &mut Common) {
         let state = &mut self.ops[slot as usize];
@@ -269,7 +270,7 @@ impl Transfers {
             state.delegated = Delegated::No;
             return;
         }
-        // A file without data is opened and closed: that is all that is done to it.
+        // For a file without data, open and close are all there is, so keep them.
         if state.op.len_bytes > 0
             && let Some(file) = link.delegated(dir, name.as_bytes())
         {
@@ -279,7 +280,7 @@ impl Transfers {
         }
     }
 
-    /// Takes the end of a call.
+    /// Handles the completion of a call.
     pub(super) fn end_call(&mut self, event: &Event<'_>, common: &mut Common) {
         let tag = event.tag;
         if tag == REOPEN {
@@ -302,15 +303,15 @@ impl Transfers {
             && self.ops[slot as usize].delegated != Delegated::No
             && is_delegation_lost(event)
         {
-            // Several calls of one op may find it out.
+            // Several calls of the same op may notice this.
             let delegated = &mut self.ops[slot as usize].delegated;
             common.delegated_opens -= u64::from(*delegated == Delegated::Yes);
             *delegated = Delegated::Lost;
             return self.end_transfer(tag, Ok(Judged::Moved(0)), event.done_ns, common);
         }
         match judge(event, &transfer, common) {
-            // RFC 1813, 3.3.6 and 3.3.7: a server may move less than was requested; the client
-            // goes on behind that, and the op has ended when all has moved.
+            // RFC 1813, 3.3.6 and 3.3.7: a server may transfer less than requested. The client
+            // continues from there, and the op completes when everything has been transferred.
             Ok(Judged::Moved(moved)) if moved < transfer.len => {
                 if transfer.stage == Stage::Write {
                     common.resent_bytes += u64::from(transfer.len - moved);
@@ -324,17 +325,17 @@ impl Transfers {
         }
     }
 
-    /// Says whether an op or a call waits that could not be started.
+    /// Returns true if an op or a call is waiting to be started.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty() || !self.continued.is_empty()
     }
 
-    /// Hands over the ops that have ended.
+    /// Appends the completed ops to `out`.
     pub(super) fn drain_into(&mut self, out: &mut Vec<Completion>) {
         out.append(&mut self.finished);
     }
 
-    /// Frees a transfer that has ended, and ends its op with its last one.
+    /// Frees a completed transfer. Completes its op if this was the last one.
     fn end_transfer(
         &mut self,
         tag: u32,
@@ -351,9 +352,9 @@ impl Transfers {
         let state = &mut self.ops[slot as usize];
         state.calls -= 1;
         match judged {
-            // The verifier of the COMMIT differs from that of the WRITEs: the server restarted in
-            // between. What it lost is written again first (`pump` holds commits back meanwhile),
-            // then the COMMIT is made again, a bounded number of times.
+            // The verifier of the COMMIT differs from that of the WRITEs, so the server has
+            // restarted in between. Rewrite what it lost first (`pump` holds commits back until
+            // then) and repeat the COMMIT, a limited number of times.
             Ok(Judged::Unsafe) if state.commits < COMMITS_MAX && common.can_rewrite() => {
                 state.commits += 1;
                 return self.waiting.push_front(slot);
@@ -363,7 +364,7 @@ impl Transfers {
                 state.object = file;
                 state.is_open = file.is_some() && steps::opens(&state.op, common);
                 if file.is_none() && steps::needs_object(&state.op) {
-                    // There is nothing to write its content to.
+                    // Without a handle, the content cannot be written.
                     state.error = Some(OpError(Status::NotSupp.number()));
                 }
             }
@@ -373,20 +374,21 @@ impl Transfers {
         self.advance_op(slot, done_ns);
     }
 
-    /// Goes on with an op whose calls have ended: it is over, or its next stage begins.
+    /// Advances an op whose calls have completed: either it is done, or its next stage begins.
     fn advance_op(&mut self, slot: u32, done_ns: u64) {
         let state = &mut self.ops[slot as usize];
         let is_lost = state.delegated == Delegated::Lost;
         if state.calls > 0 || !(state.is_started() || state.error.is_some() || is_lost) {
             return;
         }
-        // An op that failed in the midst of its data starts no further calls.
+        // An op that failed while transferring data starts no further calls.
         if !state.is_started() {
             self.waiting.retain(|waiting| *waiting != slot);
         }
         let state = &mut self.ops[slot as usize];
         if is_lost && state.error.is_none() {
-            // What was read by then is read again: it may belong to another version of the file.
+            // Read everything again, since the data so far may belong to an older version of the
+            // file.
             (state.stage, state.started_bytes, state.object) = (Stage::Find, 0, None);
             self.waiting.push_back(slot);
             return;
@@ -410,10 +412,10 @@ impl Transfers {
         self.free_ops.push(slot);
     }
 
-    /// Opens the file of the first transfer that waits for that.
+    /// Reopens the file of the first transfer that waits for it.
     fn reopen_file(&mut self, link: &mut Connection, now_ns: u64, common: &mut Common) {
         let Some(&tag) = self.parked.first() else { return };
-        // One file at a time: all that wait for the same one go on with its one OPEN.
+        // One file at a time. All transfers waiting for this file continue after the same OPEN.
         if self.reopening.is_some() || link.free_slots() == 0 {
             return;
         }
@@ -433,7 +435,7 @@ impl Transfers {
         }
     }
 
-    /// Lets the transfers go on that waited for their file, or fail.
+    /// Continues the transfers waiting for their file, or lets them fail.
     fn end_reopen(&mut self, event: &Event<'_>, common: &mut Common) {
         let Some(number) = self.reopening.take() else { return };
         let opened = opened_file(event);
@@ -443,7 +445,7 @@ impl Transfers {
         self.resume_parked(number, opened.map(drop), event.done_ns, common);
     }
 
-    /// Continues the transfers that waited for a file, or ends them as its failure.
+    /// Continues the transfers waiting for a file, or completes them with its error.
     fn resume_parked(
         &mut self,
         number: u32,

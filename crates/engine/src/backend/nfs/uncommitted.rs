@@ -1,9 +1,9 @@
-//! What a server has taken and may still lose: unstable WRITEs since the last COMMIT.
+//! Tracks unstable WRITEs since the last COMMIT, which a server may lose.
 //!
-//! [`Uncommitted`] keeps one bit for each block of each file; files may differ in size. When a
-//! write verifier changes, the server restarted and may have lost what those bits stand for: all of
-//! it is written again, under the new verifier. The bits are allocated before the start and never
-//! grow.
+//! [`Uncommitted`] has one bit for each block of each file; files may have different sizes. If the
+//! write verifier changes, the server has restarted and may have lost the blocks with a set bit.
+//! All of them are rewritten under the new verifier. The bits are allocated before the start and
+//! never grow.
 //!
 //! **Source:** RFC 1813, 3.3.7 and 3.3.21 (write verifiers).
 
@@ -13,7 +13,7 @@ use nfs_client::proto::nfs3::Verifier;
 
 use crate::limits::REWRITE_ROUNDS_MAX;
 
-/// A piece of a file of the set, by its index there.
+/// A piece of a file, which is identified by its index in the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) file: usize,
@@ -25,27 +25,27 @@ pub(super) struct Piece {
 #[derive(Clone, Debug)]
 pub struct Grid {
     block_bytes: u32,
-    /// Most bytes that are written again by one piece.
+    /// Maximum number of bytes to rewrite as one piece.
     piece_bytes: u32,
     files: Extents,
 }
 
 #[derive(Clone, Debug)]
 enum Extents {
-    /// So many files of this size, in bytes.
+    /// Number of files, and the size of each in bytes.
     Even(usize, u64),
-    /// The first block of each file, and the number of all blocks.
+    /// The first block of each file, and the total number of blocks.
     Each(Vec<usize>),
 }
 
 impl Grid {
-    /// So many files of this size, written in blocks of this size.
+    /// Creates a grid of files of equal size.
     pub const fn even(files: usize, file_bytes: u64, block_bytes: u32) -> Self {
         let block_bytes = if block_bytes == 0 { 1 } else { block_bytes };
         Self { block_bytes, piece_bytes: block_bytes, files: Extents::Even(files, file_bytes) }
     }
 
-    /// Files that are written up to these ends, in pieces of any number of blocks.
+    /// Creates a grid of files that are written up to the given ends, in pieces of several blocks.
     pub fn of_ends(ends: impl Iterator<Item = u64>, block_bytes: u32, piece_bytes: u32) -> Self {
         let block_bytes = block_bytes.max(1);
         let mut firsts = vec![0];
@@ -69,7 +69,7 @@ impl Grid {
         }
     }
 
-    /// Blocks of all files.
+    /// Returns the number of blocks of all files.
     pub fn blocks(&self) -> usize {
         match &self.files {
             Extents::Even(files, _) => files * self.blocks_of(0).len(),
@@ -77,7 +77,7 @@ impl Grid {
         }
     }
 
-    /// The blocks of a file.
+    /// Returns the blocks of a file.
     fn blocks_of(&self, file: usize) -> Range<usize> {
         match &self.files {
             Extents::Even(_, file_bytes) => {
@@ -91,7 +91,7 @@ impl Grid {
         }
     }
 
-    /// The file that a block is of.
+    /// Returns the file that a block belongs to.
     fn file_of(&self, block: usize) -> usize {
         match &self.files {
             Extents::Even(..) => block / self.blocks_of(0).len(),
@@ -99,7 +99,7 @@ impl Grid {
         }
     }
 
-    /// The piece that begins with a block and has so many.
+    /// Returns the piece that consists of `count` blocks starting at `block`.
     fn piece(&self, block: usize, count: usize) -> Piece {
         let file = self.file_of(block);
         let offset = (block - self.blocks_of(file).start) as u64 * u64::from(self.block_bytes);
@@ -112,30 +112,30 @@ impl Grid {
     }
 }
 
-/// See the module.
+/// Tracks uncommitted data; see the module.
 #[derive(Debug)]
 pub(super) struct Uncommitted {
     verifier: Option<Verifier>,
     grid: Grid,
-    /// Files with data that was answered as UNSTABLE and is not committed.
+    /// Files with data that was acknowledged as UNSTABLE and isn't committed.
     dirty: Bits,
-    /// Something was written where there is no block: not all of it is known.
+    /// Something was written outside of all blocks, so the tracking is incomplete.
     beyond: bool,
-    /// Answered under the current verifier, not committed.
+    /// Blocks acknowledged under the current verifier and not committed.
     taken: Bits,
-    /// Answered under an earlier one.
+    /// Blocks acknowledged under an earlier verifier.
     lost: Bits,
     lost_count: usize,
-    /// The index from which the next lost block is searched.
+    /// Index from which to search for the next lost block.
     cursor: usize,
-    /// Blocks given out to be written again since the server last took anything new, or committed.
+    /// Blocks handed out for rewriting since the server last accepted new data or committed.
     rewritten: u64,
-    /// Most blocks that were lost at once since then.
+    /// Maximum number of lost blocks at any one time since then.
     lost_most: u64,
 }
 
 impl Uncommitted {
-    /// Starts to track these blocks.
+    /// Starts to track the blocks of a grid.
     pub(super) fn new(grid: Grid) -> Self {
         let blocks = grid.blocks();
         Self {
@@ -152,26 +152,26 @@ impl Uncommitted {
         }
     }
 
-    /// Keeps watch on the verifier of so many files only, and not of where data was written.
+    /// Tracks only the verifier for the given number of files, not where data was written.
     pub(super) fn without_blocks(files: usize) -> Self {
         Self::new(Grid::even(files, 0, 1))
     }
 
-    /// Says whether a file has data that the server may lose until it is committed.
+    /// Returns true if a file has data that the server may lose until it is committed.
     pub(super) fn is_dirty(&self, file: usize) -> bool {
         self.dirty.has(file)
     }
 
-    /// Says whether it is known what has to be written again.
+    /// Returns true if it is known which data has to be rewritten.
     pub(super) const fn knows_blocks(&self) -> bool {
         !self.taken.0.is_empty() && !self.beyond
     }
 
-    /// Notes an unstable WRITE of so many bytes that was answered with this verifier.
+    /// Records an unstable WRITE that was acknowledged with this verifier.
     pub(super) fn note_written(&mut self, file: usize, offset: u64, len: u32, verifier: Verifier) {
         self.adopt_verifier(verifier);
         self.dirty.set(file);
-        // Without blocks only the verifier is tracked: a change of it fails the next commit.
+        // Without blocks, only the verifier is tracked; if it changes, the next commit fails.
         if self.taken.0.is_empty() || len == 0 {
             return;
         }
@@ -188,10 +188,10 @@ impl Uncommitted {
         }
     }
 
-    /// Notes a COMMIT of a whole file, and says whether all of it is safe.
+    /// Records a COMMIT of a whole file. Returns true if all of its data is safe.
     pub(super) fn note_committed(&mut self, file: usize, verifier: Verifier) -> bool {
-        // A COMMIT is good for what was written under the verifier that it returns. With another
-        // one the server restarted between the WRITEs and the COMMIT: the file is not safe.
+        // A COMMIT covers what was written under the verifier that it returns. If that has changed,
+        // the server has restarted between the WRITEs and the COMMIT, and the file isn't safe.
         let safe = !self.adopt_verifier(verifier);
         if safe {
             self.taken.clear_all(self.grid.blocks_of(file));
@@ -201,24 +201,24 @@ impl Uncommitted {
         safe
     }
 
-    /// Notes data that the server took for the first time, or that is safe.
+    /// Records that the server accepted new data or committed some.
     pub(super) const fn note_progress(&mut self) {
-        // What is still to be written again is as much as before.
+        // Blocks that are still lost remain so.
         (self.rewritten, self.lost_most) = (0, self.lost_count as u64);
     }
 
-    /// Says whether the verifier changes so often that no end is in sight: all that was lost has
-    /// been written again several times, and nothing else was done.
+    /// Returns true if the verifier changes so often that there is no end in sight: all lost data
+    /// has been rewritten several times, and nothing else was accomplished.
     pub(super) const fn is_in_vain(&self) -> bool {
         self.rewritten > REWRITE_ROUNDS_MAX * self.lost_most
     }
 
-    /// Says whether something has to be written again.
+    /// Returns true if something has to be rewritten.
     pub(super) const fn has_lost(&self) -> bool {
         self.lost_count > 0
     }
 
-    /// Takes out the next piece that has to be written again.
+    /// Takes the next piece to rewrite.
     pub(super) fn take_lost(&mut self) -> Option<Piece> {
         if self.lost_count == 0 {
             return None;
@@ -237,14 +237,14 @@ impl Uncommitted {
         Some(self.grid.piece(first, count))
     }
 
-    /// Compares a verifier with the current one; another one means that all that was taken so far
-    /// is lost. Says whether it is another one.
+    /// Compares a verifier with the current one. If it differs, everything acknowledged so far is
+    /// lost. Returns true if it differs.
     fn adopt_verifier(&mut self, verifier: Verifier) -> bool {
         if *self.verifier.get_or_insert(verifier) == verifier {
             return false;
         }
-        // Blocks of before that were to be written again already stay lost: the new server process
-        // has none of them either.
+        // Blocks that already had to be rewritten remain lost, because the new server process
+        // doesn't have them either.
         self.verifier = Some(verifier);
         self.lost_count = self.lost.take_from(&mut self.taken);
         self.lost_most = self.lost_most.max(self.lost_count as u64);
@@ -276,7 +276,8 @@ impl Bits {
         }
     }
 
-    /// Returns a set bit: the first one from the word of `at` on, or else the first one of all.
+    /// Returns a set bit: the first one in or after the word of `at`, or else the first one
+    /// overall.
     fn next_from(&self, at: usize) -> Option<usize> {
         let first = at / 64;
         let count = self.0.len();
@@ -289,7 +290,7 @@ impl Bits {
         None
     }
 
-    /// Moves all bits of `other` into this, and returns how many are set then.
+    /// Moves all bits of `other` into `self`. Returns how many are set afterwards.
     fn take_from(&mut self, other: &mut Self) -> usize {
         let mut count = 0;
         for (mine, theirs) in self.0.iter_mut().zip(&mut other.0) {
@@ -355,7 +356,7 @@ mod tests {
         uncommitted.note_written(2, 900, 100, FIRST);
         uncommitted.note_written(3, 0, 100, FIRST);
         assert!(!uncommitted.note_committed(1, SECOND));
-        // No longer than a piece, and never from one file into the next.
+        // Never longer than a piece, and never across files.
         let runs = [(0, 100, 200), (2, 0, 400), (2, 400, 200), (2, 900, 100), (3, 0, 100)];
         assert_eq!(all_lost(&mut uncommitted), runs);
         assert!(uncommitted.knows_blocks());
@@ -389,7 +390,7 @@ mod tests {
     fn new_data_between_a_change_and_the_rewriting_is_no_reason_to_give_up() {
         let mut uncommitted = Uncommitted::new(Grid::even(1, 400, 100));
         (0..3).for_each(|block| uncommitted.note_written(0, block * 100, 100, FIRST));
-        // Answered under the new verifier, as it was in flight when the server restarted.
+        // Acknowledged under the new verifier, since it was in flight when the server restarted.
         uncommitted.note_written(0, 300, 100, SECOND);
         uncommitted.note_progress();
         assert_eq!(all_lost(&mut uncommitted).len(), 3);

@@ -1,7 +1,8 @@
-//! Ops that open a file by name, use it and close it: what mail and news servers do.
+//! Ops that open a file by name, use it and close it, like mail and news servers.
 //!
-//! Files are read and written in pieces of `io_size`. Nothing is left open, whatever fails; an
-//! error of close(2) is not seen, as in most programs, but what `sync_each` asks for is.
+//! Files are read and written in pieces of `io_size`. Files are closed even after failures. Like
+//! most programs, this ignores errors of close(2), but not those of the sync requested with
+//! `sync_each`.
 
 use std::os::fd::OwnedFd;
 
@@ -19,7 +20,7 @@ pub(super) fn create(set: &Files, buffer: &mut [u8], op: &Op) -> Result<u32, OpE
     fill_file(set, buffer, op, &file)
 }
 
-/// `openat`, `pwrite`s behind the end, `close`.
+/// `openat`, `pwrite`s at the end, `close`.
 pub(super) fn append(set: &Files, buffer: &mut [u8], op: &Op) -> Result<u32, OpError> {
     let file = open_named(set, op.file, OFlags::WRONLY | set.durable)?;
     fill_file(set, buffer, op, &file)

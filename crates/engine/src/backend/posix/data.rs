@@ -1,8 +1,8 @@
-//! Ops on the data of files that are open.
+//! Ops on the data of open files.
 //!
-//! Reads land in the worker's buffer, writes go out from the pattern (or from the buffer, where it
-//! has to be aligned). Characters go one by one through a buffer as large as that of stdio, which
-//! is emptied and filled by calls of its size. Mapped files are copied from and to.
+//! Reads use the worker's buffer. Writes use the pattern directly, or the buffer if they have to be
+//! aligned. Character I/O goes byte by byte through a buffer as large as that of stdio, which is
+//! flushed and filled with calls of that size. Mapped files are copied.
 
 use std::hint::black_box;
 use std::os::fd::OwnedFd;
@@ -13,12 +13,12 @@ use workload::Pattern;
 use super::super::files::{Files, check_whole, cut_pieces, failed, retry};
 use crate::limits::STDIO_BYTES;
 
-/// `pread`, or a copy out of the mapping.
+/// `pread`, or a copy from the mapping.
 pub(super) fn read(set: &Files, buffer: &mut [u8], op: &Op) -> Result<u32, OpError> {
     let buffer = &mut buffer[..op.len_bytes as usize];
     if let Some(map) = set.map(op.file) {
         map.read(op.offset_bytes, buffer)?;
-        // The copy is what is measured: the optimiser may not leave it out.
+        // The copy is what we measure, so don't let the optimizer remove it.
         black_box(&*buffer);
     } else {
         read_at(set.file(op.file)?, buffer, op.offset_bytes)?;
@@ -27,13 +27,12 @@ pub(super) fn read(set: &Files, buffer: &mut [u8], op: &Op) -> Result<u32, OpErr
     Ok(op.len_bytes)
 }
 
-/// `pwrite`, or a copy into the mapping.
+/// `pwrite`, or a copy to the mapping.
 pub(super) fn write(set: &Files, buffer: &mut [u8], op: &Op) -> Result<u32, OpError> {
     put_data(set, set.outgoing_bytes(buffer, op.file, op.offset_bytes, op.len_bytes), op)
 }
 
-/// A read and a write of the same bytes, out of the buffer that they were read into: see
-/// [`Files::bytes_to_return`].
+/// Reads some bytes and writes them back from the same buffer, see [`Files::bytes_to_return`].
 pub(super) fn update(set: &Files, buffer: &mut [u8], op: &Op) -> Result<u32, OpError> {
     read(set, buffer, op)?;
     black_box(&mut buffer[..op.len_bytes as usize]);
@@ -49,7 +48,7 @@ fn put_data(set: &Files, data: &[u8], op: &Op) -> Result<u32, OpError> {
     Ok(op.len_bytes)
 }
 
-/// `fsync`; of a commit `fdatasync`; of a mapped file `msync`.
+/// `fsync`, `fdatasync` for a commit, or `msync` for a mapped file.
 pub(super) fn sync(set: &Files, op: &Op) -> Result<u32, OpError> {
     if let Some(map) = set.map(op.file) {
         map.sync().map_err(failed)?;
@@ -64,7 +63,7 @@ pub(super) fn sync(set: &Files, op: &Op) -> Result<u32, OpError> {
     Ok(0)
 }
 
-/// `putc` for each byte: into the buffer, which is written when it is full.
+/// `putc` for each byte, into the buffer, which is written when it is full.
 ///
 /// **Source:** `putc_unlocked` of glibc, whose buffers have `st_blksize` bytes.
 pub(super) fn put_chars(set: &Files, stdio: &mut [u8], op: &Op) -> Result<u32, OpError> {
@@ -77,8 +76,8 @@ pub(super) fn put_chars(set: &Files, stdio: &mut [u8], op: &Op) -> Result<u32, O
     Ok(op.len_bytes)
 }
 
-/// Puts the characters of a place into a buffer, each by itself. What has to be put together, such
-/// as a stamp, is put in first, and then each character is copied again.
+/// Puts the characters into a buffer one by one. Content that has to be assembled, such as a stamp,
+/// is filled in first, and then each character is copied again.
 pub(in super::super) fn put_each(
     pattern: &Pattern,
     file: u32,
@@ -98,7 +97,7 @@ pub(in super::super) fn put_each(
     }
 }
 
-/// `getc` for each byte: out of the buffer, which is read into when it is empty.
+/// `getc` for each byte, from the buffer, which is refilled when it is empty.
 pub(super) fn get_chars(set: &Files, stdio: &mut [u8], op: &Op) -> Result<u32, OpError> {
     let file = set.file(op.file)?;
     for (at, len) in cut_pieces(op.len_bytes, STDIO_BYTES as u32) {
@@ -111,14 +110,14 @@ pub(super) fn get_chars(set: &Files, stdio: &mut [u8], op: &Op) -> Result<u32, O
     Ok(op.len_bytes)
 }
 
-/// Takes characters out of a buffer, each by itself.
+/// Takes the characters from a buffer one by one.
 pub(in super::super) fn get_each(buffer: &[u8]) {
     for character in buffer {
         black_box(*character);
     }
 }
 
-/// Reads all of `buffer`.
+/// Reads exactly `buffer.len()` bytes.
 pub(super) fn read_at(file: &OwnedFd, buffer: &mut [u8], offset: u64) -> Result<(), OpError> {
     let read = retry(|| rustix::io::pread(file, &mut *buffer, offset))?;
     check_whole(buffer.len(), read)

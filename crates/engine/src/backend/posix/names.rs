@@ -1,10 +1,10 @@
-//! Ops on names and attributes, each as the system call nearest to its call of NFS.
+//! Ops on names and attributes, each using the system call that is closest to its NFS call.
 //!
 //! | op | calls |
 //! |---|---|
-//! | Null | `getppid`, the cheapest call there is |
+//! | Null | `getppid`, the cheapest system call |
 //! | Getattr, Stat, StatDir | `fstat` of the open file, `newfstatat` of the name |
-//! | Lookup | `statx` that asks for nothing, and not for what is fresh |
+//! | Lookup | `statx` without attributes and without synchronization |
 //! | Setattr, Access, Readlink | `fchmodat`, `faccessat`, `readlinkat` |
 //! | Readdir | `openat`, one `getdents64` with a bounded buffer, `close` |
 //! | ReaddirPlus | the same, and `newfstatat` of each name in the reply |
@@ -29,13 +29,13 @@ use super::super::files::{Files, failed, retry, there_and_back};
 use super::xattrs::{get_xattr, set_xattr};
 use crate::limits::LISTING_BYTES;
 
-/// Longest target of a symbolic link that is read, in bytes.
+/// Maximum length of a symbolic link's target, in bytes.
 const TARGET_BYTES: usize = 256;
 
-/// Executes an op that is about names or attributes.
+/// Executes an op on names or attributes.
 ///
 /// # Errors
-/// The error of the system call; `EOPNOTSUPP` where the op is about something else.
+/// The error of the system call; `EOPNOTSUPP` if it is another kind of op.
 pub(in super::super) fn execute(set: &Files, op: &Op) -> Result<u32, OpError> {
     let root = set.root(op.file);
     match op.kind {
@@ -76,7 +76,7 @@ pub(in super::super) fn execute(set: &Files, op: &Op) -> Result<u32, OpError> {
     .map(|()| 0)
 }
 
-/// Executes what makes, removes or renames, and asks where a link leads to.
+/// Executes ops that create, remove or rename, and those that read a link's target.
 fn change_name(set: &Files, op: &Op) -> Result<(), OpError> {
     let root = set.root(op.file);
     match op.kind {
@@ -106,7 +106,7 @@ fn change_name(set: &Files, op: &Op) -> Result<(), OpError> {
     }
 }
 
-/// Renames from one sort of name to the other, or back: as the op says.
+/// Renames to the other type of name, or back, depending on the op.
 fn rename(set: &Files, op: &Op, usual: Sort, other: Sort) -> Result<(), OpError> {
     let root = set.root(op.file);
     let (from, to) = there_and_back(op, usual, other);
@@ -119,19 +119,18 @@ fn unlink(set: &Files, op: &Op, sort: Sort, flags: AtFlags) -> Result<(), OpErro
     retry(|| unlinkat(set.root(op.file), path.as_c_str(), flags))
 }
 
-/// Looks a name up and asks for its attributes.
+/// Looks up a name and its attributes.
 fn stat_name(directory: impl AsFd, path: &CStr) -> Result<(), OpError> {
     retry(|| statat(&directory, path, AtFlags::SYMLINK_NOFOLLOW)).map(drop)
 }
 
-/// Looks a name up and asks for nothing: a network file system need not ask its server for what
-/// it still knows.
+/// Looks up a name without attributes, so that a network file system may answer from its cache.
 fn look_up_name(directory: impl AsFd, path: &CStr) -> Result<(), OpError> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_DONT_SYNC;
     retry(|| statx(&directory, path, flags, StatxFlags::empty())).map(drop)
 }
 
-/// Lists the first entries of a place: as many as one call brings.
+/// Lists the first entries of a directory, as many as one call returns.
 fn list_place(set: &Files, op: &Op) -> Result<(), OpError> {
     let place = set.places.path_of(op.file % set.places.count());
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -142,7 +141,7 @@ fn list_place(set: &Files, op: &Op) -> Result<(), OpError> {
         let entry = entry.map_err(failed)?;
         if op.kind == OpKind::ReaddirPlus {
             match stat_name(&directory, entry.file_name()) {
-                // Another worker may have removed it since the listing.
+                // Another worker may have removed it in the meantime.
                 Err(error) if error != failed(Errno::NOENT) => return Err(error),
                 _ => {}
             }

@@ -1,8 +1,8 @@
 //! Extended attributes of files, by name.
 //!
-//! setxattr(2) and getxattr(2) know no open working directory, so that the path leads through its
-//! descriptor: `/proc/self/fd/7/f00000001`. That costs a look-up in procfs, and no call to a
-//! server; opening the file would make two.
+//! setxattr(2) and getxattr(2) don't accept a directory descriptor, so the path goes through /proc:
+//! `/proc/self/fd/7/f00000001`. This costs a lookup in procfs but no calls to a server; opening the
+//! file would cost two.
 
 use std::ffi::CStr;
 
@@ -15,10 +15,10 @@ use workload::places::PathName;
 use super::super::files::{Files, XATTR_NAME_OF_LINUX, XATTR_VALUE, retry};
 
 const DESCRIPTORS: &[u8] = b"/proc/self/fd/";
-/// Most digits of a descriptor, and the slash behind them.
+/// Maximum number of digits of a descriptor, plus a slash.
 const DESCRIPTOR_BYTES: usize = 11;
 
-/// A path through the descriptor of a working directory.
+/// A path that goes through the descriptor of a working directory.
 struct AbsolutePath {
     bytes: [u8; DESCRIPTORS.len() + DESCRIPTOR_BYTES + PathName::BYTES_MAX],
     len: usize,
@@ -49,7 +49,7 @@ pub(super) fn set_xattr(set: &Files, op: &Op) -> Result<(), OpError> {
     retry(|| setxattr(path.as_c_str(), XATTR_NAME_OF_LINUX, &XATTR_VALUE, XattrFlags::empty()))
 }
 
-/// Reads the attribute of a file, which has the length that was set.
+/// Reads the attribute of a file and checks its length.
 pub(super) fn get_xattr(set: &Files, op: &Op) -> Result<(), OpError> {
     let path = AbsolutePath::of_file(set, op.file);
     let mut value = [0; XATTR_VALUE.len()];

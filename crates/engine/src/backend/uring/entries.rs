@@ -1,7 +1,8 @@
-//! The ring entries of ops: which opcode, on which file, with which bytes.
+//! Ring entries of ops: opcode, file and data.
 //!
-//! Each entry is the opcode that stands for the system call of `posix`; they differ in one thing:
-//! a stream of characters has its slot's buffer for that of stdio, and one entry moves all of it.
+//! Each entry uses the opcode that corresponds to the system call in `posix`. There is one
+//! difference: for character I/O, the slot's buffer replaces that of stdio, and a single entry
+//! transfers all of it.
 
 use std::ffi::{CStr, c_char};
 use std::os::fd::AsRawFd as _;
@@ -18,8 +19,7 @@ use crate::backend::files::there_and_back;
 use crate::backend::posix::put_each;
 
 impl Uring {
-    /// The entry of an op on the data of an open file; `None` where the op is about something
-    /// else.
+    /// Returns the entry of an op on an open file's data, or `None` for other ops.
     pub(super) fn data_entry(&mut self, slot: u32) -> Option<squeue::Entry> {
         let op = self.slots[slot as usize].op;
         Some(match op.kind {
@@ -45,7 +45,8 @@ impl Uring {
     }
 
     fn read_entry(&mut self, slot: u32, op: &Op) -> squeue::Entry {
-        // The slot's own aligned buffer, which O_DIRECT needs; region 0 of what is registered.
+        // The slot's own buffer, which is aligned as required by O_DIRECT. It is part of registered
+        // buffer 0.
         let at = self.buffers.slot(slot as usize).as_mut_ptr();
         let (fd, flags) = self.data_file(op.file);
         let entry = if self.fixed_buffers {
@@ -67,7 +68,8 @@ impl Uring {
         entry.flags(flags)
     }
 
-    /// Returns where the bytes to write stand, and in which registered buffer.
+    /// Returns the address of the bytes to write and the index of the registered buffer they are
+    /// in.
     fn outgoing(&mut self, slot: u32, op: &Op) -> (*const u8, u16) {
         let buffer = self.buffers.slot(slot as usize);
         let place = buffer.as_ptr();
@@ -84,10 +86,10 @@ impl Uring {
         (data, if data == place { 0 } else { POOL })
     }
 
-    /// The entry of an op that is about a name.
+    /// Returns the entry of an op on a name.
     ///
     /// # Panics
-    /// When it is about something else: a bug.
+    /// If it is a different kind of op, which is a bug.
     pub(super) fn name_entry(&mut self, slot: u32) -> squeue::Entry {
         let op = self.slots[slot as usize].op;
         let directory = Fd(self.set.root(op.file).as_raw_fd());
@@ -127,8 +129,7 @@ impl Uring {
         let path = self.path(slot, sort);
         let directory = Fd(self.set.root(self.slots[slot as usize].op.file).as_raw_fd());
         let at = self.statx[slot as usize].as_mut_ptr().cast::<types::statx>();
-        // A lookup wants no attributes, so a network file system need not ask its server for
-        // fresh ones.
+        // A lookup needs no attributes, so a network file system may answer from its cache.
         let mut flags = AtFlags::SYMLINK_NOFOLLOW;
         flags.set(AtFlags::STATX_DONT_SYNC, wanted.is_empty());
         opcode::Statx::new(directory, path, at)
@@ -143,7 +144,7 @@ impl Uring {
         opcode::UnlinkAt::new(directory, path).flags(flags.bits().cast_signed()).build()
     }
 
-    /// Renames from one sort of name to the other, or back: as the op says.
+    /// Renames to the other type of name, or back, depending on the op.
     fn rename_entry(&mut self, slot: u32, sort: Sort, other: Sort) -> squeue::Entry {
         let (from, to) = there_and_back(&self.slots[slot as usize].op, sort, other);
         let (from, to) = self.paths(slot, from, to);
@@ -151,8 +152,8 @@ impl Uring {
         opcode::RenameAt::new(directory, from, directory, to).build()
     }
 
-    /// Puts the path of what an op works on into its slot, whose memory outlives the entry: the
-    /// kernel may read a path only after the call that submitted it has returned.
+    /// Stores the path of an op's object in its slot, whose memory outlives the entry. The kernel
+    /// may read the path even after the call that submitted it has returned.
     pub(super) fn path(&mut self, slot: u32, sort: Sort) -> *const c_char {
         let state = &mut self.slots[slot as usize];
         state.path = self.set.path(sort, state.op.file);
@@ -166,8 +167,8 @@ impl Uring {
         (path, c_path(state.other.as_c_str()))
     }
 
-    /// Returns how an entry names a file of the set: by its index among the files that are
-    /// registered with the ring, with the flag that says so, or else by its descriptor.
+    /// Returns how an entry refers to a file of the set: by its index among the registered files,
+    /// with the corresponding flag, or else by its descriptor.
     fn data_file(&self, file: u32) -> (Fd, squeue::Flags) {
         let index = self.set.index(file);
         if self.fixed_files {

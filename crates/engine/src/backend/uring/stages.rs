@@ -1,7 +1,7 @@
-//! What follows the end of a ring entry: the op is over, or its next entry is pushed.
+//! What happens when a ring entry completes: either the op is done, or its next entry is pushed.
 //!
-//! An update is a read and a write; what opens a file by name is an open, the pieces of its data, a
-//! sync where each file is to be safe, and a close, whatever became of the pieces.
+//! An update is a read followed by a write. An op that opens a file by name consists of an open,
+//! the pieces of its data, a sync if each file must be durable, and a close even if a piece failed.
 
 use std::hint::black_box;
 use std::os::fd::AsRawFd as _;
@@ -17,10 +17,10 @@ use super::Uring;
 use crate::backend::files::failed;
 use crate::backend::posix::get_each;
 
-/// The entry of its op that is in flight.
+/// The op's entry that is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// The entry is the op, or the first half of an update.
+    /// The whole op, or the first half of an update.
     Only,
     /// The second half of an update.
     WriteBack,
@@ -30,7 +30,7 @@ pub(super) enum Stage {
     Close,
 }
 
-/// Says which kinds open a file by name, and how.
+/// Returns the flags for kinds of ops that open a file by name.
 fn open_flags(kind: OpKind, durable: OFlags) -> Option<OFlags> {
     match kind {
         OpKind::Create => Some(OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | durable),
@@ -61,7 +61,7 @@ impl Uring {
         self.push_entry(&entry, slot);
     }
 
-    /// Takes the result of a ring entry; says whether the op has ended.
+    /// Processes the result of a ring entry. Returns true if the op is done.
     pub(super) fn advance_op(&mut self, slot: u32, result: i32) -> bool {
         let at = slot as usize;
         let op = self.slots[at].op;
@@ -112,7 +112,7 @@ impl Uring {
         }
     }
 
-    /// Length of the next piece of data of a file that was opened by name, in bytes.
+    /// Returns the length of the next piece of data for a file opened by name, in bytes.
     fn piece_len(&self, slot: u32) -> u32 {
         let state = &self.slots[slot as usize];
         (state.op.len_bytes - state.moved).min(self.set.io_size_bytes as u32)
@@ -146,8 +146,8 @@ impl Uring {
         let len = self.piece_len(slot);
         let state = &mut self.slots[slot as usize];
         let offset = op.offset_bytes + u64::from(state.moved);
-        // A short piece is not continued: files of the set hold all that ops read, so it is an
-        // error of the target, and the same one that `posix` reports.
+        // A short piece isn't continued: the files contain everything that ops read, so it is an
+        // error of the target. `posix` reports the same error.
         if result != len.cast_signed() {
             state.outcome = if result < 0 { failure(result) } else { SHORT };
             return self.close_file(slot);
@@ -163,7 +163,7 @@ impl Uring {
         self.next_piece(slot, op);
     }
 
-    /// Closes the file of an op, also one whose pieces failed: else its descriptor would leak.
+    /// Closes the file of an op, even if a piece failed, so that its descriptor doesn't leak.
     fn close_file(&mut self, slot: u32) {
         let state = &mut self.slots[slot as usize];
         state.stage = Stage::Close;
@@ -171,7 +171,7 @@ impl Uring {
         self.push_entry(&close, slot);
     }
 
-    /// Judges the result of an op's only entry: bytes that moved, or a negative error number.
+    /// Interprets the result of an op's only entry: bytes transferred, or a negative error number.
     fn judge_result(&mut self, slot: u32, op: &Op, result: i32) -> Outcome {
         if op.kind == OpKind::LookupMissing {
             return match failure(result) {

@@ -1,9 +1,9 @@
-//! The call of each op and stage, in the version that is spoken.
+//! The call for each op and stage, depending on the protocol version.
 //!
-//! What a version lacks is done by what its clients do instead: in v2 a GETATTR stands for ACCESS
-//! and for COMMIT, READDIR for READDIRPLUS, STATFS for FSINFO and PATHCONF. Files that are opened
-//! by name are written FILE_SYNC, as kernels do where a close follows. Nothing here allocates once
-//! the slots of the connection have their size.
+//! If a version lacks a call, we do what its clients do instead. In v2, GETATTR replaces ACCESS and
+//! COMMIT, READDIR replaces READDIRPLUS, and STATFS replaces FSINFO and PATHCONF. Files opened by
+//! name are written with FILE_SYNC, as kernels do before a close. Nothing allocates once the
+//! connection's slots have reached their size.
 
 use model::{Op, OpError, OpKind};
 use nfs_client::Connection;
@@ -24,7 +24,7 @@ use crate::backend::posix::put_each;
 use crate::limits::LISTING_BYTES;
 
 impl Transfers {
-    /// Starts one call of an op; says whether more calls of its stage have to be started.
+    /// Starts one call of an op. Returns true if more calls of its stage have to be started.
     pub(super) fn start_next(
         &mut self,
         link: &mut Connection,
@@ -57,12 +57,12 @@ impl Transfers {
         let has_more = state.started_bytes < op.len_bytes;
         self.table[tag as usize] = transfer;
         self.start_call(link, now_ns, tag, common);
-        // An op that has failed starts nothing further; it may have ended just now.
+        // An op that has failed starts no further calls; it may just have completed.
         has_more && self.ops[slot as usize].error.is_none()
     }
 
-    /// Starts the call of a transfer. One that finds no free slot is continued when there is one;
-    /// one that can't be made at all ends as its failure.
+    /// Starts the call of a transfer. If there is no free slot, it is continued when there is one.
+    /// If the call is impossible, the transfer completes with the error.
     pub(super) fn start_call(
         &mut self,
         link: &mut Connection,
@@ -82,7 +82,7 @@ impl Transfers {
         }
     }
 
-    /// Starts the call of an op that moves no data.
+    /// Starts an op's call that transfers no data.
     fn start_action(
         &self,
         link: &mut Connection,
@@ -118,7 +118,7 @@ impl Transfers {
         Ok(())
     }
 
-    /// Starts the call that moves a piece of data.
+    /// Starts a call that transfers a piece of data.
     fn start_transfer(
         &self,
         link: &mut Connection,
@@ -127,7 +127,7 @@ impl Transfers {
         common: &mut Common,
     ) -> Result<(), NotStarted> {
         let Transfer { op, kind, stage, file: number, offset, len, .. } = self.table[tag as usize];
-        // A rewrite belongs to no op, so its file is one of the set.
+        // A rewrite doesn't belong to an op, so its file is one of the set.
         let object = match op {
             Some(slot) => self.ops[slot as usize].object,
             None => None,
@@ -135,8 +135,8 @@ impl Transfers {
         let by_name = object.is_some();
         let file = match object {
             Some(object) => object,
-            // The stateid of an open is good for the client that made it only. Without it the call
-            // goes out under the anonymous stateid (RFC 8881, 8.2.3).
+            // An open's stateid is only valid for the client that made it. Use the anonymous
+            // stateid instead (RFC 8881, 8.2.3).
             None if self.opens == Opens::OfAnother => File::from(common.file(number).handle),
             None => *common.file(number),
         };
@@ -147,14 +147,14 @@ impl Transfers {
             common.calls.add(operation.kind());
             return Ok(());
         }
-        // No COMMIT follows for a file that is closed at once, so it is made safe by its WRITEs.
+        // No COMMIT follows for a file that is closed right away, so its WRITEs must be durable.
         let stable = if by_name { StableHow::FileSync } else { common.set.stable };
         let mut scratch = std::mem::take(&mut common.scratch);
         let data = payload_of(common, &mut scratch, kind, number, offset, len);
         let operation = Operation::Write { file, offset, stable, data };
         let started = link.start(now_ns, tag, &operation);
         common.scratch = scratch;
-        // Counted only once it is on its way: a call without a slot is started again later.
+        // Count it only after it was sent, since a call without a slot is started again later.
         started?;
         common.calls.add(OperationKind::Write);
         Ok(())
@@ -164,16 +164,17 @@ impl Transfers {
 /// Why a call was not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotStarted {
-    /// Others hold all slots for now: a renewal of the lease, or the server granted fewer.
+    /// All slots are taken for now: by a lease renewal, or because the server granted fewer.
     NoSlot,
-    /// It can never be: what a server answered before does not fit the version that is spoken.
+    /// It can never succeed, because an earlier answer of the server doesn't fit the protocol
+    /// version.
     Failed(OpError),
 }
 
-/// The server named no handle where one was needed.
+/// The server returned no handle although one is needed.
 const NO_HANDLE: NotStarted = NotStarted::Failed(OpError(Status::BadHandle.number()));
 
-/// A file may lie, or a handle be, beyond what a version can say: that is the op's failure.
+/// A file size or a handle may exceed the limits of a version. In that case, the op fails.
 impl From<StartError> for NotStarted {
     fn from(error: StartError) -> Self {
         let status = match error {
@@ -187,7 +188,7 @@ impl From<StartError> for NotStarted {
     }
 }
 
-/// The bytes of a WRITE: a part of the pool, unless each has to be put together.
+/// Returns the payload of a WRITE: part of the pool, unless it has to be assembled.
 fn payload_of<'a>(
     common: &Common,
     scratch: &'a mut [u8],
@@ -210,7 +211,7 @@ fn payload_of<'a>(
     Data::Bytes(data)
 }
 
-/// Returns the object that an op works on, found or known.
+/// Returns the object that an op works on, whether found or already known.
 fn object<'a>(state: &'a OpSlot, common: &'a Common) -> &'a File {
     match &state.object {
         Some(found) => found,
@@ -218,14 +219,14 @@ fn object<'a>(state: &'a OpSlot, common: &'a Common) -> &'a File {
     }
 }
 
-/// The names of an op: what it works on, and where it leads to.
+/// Returns the names of an op: its object, and the new name or target.
 fn names_of(op: &Op) -> (Name, Name) {
     let (from, to) = match op.kind {
         OpKind::Rename => there_and_back(op, Sort::File, Sort::OtherFile),
         OpKind::RenameDir => there_and_back(op, Sort::Directory, Sort::OtherDirectory),
         OpKind::Mkdir | OpKind::StatDir | OpKind::Rmdir => (Sort::Directory, Sort::Directory),
         OpKind::LookupMissing => (Sort::Missing, Sort::Missing),
-        // A link leads to the file with its number.
+        // A link points to the file with the same number.
         OpKind::Symlink | OpKind::Unlink | OpKind::Readlink => (Sort::Link, Sort::File),
         OpKind::Link => {
             let second = Name::new(Sort::SecondName, op.offset_bytes as u32);
@@ -236,7 +237,7 @@ fn names_of(op: &Op) -> (Name, Name) {
     (Name::new(from, op.file), Name::new(to, op.file))
 }
 
-/// The one call of an op.
+/// Returns the call of an op that consists of only one.
 fn action_of<'a>(
     state: &'a OpSlot,
     name: &'a [u8],
@@ -271,12 +272,12 @@ fn action_of<'a>(
     })
 }
 
-/// Attributes of a directory that is made.
+/// Returns the attributes of a new directory.
 fn made_directory(common: &Common) -> Sattr {
     Sattr::with_mode(if common.set.is_open_to_all() { 0o777 } else { 0o755 })
 }
 
-/// The one call of an op that asks, and of those that change attributes or commit.
+/// Returns the call of an op that queries, changes attributes or commits.
 fn query_of<'a>(state: &'a OpSlot, common: &'a Common) -> Operation<'a> {
     let op = &state.op;
     let is_old = common.set.version == ProtocolVersion::V2;
@@ -295,7 +296,8 @@ fn query_of<'a>(state: &'a OpSlot, common: &'a Common) -> Operation<'a> {
         OpKind::Pathconf if !is_old => Operation::Pathconf { file: root },
         OpKind::Fsstat | OpKind::Fsinfo | OpKind::Pathconf => Operation::Fsstat { root },
         OpKind::Setattr => {
-            // Only the owner may set a mode. Another user who may write may set the time of now.
+            // Only the owner may set the mode, but any user with write permission may set the
+            // current time.
             let attributes = if common.set.is_open_to_all() {
                 Sattr { mtime: SetTime::Server, ..Sattr::default() }
             } else {

@@ -1,7 +1,7 @@
-//! What the end of a call means for its op.
+//! Interprets the completion of a call for its op.
 //!
-//! [`judge`] compares an answer with its request: bytes that moved, bytes that differ,
-//! data that is safe. It tracks unstable writes; it starts nothing.
+//! [`judge`] compares a reply with its request: bytes transferred, content, and durability. It
+//! tracks unstable writes but doesn't start anything.
 
 use model::{OpError, OpKind};
 use nfs_client::proto::CallError;
@@ -15,18 +15,18 @@ use crate::backend::BadReply;
 use crate::backend::files::XATTR_VALUE;
 use crate::backend::posix::get_each;
 
-/// The result of a call that did not fail.
+/// The result of a call that didn't fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Judged {
-    /// It moved so many bytes.
+    /// It transferred this many bytes.
     Moved(u32),
-    /// It made a file, which the server named or not.
+    /// It created a file, whose handle the server may or may not have returned.
     Created(Option<File>),
-    /// It committed, but not all of what was written before.
+    /// It committed, but not everything that was written before is safe.
     Unsafe,
 }
 
-/// Looks at the end of a call.
+/// Interprets the completion of a call.
 pub(super) fn judge(
     event: &Event<'_>,
     transfer: &Transfer,
@@ -41,8 +41,8 @@ pub(super) fn judge(
     };
     match outcome {
         Outcome::Read { count, eof } => {
-            // Less is a short READ, which goes on behind it, unless there is nothing more: nothing
-            // moved at all, or the file ends there.
+            // A short READ is continued, unless there is nothing more: either nothing was returned,
+            // or it ended at the end of the file.
             if count > transfer.len || (count < transfer.len && (eof || count == 0)) {
                 return Err(OpError::SHORT);
             }
@@ -68,11 +68,12 @@ pub(super) fn judge(
                 return Err(OpError::SHORT);
             }
             common.short_transfers.note_write(count, transfer.len);
-            // What is opened by name is written FILE_SYNC.
+            // Files opened by name are written with FILE_SYNC.
             let in_set = !matches!(transfer.kind, OpKind::Create | OpKind::Append);
             let requested = if in_set { common.set.stable } else { StableHow::FileSync };
-            // RFC 1813, 3.3.7 and RFC 8881, 18.32.3: a reply may claim more than was requested, and
-            // never less. What it claims, and not what was requested, says if a COMMIT is needed.
+            // RFC 1813, 3.3.7 and RFC 8881, 18.32.3: a reply may claim more durability than
+            // requested, but never less. Whether a COMMIT is needed depends on the claim, not on
+            // the request.
             if committed < requested {
                 return Err(OpError::LESS_STABLE);
             }
@@ -104,7 +105,7 @@ pub(super) fn judge(
     }
 }
 
-/// Judges the lookup of a name that must not be there.
+/// Interprets the lookup of a name that must not exist.
 fn judge_missing(event: &Event<'_>) -> Result<Judged, OpError> {
     match &event.result {
         Err(error) if error_of(error).0 == Status::NoEnt.number() => Ok(Judged::Moved(0)),
@@ -113,13 +114,13 @@ fn judge_missing(event: &Event<'_>) -> Result<Judged, OpError> {
     }
 }
 
-/// The file that an OPEN brought.
+/// Returns the file from the reply to an OPEN.
 pub(super) fn opened_file(event: &Event<'_>) -> Result<File, OpError> {
     event.result.map_err(|error| error_of(&error))?;
     event.file.copied().ok_or(OpError::MALFORMED)
 }
 
-/// Tells whether a server does not know the open that a call relied on.
+/// Returns true if the server doesn't know the open that a call relied on.
 ///
 /// **Source:** RFC 8881, 15.1.5 and 8.4.
 pub(super) fn is_state_lost(event: &Event<'_>) -> bool {
@@ -130,8 +131,8 @@ pub(super) fn is_state_lost(event: &Event<'_>) -> bool {
     )
 }
 
-/// Tells whether a server does not know the delegation, or the file, that a call relied on: it was
-/// returned by another connection, revoked, or removed with its file.
+/// Returns true if the server doesn't know the delegation or the file that a call relied on. It may
+/// have been returned by another connection, revoked, or removed along with its file.
 ///
 /// **Source:** RFC 8881, 15.1.5.
 pub(super) fn is_delegation_lost(event: &Event<'_>) -> bool {
@@ -140,7 +141,7 @@ pub(super) fn is_delegation_lost(event: &Event<'_>) -> bool {
     is_gone || is_state_lost(event)
 }
 
-/// Returns the op's error, and keeps the first reply whose reason a code can't hold.
+/// Returns the op's error. Also keeps the first reply whose reason doesn't fit into an error code.
 #[cold]
 fn note_error(event: &Event<'_>, error: CallError, common: &mut Common) -> OpError {
     if matches!(error, CallError::Rpc(_) | CallError::Malformed(_)) {

@@ -1,16 +1,16 @@
-//! The stages of an op, and which one follows which.
+//! The stages of an op, and their order.
 //!
 //! | op | stages |
 //! |---|---|
-//! | Read, Write and the like | their data |
+//! | Read, Write and the like | data |
 //! | Update | data in, data out |
 //! | Create | make, data out, close |
-//! | ReadFile, Append | find (OPEN, or a LOOKUP before v4), data, close |
+//! | ReadFile, Append | find (OPEN, or LOOKUP before v4), data, close |
 //! | SetXattr, GetXattr | find (LOOKUP), act |
-//! | what needs the handle of something that is not known | find (LOOKUP), act |
+//! | ops that need the handle of an unknown object | find (LOOKUP), act |
 //! | all others | act: one call |
 //!
-//! Close is a call in version 4 only; an op that failed closes what it opened all the same.
+//! Close is a call in version 4 only. A failed op still closes what it opened.
 
 use model::{Op, OpKind};
 
@@ -20,28 +20,28 @@ use super::OpSlot;
 /// The stage of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Stage {
-    /// Finds, or opens, a file by name.
+    /// Finds or opens a file by name.
     Find,
     /// Creates a file.
     Make,
-    /// Brings data in.
+    /// Reads data.
     Read,
-    /// Sends data out.
+    /// Writes data.
     Write,
-    /// Makes the one call that the op stands for.
+    /// Makes the single call that the op stands for.
     Act,
-    /// Closes what was opened or created.
+    /// Closes the file that was opened or created.
     Close,
 }
 
 impl Stage {
-    /// Says whether data moves, in as many calls as that takes.
+    /// Returns true if data is transferred, with as many calls as necessary.
     pub(in super::super) const fn moves_data(self) -> bool {
         matches!(self, Self::Read | Self::Write)
     }
 }
 
-/// The stage that an op begins with.
+/// Returns the first stage of an op.
 pub(super) fn first(op: &Op, common: &Common) -> Stage {
     match op.kind {
         OpKind::Read | OpKind::GetChars | OpKind::Update => Stage::Read,
@@ -63,11 +63,12 @@ pub(super) fn first(op: &Op, common: &Common) -> Stage {
     }
 }
 
-/// The stage that follows once all calls of the present one have ended; `None` ends the op.
+/// Returns the stage after the current one, once all of its calls have completed. `None` completes
+/// the op.
 pub(super) fn next(state: &OpSlot) -> Option<Stage> {
     let OpSlot { op, stage, is_open, error, .. } = state;
-    // What was opened is closed whatever failed before: an open left behind would keep the server's
-    // state, and some servers' exports, busy.
+    // Close what was opened even after a failure, since a leftover open would tie up state on the
+    // server and keep some servers' exports busy.
     let close = if *is_open && *stage != Stage::Close { Some(Stage::Close) } else { None };
     if error.is_some() {
         return close;
@@ -85,18 +86,18 @@ pub(super) fn next(state: &OpSlot) -> Option<Stage> {
     }
 }
 
-/// Says whether what an op finds or makes is an open that has to be closed.
+/// Returns true if the op opens what it finds or creates, and therefore must close it.
 pub(super) fn opens(op: &Op, common: &Common) -> bool {
     common.set.version.is_stateful()
         && matches!(op.kind, OpKind::Create | OpKind::ReadFile | OpKind::Append)
 }
 
-/// Says whether an op can't go on without a handle of what it found or made.
+/// Returns true if an op cannot continue without the handle of what it found or created.
 pub(super) const fn needs_object(op: &Op) -> bool {
     !matches!(op.kind, OpKind::Create) || op.len_bytes > 0
 }
 
-/// A sync of a file, for the backend's own use.
+/// Returns a sync of a file for the backend's own use.
 pub(super) const fn sync_of(file: u32) -> Op {
     Op { scheduled_ns: 0, offset_bytes: 0, len_bytes: 0, file, kind: OpKind::Sync }
 }
