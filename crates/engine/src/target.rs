@@ -1,8 +1,8 @@
-//! The target of one trial: a directory, an NFS export, or nowhere.
+//! The target of one trial: a directory, an NFS export, or nothing.
 //!
-//! A [`TrialTarget`] owns one working directory, `.dfsbench-<id>`, made when the target is made and
-//! removed with everything in it when the target is removed or dropped; nothing else is touched.
-//! Preparing and opening are done here, outside any timed window.
+//! A [`TrialTarget`] owns one working directory, `.dfsbench-<id>`. It is created with the target
+//! and removed with all its contents when the target is removed or dropped. Nothing else is
+//! touched. Preparing and opening happen here, outside of the timed window.
 
 mod access;
 mod content;
@@ -43,81 +43,80 @@ pub use content::{follow_rewrites, pattern_of};
 pub use mount_options::mount_options;
 pub use neighbors::Neighbors;
 
-/// Why a target can't be made, prepared or opened. Each says what, where and what to do.
+/// Why a target cannot be created, prepared or opened. Each error says what happened, where, and
+/// what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// The directory is not there.
+    /// The directory does not exist.
     #[error("directory `{}` does not exist (hint: create it, or name another)", .0.display())]
     Missing(PathBuf),
-    /// The path is something else.
+    /// The path isn't a directory.
     #[error("`{}` is not a directory", .0.display())]
     NotADirectory(PathBuf),
-    /// We may not write there.
+    /// We don't have permission to write there.
     #[error("directory `{}` is not writable: {reason} (hint: check its owner and mount options)",
         path.display())]
     NotWritable {
-        /// The directory in question.
         path: PathBuf,
-        /// The reason that the system gave.
+        /// The system's reason.
         reason: String,
     },
-    /// The files won't fit.
+    /// There isn't enough space for the files.
     #[error(
         "not enough space in `{location}`: the files need {needed}, {free} are free \
         (hint: a smaller --file-size or fewer --files)"
     )]
     NoSpace {
-        /// The file system in question.
+        /// The file system.
         location: String,
         /// Size of the file set.
         needed: String,
-        /// Space that is free.
+        /// Free space.
         free: String,
     },
-    /// The file system refuses `O_DIRECT`.
+    /// The file system does not support `O_DIRECT`.
     #[error("the file system of `{}` has no O_DIRECT (hint: --direct false)", .0.display())]
     NoDirect(PathBuf),
-    /// A file that is to be read does not hold what ops will read.
+    /// A file is too short for the data to be read from it.
     #[error(
         "reading what was never written is refused: `{location}` holds {written} of {wanted} \
         (hint: have a write pass without bounds go before)"
     )]
     Unwritten {
-        /// The file in question.
         location: String,
-        /// The start of its content.
+        /// How much of it has been written.
         written: String,
-        /// The content that it should have.
+        /// How much will be read.
         wanted: String,
     },
     /// A call failed.
     #[error("can't {what} `{location}`: {reason}")]
     Io {
-        /// The action that was tried.
+        /// The operation.
         what: &'static str,
-        /// On which file or directory.
+        /// The file or directory.
         location: String,
-        /// The reason that the system gave.
+        /// The system's reason.
         reason: String,
     },
     /// The NFS server could not be used.
     #[error("{0}")]
     Nfs(String),
-    /// A program that works in our place could not be used.
+    /// An external program could not be used.
     #[error("{0}")]
     Program(String),
     /// Another worker could not open its files.
     #[error("stopped, because another worker could not start")]
     Stopped,
-    /// The system refused a thread.
+    /// The system could not create a thread.
     #[error("can't start {0} workers: {1} (hint: fewer --workers, or a higher limit of threads)")]
     Threads(u32, String),
-    /// A worker panicked: a bug of ours, which ends the trial and nothing else.
+    /// A worker panicked. This is a bug of ours, but it ends only the trial.
     #[error("worker {worker} {panicked}")]
     Panicked {
-        /// The number of the worker, from 0 on.
+        /// Number of the worker, starting at 0.
         worker: u32,
-        /// The message of the panic.
+        /// The panic message.
         panicked: Panicked,
     },
     /// A stop was requested.
@@ -125,27 +124,29 @@ pub enum TargetError {
     Interrupted,
 }
 
-/// The settings from which a target is made.
+/// The settings for creating a target.
 pub struct TargetConfig {
     /// Name of the working directory.
     pub work_name: String,
-    /// Seed of the pass's ops, which the sizes of files depend on.
+    /// Seed of the pass's ops, which also determines file sizes.
     pub seed: u64,
     /// Content of the files.
     pub pattern: Pattern,
     /// The clock of all workers.
     pub clock: Arc<dyn Clock>,
-    /// Leave the working directory behind.
+    /// Keep the working directory.
     pub keep: bool,
-    /// Set to stop everything, preparations too.
+    /// Set to stop everything, including preparations.
     pub stop: Stop,
-    /// The workers whose files it makes and counts: all of the run's, or those of this agent.
+    /// The workers whose files it creates and counts: all of the run's workers, or those of this
+    /// agent.
     pub share: Share,
-    /// The working directory may be there already, and is then removed by the agent that made it.
+    /// The working directory may already exist. If so, the agent that created it removes it.
     pub joins: bool,
 }
 
-/// The most that one call moves, in bytes: files of a metadata run are written whole.
+/// Returns the maximum number of bytes transferred by a call. Metadata runs write files in one
+/// piece.
 fn largest_op(spec: &RunSpec) -> u32 {
     match spec.workload {
         Workload::Metadata => u32::try_from(spec.file_size_bytes).unwrap_or(PREPARE_IO),
@@ -153,8 +154,8 @@ fn largest_op(spec: &RunSpec) -> u32 {
     }
 }
 
-/// Returns the files that a worker has open in a pass: the number of the first one, and from each
-/// to the next.
+/// Returns which files a worker has open in a pass: the number of the first one, and the distance
+/// between them.
 fn opened_files(spec: &RunSpec, pass: Pass, worker: u32) -> (u32, u32) {
     let anywhere = matches!(pass, Pass::Mix | Pass::Seeks | Pass::OpMix);
     if anywhere || spec.layout.sharing == Sharing::Shared {
@@ -163,25 +164,24 @@ fn opened_files(spec: &RunSpec, pass: Pass, worker: u32) -> (u32, u32) {
     (worker, spec.workers)
 }
 
-/// Says whether each worker of a pass works on the files of all.
+/// Returns true if each worker of a pass works on the files of all workers.
 pub fn works_anywhere(spec: &RunSpec, pass: Pass) -> bool {
     spec.workers == 1 || opened_files(spec, pass, 0).1 < spec.workers
 }
 
-/// A backend that is ready to go.
+/// A backend that is ready to use.
 pub struct Opened {
-    /// Executes the worker's ops.
     pub backend: Box<dyn Backend>,
-    /// Caveats that opening raised, such as a fallback.
+    /// Caveats raised while opening it, such as a fallback.
     pub caveats: Vec<Caveat>,
-    /// The kernel counts this backend's reads and writes per thread.
+    /// Whether the kernel counts this backend's reads and writes per thread.
     pub kernel_counts: bool,
-    /// Ops that the worker keeps in flight.
+    /// Number of ops that the worker keeps in flight.
     pub queue_depth: usize,
 }
 
 impl TargetError {
-    /// Refuses a file that holds `written` of the `wanted` bytes that are to be read.
+    /// Creates the error for a file that contains only `written` of the `wanted` bytes to be read.
     fn unwritten(location: String, written: u64, wanted: u64) -> Self {
         let (written, wanted) = (Size(written).to_string(), Size(wanted).to_string());
         Self::Unwritten { location, written, wanted }
@@ -189,41 +189,41 @@ impl TargetError {
 }
 
 impl Opened {
-    /// A backend without caveats, and with the requested number of ops in flight.
+    /// Wraps a backend without caveats that supports the requested queue depth.
     fn without_caveats(queue_depth: u32, backend: Box<dyn Backend>) -> Self {
         let queue_depth = queue_depth as usize;
         Self { backend, caveats: Vec::new(), kernel_counts: false, queue_depth }
     }
 }
 
-/// The inventory of the working directory.
+/// The contents of the working directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
-    /// How many files; one with two names counts twice.
+    /// Number of files. Hard links count separately.
     pub files: u64,
-    /// Their sizes, added up.
+    /// Total size of the files.
     pub bytes: u64,
-    /// How many directories, the working directory not counted.
+    /// Number of directories, not counting the working directory.
     pub directories: u64,
-    /// How many symbolic links.
+    /// Number of symbolic links.
     pub links: u64,
-    /// How many files that were removed while a client had them open, and that are kept under
-    /// another name (`.fuse_hidden...`, `.nfs...`) until it closes them. They are no files of the
-    /// directory any more.
+    /// Number of files that were removed while open, and that a client keeps under another name
+    /// (`.fuse_hidden...`, `.nfs...`) until they are closed. They no longer count as files.
     pub removed_but_open: u64,
 }
 
-/// The part of a working directory that is counted.
+/// The part of a working directory to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InventoryScope {
-    /// All that is there.
+    /// Everything.
     All,
-    /// Names with a number that belongs to a share of so many workers.
+    /// Names with a number that belongs to a share, given the total number of workers.
     OfShare(Share, u32),
 }
 
 impl InventoryScope {
-    /// Says whether a name is counted; the first workers count what belongs to none.
+    /// Returns true if a name is counted. Names that belong to no worker are counted by the share
+    /// with the first worker.
     pub fn counts_name(self, name: &[u8]) -> bool {
         let Self::OfShare(share, workers) = self else { return true };
         match Name::number_of(name) {
@@ -241,7 +241,7 @@ pub struct TrialTarget {
     schedule_seed: u64,
 }
 
-/// Makes the place where a trial works: the one match over kinds of targets.
+/// Creates access to a trial's target. This is the only match on kinds of targets.
 fn access_target(
     spec: &RunSpec,
     config: &TargetConfig,
@@ -258,10 +258,10 @@ fn access_target(
 }
 
 impl TrialTarget {
-    /// Makes the working directory of a trial at the run's target, or joins those who work there.
+    /// Creates a trial's working directory at the run's target, or joins an existing one.
     ///
     /// # Errors
-    /// When the target can't be used.
+    /// If the target cannot be used.
     pub fn create(spec: &RunSpec, config: TargetConfig) -> Result<Self, TargetError> {
         let access = access_target(spec, &config)?;
         Ok(Self::of(access, config))
@@ -272,30 +272,30 @@ impl TrialTarget {
         Self { access, config, prepared: PreparedFixtures::default(), schedule_seed }
     }
 
-    /// Draws the scheduled instants of an open loop from a seed apart from that of the ops.
+    /// Uses a separate seed for the arrival times of an open loop.
     #[must_use]
     pub const fn scheduled_by(mut self, schedule_seed: u64) -> Self {
         self.schedule_seed = schedule_seed;
         self
     }
 
-    /// The seed of the scheduled instants of an open loop.
+    /// Returns the seed for the arrival times of an open loop.
     pub const fn schedule_seed(&self) -> u64 {
         self.schedule_seed
     }
 
-    /// A target whose null backend loses every `nth` op: a planted fault, for tests.
+    /// Creates a target whose null backend loses every `nth` op, an injected fault for tests.
     pub fn losing(nth: u64, config: TargetConfig) -> Self {
         let access = Box::new(NullAccess { loses_every: Some(nth) });
         Self::of(access, config)
     }
 
-    /// Makes what of its share a pass expects to find and no earlier pass has made. Passes are
-    /// expected to be made in the order in which they are prepared, and those who join to prepare
-    /// after the agent that made the working directory.
+    /// Creates this share of what a pass expects to find, unless an earlier pass has created it.
+    /// Passes must run in the order in which they were prepared. Agents that join must prepare
+    /// after the one that created the working directory.
     ///
     /// # Errors
-    /// When it can't be made, or a stop was requested.
+    /// If it cannot be created, or a stop was requested.
     pub fn prepare(&self, spec: &RunSpec, pass: Pass) -> Result<(), TargetError> {
         let set = FileSet::of(spec, self.config.seed);
         let todo = self.prepared.before(spec, pass, &set);
@@ -305,11 +305,11 @@ impl TrialTarget {
     /// Opens the backend of one worker for one pass.
     ///
     /// # Errors
-    /// When files can't be opened or a connection can't be made.
+    /// If files cannot be opened or a connection cannot be made.
     pub fn open(&self, spec: &RunSpec, pass: Pass, worker: u32) -> Result<Opened, TargetError> {
         let work = WorkerPass { spec, pass, worker, config: &self.config };
         let mut opened = self.access.open(work)?;
-        // A transaction works on what those before it made: two at once would meet on one file.
+        // A transaction depends on the previous ones; two at the same time would collide.
         if pass == Pass::Transactions && opened.queue_depth > 1 {
             let evidence = format!(
                 "{} transactions of a worker at once requested, 1 effective: each relies on those \
@@ -329,28 +329,29 @@ impl TrialTarget {
         Ok(opened)
     }
 
-    /// Counts what is in the working directory, as far as it is `whose`; `None` for a target
+    /// Counts the part of the working directory given by `whose`. Returns `None` for a target
     /// without files.
     ///
     /// # Errors
-    /// When it can't be listed.
+    /// If it cannot be listed.
     pub fn inventory(&self, whose: InventoryScope) -> Result<Option<Inventory>, TargetError> {
         self.access.inventory(whose)
     }
 
-    /// Says whether a working directory was made here, on this host's file system, and not found as
-    /// another agent's.
+    /// Returns true if we created a working directory on this host's file system, rather than
+    /// joining another agent's.
     pub fn made_directory(&self) -> bool {
         self.access.made_directory()
     }
 
-    /// Takes a working directory that was joined for its own: the agent that made it is lost.
+    /// Takes ownership of a working directory that was joined, because the agent that created it is
+    /// lost.
     pub fn adopt_directory(&mut self) {
         self.access.adopt_directory();
     }
 
-    /// Takes the files of its share as made: the agent that made them is lost, and this one goes
-    /// on.
+    /// Assumes that this share's files exist, because this agent replaces the lost one that created
+    /// them.
     pub fn assume_prepared(&self) {
         self.prepared.assume_prepared();
     }
@@ -360,66 +361,66 @@ impl TrialTarget {
         self.access.facts()
     }
 
-    /// Returns to the server what it lent for a pass, whose window is over, and lists the counts of
-    /// it.
+    /// Returns server resources borrowed for a pass after its window has ended. Returns facts about
+    /// them.
     pub fn end_pass(&self, pass: Pass) -> Vec<Fact> {
         self.access.end_pass(pass)
     }
 
-    /// Shows other campaigns that this one works here: before and after each pass.
+    /// Shows other campaigns that this one is active. Called before and after each pass.
     pub fn show_life(&self) {
         self.access.show_life(&self.config);
     }
 
-    /// Looks for working directories of other campaigns; `None` if they can't be listed, or the
-    /// target has none.
+    /// Looks for working directories of other campaigns. Returns `None` if they cannot be listed,
+    /// or the target has none.
     pub fn neighbors(&self) -> Option<Neighbors> {
         self.access.neighbors(&self.config)
     }
 
-    /// Returns the caveats that the target raised by itself, such as an option that it refused.
+    /// Returns the caveats raised by the target itself, such as an unsupported option.
     pub fn caveats(&self, spec: &RunSpec) -> Vec<Caveat> {
         self.access.caveats(spec)
     }
 
-    /// The working directories, where they are on this host.
+    /// Returns the working directories that are on this host.
     pub fn local_paths(&self) -> Vec<PathBuf> {
         self.access.local_paths()
     }
 
-    /// Holds nothing open on file systems of this host, so that they can be unmounted.
+    /// Closes all handles on this host's file systems, so that they can be unmounted.
     pub fn close_handles(&mut self) {
         self.access.close_handles();
     }
 
-    /// Opens again what [`Self::close_handles`] closed.
+    /// Reopens the handles closed by [`Self::close_handles`].
     ///
     /// # Errors
-    /// When the working directory isn't there any more.
+    /// If the working directory no longer exists.
     pub fn reopen_handles(&mut self) -> Result<(), TargetError> {
         self.access.reopen_handles()
     }
 
-    /// The clock of all workers.
+    /// Returns the clock of all workers.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.config.clock
     }
 
-    /// Returns the journal of what was acknowledged, where one is kept.
+    /// Returns the journal of acknowledged writes, if there is one.
     pub const fn journal(&self) -> Option<&Arc<Journal>> {
         self.config.pattern.journal()
     }
 
-    /// Removes the working directory, unless it is to be kept.
+    /// Removes the working directory, unless it should be kept.
     ///
     /// # Errors
-    /// When something of ours could not be removed.
+    /// If something could not be removed.
     pub fn remove(mut self) -> Result<(), TargetError> {
         self.clean_up()
     }
 
     fn clean_up(&mut self) -> Result<(), TargetError> {
-        // What drops afterwards finds nothing more to remove.
+        // Dropping `self` afterwards finds nothing left to remove.
         let access = std::mem::replace(&mut self.access, Box::new(NullAccess::default()));
         if self.config.keep {
             access.keep_files();
@@ -429,14 +430,14 @@ impl TrialTarget {
     }
 }
 
-/// Fails when a stop was requested.
+/// Fails if a stop was requested.
 fn check_stop(config: &TargetConfig) -> Result<(), TargetError> {
     if config.stop.is_set() { Err(TargetError::Interrupted) } else { Ok(()) }
 }
 
 impl Drop for TrialTarget {
     fn drop(&mut self) {
-        // A caller that needs to know of a failure calls `remove`.
+        // Callers that need to know about failures call `remove`.
         let _ = self.clean_up();
     }
 }

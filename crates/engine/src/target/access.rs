@@ -1,6 +1,6 @@
-//! How a trial reaches its target: one implementation for each kind, in a module of its own.
+//! Access to a trial's target: one implementation per kind of target, each in its own module.
 //!
-//! The defaults are those of a target that keeps nothing, so such a one only opens its backend.
+//! The defaults are suitable for a target that stores nothing, which only has to open its backend.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use super::neighbors::Neighbors;
 use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
 use crate::backend::null::Null;
 
-/// A pass of one worker, for which files and connections are opened.
+/// One worker's pass, for which files and connections are opened.
 #[derive(Clone, Copy)]
 pub(super) struct WorkerPass<'a> {
     pub spec: &'a RunSpec,
     pub pass: Pass,
-    /// Number of the worker, from 0 on.
+    /// Number of the worker, starting at 0.
     pub worker: u32,
     pub config: &'a TargetConfig,
 }
 
-/// The place where one trial works, on one kind of target.
+/// A trial's access to one kind of target.
 pub(super) trait TargetAccess: Send + Sync {
-    /// Makes what of its share a pass expects to find, as far as it is to do.
+    /// Creates this share of what a pass expects to find, as specified by `_todo`.
     fn prepare(
         &self,
         _todo: Preparation,
@@ -39,66 +39,66 @@ pub(super) trait TargetAccess: Send + Sync {
     /// Opens the backend of one worker for one pass.
     fn open(&self, work: WorkerPass<'_>) -> Result<Opened, TargetError>;
 
-    /// Counts what is in the working directory; `None` where there are no files.
+    /// Counts the contents of the working directory. Returns `None` if there are no files.
     fn inventory(&self, _whose: InventoryScope) -> Result<Option<Inventory>, TargetError> {
         Ok(None)
     }
 
-    /// Says whether a working directory was made here, and not found as another agent's.
+    /// Returns true if a working directory was created here rather than joined.
     fn made_directory(&self) -> bool {
         false
     }
 
-    /// Takes a working directory that was joined for its own.
+    /// Takes ownership of a working directory that was joined.
     fn adopt_directory(&mut self) {}
 
-    /// Lists the effective settings of the target.
+    /// Returns the effective settings of the target.
     fn facts(&self) -> Vec<Fact> {
         Vec::new()
     }
 
-    /// Ends what a pass began with the server, outside its window, and lists what became of it.
+    /// Releases what a pass has borrowed from the server, after its window. Returns facts about it.
     fn end_pass(&self, _pass: Pass) -> Vec<Fact> {
         Vec::new()
     }
 
-    /// Lists caveats that the target raised by itself.
+    /// Returns caveats raised by the target itself.
     fn caveats(&self, _spec: &RunSpec) -> Vec<Caveat> {
         Vec::new()
     }
 
-    /// Lists the working directories that are on this host.
+    /// Returns the working directories that are on this host.
     fn local_paths(&self) -> Vec<PathBuf> {
         Vec::new()
     }
 
-    /// Closes what it has open on file systems of this host, so that they can be unmounted.
+    /// Closes all handles on this host's file systems, so that they can be unmounted.
     fn close_handles(&mut self) {}
 
-    /// Opens again what was let go.
+    /// Reopens the handles that were closed.
     fn reopen_handles(&mut self) -> Result<(), TargetError> {
         Ok(())
     }
 
-    /// Shows other campaigns that this one works here.
+    /// Shows other campaigns that this one is active.
     fn show_life(&self, _config: &TargetConfig) {}
 
-    /// Looks for working directories of other campaigns; `None` if they can't be listed.
+    /// Looks for working directories of other campaigns. Returns `None` if they cannot be listed.
     fn neighbors(&self, _config: &TargetConfig) -> Option<Neighbors> {
         None
     }
 
-    /// Leaves the files behind, and nothing open.
+    /// Keeps the files but leaves nothing open.
     fn keep_files(self: Box<Self>) {}
 
-    /// Removes the working directory with all that is in it.
+    /// Removes the working directory and its contents.
     fn remove(self: Box<Self>, _config: &TargetConfig) -> Result<(), TargetError> {
         Ok(())
     }
 }
 
-/// Returns true for the name that a client gives to a file that was removed and is still open: it
-/// goes when the last open is closed, which FUSE does after close(2) has returned.
+/// Returns true for a name that a client gives to a removed file that is still open. It disappears
+/// after the last close, which FUSE may process after close(2) has returned.
 ///
 /// **Source:** libfuse, lib/fuse.c (`hidden_name`); Linux, fs/nfs/unlink.c (`SILLYNAME_PREFIX`).
 pub(super) fn is_removed_but_open(name: &[u8]) -> bool {
@@ -109,10 +109,10 @@ pub(super) fn is_removed_but_open(name: &[u8]) -> bool {
     is_hidden(b".fuse_hidden", 16) || is_hidden(b".nfs", 24)
 }
 
-/// Reaches no target: opens the null backend.
+/// Accesses no target and opens the null backend.
 #[derive(Default)]
 pub(super) struct NullAccess {
-    /// A planted fault, for tests: every so many ops one is lost.
+    /// An injected fault for tests: every n-th op is lost.
     pub loses_every: Option<u64>,
 }
 

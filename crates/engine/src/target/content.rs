@@ -1,8 +1,7 @@
-//! What the files of a target hold: made before anything is timed, and no more than ops need.
+//! Content of a target's files, generated before anything is timed, and only as much as ops need.
 //!
-//! A pass of large files needs all of it; one of a thousand processes that work on a small file
-//! each needs a page. Content that an op needs and that was not made is a bug, and ends the
-//! program.
+//! A pass over large files needs all of it, while one with a thousand processes on small files only
+//! needs a page. If an op needs content that wasn't generated, that is a bug and ends the program.
 
 use std::sync::Arc;
 
@@ -14,9 +13,9 @@ use workload::{FileSet, Journal, Pattern, Rewrites};
 use super::{TrialTarget, largest_op, works_anywhere};
 use crate::limits::PREPARE_IO;
 
-/// The content of a run's files, for ops of every size that the run issues; with stamps where the
-/// plan wants them, those of the agents that work in a directory of this name. Nothing of it is
-/// made yet: see [`TrialTarget::make_content`] and [`TrialTarget::make_content_of`].
+/// Returns the content of a run's files, suitable for all op sizes of the run. If the plan wants
+/// stamps, they identify the agents that work in a directory named `work_name`. Nothing is
+/// generated yet: see [`TrialTarget::make_content`] and [`TrialTarget::make_content_of`].
 pub fn pattern_of(spec: &RunSpec, seed: u64, work_name: &str) -> Pattern {
     let pattern = Pattern::unmade(&spec.data, seed, largest_op(spec).max(PREPARE_IO) as usize);
     if !spec.data.stamp && !verifies_rewrites(spec) {
@@ -34,14 +33,14 @@ pub fn pattern_of(spec: &RunSpec, seed: u64, work_name: &str) -> Pattern {
     pattern.journaled(Arc::new(journal))
 }
 
-/// Follows the writes of each block by the workers of a share, so that a read finds those that were
-/// lost, where a run reads and verifies what it rewrites.
+/// Tracks the writes of each block by a share's workers if the run reads and verifies what it
+/// overwrites, so that reads detect lost writes.
 #[must_use]
 pub fn follow_rewrites(pattern: Pattern, spec: &RunSpec, share: Share) -> Pattern {
     if !verifies_rewrites(spec) {
         return pattern;
     }
-    // A number that no other agent has, and that is not 0.
+    // A number greater than 0 that no other agent uses.
     let (writer, has_others) = (share.first + 1, share.count < spec.workers);
     let (files, file_bytes) = (spec.files, spec.file_size_bytes);
     match Rewrites::new(writer, has_others, files, file_bytes, spec.io_size_bytes) {
@@ -50,8 +49,8 @@ pub fn follow_rewrites(pattern: Pattern, spec: &RunSpec, share: Share) -> Patter
     }
 }
 
-/// Says whether reads of a run are verified that may find what it has written over: else a write
-/// that is lost leaves the same bytes. Zeros and blocks that repeat have no room for a stamp.
+/// Returns true if reads that are verified may find data that was overwritten. Without tracking, a
+/// lost write would leave the same bytes. There is no room for a stamp in zeros or repeated blocks.
 fn verifies_rewrites(spec: &RunSpec) -> bool {
     spec.verify
         && spec.workload == Workload::Mixed
@@ -63,12 +62,12 @@ fn verifies_rewrites(spec: &RunSpec) -> bool {
 }
 
 impl TrialTarget {
-    /// The writes of each block, where they are followed.
+    /// Returns the writes of each block, if they are tracked.
     pub const fn rewrites(&self) -> Option<&Arc<Rewrites>> {
         self.config.pattern.rewrites()
     }
 
-    /// Makes the content of the files of its share, which [`Self::prepare`] writes.
+    /// Generates the content of this share's files, which [`Self::prepare`] writes.
     pub fn make_content(&mut self, spec: &RunSpec) {
         if spec.target.keeps_nothing() {
             return;
@@ -78,13 +77,13 @@ impl TrialTarget {
         self.make_files(&set, |number| own.owns(number, spec.workers));
     }
 
-    /// Makes the content that the workers of a share write in a pass, or compare with.
+    /// Generates the content that a share's workers write or compare in a pass.
     pub fn make_content_of(&mut self, spec: &RunSpec, pass: Pass, share: Share) {
         let only_reads = !pass.writes() || pass == Pass::Mix && spec.read_percent >= 100;
         if spec.target.keeps_nothing() || only_reads && !spec.verify {
             return;
         }
-        // What is opened by name, or grows, has a size that the set doesn't know.
+        // Files that are opened by name, or grow, have sizes that the set doesn't contain.
         let knows_sizes = pass.opens() != Opens::Nothing && pass != Pass::OpMix;
         if !knows_sizes {
             return self.config.pattern.make_all();
@@ -94,7 +93,7 @@ impl TrialTarget {
         self.make_files(&set, |number| is_anywhere || share.owns(number, spec.workers));
     }
 
-    /// Makes the content of the files of a set that are used.
+    /// Generates the content of the files of a set that are used.
     fn make_files(&mut self, set: &FileSet, is_used: impl Fn(u32) -> bool) {
         let mut files = Vec::new();
         for number in 0..set.files() {
@@ -107,14 +106,14 @@ impl TrialTarget {
         self.config.pattern.make_for(files.into_iter());
     }
 
-    /// The content, as far as it is made.
+    /// Returns the content, as far as it has been generated.
     pub const fn content(&self) -> &Pattern {
         &self.config.pattern
     }
 }
 
-/// The bytes that preparation writes: a slice of the pattern, or in `buffer` where they have to be
-/// put together.
+/// Returns the bytes to write during preparation: a slice of the pattern, or `buffer` if they have
+/// to be assembled.
 pub(super) fn content_of<'a>(
     pattern: &'a Pattern,
     buffer: &'a mut [u8],

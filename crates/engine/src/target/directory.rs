@@ -1,8 +1,8 @@
-//! Working directories on file systems of this host: one, or one on each of several targets.
+//! Working directories on local file systems: one, or one for each of several targets.
 //!
-//! Checks come before anything is made: the directories must be there and have room for the set.
-//! Files are opened relative to the handles of the working directories ([`opening`]), never again
-//! by path; what a pass expects to find is written in [`filling`].
+//! Before anything is created, we check that the directories exist and have enough space. Files are
+//! opened relative to the handles of the working directories ([`opening`]), never by path. What a
+//! pass expects to find is written by [`filling`].
 
 mod filling;
 mod opening;
@@ -31,23 +31,23 @@ use super::neighbor_search;
 use super::neighbors::Neighbors;
 use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
 
-/// How long a kernel's NFS client may take to write back what is to be removed.
+/// Time for a kernel's NFS client to write back files that are being removed.
 const WRITTEN_BACK_NS: u64 = 30_000_000_000;
-/// Pause before the next try, in nanoseconds.
+/// Pause between attempts, in nanoseconds.
 const TRY_AGAIN_NS: u64 = 100_000_000;
 
 /// A working directory below each target.
 pub(super) struct DirectoryAccess {
     works: Vec<Work>,
     places: Arc<Places>,
-    /// Files that all workers have open together.
+    /// Open files shared by all workers.
     shared: Mutex<Option<Arc<[OwnedFd]>>>,
 }
 
 /// One working directory.
 struct Work {
     path: PathBuf,
-    /// This agent made it; else another one did, and removes it.
+    /// True if this agent created it. Otherwise, another agent did and will remove it.
     is_ours: bool,
     /// Handle of the open directory; `None` while it is released.
     held: Option<OwnedFd>,
@@ -68,7 +68,7 @@ impl DirectoryAccess {
         let places = Arc::new(Places::of(spec));
         let mut target = Self { works, places, shared: Mutex::default() };
         if let Err(error) = target.make_works(targets, spec.direct, config) {
-            // What was made is removed; the refusal says more than a failure to remove it.
+            // Remove what was created. The original error is more useful than a failure to do so.
             let _ = target.remove_all(config);
             return Err(error);
         }
@@ -94,15 +94,16 @@ impl DirectoryAccess {
         Ok(())
     }
 
-    /// Returns the working directory that a number lives in: files go round the targets.
+    /// Returns the working directory for a number: files are distributed round-robin.
     fn work_of(&self, number: u32) -> &Work {
         &self.works[number as usize % self.works.len()]
     }
 
-    /// Removes every working directory that is ours, with all that is in it.
+    /// Removes all working directories that we own, with their contents.
     ///
-    /// A file of a kernel's NFS client that is still being written to its server gets another name
-    /// instead (`.nfs...`) and goes later, so a directory that fills again is tried for a while.
+    /// If the kernel's NFS client is still writing a file back, removing the file only renames it
+    /// (`.nfs...`), and it disappears later. So if a directory is unexpectedly not empty, we try
+    /// again for a while.
     ///
     /// **Source:** fs/nfs/unlink.c of Linux (`nfs_sillyrename`).
     fn remove_all(&mut self, config: &TargetConfig) -> Result<(), TargetError> {
@@ -110,7 +111,7 @@ impl DirectoryAccess {
         let end_ns = config.clock.now_ns() + WRITTEN_BACK_NS;
         let mut result = Ok(());
         for work in &self.works {
-            // One that can't be removed doesn't keep the others; the first failure is reported.
+            // If one cannot be removed, continue with the others and report the first failure.
             if work.is_ours {
                 result = result.and(work.remove_until(config, end_ns));
             }
@@ -127,7 +128,7 @@ impl TargetAccess for DirectoryAccess {
         spec: &RunSpec,
         config: &TargetConfig,
     ) -> Result<(), TargetError> {
-        // Files that were removed and made again are others.
+        // Files that were removed and created again are different files.
         *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = None;
         if todo.wipe {
             self.wipe(&config.stop)?;
@@ -228,13 +229,13 @@ impl Work {
         Ok(work)
     }
 
-    /// Removes the directory; one that fills again is tried until an instant.
+    /// Removes the directory. If it isn't empty, tries again until `end_ns`.
     fn remove_until(&self, config: &TargetConfig, end_ns: u64) -> Result<(), TargetError> {
         let clock = &*config.clock;
         loop {
             let Err(error) = remove_directory(&self.path, &config.stop) else { return Ok(()) };
             match error.kind() {
-                // The agent that inherited it was quicker.
+                // The agent that took over the directory was faster.
                 ErrorKind::NotFound => return Ok(()),
                 ErrorKind::DirectoryNotEmpty | ErrorKind::ResourceBusy
                     if clock.now_ns() < end_ns =>
@@ -246,7 +247,7 @@ impl Work {
         }
     }
 
-    /// Opens the directory, unless it is open.
+    /// Opens the directory unless it is open.
     fn reopen(&mut self) -> Result<(), TargetError> {
         if self.held.is_none() {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -258,7 +259,7 @@ impl Work {
         Ok(())
     }
 
-    /// Returns the directory that its files are opened relative to.
+    /// Returns the handle relative to which files are opened.
     fn handle(&self) -> Result<&OwnedFd, TargetError> {
         let Some(handle) = &self.held else {
             let error = std::io::Error::other("it was released");
@@ -267,8 +268,8 @@ impl Work {
         Ok(handle)
     }
 
-    /// Opens a file with `O_DIRECT`, so that a file system without it is refused at once. A file
-    /// that is there already belongs to someone, and is left alone.
+    /// Creates a file with `O_DIRECT`, so that an unsupported file system is rejected immediately.
+    /// An existing file belongs to someone else and is left alone.
     fn try_direct(&self) -> Result<(), TargetError> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::DIRECT | OFlags::CLOEXEC;
@@ -276,7 +277,7 @@ impl Work {
         match rustix::fs::openat(self.handle()?, name.as_c_str(), flags, Mode::from_raw_mode(0o644))
         {
             Err(Errno::INVAL) => return Err(TargetError::NoDirect(self.target().to_owned())),
-            // Other refusals are reported where the file is really needed.
+            // Other errors are reported when the file is really needed.
             Err(_) => return Ok(()),
             Ok(_) => {}
         }
@@ -289,7 +290,7 @@ impl Work {
     }
 }
 
-/// Counts the entries of a directory and below.
+/// Counts the entries in and below a directory.
 fn count_entries(
     directory: &Path,
     whose: InventoryScope,
@@ -309,7 +310,7 @@ fn count_entries(
         if !is_counted {
             continue;
         }
-        // It may be gone any moment: its attributes are not asked for.
+        // It may disappear at any moment, so don't query its attributes.
         if is_removed_but_open(entry.file_name().as_bytes()) {
             inventory.removed_but_open += 1;
             continue;
@@ -336,15 +337,16 @@ fn check_target(target: &Path) -> Result<(), TargetError> {
     }
 }
 
-/// Checks whether a target has room for its share of the files.
+/// Checks that a target has enough space for its share of the files.
 fn check_space(target: &Path, spec: &RunSpec, targets: usize) -> Result<(), TargetError> {
-    // A file system that doesn't tell its space is not refused for it.
+    // If the file system doesn't report its space, assume that there is enough.
     let Ok(found) = rustix::fs::statvfs(target) else { return Ok(()) };
     let free = found.f_bavail.saturating_mul(found.f_frsize);
     let whole_blocks = spec.file_size_bytes.next_multiple_of(found.f_frsize.max(1));
     let files = u64::from(spec.files).div_ceil(targets as u64);
     let needed = whole_blocks.saturating_mul(files);
-    // Some file systems (ramfs, some FUSE) count no blocks at all; that is not "full".
+    // Some file systems (ramfs, some FUSE) report zero blocks, which doesn't mean that they are
+    // full.
     if found.f_blocks > 0 && free < needed {
         return Err(TargetError::NoSpace {
             location: target.display().to_string(),

@@ -1,36 +1,36 @@
-//! What a pass expects to find, and what is there.
+//! What a pass expects to find, and what already exists.
 //!
-//! [`Fixtures`] says what has to be made before a pass is timed; [`PreparedFixtures`] remembers
-//! what is there, whether preparation made it or an earlier pass. What a pass may have left
-//! unwritten does not count as made: it is written whole before anybody reads it.
+//! [`Fixtures`] specify what must be created before a pass is timed. [`PreparedFixtures`] tracks
+//! what exists, whether created by preparation or by an earlier pass. Files that a pass may have
+//! left incomplete don't count: they are written completely before anyone reads them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::{Opens, Pass, RunSpec};
 use workload::FileSet;
 
-/// Objects to be made, each numbered from 0 on.
+/// Objects to create, each numbered from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fixtures {
-    /// Number of whole files.
+    /// Number of complete files.
     pub(super) files: u32,
-    /// Directories that ops work on.
+    /// Number of directories that ops work on.
     pub(super) directories: u32,
     /// Number of symbolic links.
     pub(super) links: u32,
 }
 
-/// The work that has to be done before a pass.
+/// The work to do before a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Preparation {
-    /// Remove everything that is there.
+    /// Remove everything first.
     pub(super) wipe: bool,
-    /// Files to be made.
+    /// What to create.
     pub(super) make: Fixtures,
 }
 
-/// The files that exist. Passes of a trial follow one another, so one finds what the one before
-/// made.
+/// The objects that exist. The passes of a trial follow each other, so one finds what the previous
+/// one created.
 #[derive(Debug, Default)]
 pub(super) struct PreparedFixtures(Mutex<Present>);
 
@@ -40,14 +40,14 @@ struct Present {
     files: bool,
     directories: bool,
     links: bool,
-    /// A pass left what only it knows: some files and not others.
+    /// A pass has left an unpredictable subset of the files.
     mixed: bool,
-    /// A bound cut a pass short that makes, removes or renames: it is unknown what is there.
+    /// A pass that creates, removes or renames was cut short, so it isn't known what exists.
     cut: bool,
 }
 
 impl PreparedFixtures {
-    /// Says what has to be done before a pass, and takes it and the pass as done.
+    /// Returns the work to do before a pass, and assumes that both are then done.
     pub(super) fn before(&self, spec: &RunSpec, pass: Pass, set: &FileSet) -> Preparation {
         let mut present = self.present();
         let mut todo = Preparation::default();
@@ -56,7 +56,7 @@ impl PreparedFixtures {
             *present = Present::default();
         }
         let needed = needs(pass, set);
-        // What is left of a pool is all that there is to remove.
+        // A removal pass only needs what is left of the pool.
         if !present.files && !present.mixed {
             todo.make.files = needed.files;
         }
@@ -73,7 +73,7 @@ impl PreparedFixtures {
         todo
     }
 
-    /// Takes all files as made: another agent made them, and is gone.
+    /// Assumes that all files exist, because another agent created them before it was lost.
     pub(super) fn assume_prepared(&self) {
         self.present().files = true;
     }
@@ -84,7 +84,7 @@ impl PreparedFixtures {
 }
 
 impl Present {
-    /// Says whether what is there stands in the way of a pass.
+    /// Returns true if existing objects are in the way of a pass.
     const fn must_go(self, pass: Pass) -> bool {
         if self.cut {
             return true;
@@ -92,20 +92,21 @@ impl Present {
         match pass {
             Pass::Create | Pass::OpMix => self.files || self.mixed,
             Pass::Mkdir => self.directories,
-            // What is left of a pool is what there is to remove.
+            // A removal pass removes whatever is left of the pool.
             Pass::Remove => false,
             _ => self.mixed,
         }
     }
 
-    /// Notes what a pass leaves behind.
+    /// Records what a pass leaves behind.
     fn passed(&mut self, spec: &RunSpec, pass: Pass) {
         let opens_files = pass.opens() != Opens::Nothing;
-        // Attributes that a bound leaves out are no names: what is there is known.
+        // Attribute changes that are cut short don't affect names, so it is still known what
+        // exists.
         let changes_names = !opens_files && pass.writes() && !pass.needs_xattrs();
         self.cut |= spec.is_cut() && changes_names;
         match pass {
-            // A pass that a bound cuts short has not written everything.
+            // A pass that is cut short has not written everything.
             Pass::Write | Pass::CharWrite | Pass::Create => self.files = !spec.is_cut(),
             Pass::Remove => (self.files, self.mixed) = (false, false),
             Pass::Mkdir => self.directories = !spec.is_cut(),
@@ -116,7 +117,7 @@ impl Present {
     }
 }
 
-/// Returns the files that a pass finds, where nothing went before it.
+/// Returns what a pass needs if no other pass went before it.
 fn needs(pass: Pass, set: &FileSet) -> Fixtures {
     let names_files = matches!(pass, Pass::Stat | Pass::Rename | Pass::Remove | Pass::ReadFiles)
         || pass.needs_xattrs();
@@ -168,7 +169,7 @@ mod tests {
         spec.load.time_max_ms = 5;
         let passes = [Pass::Create, Pass::Stat, Pass::Rename, Pass::Remove, Pass::Create];
         let made = (true, 3, 0);
-        // Passes that only look leave everything as it is.
+        // Passes that don't modify anything leave everything as it is.
         let expected = [(false, 0, 0), made, (false, 0, 0), made, (true, 0, 0)];
         assert_eq!(todo(&spec, &passes), expected);
         let passes = [Pass::Mkdir, Pass::RenameDirs, Pass::Rmdir, Pass::Mkdir];

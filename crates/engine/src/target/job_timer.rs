@@ -1,9 +1,9 @@
-//! How long a server is waited for outside the measured passes: set-up, file count, clean-up.
+//! Limits how long we wait for a server outside of measured passes: setup, file count, clean-up.
 //!
-//! Each call has the limit of `timeout`; a [`JobTimer`] bounds what is made of many calls, and sees
-//! a request to stop between them. That request ends set-up and file count at once. What was made
-//! is removed all the same, but only as long as that makes progress: a server that answers and
-//! never gets done is left, and what it still holds is named.
+//! Each call is limited by `timeout`. A [`JobTimer`] limits jobs that consist of many calls and
+//! checks for stop requests between them. A stop request ends setup and file count immediately.
+//! Clean-up continues, but only as long as it makes progress. If a server keeps answering without
+//! ever finishing, we give up and report what is left there.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,14 +16,14 @@ use crate::limits::{
 };
 use crate::stop::Stop;
 
-/// A job of many calls.
+/// A job that consists of many calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Job {
-    /// Finds and mounts the export, with this timeout of each call.
+    /// Finds and mounts the export, with this timeout per call.
     Mount(Duration),
-    /// Makes and opens files: as many calls as the plan asks for.
+    /// Creates and opens files, with as many calls as the plan requires.
     SetUp,
-    /// Counts what is in the working directory.
+    /// Counts the contents of the working directory.
     Count,
     /// Removes the working directory.
     CleanUp,
@@ -49,7 +49,7 @@ impl Job {
     }
 }
 
-/// See the module.
+/// Time limits of the current job; see the module.
 #[derive(Clone)]
 pub(super) struct JobTimer(Arc<Shared>);
 
@@ -63,7 +63,7 @@ struct Shared {
 struct State {
     job: Job,
     begun_ns: u64,
-    /// When the request to stop was first seen during a clean-up.
+    /// When a stop request was first noticed during a clean-up.
     stopped_ns: Option<u64>,
     /// When something was last removed.
     progress_ns: u64,
@@ -76,27 +76,26 @@ impl JobTimer {
         Self(Arc::new(Shared { stop, clock, state: Mutex::new(state) }))
     }
 
-    /// Begins another job; its time counts from now.
+    /// Starts another job, whose time counts from now.
     pub(super) fn begin(&self, job: Job) {
         let now_ns = self.0.clock.now_ns();
         let mut state = self.state();
         *state = State { job, begun_ns: now_ns, progress_ns: now_ns, ..*state };
     }
 
-    /// Notes that something was removed.
+    /// Records that something was removed.
     pub(super) fn note_progress(&self) {
         let now_ns = self.0.clock.now_ns();
         self.state().progress_ns = now_ns;
     }
 
-    /// Returns the handle that ends the waits of a client that works for this job, and those that
-    /// follow.
+    /// Returns the handle that interrupts a client working on the current job and later ones.
     pub(super) fn interrupt(&self) -> Interrupt {
         let this = self.clone();
         Interrupt::new(move || this.interruption())
     }
 
-    /// Says why the job should end now.
+    /// Returns the reason to end the job now, if there is one.
     fn interruption(&self) -> Option<Interrupted> {
         let now_ns = self.0.clock.now_ns();
         let is_stopped = self.0.stop.is_set();
@@ -111,8 +110,8 @@ impl JobTimer {
         if state.job != Job::CleanUp {
             return Some(Interrupted::Stopped);
         }
-        // A clean-up goes on after a stop, within two bounds: it must keep removing something, and
-        // be done in a minute. The controller, or a person, waits for it.
+        // A clean-up continues after a stop request as long as it keeps removing something, for at
+        // most a minute, because a controller or a person is waiting for it.
         let stopped_ns = *state.stopped_ns.get_or_insert(now_ns);
         if elapsed(now_ns, stopped_ns.max(state.progress_ns)) > STOPPED_CLEAN_UP_IDLE_MAX {
             return Some(Interrupted::Stuck { job, idle: STOPPED_CLEAN_UP_IDLE_MAX });
@@ -162,7 +161,7 @@ mod tests {
         timer.note_progress();
         assert_eq!(at(1_000_009), None);
         assert!(matches!(at(1_000_010), Some(Interrupted::Stuck { .. })));
-        // One that gets on, but not done.
+        // A clean-up that makes progress but doesn't finish.
         timer.note_progress();
         assert_eq!(at(1_000_012), None);
         clock.0.store(1_000_059 * SECOND_NS, Relaxed);

@@ -1,9 +1,9 @@
-//! Removes the working directories and replay trees that a killed process left behind.
+//! Removes working directories and replay trees left behind by a killed process.
 //!
-//! A directory is removed only if it is an entry of the target itself, has a name that we give, and
-//! carries its mark ([`mark_of`]) or is still empty: the kill may have come between the making of
-//! the two. Names are compared with those that the target lists and never become a path, and no
-//! link below the target is followed.
+//! A directory is removed only if it is an entry of the target itself, has a name that we use, and
+//! contains its mark ([`mark_of`]) or is empty, because the process may have been killed before it
+//! could create the mark. Names are only compared with those listed by the target and never used as
+//! a path. Symlinks below the target are not followed.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -29,36 +29,36 @@ use crate::clock::SystemClock;
 use crate::limits::LISTED_SPARE_UNBOUNDED;
 use crate::stop::Stop;
 
-/// The outcome for a working directory that was found.
+/// The outcome for one working directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leftover {
-    /// It was removed; its place.
+    /// It was removed. Contains its location.
     Removed(String),
-    /// It is left alone: its place, and why.
+    /// It was left alone. Contains its location and the reason.
     Kept(String, String),
 }
 
 /// Removes the working directories that a campaign left at a target.
 ///
 /// # Errors
-/// When the target can't be reached or listed; asking again later is safe.
+/// If the target cannot be reached or listed. It is safe to try again later.
 pub fn remove(target: &Target, campaign: &str) -> Result<Vec<Leftover>, TargetError> {
     remove_wanted(target, &Wanted::Begins(&directory_name(campaign, "")))
 }
 
-/// Removes the directory that a replay made for its tree at a target.
+/// Removes the directory that a replay created for its tree.
 ///
 /// # Errors
-/// As [`remove`].
+/// Same as [`remove`].
 pub fn remove_tree(target: &Target, name: &str) -> Result<Vec<Leftover>, TargetError> {
     remove_wanted(target, &Wanted::Is(name))
 }
 
-/// The names of the directories that are to be removed.
+/// The names of the directories to remove.
 enum Wanted<'a> {
-    /// Those that begin so.
+    /// Names with this prefix.
     Begins(&'a str),
-    /// This very one.
+    /// Exactly this name.
     Is(&'a str),
 }
 
@@ -86,9 +86,9 @@ fn remove_wanted(target: &Target, wanted: &Wanted<'_>) -> Result<Vec<Leftover>, 
 }
 
 fn remove_local(target: &Path, wanted: &Wanted<'_>) -> Result<Vec<Leftover>, TargetError> {
-    // Opened once: if its path is made to lead elsewhere meanwhile, nothing is removed there.
+    // Open it only once: if its path is redirected in the meantime, nothing is removed elsewhere.
     let opened = match rustix::fs::open(target, DIRECTORY, Mode::empty()).map_err(io::Error::from) {
-        // What is gone holds nothing.
+        // If the target doesn't exist, there is nothing to remove.
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         opened => opened.map_err(|error| io_error("open", target, &error))?,
     };
@@ -112,14 +112,14 @@ fn remove_local(target: &Path, wanted: &Wanted<'_>) -> Result<Vec<Leftover>, Tar
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Returns a path that leads to an open directory, whatever its name leads to by now.
+/// Returns a path to an open directory that stays valid even if its name is reused.
 ///
 /// **Source:** `proc_pid_fd(5)`.
 fn path_of(directory: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()))
 }
 
-/// Removes a directory that bears its mark or is empty; returns false for another one.
+/// Removes a directory if it contains its mark or is empty. Returns false otherwise.
 fn remove_directory(target: &OwnedFd, name: &str, place: &str) -> io::Result<bool> {
     let directory = open_directory(target, name)?;
     if is_directory(directory.as_fd(), &mark_of(name)) {
@@ -152,7 +152,7 @@ fn remove_over_nfs(target: &NfsTarget, wanted: &Wanted<'_>) -> Result<Vec<Leftov
     let mut mount = connect(&options).map_err(|error| nfs::mount_error(&shown, &error))?;
     timer.begin(Job::CleanUp);
     let swept = remove_from(&mut mount, &timer, wanted, &shown);
-    // A server that no longer answers MOUNT loses nothing by it.
+    // It does no harm if the server no longer answers MOUNT.
     let _ = mount.unmount();
     swept.map_err(|failure| TargetError::Io {
         what: "remove what was left in",
@@ -185,7 +185,7 @@ fn remove_from(
     Ok(found)
 }
 
-/// Removes a directory that bears its mark or is empty; returns false for another one.
+/// Removes a directory if it contains its mark or is empty. Returns false otherwise.
 fn remove_marked(
     mount: &mut Mount,
     timer: &JobTimer,
@@ -209,7 +209,7 @@ fn remove_marked(
     Ok(true)
 }
 
-/// Lists a directory, within bounds; names that are no text are not ours.
+/// Lists a directory, up to a limit. Names that aren't UTF-8 aren't ours.
 fn list(mount: &mut Mount, directory: File) -> Result<Vec<String>, CallFailure> {
     let entries = mount.readdir_up_to(directory, LISTED_SPARE_UNBOUNDED)?;
     let mut names = Vec::with_capacity(entries.len());
@@ -256,7 +256,7 @@ mod tests {
         }
         fs::write(at("target/marked/file"), "data").unwrap();
         std::os::unix::fs::symlink(at("precious"), at("target/link")).unwrap();
-        // None of these is a name of an entry of the target.
+        // None of these is the name of an entry of the target.
         let absolute = at("precious").display().to_string();
         for name in ["../precious", "link/dear", ".", "..", "", &absolute, "link", "marked/file"] {
             assert_eq!(remove_tree(&target, name).unwrap(), [], "{name}");
@@ -280,7 +280,7 @@ mod tests {
         }
         fs::create_dir(at(".dfsbench-ab-1").join(".dfsbench-ab-1.campaign")).unwrap();
         fs::write(at(".dfsbench-ab-1/d/file"), "data").unwrap();
-        // The mark of another directory is none, nor is a link.
+        // Neither another directory's mark nor a symlink counts as a mark.
         fs::create_dir(at(".dfsbench-ab-2").join(".dfsbench-ab-1.campaign")).unwrap();
         let link = at(".dfsbench-ab-3").join(".dfsbench-ab-3.campaign");
         std::os::unix::fs::symlink("/etc", link).unwrap();

@@ -1,9 +1,9 @@
-//! Removes directories that carry a mark of ours ([`model::work::mark_of`]): working directories of
+//! Removes directories that contain our mark ([`model::work::mark_of`]): working directories of
 //! trials and trees of replays.
 //!
-//! Each directory is opened relative to its parent and no link is followed, whatever another
-//! process changes meanwhile. The mark goes last: a removal that is killed halfway leaves a
-//! directory that the next one still recognizes.
+//! Each directory is opened relative to its parent without following symlinks, no matter what other
+//! processes change in the meantime. The mark is removed last, so that an interrupted removal
+//! leaves a directory that will still be recognized.
 
 use std::ffi::CStr;
 use std::io::{self, ErrorKind};
@@ -27,7 +27,7 @@ pub(super) fn empty_directory(path: &Path, stop: &Stop) -> io::Result<()> {
 /// Removes a directory and everything in it, its mark last.
 ///
 /// # Errors
-/// When something can't be removed, or something new has appeared.
+/// If something cannot be removed, or something new has appeared.
 pub fn remove_directory(path: &Path, stop: &Stop) -> io::Result<()> {
     let top = open_directory(CWD, path)?;
     empty_opened(top.as_fd(), &path.display().to_string(), stop)?;
@@ -35,12 +35,12 @@ pub fn remove_directory(path: &Path, stop: &Stop) -> io::Result<()> {
     std::fs::remove_dir(path)
 }
 
-/// Removes everything in an open directory except its mark; `place` is what people know it by.
+/// Removes everything in an open directory except its mark. `place` is its name for messages.
 pub(super) fn empty_opened(top: BorrowedFd<'_>, place: &str, stop: &Stop) -> io::Result<()> {
     Removal::run(place.to_owned(), |removal| Emptying { top, removal, stop }.empty(top, true))
 }
 
-/// Removes the mark of a directory in which nothing else is left.
+/// Removes the mark of a directory that is otherwise empty.
 pub(super) fn remove_mark(top: BorrowedFd<'_>) -> io::Result<()> {
     let mut mark = None;
     for entry in Dir::read_from(top)? {
@@ -86,7 +86,7 @@ impl Emptying<'_> {
         Ok(())
     }
 
-    /// Counts what is left as soon as somebody waits for the end.
+    /// If someone is waiting for us to stop, counts what is left, once.
     fn note_removed(&self) {
         self.removal.note_removed();
         if self.stop.is_set()
@@ -98,7 +98,7 @@ impl Emptying<'_> {
     }
 }
 
-/// Counts the entries in a directory and below.
+/// Counts the entries in and below a directory.
 fn count_below(directory: BorrowedFd<'_>) -> io::Result<u64> {
     let mut count = 0;
     for entry in Dir::read_from(directory)? {
@@ -123,12 +123,12 @@ pub(super) fn open_directory(
     Ok(openat(parent, name, flags, Mode::empty())?)
 }
 
-/// Returns true if an entry is a directory; some file systems list names without their types.
+/// Returns true if an entry is a directory. Some file systems list names without types.
 fn is_directory(parent: BorrowedFd<'_>, name: &CStr, listed: FileType) -> io::Result<bool> {
     let found = match listed {
         FileType::Unknown => match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => FileType::from_raw_mode(found.st_mode),
-            // Removed by another process, which is what this one would have done.
+            // Another process has removed it, which is fine.
             Err(Errno::NOENT) => return Ok(false),
             Err(error) => return Err(error.into()),
         },
@@ -137,7 +137,7 @@ fn is_directory(parent: BorrowedFd<'_>, name: &CStr, listed: FileType) -> io::Re
     Ok(found == FileType::Directory)
 }
 
-/// Takes what is gone already for removed.
+/// Treats objects that no longer exist as removed.
 pub(super) fn unless_gone(removed: rustix::io::Result<()>) -> io::Result<()> {
     match removed {
         Err(Errno::NOENT) => Ok(()),
@@ -161,7 +161,7 @@ mod tests {
 
     const NAME: &str = ".dfsbench-ab-0";
 
-    /// Makes a working directory with a mark, files, a link, and directories in directories.
+    /// Creates a working directory with a mark, files, a symlink, and nested directories.
     fn work_directory(folder: &Path) -> PathBuf {
         let work = folder.join(NAME);
         fs::create_dir_all(work.join(mark_of(NAME))).unwrap();
@@ -212,7 +212,7 @@ mod tests {
     fn counts_what_is_left_after_stop() {
         let folder = tempfile::tempdir().unwrap();
         let work = work_directory(folder.path());
-        // Two directories, a link and two hundred files.
+        // Two directories, a symlink and two hundred files.
         let all = 203;
         for (is_stopped, found) in [(false, 2), (true, all)] {
             let stop = Stop::default();

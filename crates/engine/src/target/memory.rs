@@ -1,6 +1,6 @@
-//! Memory of this host as a target: data is copied, and kept nowhere.
+//! This host's memory as a target: data is copied but not kept.
 //!
-//! It shows what copying alone takes, below any file system and any network.
+//! It shows the cost of copying on its own, without a file system or network.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How a target of a plan is mounted by our own client.
+//! Mount options of our own client for a plan's target.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use model::{NfsSettings, NfsTarget, NfsVersion, XprtSec};
 use nfs_client::proto::client::{ProtocolVersion, UdpWindow};
 use nfs_client::{Family, Identity, MountOptions, Proto, Sec, Tls, TlsOptions};
 
-/// Returns the options that mount a target in the way that its plan states.
+/// Returns the options that mount a target as specified by its plan.
 pub fn mount_options(target: &NfsTarget) -> MountOptions {
     let NfsSettings { version, proto, xprtsec, nconnect, timeo_ms, retrans, .. } = target.settings;
     let who = &target.identity;

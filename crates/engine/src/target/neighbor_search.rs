@@ -1,6 +1,7 @@
-//! Looks for other campaigns in a target, and shows them this one: see [`Neighbors`].
+//! Looks for other campaigns in a target, and makes this one visible to them: see [`Neighbors`].
 //!
-//! Everything here is done before and after passes. What fails hides a campaign and does no harm.
+//! This happens before and after passes. If anything fails, a campaign stays hidden, which does no
+//! harm.
 //!
 //! **Source:** flock(2); statx(2), `AT_STATX_FORCE_SYNC`, without which a kernel's NFS client
 //! answers from its cache.
@@ -18,16 +19,17 @@ use rustix::io::Errno;
 use super::neighbors::{Neighbors, Signs};
 use crate::limits::LISTED_SPARE;
 
-/// Adds the working directories in a directory of this host.
+/// Adds the working directories in a local directory.
 ///
 /// # Errors
-/// If it can't be listed, or has too many names: half a list would seem to lack the other half.
+/// If it cannot be listed or has too many names: with half a list, the other half would seem to be
+/// missing.
 pub(super) fn look_into(
     neighbors: &mut Neighbors,
     target: &Path,
     own_name: &str,
 ) -> std::io::Result<()> {
-    // Makes a kernel's NFS client notice names that were made or removed on other hosts.
+    // Makes the kernel's NFS client notice names created or removed on other hosts.
     let _ = changed(target);
     for (number, entry) in fs::read_dir(target)?.enumerate() {
         if number as u64 == LISTED_SPARE {
@@ -50,7 +52,7 @@ pub(super) fn look_into(
 /// Adds the working directories in an export.
 ///
 /// # Errors
-/// As [`look_into`].
+/// Same as [`look_into`].
 pub(super) fn look_over_nfs(
     neighbors: &mut Neighbors,
     mount: &mut Mount,
@@ -63,7 +65,7 @@ pub(super) fn look_over_nfs(
         if !is_foreign(&name, own_name) {
             continue;
         }
-        // One that is removed at this moment is found to be gone by the next look.
+        // If it has just been removed, the next look will show that.
         let Ok(directory) = mount.lookup(root, &name) else { continue };
         let mark = mount.lookup(directory, &mark_of(&name)).ok();
         let mut time = |file: Option<File>| {
@@ -76,40 +78,41 @@ pub(super) fn look_over_nfs(
     Ok(())
 }
 
-/// Returns the campaign of a working directory, by its name; `None` for any other name.
+/// Returns the campaign that a working directory belongs to, based on its name. Returns `None` for
+/// any other name.
 fn campaign_of(work_name: &str) -> Option<&str> {
     let (campaign, _number) = work_name.strip_prefix(".dfsbench-")?.split_once('-')?;
     Some(campaign)
 }
 
-/// Returns true if a name is that of a working directory of another campaign.
+/// Returns true if a name is that of another campaign's working directory.
 fn is_foreign(name: &str, own_name: &str) -> bool {
     campaign_of(name).is_some_and(|campaign| Some(campaign) != campaign_of(own_name))
 }
 
-/// Returns when something was changed last; `None` if it is not there.
+/// Returns when something was last changed, or `None` if it doesn't exist.
 fn changed(path: &Path) -> Option<(i64, u32)> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
     let found = rustix::fs::statx(CWD, path, flags, StatxFlags::CTIME).ok()?;
     Some((found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec))
 }
 
-/// Changes the time of a mark, so that other campaigns see that this one is alive.
+/// Updates the time of a mark, so that other campaigns see that this one is active.
 pub(super) fn touch(mark: &Path) {
     let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
     let times = Timestamps { last_access: now, last_modification: now };
-    // A file system that refuses this hides the campaign from other hosts, and does no harm.
+    // If the file system doesn't allow it, other hosts won't see the campaign, which does no harm.
     let _ = rustix::fs::utimensat(CWD, mark, &times, AtFlags::SYMLINK_NOFOLLOW);
 }
 
-/// Holds a working directory for as long as it is open, so that other campaigns of this host see
-/// that it is in use. The agents of one campaign hold it together.
+/// Locks a working directory as long as it is open, so that other campaigns on this host see that
+/// it is in use. All agents of a campaign share the lock.
 pub(super) fn hold(directory: &OwnedFd) {
-    // Without locks the time of the mark remains.
+    // Without locks, there is still the time of the mark.
     let _ = rustix::fs::flock(directory, FlockOperation::NonBlockingLockShared);
 }
 
-/// Returns true if a process holds a working directory.
+/// Returns true if a process has a working directory locked.
 fn is_held(path: &Path) -> bool {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(directory) = rustix::fs::open(path, flags, Mode::empty()) else { return false };
@@ -121,7 +124,7 @@ fn is_held(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// A target with the working directory of a campaign, whose own is `.dfsbench-own-1`.
+    /// A target with another campaign's working directory; our own is `.dfsbench-own-1`.
     struct Folder(tempfile::TempDir);
 
     impl Folder {
@@ -141,8 +144,7 @@ mod tests {
             neighbors
         }
 
-        /// Changes the time of a mark, by as many times as it takes: file systems keep them in
-        /// ticks.
+        /// Touches a mark until its time changes, since file systems have limited resolution.
         fn touch(&self, name: &str) {
             let mark = self.0.path().join(name).join(mark_of(name));
             let before = changed(&mark);

@@ -1,23 +1,23 @@
 //! Other campaigns that work in the same target at the same time.
 //!
-//! A working directory shows that its campaign is alive in two ways. The mark in it is changed
-//! before and after each pass, so its time moves; that is seen from any host, by comparing two
-//! looks ([`Neighbors::active_since`]). And on directories of this host the campaign holds a shared
-//! lock on its working directory, which ends with its process. What a killed campaign left behind
-//! does neither.
+//! There are two signs that a working directory's campaign is active. First, its mark is touched
+//! before and after each pass, which is visible on any host by comparing two looks
+//! ([`Neighbors::active_since`]). Second, on local directories the campaign holds a shared lock,
+//! which disappears with its process. The leftovers of a killed campaign show neither sign.
 
 use std::collections::BTreeMap;
 
-/// Working directories of other campaigns in a target, at one instant.
+/// Working directories of other campaigns in a target, at one point in time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Neighbors(BTreeMap<String, Signs>);
 
-/// What a working directory shows of its campaign.
+/// Signs of activity in a working directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Signs {
-    /// When the mark and the directory itself were changed last, by the clock of the file system.
+    /// When the mark and the directory itself were last changed, according to the file system's
+    /// clock.
     pub changed: [Option<(i64, u32)>; 2],
-    /// A process on this host works in it.
+    /// Whether a process on this host works in it.
     pub is_held: bool,
 }
 
@@ -27,8 +27,8 @@ impl Neighbors {
         self.0.insert(place, signs);
     }
 
-    /// Describes the working directories in which another campaign has worked since an earlier
-    /// look, each with the sign that shows it.
+    /// Describes the working directories in which other campaigns have been active since an earlier
+    /// look, each with the evidence for it.
     pub fn active_since(&self, before: &Self) -> Vec<String> {
         let mut active = Vec::new();
         for (place, now) in &self.0 {

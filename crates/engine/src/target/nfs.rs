@@ -1,7 +1,7 @@
-//! A working directory on an NFS server, reached without a mount.
+//! A working directory on an NFS server, accessed without a kernel mount.
 //!
-//! Set-up and clean-up go over one blocking connection, shared by the workers while they open;
-//! each worker then measures on a connection of its own.
+//! Setup and clean-up use a single blocking connection, which the workers share while opening. For
+//! the measurement, each worker has its own connection.
 
 mod filling;
 mod opening;
@@ -31,34 +31,34 @@ use filling::make_or_join;
 use walking::ByCall;
 pub(super) use walking::{WalkFailure, empty_leftover, remove_emptied};
 
-/// The permissions that a mark is made with: setting them again changes nothing but its time.
+/// Permissions of a mark. Setting them again only changes its time.
 const MARK_MODE: u32 = 0o755;
 
 /// A working directory below the mounted path.
 pub(super) struct NfsAccess {
     mount: Mutex<Mount>,
     work: File,
-    /// We made it; else another agent did, and removes it.
+    /// True if we created it. Otherwise, another agent did and will remove it.
     is_ours: bool,
     work_name: String,
     target: NfsTarget,
     shown: String,
     timeout: Duration,
-    /// Handles of the directories that everything stands in, once they are made.
+    /// Handles of the directories that contain everything else, once they have been created.
     places: Mutex<Arc<[File]>>,
     /// Files that the server holds open for the workers, in version 4.
     opened: Mutex<Vec<File>>,
-    /// Files that all workers of a pass have open together.
+    /// Open files shared by all workers of a pass.
     shared: Mutex<Option<SharedFiles>>,
-    /// How long the server is waited for.
+    /// Limits how long we wait for the server.
     timer: JobTimer,
-    /// Names that a directory may have before it is held to be endless.
+    /// Maximum number of names in a directory before we assume that it is endless.
     names_max: u64,
-    /// Counts of delegations up to the end of the last pass.
+    /// Delegation counts at the end of the last pass.
     delegations: Mutex<DelegationCounts>,
 }
 
-/// Files and links that all workers of a pass work on.
+/// Files and symlinks shared by all workers of a pass.
 #[derive(Clone)]
 struct SharedFiles {
     files: Vec<File>,
@@ -92,7 +92,7 @@ impl NfsAccess {
         timer.begin(Job::SetUp);
         let work = make_or_join(&mut mount, root, &work_name, spec.nfs().client_uids);
         let (work, is_ours) = work.map_err(|failure| {
-            // Without an answer it is unknown whether the directory was made.
+            // Without an answer, we don't know whether the directory was created.
             let left = if failure.answered().is_some() { "" } else { &work_name };
             not_writable(&shown, target, &failure, left)
         })?;
@@ -121,9 +121,9 @@ impl NfsAccess {
         })
     }
 
-    /// Returns the identity of a client, if it is not that of the mount. The connections of the
-    /// first client of each worker are further ones of the mount, unless its uid is another; every
-    /// other client has a name, and in version 4 a state, of its own.
+    /// Returns the identity of a client if it differs from that of the mount. The first client of
+    /// each worker uses further connections of the mount, unless it has a different UID. Every
+    /// other client has its own name, and in version 4 its own state.
     fn identity_of(&self, mount: &Mount, client: u32, workers: u32) -> Option<Identity> {
         let own = &mount.options().identity;
         let uid = self.target.uid_of(client);
@@ -138,7 +138,7 @@ impl NfsAccess {
         for file in self.opened.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             // A server that has forgotten the open has nothing to close.
             let closed = self.mount().close(file);
-            // One that does not answer is not called again for each of a million files.
+            // If the server doesn't answer, don't call it again for each of a million files.
             if closed.is_err_and(|failure| failure.answered().is_none()) {
                 return;
             }
@@ -146,12 +146,12 @@ impl NfsAccess {
     }
 
     fn unmount(self: Box<Self>) {
-        // A server that no longer answers MOUNT loses nothing by it.
+        // It does no harm if the server no longer answers MOUNT.
         let _ = self.mount.into_inner().unwrap_or_else(PoisonError::into_inner).unmount();
     }
 
-    /// Does something that may be done twice, and again over a new connection where the old one was
-    /// lost: servers close connections that were idle for a long pass.
+    /// Runs a job that is safe to repeat, and repeats it on a new connection if the old one was
+    /// lost: servers close connections that were idle during a long pass.
     fn with_mount<T, E: ByCall>(
         &self,
         mut job: impl FnMut(&mut Mount) -> Result<T, E>,
@@ -162,7 +162,7 @@ impl NfsAccess {
         if !call.is_some_and(CallFailure::is_connection_lost) {
             return first;
         }
-        // Without a new connection the first failure says more than the second.
+        // If there is no new connection, the first failure is more informative.
         let Ok(fresh) = connect(mount.options()) else { return first };
         *mount = fresh;
         job(&mut mount)
@@ -176,7 +176,7 @@ impl NfsAccess {
         *self.places.lock().unwrap_or_else(PoisonError::into_inner) = places.into();
     }
 
-    /// Returns the directory that a number stands in.
+    /// Returns the directory that contains a number.
     fn place_of(&self, places: &Places, number: u32) -> File {
         self.places()[places.of_number(number) as usize]
     }
@@ -247,8 +247,7 @@ impl TargetAccess for NfsAccess {
         ]
     }
 
-    /// Returns the delegations that are held, and reports what became of those of this pass where
-    /// there were any.
+    /// Returns all delegations, and reports what happened to those of this pass, if there were any.
     fn end_pass(&self, pass: Pass) -> Vec<Fact> {
         let now = self.mount().return_delegations();
         let mut last = self.delegations.lock().unwrap_or_else(PoisonError::into_inner);
@@ -281,7 +280,7 @@ impl TargetAccess for NfsAccess {
 
     fn show_life(&self, _config: &TargetConfig) {
         self.timer.begin(Job::SetUp);
-        // A server that refuses this hides the campaign from others, and does no harm.
+        // If the server doesn't allow it, other campaigns won't see this one, which does no harm.
         let _: Result<(), CallFailure> = self.with_mount(|mount| {
             let mark = mount.lookup(self.work, &mark_of(&self.work_name))?;
             mount.chmod(mark, MARK_MODE)
@@ -301,14 +300,15 @@ impl TargetAccess for NfsAccess {
         looked.ok()
     }
 
-    /// Leaves the files behind, but nothing open: servers of v4 keep an export busy over that.
+    /// Keeps the files but leaves nothing open, because open files keep an export busy on v4
+    /// servers.
     fn keep_files(self: Box<Self>) {
         self.timer.begin(Job::CleanUp);
         self.close_opened();
         self.unmount();
     }
 
-    /// Removes the working directory with all that is in it, where it is ours.
+    /// Removes the working directory and its contents if we own it.
     fn remove(self: Box<Self>, _config: &TargetConfig) -> Result<(), TargetError> {
         if !self.is_ours {
             self.keep_files();
@@ -328,7 +328,8 @@ impl TargetAccess for NfsAccess {
             }
             Err(failure) => {
                 let failed = self.failed("remove", "", &failure);
-                // A server that does not answer here does not answer there either.
+                // Skip unmounting if the server didn't answer, since it wouldn't answer that
+                // either.
                 if failure.call().is_some_and(|call| call.answered().is_some()) {
                     self.unmount();
                 }
@@ -338,12 +339,12 @@ impl TargetAccess for NfsAccess {
     }
 }
 
-/// Makes the directory by which a working directory is known for ours.
+/// Creates the mark that identifies a working directory as ours.
 fn mark(mount: &mut Mount, work: File, work_name: &str) -> Result<(), CallFailure> {
     mount.mkdir(work, &mark_of(work_name)).map(drop)
 }
 
-/// Says in one line what the client says in two.
+/// Puts the client's two-line error on one line.
 pub(super) fn mount_error(shown: &str, error: &MountError) -> TargetError {
     let text = error.to_string();
     TargetError::Nfs(match text.split_once("\n  hint: ") {
@@ -352,7 +353,7 @@ pub(super) fn mount_error(shown: &str, error: &MountError) -> TargetError {
     })
 }
 
-/// Mounts; a congestion control that is only preferred and not allowed here is done without.
+/// Mounts the export. If the preferred congestion control isn't allowed here, mounts without it.
 pub(super) fn connect(options: &MountOptions) -> Result<Mount, MountError> {
     match Mount::connect(options) {
         Err(MountError::CongestionControl { .. }) => {
@@ -362,15 +363,16 @@ pub(super) fn connect(options: &MountOptions) -> Result<Mount, MountError> {
     }
 }
 
-/// Names that one directory of a run may have before it is held to be endless.
+/// Returns the maximum number of names in a run's directory before we assume that it is endless.
 fn names_max(workload: Workload, files: u32) -> u64 {
-    // Streams and mixes of reads and writes have the files of their set, and never more.
+    // Streams and mixes of reads and writes never create files beyond their set.
     let is_unbounded = !matches!(workload, Workload::Stream | Workload::Mixed);
     let spare = if is_unbounded { LISTED_SPARE_UNBOUNDED } else { LISTED_SPARE };
     spare.saturating_add(u64::from(files).saturating_mul(4))
 }
 
-/// Says what a server refused; `left` names what it may have made, where it gave no answer.
+/// Describes why the server did not create the directory. If there was no answer, `left` is the
+/// name of what it may have created.
 fn not_writable(shown: &str, target: &NfsTarget, failure: &CallFailure, left: &str) -> TargetError {
     if !left.is_empty() {
         return TargetError::Nfs(format!(

@@ -1,28 +1,29 @@
-//! Progress of the removal of a working directory, for the person who waits for it.
+//! Progress of removing a working directory, for the person who waits for it.
 //!
-//! Removing a hundred thousand files takes minutes on a slow server. A `Removal` counts what is
-//! gone, and [`progress`] reads it from any thread of the process. Nothing is measured meanwhile.
+//! Removing a hundred thousand files takes minutes on a slow server. A `Removal` counts what has
+//! been removed, and [`progress`] can be called from any thread of the process. Nothing is measured
+//! at that time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The removal in progress in this process; the latest, if there are several.
+/// The current removal of this process; if there are several, the latest.
 static CURRENT: Mutex<Option<Removal>> = Mutex::new(None);
 
-/// How far a removal is.
+/// Progress of a removal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Path or address of the directory.
     pub place: String,
-    /// Entries that were removed.
+    /// Number of entries removed.
     pub removed: u64,
-    /// Entries that were found, removed ones included.
+    /// Number of entries found, including removed ones.
     pub found: u64,
-    /// Every directory was listed, so that there are no more entries.
+    /// Whether every directory has been listed, so that no more entries will be found.
     pub is_all_found: bool,
 }
 
-/// Returns the progress of the removal that this process makes at the moment.
+/// Returns the progress of the current removal, if there is one.
 pub fn progress() -> Option<Progress> {
     lock_current().as_ref().map(Removal::progress)
 }
@@ -40,7 +41,7 @@ struct Counts {
 }
 
 impl Removal {
-    /// Runs a removal, whose progress can be read until it ends.
+    /// Runs a removal whose progress can be read until it ends.
     pub(super) fn run<T>(place: String, remove: impl FnOnce(&Self) -> T) -> T {
         let removal = Self(Arc::new(Counts {
             place,
@@ -65,23 +66,23 @@ impl Removal {
         }
     }
 
-    /// Notes that an entry was removed.
+    /// Records that an entry was removed.
     pub(super) fn note_removed(&self) {
         self.0.removed.fetch_add(1, Relaxed);
     }
 
-    /// Notes entries that a directory was found to have.
+    /// Records entries found in a directory.
     pub(super) fn note_found(&self, entries: u64) {
         self.0.found.fetch_add(entries, Relaxed);
     }
 
-    /// Notes that so many entries are left, and no more.
+    /// Records that exactly `left` entries remain.
     pub(super) fn note_all_left(&self, left: u64) {
         self.0.found.store(self.0.removed.load(Relaxed) + left, Relaxed);
         self.0.is_all_found.store(true, Relaxed);
     }
 
-    /// Returns true if all that is left was counted.
+    /// Returns true if everything that is left has been counted.
     pub(super) fn is_all_found(&self) -> bool {
         self.0.is_all_found.load(Relaxed)
     }

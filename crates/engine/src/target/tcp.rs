@@ -1,6 +1,6 @@
-//! A server of ours as a target, spoken to over TCP without RPC.
+//! One of our servers as a target, accessed over TCP without RPC.
 //!
-//! It shows what the network carries by itself; each worker has a connection of its own.
+//! It shows what the network can do on its own. Each worker has its own connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::access::{TargetAccess, WorkerPass};
 use super::{Opened, TargetError};
 use crate::backend::tcp::{self, Tcp};
 
-/// The server that is connected to.
+/// The server to connect to.
 pub(super) struct TcpAccess(pub TcpTarget);
 
 impl TargetAccess for TcpAccess {

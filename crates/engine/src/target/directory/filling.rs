@@ -1,7 +1,7 @@
-//! Writes what a pass expects to find, whole and on storage, before anything is timed.
+//! Writes what a pass expects to find, completely and to storage, before anything is timed.
 //!
-//! Files have the sizes of the run's file set and the content of its pattern. Nothing is sparse,
-//! and nothing is done twice.
+//! Files have the sizes of the run's file set and the content of its pattern. They are never
+//! sparse, and nothing is written twice.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, symlink};
@@ -18,7 +18,7 @@ use crate::limits::PREPARE_IO;
 use crate::stop::Stop;
 
 impl DirectoryAccess {
-    /// Empties the working directories that are ours.
+    /// Empties the working directories that we own.
     pub(super) fn wipe(&self, stop: &Stop) -> Result<(), TargetError> {
         for work in self.works.iter().filter(|work| work.is_ours) {
             empty_directory(&work.path, stop)
@@ -27,7 +27,7 @@ impl DirectoryAccess {
         Ok(())
     }
 
-    /// Makes the directories that everything stands in, where they are not there yet.
+    /// Creates the directories that will contain everything else, if they don't exist.
     pub(super) fn make_places(&self, config: &TargetConfig) -> Result<(), TargetError> {
         for work in &self.works {
             for place in 0..self.places.count() {
@@ -87,7 +87,7 @@ impl DirectoryAccess {
         check_stop(config)
     }
 
-    /// Returns the path of a number under a sort of name.
+    /// Returns the path of a number with the given type of name.
     pub(super) fn path(&self, sort: Sort, number: u32) -> PathBuf {
         let place = self.places.of_number(number);
         let path = self.places.path(place, Name::new(sort, number));
@@ -95,8 +95,8 @@ impl DirectoryAccess {
     }
 }
 
-/// Writes a file whole and waits until it is on storage. The size of the run's own ops makes no
-/// difference to what is found, and small writes would take longer than many a pass.
+/// Writes a complete file and waits until it is on storage. It ignores the run's own op size, since
+/// that makes no difference to the result and small writes would take longer than many passes.
 fn write_file(path: &Path, number: u32, bytes: u64, config: &TargetConfig) -> std::io::Result<()> {
     let file = File::create(path)?;
     let mut buffer = vec![0; if config.pattern.is_copied() { PREPARE_IO as usize } else { 0 }];

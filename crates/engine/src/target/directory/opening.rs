@@ -1,7 +1,7 @@
-//! Opens the files of a worker's pass and puts a backend on them.
+//! Opens the files for a worker's pass and creates its backend.
 //!
-//! A file that is to be read must hold all that will be requested: one that is too short, or has
-//! holes, is refused, since reading what was never written measures nothing.
+//! A file must contain everything that will be read from it. Files that are too short or have holes
+//! are rejected, because reading data that was never written measures nothing.
 
 use std::cell::Cell;
 use std::os::fd::OwnedFd;
@@ -22,10 +22,11 @@ use crate::backend::mapping::Mapping;
 use crate::backend::posix::Posix;
 use crate::backend::uring::{Uring, calls_instead};
 
-/// Allows as many open files as the system lets this process have; a pass opens all its files.
+/// Raises the limit on open files to the maximum for this process, since a pass opens all its
+/// files.
 pub(super) fn raise_descriptors() {
     let limit = getrlimit(Resource::Nofile);
-    // A refusal is reported where a file can't be opened.
+    // If it fails, opening a file will report the problem.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
@@ -35,8 +36,8 @@ impl DirectoryAccess {
         let clock = Arc::clone(&config.clock);
         let queue_depth = spec.queue_depth as usize;
         let mut set = self.open_files(work)?;
-        // The kernel counts what calls move for the thread that makes them; what a ring or a page
-        // fault moves it counts elsewhere.
+        // The kernel attributes I/O by system calls to the thread that makes them, but not that of
+        // a ring or of page faults.
         let kernel_counts = set.maps.is_empty();
         let mut caveats = Vec::new();
         if spec.backend == BackendKind::Uring {
@@ -49,7 +50,7 @@ impl DirectoryAccess {
                 Err(error) => {
                     let reason = format!("io_uring_setup: {error}; posix did the work");
                     caveats.push(CaveatCode::BackendFallback.because(reason));
-                    // The ring took the set with it, so the files are opened again.
+                    // The ring has consumed the set, so open the files again.
                     set = self.open_files(work)?;
                 }
             }
@@ -102,7 +103,7 @@ impl DirectoryAccess {
         })
     }
 
-    /// Opens files for all workers together; the first worker does it, under the lock.
+    /// Opens the files shared by all workers. The first worker does it while holding the lock.
     fn open_shared(
         &self,
         spec: &RunSpec,
@@ -126,7 +127,7 @@ impl DirectoryAccess {
         numbers: impl Iterator<Item = u32>,
     ) -> Result<Vec<OwnedFd>, TargetError> {
         let mut flags = match pass.opens() {
-            // A mapping that is written to is one that can be read.
+            // A mapping for writing must also be readable.
             Opens::Truncated if spec.layout.mmap => OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC,
             Opens::Truncated => OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC,
             Opens::ToRead => OFlags::RDONLY,
@@ -190,8 +191,8 @@ impl DirectoryAccess {
     }
 }
 
-/// Maps a file; one that is to be written gets its size and its space first, since a store into a
-/// page without space would kill the process.
+/// Maps a file. If it will be written, its size and space are set first, because storing to a page
+/// without space would kill the process.
 fn map_file(file: &OwnedFd, bytes: u64, pass: Pass) -> Result<Mapping, Errno> {
     if pass.opens() == Opens::Truncated {
         match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
@@ -205,8 +206,8 @@ fn map_file(file: &OwnedFd, bytes: u64, pass: Pass) -> Result<Mapping, Errno> {
     }
 }
 
-/// Returns the bytes from the start of a file that were written: up to its first hole. Where zeros
-/// are written a file system may keep them as a hole, and the size has to do.
+/// Returns the number of bytes from the start of a file that were written, up to its first hole. A
+/// file system may store zeros as a hole, so for zeros the file's size is used.
 fn written_bytes(file: &OwnedFd, fill: Fill) -> Result<u64, Errno> {
     let size = rustix::fs::fstat(file)?.st_size.cast_unsigned();
     if fill == Fill::Zeros || size == 0 {
@@ -214,7 +215,7 @@ fn written_bytes(file: &OwnedFd, fill: Fill) -> Result<u64, Errno> {
     }
     match rustix::fs::seek(file, SeekFrom::Hole(0)) {
         Ok(hole) => Ok(hole),
-        // A file system without holes has written all of it.
+        // File systems without holes have written everything.
         Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NXIO) => Ok(size),
         Err(errno) => Err(errno),
     }

@@ -1,11 +1,10 @@
-//! Makes a working directory in a part of the file system that the trials before did not use.
+//! Creates a working directory in a part of the file system that earlier trials haven't used.
 //!
-//! ext4 puts a directory into the block group of its parent, so the files of all trials would
-//! share a few groups. Without a journal it passes over inodes that were removed less than five
-//! minutes ago, and looks at each of them again for every file that is made: a trial that removed
-//! 8,000 files makes the next one's creation twenty times slower. Directories at the top of a
-//! hierarchy are spread over the groups instead, and a directory says so of itself by a flag.
-//! Other file systems choose well by themselves.
+//! ext4 places a directory in the block group of its parent, so all trials' files would share a few
+//! groups. Without a journal, ext4 skips inodes freed within the last five minutes, and it does so
+//! again for every new file. After a trial removes 8,000 files, creating files in the next trial is
+//! twenty times slower. Top-level directories, which are marked with a flag, are spread over all
+//! groups instead. Other file systems distribute directories well on their own.
 //!
 //! **Source:** `chattr(1)`, attribute `T`; fs/ext4/ialloc.c of Linux (`find_group_orlov`,
 //! `recently_deleted`).
@@ -21,38 +20,38 @@ use rustix::fs::{CWD, IFlags, Mode, OFlags, RenameFlags};
 
 use crate::file_system::FileSystemType;
 
-/// Inodes of the groups that ext4 takes as one when it looks for a place: by default 16 block
-/// groups of 8,192 inodes (`mke2fs(8)`, `flex_bg`).
+/// Number of inodes in the groups that ext4 treats as one when placing a directory: by default 16
+/// block groups of 8,192 inodes (`mke2fs(8)`, `flex_bg`).
 const GROUP_INODES: u64 = 1 << 17;
 
-/// How the name of the directory ends in which a working directory is made.
+/// Suffix of the directory in which a working directory is first created.
 const TOP: &str = ".top";
 
-/// So many names are tried for one in a group that no trial has used.
+/// Maximum number of names to try in order to find an unused group.
 const NAMES_MAX: u32 = 32;
 
-/// Groups that trials of this process have used; a file system of 256 GiB has 128.
+/// Groups used by trials of this process. A file system of 256 GiB has 128.
 static USED_GROUPS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
-/// Makes a directory of this name, apart from others where the file system needs that.
+/// Creates a directory, away from others if the file system needs that.
 pub(super) fn create_directory(target: &Path, name: &str) -> Result<()> {
     let is_ext4 = FileSystemType::of_path(target) == FileSystemType::Ext4;
     if is_ext4 && create_apart(target, name).is_ok() {
         return Ok(());
     }
-    // A name that is taken, or a target that may not be written to, is refused here.
+    // If the name is taken or the target isn't writable, this reports it.
     fs::create_dir(target.join(name))
 }
 
-/// Makes it inside a directory that is the top of a hierarchy, and moves it to its place: a
-/// directory that is moved stays in its block group.
+/// Creates the directory inside a top-level one and then moves it: moving doesn't change its block
+/// group.
 fn create_apart(target: &Path, name: &str) -> Result<()> {
-    // A clean-up knows directories by this beginning, and removes them while they are empty.
+    // A clean-up recognizes directories by this prefix and removes them if they are empty.
     let top = target.join(format!("{name}{TOP}"));
     fs::create_dir(&top)?;
     let moved = mark_top(&top).and_then(|()| {
         let made = create_below(&top, name)?;
-        // Never over a directory of another agent that is still empty.
+        // Never replace another agent's directory, even if it is still empty.
         let flags = RenameFlags::NOREPLACE;
         let moved = rustix::fs::renameat_with(CWD, &made, CWD, target.join(name), flags);
         if moved.is_err() {
@@ -72,9 +71,9 @@ fn mark_top(top: &Path) -> Result<()> {
     Ok(rustix::fs::ioctl_setflags(&handle, attributes | IFlags::TOPDIR)?)
 }
 
-/// Makes a directory at the top of a hierarchy; its name decides where the search for a group
-/// begins. Names are tried until one leads to a group that no trial has used, and the last one is
-/// taken where all are used.
+/// Creates a directory inside a top-level one. Its name determines where the search for a group
+/// begins, so names are tried until one leads to a group that no trial has used. If all are used,
+/// the last one is kept.
 fn create_below(top: &Path, name: &str) -> Result<PathBuf> {
     let mut used = USED_GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
     let mut attempt = 1;
@@ -90,14 +89,14 @@ fn create_below(top: &Path, name: &str) -> Result<PathBuf> {
     }
 }
 
-/// Removes the empty directories that a killed process left in a top of this name; does nothing to
-/// a directory of another name.
+/// Removes empty directories left in a top-level directory by a killed process. Does nothing if
+/// `name` isn't that of a top-level directory.
 pub(in crate::target) fn empty_top(top: &Path, name: &str) -> Result<()> {
     let Some(working) = name.strip_suffix(TOP) else { return Ok(()) };
     for entry in fs::read_dir(top)? {
         let entry = entry?;
         if entry.file_name().to_string_lossy().starts_with(working) {
-            // It fails for whatever is no empty directory, which is then left alone.
+            // Fails for anything except an empty directory, which is then left alone.
             let _ = fs::remove_dir(entry.path());
         }
     }
@@ -108,7 +107,7 @@ pub(in crate::target) fn empty_top(top: &Path, name: &str) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// Groups of a file system in which eight directories can't fall into one by chance.
+    /// Minimum number of inodes for eight directories not to end up in the same group by chance.
     const INODES_MIN: u64 = 1 << 20;
 
     fn inode_after(folder: &Path, name: &str) -> u64 {
@@ -128,7 +127,7 @@ mod tests {
         let is_large = rustix::fs::statvfs(folder.path()).unwrap().f_files >= INODES_MIN;
         let kind = FileSystemType::of_path(folder.path());
         if kind == FileSystemType::Ext4 && is_large {
-            // Made the usual way, all of them would have the inode of the first one again.
+            // Created the usual way, they would all reuse the first one's inode.
             let apart = inodes.last().unwrap() - inodes.first().unwrap();
             assert!(apart >= 1 << 13, "{inodes:?} are not in different groups");
         }

@@ -1,7 +1,7 @@
-//! Makes what a pass expects to find on a server, before anything is timed.
+//! Creates what a pass expects to find on a server, before anything is timed.
 //!
-//! All of it goes over the target's one blocking connection. Everything in the working directory is
-//! ours, and a name says by its letter what it is.
+//! Everything goes over the target's single blocking connection. Everything in the working
+//! directory is ours, and the first letter of a name shows its type.
 
 use model::RunSpec;
 use nfs_client::proto::client::File;
@@ -17,7 +17,7 @@ use super::NfsAccess;
 use crate::limits::PREPARE_IO;
 
 impl NfsAccess {
-    /// Empties the working directory where it is ours, and forgets what stood in it.
+    /// Empties the working directory if we own it, and forgets what it contained.
     pub(super) fn wipe(&self) -> Result<(), TargetError> {
         if self.is_ours
             && let Err(failure) = self.with_mount(|mount| self.empty(mount))
@@ -28,7 +28,7 @@ impl NfsAccess {
         Ok(())
     }
 
-    /// Makes the files, directories and links of a share.
+    /// Creates a share's files, directories and symlinks.
     pub(super) fn write_fixtures(
         &self,
         make: Fixtures,
@@ -59,7 +59,7 @@ impl NfsAccess {
         Ok(())
     }
 
-    /// Makes the directories that everything stands in, and returns their handles.
+    /// Creates the directories that will contain everything else. Returns their handles.
     fn make_places(
         &self,
         places: &Places,
@@ -73,7 +73,7 @@ impl NfsAccess {
                 made.push(self.work);
                 continue;
             }
-            // Parents have lower numbers than what stands in them, so theirs are made by now.
+            // Parents have lower numbers than their contents, so they already exist.
             let parent = places.parent(place).map_or(self.work, |parent| made[parent as usize]);
             let name = places.name(place);
             match make_or_join(&mut self.mount(), parent, name.as_str(), spec.nfs().client_uids) {
@@ -84,7 +84,7 @@ impl NfsAccess {
         Ok(made)
     }
 
-    /// Makes a directory or a link.
+    /// Creates a directory or a symlink.
     fn make_entry(
         &self,
         sort: Sort,
@@ -102,7 +102,7 @@ impl NfsAccess {
         made.map_err(|failure| self.failed("prepare", name.as_str(), &failure))
     }
 
-    /// Writes a file whole and commits it.
+    /// Writes a complete file and commits it.
     fn fill_file(
         &self,
         number: u32,
@@ -113,8 +113,8 @@ impl NfsAccess {
     ) -> Result<(), TargetError> {
         let dir = self.place_of(places, number);
         let mut mount = self.mount();
-        // Not by the size of the run's own ops: at one call at a time, writes of 4 KiB would take
-        // longer than many a pass.
+        // Ignore the run's own op size: with one call at a time, writes of 4 KiB would take longer
+        // than many passes.
         let step = mount.wsize().min(PREPARE_IO);
         let name = Name::file(number);
         let failed = |failure| self.failed("prepare", name.as_str(), &failure);
@@ -129,7 +129,7 @@ impl NfsAccess {
             let written = mount.write(file, offset, data, StableHow::Unstable).map_err(failed)?;
             weakest = weakest.min(written);
         }
-        // A server that answers all WRITEs as durable may not even have a COMMIT.
+        // A server that acknowledges all WRITEs as durable may not even support COMMIT.
         if weakest == StableHow::Unstable {
             mount.commit(file).map_err(failed)?;
         }
@@ -137,7 +137,7 @@ impl NfsAccess {
     }
 }
 
-/// Makes a directory, or finds the one that another agent made; the flag says whether it is ours.
+/// Creates a directory, or finds the one another agent created. The flag is true if it is ours.
 pub(super) fn make_or_join(
     mount: &mut Mount,
     parent: File,
@@ -153,7 +153,7 @@ pub(super) fn make_or_join(
     }
 }
 
-/// Makes a directory; clients with other uids than the mount's work in it, too.
+/// Creates a directory. If there are several client UIDs, it is accessible to all.
 pub(super) fn make_directory(
     mount: &mut Mount,
     parent: File,
@@ -167,7 +167,7 @@ pub(super) fn make_directory(
     Ok(made)
 }
 
-/// Makes an empty file for all clients that work in the directory.
+/// Creates an empty file for all clients that work in the directory.
 pub(super) fn make_file(
     mount: &mut Mount,
     directory: File,

@@ -1,7 +1,7 @@
-//! Opens the files and connections of a worker's pass and puts a backend on them.
+//! Opens the files and connections for a worker's pass and creates its backend.
 //!
-//! Files are opened over the target's own connection; a file that is to be read must be as large as
-//! what will be requested. An op mix has its files open once for all workers.
+//! Files are opened over the target's own connection. A file must be large enough for everything
+//! that will be read from it. In an op mix, files are opened once for all workers.
 
 use std::sync::{Arc, PoisonError};
 
@@ -45,8 +45,8 @@ impl NfsAccess {
         let recorded = if spec.nfs().per_client { clients.len() } else { 0 };
         set.clients = ClientRecords::new(recorded, worker, spec.workers, nconnect);
         let per_connection = set.queue_depth.div_ceil(nconnect as usize);
-        // Data that is checked, or handed out byte by byte, must stay in memory; else it is
-        // dropped.
+        // Keep received data only if it is verified or processed byte by byte; otherwise, discard
+        // it.
         let keeps = spec.verify || pass == Pass::CharRead;
         let options = ConnectionOptions {
             slots: (per_op * per_connection).min(CALLS_MAX),
@@ -56,12 +56,12 @@ impl NfsAccess {
         };
         let mut connections = self.open_connections(&mount, &options, spec, &clients, config)?;
         if config.pattern.is_copied() || pass == Pass::CharWrite {
-            // Data that is put together is copied into its call.
+            // Data that has to be assembled is copied into its call.
             for connection in &mut connections {
                 connection.reserve_copies(set.wsize);
             }
         }
-        // Files that all workers have open together are closed by the target, not by one of them.
+        // Files shared by all workers are closed by the target rather than by one of the workers.
         set.closable = is_owner && mount.version().is_stateful() && pass != Pass::OpMix;
         if set.closable && spec.closes_in_time() && !mount.version().has_sessions() {
             let first = connections.remove(0);
@@ -80,7 +80,7 @@ impl NfsAccess {
         Ok(Opened { backend, caveats, kernel_counts: false, queue_depth })
     }
 
-    /// Makes the set that a worker works on in a pass; whose connections it has is left open.
+    /// Creates the set of files for a worker's pass. Which connections it uses is decided later.
     fn make_set(&self, work: WorkerPass<'_>) -> Result<NfsFiles, TargetError> {
         let WorkerPass { spec, pass, worker, config } = work;
         let (first, stride) = opened_files(spec, pass, worker);
@@ -107,7 +107,7 @@ impl NfsAccess {
             is_written: pass.opens() != Opens::Nothing && pass.writes(),
             grid,
             stable: stable_how(spec),
-            // Files that are opened by name move in pieces of `io_size` at most.
+            // Files opened by name are transferred in pieces of at most `io_size`.
             rsize: mount.rsize().min(largest_op(spec).max(1)),
             wsize: mount.wsize().min(largest_op(spec).max(1)),
             pattern: config.pattern.in_pass(spec, pass),
@@ -121,7 +121,7 @@ impl NfsAccess {
         })
     }
 
-    /// Finds out how names are listed with their attributes, where a mix does that.
+    /// Finds out how to list names with their attributes, if a mix needs that.
     fn plus_listing(&self, op_mix: &OpMix) -> Result<PlusListing, TargetError> {
         let is_requested = is_in_mix(op_mix, OpKind::ReaddirPlus);
         if !is_requested && self.mount().version() != ProtocolVersion::V2 {
@@ -134,8 +134,8 @@ impl NfsAccess {
         }
     }
 
-    /// Opens the files, and finds the links, of an op mix; the first worker does it, under the
-    /// lock, and the others share what it found.
+    /// Opens the files and finds the symlinks of an op mix. The first worker does it while holding
+    /// the lock, and the others share the result.
     fn open_shared(
         &self,
         spec: &RunSpec,
@@ -158,7 +158,7 @@ impl NfsAccess {
         Ok(shared.insert(SharedFiles { files, links: links.into(), plus_listing }).clone())
     }
 
-    /// Makes or opens the files that a worker's pass moves data of.
+    /// Creates or opens the files whose data a worker's pass transfers.
     fn open_files(
         &self,
         spec: &RunSpec,
@@ -177,7 +177,7 @@ impl NfsAccess {
                 Ok(opened) => opened,
                 Err(failure) => return Err(self.failed("open", name.as_str(), &failure)),
             };
-            // The server holds it open from here on, so it is listed even if a later file fails.
+            // From here on, the server has it open, so remember it even if a later file fails.
             self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(file);
             let wanted = if pass.reads() { set.size(number).unwrap_or(0) } else { 0 };
             if written < wanted {
@@ -189,9 +189,9 @@ impl NfsAccess {
         Ok(files)
     }
 
-    /// Opens the files of a set over the connection that is to close them, in place of the opens
-    /// that the target has: in v4.0 the owner of an open has its calls counted, and counts are a
-    /// connection's own.
+    /// Reopens the files of a set over the connection that will close them, replacing the target's
+    /// opens. In v4.0, calls of an open owner are numbered, and the numbering is tied to a
+    /// connection.
     ///
     /// **Source:** RFC 7530, 9.1.7 and 16.2 (`seqid` of CLOSE).
     fn open_again(
@@ -216,7 +216,7 @@ impl NfsAccess {
         Ok(first)
     }
 
-    /// Opens the connections of some clients, those of one after those of the other.
+    /// Opens the connections of some clients, ordered by client.
     fn open_connections(
         &self,
         mount: &Mount,
@@ -242,7 +242,7 @@ impl NfsAccess {
     }
 }
 
-/// Makes or opens one file; returns it with its size where the pass reads it, else 0.
+/// Creates or opens one file. Returns it with its size, or 0 if the pass doesn't read it.
 fn open_one(
     mount: &mut Mount,
     dir: File,
@@ -258,12 +258,12 @@ fn open_one(
     Ok((file, size))
 }
 
-/// Returns how a pass opens the files that it moves data of.
+/// Returns how a pass opens its files.
 fn access_of(pass: Pass) -> OpenAccess {
     if pass.opens() == Opens::ToRead { OpenAccess::Read } else { OpenAccess::Both }
 }
 
-/// Puts the connections of a worker behind the contract of backends.
+/// Creates the backend for a worker's connections.
 fn make_backend(
     mut connections: Vec<Connection>,
     per_connection: usize,
@@ -281,8 +281,8 @@ fn make_backend(
     }
 }
 
-/// Raises a caveat where a server, or in the end this client, grants fewer slots than there are to
-/// be ops in flight.
+/// Returns a caveat if the server, or this client's own limit, grants fewer slots than ops are
+/// supposed to be in flight.
 fn slots_limited(
     connections: &[Connection],
     requested: usize,
@@ -297,26 +297,27 @@ fn slots_limited(
         "a queue depth of {requested} was requested of each connection, and {slots} slots are granted \
 ({by})"
     );
-    // Fewer slots than depth: the least that was granted to any connection counts.
+    // What counts is the connection with the fewest slots.
     let data = Evidence::counts(slots as u64, requested as u64, "slots", by);
     Some(CaveatCode::SlotsLimited.because(evidence).with_data(data))
 }
 
-/// Divides files into the blocks that they are written in; `None` where there are too many to keep
-/// track of.
+/// Divides files into the blocks in which they are written. Returns `None` if there are too many to
+/// track.
 fn block_grid(spec: &RunSpec, pass: Pass, files: usize) -> Option<Grid> {
     if pass != Pass::OpMix {
         return Some(Grid::even(files, spec.file_size_bytes, spec.io_size_bytes));
     }
     let set = OpMixSet::of(spec);
-    // Sizes are whole KiB, and requests begin at multiples of `io_size` or at a file's end.
+    // Sizes are multiples of 1 KiB, and requests start at multiples of `io_size` or at a file's
+    // end.
     let unit = 1 << spec.io_size_bytes.trailing_zeros().min(10);
     let ends = (0..set.files()).map(|file| set.written_end(file));
     let grid = Grid::of_ends(ends, unit, spec.io_size_bytes);
     if grid.blocks() > UNCOMMITTED_BITS_MAX { None } else { Some(grid) }
 }
 
-/// Returns the most that one op moves, in bytes.
+/// Returns the maximum number of bytes transferred by one op.
 fn op_bytes(spec: &RunSpec) -> u64 {
     match spec.workload {
         Workload::Transactions => spec.transactions.size_max_bytes.into(),
@@ -324,8 +325,8 @@ fn op_bytes(spec: &RunSpec) -> u64 {
     }
 }
 
-/// Returns the ops that a worker has in flight: those of the plan, and in a sequential pass as many
-/// more as carry the transfers that are read ahead or written behind.
+/// Returns the number of ops a worker keeps in flight: the queue depth, plus enough for read-ahead
+/// or write-behind in a sequential pass.
 fn total_depth(spec: &RunSpec, pass: Pass, transfers_per_op: u32) -> u32 {
     let ahead = match pass {
         Pass::Read | Pass::Reread | Pass::CharRead => spec.nfs().read_ahead,
@@ -335,8 +336,8 @@ fn total_depth(spec: &RunSpec, pass: Pass, transfers_per_op: u32) -> u32 {
     spec.queue_depth + ahead.div_ceil(transfers_per_op)
 }
 
-/// Returns the session that the connections of a run share in v4.1 and later: for the deepest of
-/// its passes, and some more slots where a server's transfers turn out smaller than requested.
+/// Returns the session shared by a run's connections in v4.1 and later. It is sized for the deepest
+/// pass, with a few more slots in case the server's transfers are smaller than requested.
 pub(super) fn session_plan(spec: &RunSpec) -> SessionPlan {
     let nfs = spec.nfs();
     let requested = spec.transfer_size_bytes.unwrap_or(TRANSFER_BYTES_DEFAULT);
@@ -351,7 +352,7 @@ pub(super) fn session_plan(spec: &RunSpec) -> SessionPlan {
     }
 }
 
-/// Chooses how safe WRITEs are to be: as the plan says, or as safe as the durability wants them.
+/// Returns how durable WRITEs must be, according to the plan and its durability.
 fn stable_how(spec: &RunSpec) -> StableHow {
     match (spec.durability, spec.nfs().stable) {
         (Durability::Osync, _) | (_, Stable::FileSync) => StableHow::FileSync,
@@ -360,7 +361,7 @@ fn stable_how(spec: &RunSpec) -> StableHow {
     }
 }
 
-/// Says whether an op mix has ops of a kind.
+/// Returns true if an op mix contains a kind of op.
 fn is_in_mix(mix: &OpMix, kind: OpKind) -> bool {
     if mix.shares.is_empty() {
         let named = Profile::named(&mix.name);
@@ -369,8 +370,8 @@ fn is_in_mix(mix: &OpMix, kind: OpKind) -> bool {
     mix.shares.iter().any(|(known, share)| *known == kind && *share > 0)
 }
 
-/// Returns the caveat about ops of a mix that the version, or the server, has no calls for, with
-/// the calls that are made in their place.
+/// Returns the caveat about ops of a mix for which the version or the server has no call, with the
+/// calls used instead.
 fn replaced_calls(op_mix: &OpMix, pass: Pass, set: &NfsFiles) -> Option<Caveat> {
     if pass != Pass::OpMix {
         return None;

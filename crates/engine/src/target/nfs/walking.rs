@@ -1,8 +1,9 @@
-//! Walks through the working directory on a server: counts what is there, and removes it.
+//! Walks the working directory on a server, to count or remove its contents.
 //!
-//! A server may answer every call and still never let a walk end: by a directory without end, or
-//! one that contains itself. So names are bounded for each directory, no directory is entered
-//! from itself, depth is bounded where handles say nothing, and the whole walk in time.
+//! A server may answer every call and still prevent a walk from ending, with an endless directory
+//! or one that contains itself. So the number of names per directory is limited, no directory is
+//! entered from within itself, depth is limited in case handles don't reveal that, and so is the
+//! time for the whole walk.
 
 use model::work::{is_mark, mark_of};
 use nfs_client::proto::client::File;
@@ -18,23 +19,23 @@ use super::super::{Inventory, InventoryScope, TargetError};
 use super::NfsAccess;
 use crate::limits::{LISTED_DEPTH_MAX, LISTED_SPARE_UNBOUNDED};
 
-/// Why a walk ended before all was seen.
+/// Why a walk ended early.
 #[derive(Debug, thiserror::Error)]
 pub(in super::super) enum WalkFailure {
     /// A call failed.
     #[error("{0}")]
     Call(#[from] CallFailure),
-    /// A directory leads back to one that it is in.
+    /// A directory leads back to one of its ancestors.
     #[error("LOOKUP of the directory `{0}` leads back to a directory that it is in: a loop")]
     Loop(String),
-    /// Directories stand in each other without end.
+    /// Directories are nested without end.
     #[error("directories stand in each other more than {LISTED_DEPTH_MAX} deep, at `{0}`: a loop?")]
     TooDeep(String),
 }
 
-/// A failure that may be that of a call.
+/// An error that may be caused by a failed call.
 pub(super) trait ByCall {
-    /// The call that failed, where one did.
+    /// Returns the failed call, if there was one.
     fn call(&self) -> Option<&CallFailure>;
 }
 
@@ -50,17 +51,17 @@ impl ByCall for WalkFailure {
     }
 }
 
-/// A walk from one directory down.
+/// A walk down from one directory.
 struct Walk<'a> {
     mount: &'a mut Mount,
     timer: &'a JobTimer,
-    /// The directories from the first one to the one at hand.
+    /// The directories from the first one to the current one.
     path: Vec<File>,
     names_max: u64,
 }
 
 impl NfsAccess {
-    /// Counts what is in the working directory, as far as it is `whose`.
+    /// Counts the part of the working directory given by `whose`.
     pub(super) fn count_entries(&self, whose: InventoryScope) -> Result<Inventory, TargetError> {
         self.timer.begin(Job::Count);
         let counted = self.with_mount(|mount| {
@@ -71,7 +72,7 @@ impl NfsAccess {
         counted.map_err(|failure| self.failed("list", "", &failure))
     }
 
-    /// Removes everything in the working directory, but not the directory.
+    /// Removes everything in the working directory, but not the directory itself.
     pub(super) fn empty(&self, mount: &mut Mount) -> Result<(), WalkFailure> {
         let place = format!("{}/{}", self.shown, self.work_name);
         Removal::run(place, |removal| self.walk(mount).empty(self.work, removal))
@@ -83,7 +84,7 @@ impl NfsAccess {
     }
 }
 
-/// Removes everything in a directory that a killed process left, but not the directory and its
+/// Removes everything in a directory left by a killed process, except the directory itself and its
 /// mark.
 pub(in super::super) fn empty_leftover(
     mount: &mut Mount,
@@ -96,15 +97,15 @@ pub(in super::super) fn empty_leftover(
     Removal::run(place.to_owned(), |removal| walk.empty(directory, removal))
 }
 
-/// Removes an empty working directory: its mark, then itself, so that whatever ends this halfway
-/// leaves a directory that a clean-up recognizes.
+/// Removes an empty working directory: first its mark, then the directory. If this is interrupted,
+/// a clean-up will still recognize the directory.
 pub(in super::super) fn remove_emptied(
     mount: &mut Mount,
     directory: File,
     name: &str,
 ) -> Result<(), WalkFailure> {
     match mount.rmdir(directory, &mark_of(name)) {
-        // A reply that was lost, or a directory without a mark.
+        // The reply was lost, or there was no mark.
         Err(failure) if failure.status() == Some(Status::NoEnt) => {}
         removed => removed?,
     }
@@ -113,7 +114,7 @@ pub(in super::super) fn remove_emptied(
 }
 
 impl Walk<'_> {
-    /// Counts what is in a directory and below.
+    /// Counts the contents of a directory, recursively.
     fn count(
         &mut self,
         directory: File,
@@ -121,12 +122,12 @@ impl Walk<'_> {
         inventory: &mut Inventory,
     ) -> Result<(), WalkFailure> {
         self.path.push(directory);
-        // The attributes come with the names: a LOOKUP and a GETATTR for each of ten thousand files
-        // would take longer than the pass that made them.
+        // Get attributes along with the names: a LOOKUP and a GETATTR for each of ten thousand
+        // files would take longer than the pass that created them.
         for DirEntry { name, attributes, .. } in
             self.mount.readdirplus_up_to(directory, self.names_max)?
         {
-            // Names that are no text are not ours.
+            // Names that aren't UTF-8 aren't ours.
             let Ok(name) = String::from_utf8(name) else { continue };
             let is_counted = whose.counts_name(name.as_bytes());
             let is_file = !Sort::is_directory(name.as_bytes());
@@ -161,7 +162,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Removes everything in a directory except its mark, but not the directory.
+    /// Removes everything in a directory except its mark, but not the directory itself.
     fn empty(&mut self, directory: File, removal: &Removal) -> Result<(), WalkFailure> {
         let is_top = self.path.is_empty();
         self.path.push(directory);
@@ -180,7 +181,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Removes an entry: as what its name says if it is one of a trial, or else as what it is.
+    /// Removes an entry. Its type is determined by its name if that is a trial's name, otherwise by
+    /// its attributes.
     fn remove_entry(
         &mut self,
         directory: File,
@@ -199,14 +201,14 @@ impl Walk<'_> {
                 done => return Ok(done?),
             }
         };
-        // Names in the tree of a replay are those of the trace.
+        // In a replay's tree, names come from the trace.
         let found = self.mount.lookup(directory, name).and_then(|entry| self.mount.getattr(entry));
         match found.map(|found| found.file_type == FileType::Directory) {
             Ok(true) if !looks_like_directory => self.remove_directory(directory, name, removal),
             Ok(false) if looks_like_directory && self.mount.remove(directory, name).is_ok() => {
                 Ok(())
             }
-            // The first failure says what is wrong with a server that contradicts itself.
+            // If the server contradicts itself, the first failure shows what is wrong.
             _ => Err(failure.into()),
         }
     }
@@ -226,7 +228,7 @@ impl Walk<'_> {
         Ok(self.mount.rmdir(directory, name)?)
     }
 
-    /// Lists a directory of ours; names that are no text are not ours.
+    /// Lists one of our directories. Names that aren't UTF-8 aren't ours.
     fn list(&mut self, directory: File) -> Result<Vec<String>, WalkFailure> {
         let entries = self.mount.readdir_up_to(directory, self.names_max)?;
         let mut names = Vec::with_capacity(entries.len());
@@ -236,7 +238,7 @@ impl Walk<'_> {
         Ok(names)
     }
 
-    /// Checks that a directory may be entered: that it is none of those it is in.
+    /// Checks that a directory may be entered because it isn't one of its own ancestors.
     fn check_below(&self, below: File, name: &str) -> Result<(), WalkFailure> {
         if self.path.contains(&below) {
             return Err(WalkFailure::Loop(name.to_owned()));
