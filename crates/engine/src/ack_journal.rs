@@ -1,8 +1,8 @@
-//! The acknowledgement journal of a soak in a file, which outlives a process that is killed.
+//! A soak's acknowledgement journal in a file, so that it survives a killed process.
 //!
-//! Principal type: [`JournalFile`]. What is journaled is in the kernel's memory at once, so that an
-//! agent that comes after a killed process finds all that it knew. The room is reserved before,
-//! since a mapping of a file that can't grow kills its process.
+//! Everything recorded in a [`JournalFile`] is in the page cache immediately, so an agent that
+//! replaces a killed one finds all of it. The space is reserved in advance, because writing to a
+//! mapped file that the file system cannot extend would kill the process.
 #![allow(unsafe_code)]
 
 use std::fs::{self, File, OpenOptions};
@@ -19,24 +19,24 @@ use workload::Journal;
 
 use crate::backend::mapping::Mapping;
 
-/// Words in a file.
+/// An array of words in a file.
 pub struct JournalFile(Mapping);
 
-// SAFETY: the mapping is reached as atomics only.
+// SAFETY: the mapping is only accessed through atomics.
 unsafe impl Sync for JournalFile {}
 
-/// Begins the journal of a soak in a file.
+/// Creates the journal file of a soak.
 ///
 /// # Errors
-/// When the file is there already, or can't be made.
+/// If the file already exists or cannot be created.
 pub fn begin_journal(path: &Path, spec: &RunSpec) -> io::Result<Journal> {
     Ok(journal_over(JournalFile::begin(path, journal_words(spec))?, spec))
 }
 
-/// Continues the journal of a soak that an earlier process left in a file.
+/// Continues with the journal file that an earlier process left.
 ///
 /// # Errors
-/// When there is no such file, or it is that of another run.
+/// If the file doesn't exist or belongs to a different run.
 pub fn continue_journal(path: &Path, spec: &RunSpec) -> io::Result<Journal> {
     Ok(journal_over(JournalFile::reopen(path, journal_words(spec))?, spec))
 }
@@ -50,10 +50,10 @@ fn journal_over(file: JournalFile, spec: &RunSpec) -> Journal {
 }
 
 impl JournalFile {
-    /// Makes a file with so many words, all 0.
+    /// Creates a file with `words` words, all of them 0.
     ///
     /// # Errors
-    /// When it is there already, can't be made, or has no room.
+    /// If the file already exists, cannot be created, or there is no space for it.
     pub fn begin(path: &Path, words: usize) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
@@ -61,15 +61,16 @@ impl JournalFile {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create_new(true).mode(0o600).open(path)?;
         let bytes = words.max(1) * size_of::<AtomicU32>();
-        // Space first: a store into a page that the file system can't back kills the process.
+        // Allocate the space first: storing to a page that the file system cannot back kills the
+        // process.
         fallocate(&file, FallocateFlags::empty(), 0, bytes as u64)?;
         Self::map_file(file, bytes)
     }
 
-    /// Opens the words that an earlier agent left.
+    /// Opens the words left by an earlier agent.
     ///
     /// # Errors
-    /// When there is no such file, or it has not so many words.
+    /// If the file doesn't exist or has a different size.
     pub fn reopen(path: &Path, words: usize) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());

@@ -1,11 +1,11 @@
-//! Aligned memory for ops in flight: one region, one slot per op.
+//! Aligned memory for ops in flight: one region with a slot per op.
 //!
-//! Safe code: the region is over-allocated and starts at the first aligned byte. It never moves or
-//! grows after [`Buffers::new`], so the kernel may be given its addresses.
+//! This is safe code: the region is over-allocated and starts at the first aligned byte. It never
+//! moves or grows after [`Buffers::new`], so its addresses can be passed to the kernel.
 
 use crate::limits::ALIGNMENT;
 
-/// Equal slots in one aligned region.
+/// Slots of equal size in one aligned region.
 pub struct Buffers {
     memory: Vec<u8>,
     start: usize,
@@ -13,10 +13,11 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// Makes `slots` slots of at least `slot_bytes` each, and touches every page of them.
+    /// Creates `slots` slots of at least `slot_bytes` each and touches all their pages.
     pub fn new(slots: usize, slot_bytes: usize) -> Self {
         let slot_bytes = slot_bytes.next_multiple_of(ALIGNMENT);
-        // Written, not only zeroed: untouched pages would fault inside the first measured ops.
+        // Fill them with a nonzero value, since untouched pages would fault in the first measured
+        // ops.
         let memory = vec![0xa5; slots * slot_bytes + ALIGNMENT];
         let start = memory.as_ptr().align_offset(ALIGNMENT);
         Self { memory, start, slot_bytes }
@@ -28,7 +29,7 @@ impl Buffers {
         &mut self.memory[at..at + self.slot_bytes]
     }
 
-    /// All slots, one behind the other.
+    /// Returns all slots as one slice.
     pub fn region(&mut self) -> &mut [u8] {
         let end = self.memory.len() - ALIGNMENT + self.start;
         &mut self.memory[self.start..end]

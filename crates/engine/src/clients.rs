@@ -1,8 +1,8 @@
-//! What each emulated client of a worker did, where the plan wants that.
+//! Results of each emulated client of a worker, if the plan wants them.
 //!
-//! [`ClientRecords`] belongs to the backend, the only one that knows which connection an op went
-//! over. All of its memory ([`model::client::CLIENT_RECORD_BYTES`] for each client) is taken
-//! before the start; where they are not wanted, it has no records and keeps none.
+//! [`ClientRecords`] belongs to the backend, since only the backend knows which connection an op
+//! used. All of its memory ([`model::client::CLIENT_RECORD_BYTES`] per client) is allocated before
+//! the start. If no results are wanted, it is empty and records nothing.
 
 use model::{ClientRecord, ClientResult, Completion};
 
@@ -16,14 +16,14 @@ pub struct ClientRecords {
 }
 
 impl ClientRecords {
-    /// Makes a record for each of `clients`: the clients of worker number `worker` out of
-    /// `workers`, each of which has `nconnect` connections that stand one after the other.
+    /// Creates a record for each of the `clients` clients of worker number `worker` out of
+    /// `workers`. Each client has `nconnect` consecutive connections.
     pub fn new(clients: usize, worker: u32, workers: u32, nconnect: u32) -> Self {
         let records = vec![ClientRecord::default(); clients];
         Self { records, worker, workers, nconnect: nconnect as usize }
     }
 
-    /// Counts ops that ended on a connection.
+    /// Records ops that completed on a connection.
     #[inline]
     pub fn record_ended(&mut self, connection: usize, completions: &[Completion]) {
         if self.records.is_empty() {
@@ -35,9 +35,10 @@ impl ClientRecords {
         }
     }
 
-    /// Hands out what was recorded.
+    /// Returns the recorded results.
     pub fn results(&self) -> Vec<ClientResult> {
-        // Clients are dealt out to workers in turn: a worker has every `workers`-th of them.
+        // Clients are assigned to workers round-robin, so this worker has every `workers`-th
+        // client.
         let mut results = Vec::with_capacity(self.records.len());
         for (index, record) in self.records.iter().enumerate() {
             results.push(record.finish(self.worker + index as u32 * self.workers));

@@ -1,34 +1,34 @@
-//! The seam to time: the system's clock here, simulated clocks in tests.
+//! Interface to time: the system's clock here, simulated clocks in tests.
 //!
-//! All instants of a campaign are nanoseconds since the clock was made, so that they fit in 64
-//! bits and can be subtracted without care.
+//! All times in a campaign are nanoseconds since the clock was created, so they fit into 64 bits
+//! and can be subtracted safely.
 
 use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Tells the time in nanoseconds since some fixed instant; never runs backwards.
+/// A clock that counts nanoseconds from some fixed point and never runs backwards.
 pub trait Clock: Send + Sync {
-    /// The time now.
+    /// Returns the current time.
     fn now_ns(&self) -> u64;
 
-    /// The time of day in nanoseconds since 1970 UTC, which may be set at any time: for instants
-    /// that people read, never for durations.
+    /// Returns the wall-clock time in nanoseconds since 1970 UTC. It may be set at any time, so use
+    /// it only for timestamps that people read, never for durations.
     fn calendar_ns(&self) -> u64;
 
-    /// Sleeps until an instant; returns at once where it has passed, and early where a signal
-    /// arrived.
+    /// Sleeps until an instant. Returns immediately if it has passed, and early if a signal
+    /// arrives.
     fn sleep_until(&self, instant_ns: u64);
 }
 
-/// The system's monotonic clock, read without the detour over `Instant` and `Duration`: at 30 ns
-/// a reading it is most of what the null backend measures.
+/// The system's monotonic clock. It is read without going through `Instant` and `Duration`, because
+/// at 30 ns a reading makes up most of what the null backend measures.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock {
     origin_ns: u64,
 }
 
 impl SystemClock {
-    /// Starts a clock at 1, so that no instant is 0: a `scheduled_ns` of 0 stands for "when sent".
+    /// Creates a clock that starts at 1, because a `scheduled_ns` of 0 means "when sent".
     pub fn new() -> Self {
         Self { origin_ns: monotonic_ns() - 1 }
     }
@@ -56,7 +56,7 @@ impl Clock for SystemClock {
             tv_sec: (instant_ns / 1_000_000_000).cast_signed(),
             tv_nsec: (instant_ns % 1_000_000_000).cast_signed(),
         };
-        // A sleeper looks at the clock again: an early end is no harm.
+        // Callers check the clock again, so returning early does no harm.
         let _ = clock_nanosleep_absolute(ClockId::Monotonic, &time);
     }
 }

@@ -1,6 +1,6 @@
-//! The type of a file system, where something depends on it.
+//! The type of a file system, for code that depends on it.
 //!
-//! [`FileSystemType`] tells apart the few types that are treated in a way of their own.
+//! [`FileSystemType`] distinguishes only the few types that need special treatment.
 //!
 //! **Source:** statfs(2), `f_type`; linux/magic.h.
 
@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::FsWord;
 
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
-/// The number of ext2, ext3 and ext4.
+/// Magic number of ext2, ext3 and ext4.
 const EXT4_MAGIC: FsWord = 0xef53;
 
 /// The type of a file system.
@@ -17,14 +17,14 @@ const EXT4_MAGIC: FsWord = 0xef53;
 pub enum FileSystemType {
     /// A file system in memory.
     Tmpfs,
-    /// ext4, or one of its forerunners.
+    /// ext4 or one of its predecessors.
     Ext4,
-    /// Any other, or one whose type can't be read.
+    /// Any other type, or one that cannot be determined.
     Other,
 }
 
 impl FileSystemType {
-    /// Returns the type of the file system that a path is on.
+    /// Returns the type of the file system that contains a path.
     pub fn of_path(path: &Path) -> Self {
         match rustix::fs::statfs(path) {
             Ok(found) if found.f_type == TMPFS_MAGIC => Self::Tmpfs,

@@ -1,9 +1,9 @@
-//! Interval statistics of one worker of a soak: counts and times that its watcher reads.
+//! Interval statistics of a soak's worker: counts and latencies, read by the watcher.
 //!
-//! A [`IntervalCounts`] is written by its worker alone and read by the watcher, with relaxed
-//! atomics; it only ever grows, so [`IntervalWatch`] finds what an interval brought by the
-//! difference to the last look. Every octave of a time has 8 buckets, so a quantile is at most 1/16
-//! = 6.3 % from the true value.
+//! Only the worker writes an [`IntervalCounts`], and the watcher reads it with relaxed atomics. The
+//! counts only increase, so [`IntervalWatch`] computes an interval as the difference from its
+//! previous reading. Each octave of latencies has 8 buckets, so a quantile is at most 1/16 = 6.3 %
+//! from the true value.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -14,7 +14,7 @@ use workload::Journal;
 
 /// Buckets per octave, as a power of two.
 const SUB_BITS: u32 = 3;
-/// No time counts as longer than this, in nanoseconds: 73 minutes.
+/// Maximum latency in nanoseconds (73 minutes). Longer ones are counted as this.
 const TIME_NS_MAX: u64 = (1 << 42) - 1;
 const BUCKETS: usize = bucket_of::<SUB_BITS>(TIME_NS_MAX) + 1;
 
@@ -22,7 +22,7 @@ const BUCKETS: usize = bucket_of::<SUB_BITS>(TIME_NS_MAX) + 1;
 #[derive(Debug)]
 pub struct IntervalCounts {
     failed: AtomicU64,
-    /// The longest time since the watcher looked.
+    /// Maximum latency since the watcher's last reading.
     max_ns: AtomicU64,
     times: [AtomicU32; BUCKETS],
 }
@@ -35,9 +35,9 @@ impl Default for IntervalCounts {
 }
 
 impl IntervalCounts {
-    /// Counts an op that ended; a sync counts only where it failed, as in rates.
+    /// Counts a completed op. As in rates, syncs only count if they failed.
     ///
-    /// Its worker is the only writer, so a load and a store do for an addition.
+    /// The worker is the only writer, so a load and a store are enough for an addition.
     #[inline]
     pub fn record_ended(&self, completion: &Completion) {
         let time_ns = match completion.outcome {
@@ -48,30 +48,30 @@ impl IntervalCounts {
         };
         let count = &self.times[bucket_of::<SUB_BITS>(time_ns.min(TIME_NS_MAX))];
         count.store(count.load(Relaxed).wrapping_add(1), Relaxed);
-        // The watcher resets this one, so here an addition of two steps might undo the reset.
+        // The watcher resets this value, so a separate load and store could undo the reset.
         if time_ns > self.max_ns.load(Relaxed) {
             self.max_ns.fetch_max(time_ns, Relaxed);
         }
     }
 }
 
-/// The interval statistics of all workers, as the watcher reads them.
+/// Computes the interval statistics of all workers for the watcher.
 pub struct IntervalWatch {
     workers: Vec<Arc<IntervalCounts>>,
     journal: Option<Arc<Journal>>,
-    /// Failed ops at the last look.
+    /// Failed ops at the last reading.
     failed: u64,
     times: Vec<u32>,
     intervals: Vec<IntervalStats>,
 }
 
 impl IntervalWatch {
-    /// Watches these workers from now on.
+    /// Creates a watch on these workers.
     pub fn new(workers: Vec<Arc<IntervalCounts>>, journal: Option<Arc<Journal>>) -> Self {
         Self { workers, journal, failed: 0, times: vec![0; BUCKETS], intervals: Vec::new() }
     }
 
-    /// Closes an interval that ends now, and keeps its statistics.
+    /// Ends an interval now and keeps its statistics.
     pub fn close_interval(&mut self, at_ns: u64) {
         let mut interval =
             IntervalStats { at_ns, rss_bytes: resident_bytes(), ..IntervalStats::default() };
@@ -86,7 +86,7 @@ impl IntervalWatch {
         }
         interval.errors = failed - self.failed;
         self.failed = failed;
-        // Counts may wrap around in a long soak; their differences don't.
+        // Counts may wrap around in a long soak, but their differences are still right.
         let mut counts = totals;
         for (count, before) in counts.iter_mut().zip(&self.times) {
             *count = count.wrapping_sub(*before);
@@ -95,8 +95,8 @@ impl IntervalWatch {
         for count in &counts {
             interval.ops += u64::from(*count);
         }
-        // The middle of the bucket of the rank; of the last bucket that may lie beyond the longest
-        // time, which is exact.
+        // Use the middle of the bucket. In the last bucket, that may exceed the maximum latency,
+        // which is known exactly.
         interval.p50_ns = time_at_rank(&counts, interval.ops.div_ceil(2)).min(interval.max_ns);
         interval.p95_ns =
             time_at_rank(&counts, (interval.ops * 95).div_ceil(100)).min(interval.max_ns);
@@ -114,7 +114,7 @@ impl IntervalWatch {
     }
 }
 
-/// Returns the time of the op with this rank, counted from 1; 0 where there is none.
+/// Returns the latency of the op with this rank, counted from 1, or 0 if there is none.
 fn time_at_rank(counts: &[u32], rank: u64) -> u64 {
     if rank == 0 {
         return 0;
@@ -129,7 +129,7 @@ fn time_at_rank(counts: &[u32], rank: u64) -> u64 {
     0
 }
 
-/// Reads the resident memory of this process, in bytes; 0 where the kernel doesn't say.
+/// Returns the resident memory of this process in bytes, or 0 if the kernel does not report it.
 ///
 /// **Source:** proc_pid_statm(5), the second field.
 pub fn resident_bytes() -> u64 {

@@ -1,9 +1,9 @@
-//! The measured loop: workers that execute a workload on a backend and record it.
+//! The measured loop: workers that execute a workload on a backend and record the results.
 //!
-//! A [`TrialTarget`] is the place where one trial works: it prepares files, opens backends, counts
-//! what is there afterwards and removes all of it. [`measure()`] runs one pass on a target: one
-//! thread per worker, each with its own backend, op stream and recorder. Between the start of a
-//! pass and its end no worker allocates, locks, formats or logs; a test counts allocations.
+//! A [`TrialTarget`] is where a trial does its work. It prepares files, opens backends, counts what
+//! is there afterwards, and removes everything. [`measure()`] runs one pass on a target with one
+//! thread per worker, each with its own backend, op stream and recorder. During a pass, no worker
+//! allocates, locks, formats or logs; a test counts allocations.
 
 pub mod ack_journal;
 pub mod admission;

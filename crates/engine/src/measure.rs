@@ -1,9 +1,9 @@
-//! Runs one pass on a target and puts together what its workers recorded.
+//! Runs a pass on a target and combines what its workers recorded.
 //!
-//! Every worker opens its backend first; when all are open they start together, at an instant that
-//! others may start at, too. The calling thread watches meanwhile and passes on a request to stop.
-//! Windows: `window_ns` spans from the first start to the last end, `common_window_ns` from the
-//! last start to the first end.
+//! All workers open their backends before they start together, possibly at a time at which other
+//! hosts start, too. The calling thread watches them and forwards a stop request. `window_ns` is
+//! the time from the first start to the last end, `common_window_ns` the time from the last start
+//! to the first end.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -33,15 +33,15 @@ use crate::working_set::WorkingSetTracker;
 
 /// A measured pass.
 pub struct Measured {
-    /// Its figures; accounting against the target is left to the caller.
+    /// Its results. Checking them against the target is up to the caller.
     pub result: PassResult,
-    /// How it ended: the worst of the workers' endings.
+    /// How it ended, which is the worst ending of any worker.
     pub ending: Ending,
-    /// Counts that the backends, or the kernel for them, made.
+    /// Counts made by the backends, or by the kernel on their behalf.
     pub tally: Tally,
-    /// When the workers started and ended.
+    /// When the workers started and finished.
     pub span: Span,
-    /// Progress curve of the workers, where others work at the same moment.
+    /// Progress of the workers over time, if other hosts work at the same time.
     pub timeline: Vec<TimelinePoint>,
 }
 
@@ -50,7 +50,7 @@ struct WorkerReport {
     start_ns: u64,
     end_ns: u64,
     schedule_span_ns: u64,
-    /// Time that it waited for a processor, where the kernel says.
+    /// Time it waited for a CPU, if the kernel reports it.
     wait: Option<ProcessorWait>,
     slots: u32,
     tally: Tally,
@@ -58,11 +58,11 @@ struct WorkerReport {
     caveats: Vec<Caveat>,
 }
 
-/// Runs one pass of some of its workers.
+/// Runs one pass with a share of its workers.
 ///
 /// # Errors
-/// When a backend can't be opened, or the gate never opens; nothing was measured then. When a
-/// worker panics, the others stop, and what was measured is no result.
+/// If a backend cannot be opened or the start is called off; nothing was measured in that case. If
+/// a worker panics, the others stop, and there is no result.
 pub fn measure(
     target: &TrialTarget,
     spec: &RunSpec,
@@ -82,7 +82,7 @@ pub fn measure(
     let (done, reports) = mpsc::channel();
     let (ready, arrivals) = mpsc::channel();
     std::thread::scope(|scope| {
-        // Unwinding joins the workers first, and they may go on for hours: they are stopped.
+        // Unwinding joins the workers first, which could run for hours, so make them stop.
         let _stops = StopsAtPanic(&shared);
         let mut gates = Vec::with_capacity(progress.len());
         for (index, (worker, progress)) in share.workers().zip(&progress).enumerate() {
@@ -95,10 +95,11 @@ pub fn measure(
                     let opened = Ready::new(target, spec, pass, worker, seed)?;
                     Ok(opened.with_journal(target, spec, worker, counts))
                 });
-                // A receiver that is gone has closed the gate, too.
+                // If the receiver is gone, the gate was closed, too.
                 let _ = ready.send(opened.is_ok());
                 drop(ready);
-                // Even after a failure: all workers report only once the start is decided.
+                // Wait even after a failure, so that all workers report after the start has been
+                // decided.
                 let begun_ns = start.recv().ok();
                 let report = catch_panic(worker, shared, || {
                     let ready = opened?;
@@ -109,22 +110,23 @@ pub fn measure(
                 });
                 let _ = done.send(report);
             };
-            // A gate that is dropped unused tells its worker that there is no start.
+            // If its gate is dropped unused, the worker knows that there is no start.
             let thread = std::thread::Builder::new().name(format!("worker-{worker}"));
             if let Err(error) = thread.spawn_scoped(scope, work) {
                 return Err(TargetError::Threads(share.count, error.to_string()));
             }
             gates.push(gate);
         }
-        // The receivers must see the end once all workers have dropped their senders.
+        // Drop our own senders, so that the receivers notice when all workers have dropped theirs.
         drop((done, ready));
         let mut opened = 0;
         for is_open in arrivals {
             opened += usize::from(is_open);
         }
         let all_opened = opened == gates.len();
-        // The start gate. All backends are open and all workers wait at their channels; what the
-        // caller counts from here on (its own facts, the server's counters) is the pass alone.
+        // The start gate: all backends are open and all workers are waiting for their channels.
+        // From here on, whatever the caller counts (its own facts, the server's counters) belongs
+        // to the pass.
         (monitor.opened)();
         let start_ns = if all_opened { (monitor.gate)() } else { None };
         let clock = target.clock().as_ref();
@@ -134,7 +136,7 @@ pub fn measure(
         if is_journaled {
             watch = watch.with_intervals(IntervalWatch::new(intervals, target.journal().cloned()));
         }
-        // Other hosts work at the same moment: their progress curves are laid over this one.
+        // Other hosts work at the same time, and their timelines will be combined with this one.
         if follows {
             watch = watch.with_timeline();
         }
@@ -150,8 +152,8 @@ pub fn measure(
     })
 }
 
-/// Does a worker's part and turns a panic into its error; the other workers of the pass stop then,
-/// since none of them may wait for one that is gone.
+/// Runs a worker's part and turns a panic into its error. It then stops the other workers of the
+/// pass, because they must not wait for one that is gone.
 fn catch_panic<T>(
     worker: u32,
     shared: &PassState,
@@ -166,7 +168,7 @@ fn catch_panic<T>(
     }
 }
 
-/// Has all workers stop when the thread that watches them unwinds.
+/// Stops all workers if the thread that watches them unwinds.
 struct StopsAtPanic<'a>(&'a PassState);
 
 impl Drop for StopsAtPanic<'_> {
@@ -177,18 +179,18 @@ impl Drop for StopsAtPanic<'_> {
     }
 }
 
-/// The parts from which a worker makes its part of a pass.
+/// What a worker needs to run its part of a pass.
 struct Part<'a> {
     clock: &'a dyn Clock,
     spec: &'a RunSpec,
     pass: Pass,
-    /// State that all workers of the pass share.
+    /// State shared by all workers of the pass.
     shared: &'a PassState,
-    /// Counter in which this one stores what it has done.
+    /// Counter in which this worker stores its progress.
     progress: &'a Progress,
 }
 
-/// A worker that has all it needs and waits for the start.
+/// A worker that has everything it needs and waits for the start.
 struct Ready {
     opened: Opened,
     recorder: Recorder,
@@ -218,7 +220,7 @@ impl Ready {
         Ok(Self { opened, recorder, stream, admission, working_set })
     }
 
-    /// Journals what a soak acknowledges, and counts its intervals.
+    /// Adds a soak's journal and interval counts.
     fn with_journal(
         self,
         target: &TrialTarget,
@@ -240,17 +242,17 @@ impl Ready {
         }
     }
 
-    /// Does the worker's part of the pass from `begun_ns` on.
+    /// Runs the worker's part of the pass, starting at `begun_ns`.
     fn run_part(self, part: &Part<'_>, begun_ns: u64) -> WorkerReport {
         let Part { clock, spec, pass, shared, progress } = *part;
         let Opened { mut backend, caveats, queue_depth, kernel_counts, .. } = self.opened;
-        // Not before: what it and its group waited for until all were ready is no part of the pass.
+        // Read these only now, since waiting for others to become ready isn't part of the pass.
         let times_before = ThreadTimes::now();
-        // Reading those is itself counted by what follows, which is kept next to the ops.
+        // Reading the other counters affects these, so read them last, right before the ops.
         let io_before = if kernel_counts { ThreadIo::now() } else { None };
         let is_early = clock.now_ns() < begun_ns;
         if self.admission.is_some() || is_early {
-            // Sleeps end when they should, not up to 50 us later; where refused, they don't.
+            // Makes sleeps end on time rather than up to 50 us later. If it fails, they don't.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         }
         if is_early {
@@ -283,7 +285,7 @@ impl Ready {
             end.ending = if is_stopped { Ending::Stopped } else { Ending::Lost(reason) };
         }
         let end_ns = clock.now_ns();
-        // A pass that warmed up and never got further has a window of nothing.
+        // A pass that did not get beyond the warm-up has an empty window.
         let start_ns = timing.counts_ns.min(end_ns);
         let mut tally = backend.tally();
         if let (Some(before), Some(after)) = (io_before, ThreadIo::now()) {
@@ -313,7 +315,8 @@ impl Ready {
     }
 }
 
-/// Waits for an instant: asleep until shortly before it, since a sleep may end late, then awake.
+/// Waits until an instant: sleeps until shortly before it, since a sleep may end late, and spins
+/// for the rest.
 fn wait_until(clock: &dyn Clock, instant_ns: u64) {
     while clock.now_ns().saturating_add(AWAKE_NS) < instant_ns {
         clock.sleep_until(instant_ns - AWAKE_NS);
@@ -325,7 +328,7 @@ fn wait_until(clock: &dyn Clock, instant_ns: u64) {
 
 type Reports = Vec<Result<WorkerReport, TargetError>>;
 
-/// Collects the workers' reports, and watches until all have reported.
+/// Collects the workers' reports while watching them.
 fn collect_reports(
     incoming: &mpsc::Receiver<Result<WorkerReport, TargetError>>,
     workers: usize,
@@ -338,7 +341,8 @@ fn collect_reports(
         match incoming.recv_timeout(watch.until_next()) {
             Ok(report) => reports.push(report),
             Err(RecvTimeoutError::Timeout) => watch.check(monitor),
-            // Not reached: a worker that panics reports that. The scope propagates anything else.
+            // Can't happen: a worker that panics reports it, and the scope propagates anything
+            // else.
             Err(RecvTimeoutError::Disconnected) => break,
         }
         if monitor.stop.is_set() {
@@ -348,13 +352,13 @@ fn collect_reports(
     (reports, watch.end(monitor))
 }
 
-/// Prepares the facts of every pass, before the workers' parts are added.
+/// Returns the scope of a pass before the workers' parts are added.
 fn initial_scope(rate_per_s: u64, reports: &[WorkerReport], stalls: Option<Stalls>) -> Scope {
     let mut scope = Scope { stalls, common: Some(Work::default()), ..Scope::default() };
     if rate_per_s > 0 {
         scope.offered = Some(Offered { rate_per_s, ..Offered::default() });
     }
-    // A sum over some of the workers would pass for that of all.
+    // A total over only some of the workers would be misleading.
     let knows_wait = !reports.iter().any(|report| report.wait.is_none());
     if knows_wait {
         scope.processor_wait = Some(ProcessorWait::default());
@@ -362,8 +366,8 @@ fn initial_scope(rate_per_s: u64, reports: &[WorkerReport], stalls: Option<Stall
     scope
 }
 
-/// Returns the reports of all workers, or the error that says most: what went wrong first says more
-/// than what was stopped for it, and a panic, which is a bug, says most.
+/// Returns the reports of all workers, or else the most informative error. The original failure
+/// says more than workers that were stopped because of it, and a panic, which is a bug, says most.
 fn sort_reports(reports: Reports) -> Result<Vec<WorkerReport>, TargetError> {
     let mut good = Vec::with_capacity(reports.len());
     let mut worst: Option<TargetError> = None;
@@ -390,7 +394,7 @@ const fn error_rank(error: &TargetError) -> u8 {
     }
 }
 
-/// Puts the reports of all workers together; without a rate of ops it was a closed loop.
+/// Combines the reports of all workers. A rate of 0 means a closed loop.
 fn assemble_pass(
     reports: Vec<WorkerReport>,
     rate_per_s: u64,
@@ -451,8 +455,8 @@ fn assemble_pass(
 }
 
 impl Measured {
-    /// Adds the counts of a worker's backend. Bytes of the kernel are known only where every worker
-    /// knows its own.
+    /// Adds the counts of a worker's backend. The total number of bytes counted by the kernel is
+    /// known only if it is known for every worker.
     fn add_tally(&mut self, tally: &Tally) {
         let all = &mut self.tally;
         all.ops = add_known(all.ops, tally.ops);
@@ -506,7 +510,7 @@ fn add_known(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     Some(one? + other?)
 }
 
-/// Ranks endings: that of a pass is the worst one of its workers.
+/// Ranks endings: that of a pass is its workers' worst one.
 const fn ending_rank(ending: &Ending) -> u8 {
     match ending {
         Ending::Complete => 0,

@@ -1,14 +1,14 @@
-//! Counts and histograms of one worker, all of their memory taken before the start.
+//! Counts and histograms of one worker. All memory is allocated before the start.
 //!
-//! In a closed loop an op is scheduled when it is sent (`scheduled_ns` is 0), so its response time
-//! is its service time and is recorded once. Ops that were scheduled, or sent, before the instant
-//! from which on ops count are counted apart and time nothing; their failures are failures.
+//! In a closed loop an op is scheduled when it is sent (`scheduled_ns` is 0), so response time
+//! equals service time and is recorded only once. Ops scheduled or sent before the counting starts
+//! are counted separately and their latencies are not recorded, but their failures count.
 
 use model::{Completion, Histogram, KindResult, Op, OpError, OpKind, Outcome, WarmedUp};
 
 use crate::limits::ERROR_KINDS_MAX;
 
-/// The record of one worker.
+/// What one worker has recorded.
 pub struct Recorder {
     kinds: [Option<Box<Kind>>; OpKind::ALL.len()],
     ops: u64,
@@ -30,12 +30,12 @@ struct Kind {
     warm_bytes: u64,
     errors: [(OpError, u64); ERROR_KINDS_MAX],
     service_time: Histogram,
-    /// Only where ops have scheduled instants of their own.
+    /// Used only if ops are scheduled in advance.
     response_time: Histogram,
 }
 
 impl Recorder {
-    /// Allocates memory for the kinds of op that a pass may contain.
+    /// Allocates memory for the kinds of ops that a pass may contain.
     pub fn new(kinds: &[OpKind]) -> Self {
         let mut recorder = Self {
             kinds: [const { None }; OpKind::ALL.len()],
@@ -64,37 +64,38 @@ impl Recorder {
         recorder
     }
 
-    /// Counts ops apart that are scheduled or sent before this instant.
+    /// Counts ops separately if they are scheduled or sent before this instant.
     #[must_use]
     pub const fn counting_from(mut self, instant_ns: u64) -> Self {
         self.counts_ns = instant_ns;
         self
     }
 
-    /// Counts ops of an open loop apart that start at this instant or later, and so too late.
+    /// Counts ops of an open loop as late if they start at or after this instant.
     #[must_use]
     pub const fn in_time_before(mut self, instant_ns: u64) -> Self {
         self.deadline_ns = instant_ns;
         self
     }
 
-    /// Returns the ops that were done, but started after the deadline.
+    /// Returns the number of ops that were done but started after the deadline.
     pub const fn late(&self) -> u64 {
         self.late
     }
 
-    /// Returns the ops that were scheduled before ops counted, and were done since, in time.
+    /// Returns the number of ops that were scheduled before the counting started and done in time
+    /// after that.
     pub const fn carried_over(&self) -> u64 {
         self.carried_over
     }
 
-    /// Records that a scheduled op was never started; `waited_ns` is how long it had waited when it
-    /// was given up, which is the least that its response would have taken.
+    /// Records that a scheduled op was never started. `waited_ns` is how long it had been waiting
+    /// when we gave up, a lower bound of its response time.
     pub fn record_unstarted(&mut self, kind: OpKind, waited_ns: u64) {
         self.kind_mut(kind).response_time.record_n(waited_ns, 1);
     }
 
-    /// Counts an op of an open loop that was scheduled, whenever it starts.
+    /// Counts a scheduled op of an open loop, regardless of when it starts.
     #[inline]
     pub const fn count_scheduled(&mut self, scheduled_ns: u64) {
         if scheduled_ns >= self.counts_ns && scheduled_ns > 0 {
@@ -103,12 +104,13 @@ impl Recorder {
         }
     }
 
-    /// Returns the ops that were scheduled since ops count, and when the last of them was.
+    /// Returns the number of ops scheduled since the counting started, and the time of the last
+    /// one.
     pub const fn scheduled(&self) -> (u64, u64) {
         (self.scheduled, self.last_scheduled_ns)
     }
 
-    /// Returns the ops that were done before ops counted, by kind.
+    /// Returns the ops done before the counting started, by kind.
     pub fn warmup(&self) -> Vec<WarmedUp> {
         let mut warm = Vec::new();
         for (kind, recorded) in OpKind::ALL.iter().zip(&self.kinds) {
@@ -125,28 +127,28 @@ impl Recorder {
     /// Counts ops that the backend accepted.
     ///
     /// # Panics
-    /// When the pass was not to contain one of their kinds: a bug.
+    /// If the pass wasn't supposed to contain one of their kinds, which is a bug.
     #[inline]
     pub fn record_issued(&mut self, ops: &[Op]) {
-        // Depth 1 looks for no runs of ops of one kind.
+        // At depth 1, there is no need to look for runs of the same kind.
         if let [op] = ops {
             self.kind_mut(op.kind).issued += 1;
             return;
         }
-        // A batch is mostly of one kind: one addition for each run of them.
+        // Ops of a batch are mostly of the same kind, so add only once per run.
         for alike in ops.chunk_by(|one, next| one.kind == next.kind) {
             self.kind_mut(alike[0].kind).issued += alike.len() as u64;
         }
     }
 
-    /// Counts ops that ended; those that follow each other and differ in nothing that is recorded
-    /// are counted together, since backends look at the clock once for a whole batch.
+    /// Records completed ops. Consecutive ones that are identical in everything that is recorded
+    /// are added together, because backends read the clock only once for a whole batch.
     ///
     /// # Panics
-    /// When the pass was not to contain one of their kinds: a bug.
+    /// If the pass wasn't supposed to contain one of their kinds, which is a bug.
     #[inline]
     pub fn record_ended(&mut self, completions: &[Completion]) {
-        // The number of a single one is known when this is compiled: nothing is multiplied.
+        // For a single op, the count is known at compile time, which saves the multiplications.
         if let [completion] = completions {
             self.record_alike(completion, 1);
             return;
@@ -159,7 +161,8 @@ impl Recorder {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "else the number of a single op is not known in it")]
     fn record_alike(&mut self, completion: &Completion, times: u64) {
-        // An op counts by when it should have started: a late one of the warm-up belongs to that.
+        // What counts is when the op should have started: a late op of the warm-up is still part of
+        // it.
         let kind_of = completion.op.kind;
         let scheduled_ns = completion.op.scheduled_ns;
         let at_ns = if scheduled_ns == 0 { completion.sent_ns } else { scheduled_ns };
@@ -179,8 +182,9 @@ impl Recorder {
                 let bytes = u64::from(bytes) * times;
                 kind.done += times;
                 kind.bytes += bytes;
-                // Both histograms are log-linear with 64 buckets to an octave: an index from the
-                // leading zeros and one addition, whatever the value (`model::histogram`).
+                // Both histograms are log-linear with 64 buckets per octave. Counting takes a
+                // leading-zeros instruction for the index and one addition, regardless of the value
+                // (`model::histogram`).
                 kind.service_time.record_n(completion.service_time_ns(), times);
                 if scheduled_ns != 0 {
                     kind.response_time.record_n(completion.response_time_ns(), times);
@@ -200,7 +204,7 @@ impl Recorder {
         }
     }
 
-    /// Counts the ops that were in flight when the target went away as failed.
+    /// Counts the ops that were in flight when the target disappeared as failed.
     pub fn fail_in_flight(&mut self) {
         for kind in self.kinds.iter_mut().flatten() {
             let mut ended = kind.done + kind.warm_done;
@@ -215,19 +219,19 @@ impl Recorder {
         }
     }
 
-    /// Returns the ops done so far, syncs not counted.
+    /// Returns the number of ops done so far, without syncs.
     #[inline]
     pub const fn ops(&self) -> u64 {
         self.ops
     }
 
-    /// Returns the bytes moved so far.
+    /// Returns the number of bytes transferred so far.
     #[inline]
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns the ops done and bytes moved, those of the warm-up among them, syncs not counted.
+    /// Returns the ops done and bytes transferred including the warm-up, without syncs.
     pub fn with_warmup(&self) -> (u64, u64) {
         let (mut ops, mut bytes) = (self.ops, self.bytes);
         for kind in self.kinds.iter().flatten() {
@@ -237,13 +241,13 @@ impl Recorder {
         (ops, bytes)
     }
 
-    /// Returns the ops failed so far.
+    /// Returns the number of ops failed so far.
     #[inline]
     pub const fn errors(&self) -> u64 {
         self.errors
     }
 
-    /// Returns what was recorded, for each kind that was issued.
+    /// Returns the results for each kind of op that was issued.
     pub fn finish(self) -> Vec<KindResult> {
         let mut results = Vec::new();
         for (kind, recorded) in OpKind::ALL.iter().zip(self.kinds) {
@@ -266,7 +270,7 @@ impl Kind {
     fn finish(self, kind: OpKind) -> KindResult {
         let mut errors = self.errors.to_vec();
         errors.retain(|(_, count)| *count > 0);
-        // In a closed loop nothing is scheduled ahead: a response takes as long as its service.
+        // In a closed loop nothing is scheduled in advance, so response time equals service time.
         let is_open_loop = self.response_time.count() > 0;
         let service_time = self.service_time;
         let response_time = if is_open_loop { self.response_time } else { service_time.clone() };
@@ -283,8 +287,8 @@ impl Kind {
 
     #[cold]
     fn add_error(&mut self, error: OpError, count: u64) {
-        // The table is filled from its start, so the first free entry ends the search. Errors
-        // beyond its room are counted with its last entry.
+        // The table is filled from the start, so the search ends at the first free entry. If it is
+        // full, further errors are added to its last entry.
         let mut at = 0;
         while at < ERROR_KINDS_MAX - 1 && self.errors[at].1 > 0 && self.errors[at].0 != error {
             at += 1;
@@ -296,7 +300,7 @@ impl Kind {
     }
 }
 
-/// Says whether two ops that ended differ in nothing that is recorded.
+/// Returns true if two completed ops are identical in everything that is recorded.
 #[inline]
 fn are_alike(one: &Completion, other: &Completion) -> bool {
     one.done_ns == other.done_ns

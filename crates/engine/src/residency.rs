@@ -1,9 +1,9 @@
-//! Pages of our own files that the page cache of this host holds, counted in a sample.
+//! Counts a sample of our files' pages in this host's page cache.
 //!
-//! `O_DIRECT` is a request: file systems that can't fulfil it (ext4 with `data=journal`, tmpfs) go
-//! through the page cache and report nothing. The pages that a pass leaves there show it. A sample
-//! is a few milliseconds of work outside the measured time; it reads nothing in, and takes pieces
-//! from the whole length of files from the whole set.
+//! `O_DIRECT` is only a request: file systems that cannot fulfill it (ext4 with `data=journal`,
+//! tmpfs) use the page cache without reporting an error. The pages that a pass leaves there reveal
+//! it. Sampling takes a few milliseconds outside of the measured time and doesn't read anything in.
+//! It covers files from the whole set, over their whole length.
 //!
 //! **Source:** mincore(2); `ext4_dio_supported` in fs/ext4/file.c; `btrfs_dio_write` and
 //! `check_direct_IO` in fs/btrfs; Linux 6.6, "tmpfs: trivial support for direct IO".
@@ -15,30 +15,30 @@ use std::path::{Path, PathBuf};
 
 use crate::backend::mapping::{Mapping, PageRange};
 
-/// Files that are looked at in each directory.
+/// Number of files to sample in each directory.
 const FILES_MAX: usize = 16;
 
-/// Names that are read to choose them from.
+/// Maximum number of names from which they are selected.
 const NAMES_MAX: usize = 4096;
 
-/// Pieces that are looked at in each file, from its begin to its end.
+/// Number of pieces to sample in each file, evenly distributed.
 const PIECES: usize = 8;
 
-/// Pages of a piece.
+/// Number of pages per piece.
 const PIECE_PAGES: usize = 256;
 
 /// The pages of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Residency {
-    /// Those that the page cache holds.
+    /// Pages in the page cache.
     pub resident_pages: u64,
-    /// All that were looked at.
+    /// Pages that were examined.
     pub pages: u64,
 }
 
 impl Residency {
-    /// Counts a sample of the files in some directories and below them; `None` where they can't be
-    /// looked at, or hold no whole page.
+    /// Samples the files in and below some directories. Returns `None` if they cannot be examined
+    /// or don't contain a whole page.
     pub fn sample(directories: &[PathBuf]) -> Option<Self> {
         let mut residency = Self::default();
         for directory in directories {
@@ -47,7 +47,7 @@ impl Residency {
         if residency.pages > 0 { Some(residency) } else { None }
     }
 
-    /// Returns the share of the pages that the page cache holds.
+    /// Returns the fraction of the pages that are in the page cache.
     pub fn share(self) -> f64 {
         self.resident_pages as f64 / self.pages.max(1) as f64
     }
@@ -55,7 +55,7 @@ impl Residency {
     fn add_directory(&mut self, directory: &Path) -> io::Result<()> {
         let mut files = Vec::new();
         list_files(directory, &mut files)?;
-        // The order in which a directory is read may change between two samples.
+        // The order of a directory listing may change between two samples.
         files.sort_unstable();
         for path in files.iter().step_by(files.len().div_ceil(FILES_MAX).max(1)) {
             self.add_file(path)?;
@@ -64,9 +64,10 @@ impl Residency {
     }
 
     fn add_file(&mut self, path: &Path) -> io::Result<()> {
-        // Opened for writing, too: who may not write sees every page as resident.
+        // Open the file for writing as well: otherwise, the kernel may report every page as
+        // resident.
         let file = File::options().read(true).write(true).open(path)?;
-        // Whole pages only: the rest at the end can't be moved past the page cache everywhere.
+        // Whole pages only: on some file systems, the rest can't bypass the page cache.
         let page = rustix::param::page_size();
         let pages = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX) / page;
         if pages == 0 {
@@ -83,7 +84,7 @@ impl Residency {
     }
 }
 
-/// Lists the files of a directory and of those below, up to a number of names.
+/// Lists the files in and below a directory, up to a maximum number of names.
 fn list_files(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         if files.len() >= NAMES_MAX {

@@ -1,11 +1,11 @@
-//! Waits until a file system has released what a trial removed, so that the next one finds it as
-//! this one did.
+//! Waits until a file system has released what a trial removed, so that the next trial finds it in
+//! the same state.
 //!
-//! [`Settling`] notes the inodes that are free before a trial makes its files, and waits for them
-//! after the files are removed. ext4 without a journal gives inodes back in its own time: trials on
-//! names that followed each other at once made 44, 5, 7 and 50 kop/s. Dirty pages are written
-//! first; the wait for the rest is bounded, and is given up early where nothing more comes back,
-//! since other programs use the file system, too.
+//! [`Settling`] records the number of free inodes before a trial creates its files and waits until
+//! they are free again. Without a journal, ext4 releases inodes with a delay: consecutive trials
+//! without this wait reached 44, 5, 7 and 50 kop/s. Dirty pages are written first. The wait for the
+//! rest is limited and ends early if there is no more progress, because other programs use the file
+//! system, too.
 //!
 //! **Source:** syncfs(2), statvfs(3).
 
@@ -14,41 +14,40 @@ use std::path::{Path, PathBuf};
 
 use crate::clock::Clock;
 
-/// The longest that is waited for a file system.
+/// Maximum time to wait for a file system.
 pub const SETTLE_NS_MAX: u64 = 5_000_000_000;
 
-/// Without any progress for so long the rest belongs to other processes.
+/// If there is no progress for this long, the rest belongs to other processes.
 const IDLE_NS_MAX: u64 = 500_000_000;
 
 /// Pause between two readings.
 const PAUSE_NS: u64 = 20_000_000;
 
-/// From so many files on, what a trial leaves behind is more than the noise of a file system.
+/// Minimum number of files whose removal affects a file system by more than the usual noise.
 pub const FILES_MIN: u32 = 1_000;
 
-/// Returns how many inodes are free where a path lies; 0 on file systems that make them as they are
-/// needed.
+/// Returns the number of free inodes of a path's file system; 0 if it creates them on demand.
 fn free_inodes(path: &Path) -> Option<u64> {
     Some(rustix::fs::statvfs(path).ok()?.f_ffree)
 }
 
-/// A file system that a trial works on.
+/// A file system used by a trial.
 #[derive(Debug)]
 struct Place {
     /// A folder on it.
     folder: PathBuf,
-    /// Inodes that were free before the trial.
+    /// Number of free inodes before the trial.
     free_inodes: u64,
 }
 
-/// The file systems that a trial works on, and what was free there.
+/// The file systems used by a trial, with their free inodes.
 #[derive(Debug, Default)]
 pub struct Settling {
     places: Vec<Place>,
 }
 
 impl Settling {
-    /// Notes what is free beside the working directories of a trial, which are removed with it.
+    /// Records the free inodes next to the trial's working directories, which will be removed.
     pub fn beside(directories: &[PathBuf]) -> Self {
         let mut places = Vec::with_capacity(directories.len());
         for directory in directories {
@@ -61,13 +60,13 @@ impl Settling {
         Self { places }
     }
 
-    /// Writes what is dirty and waits until as many inodes are free again; says whether they are
-    /// everywhere.
+    /// Writes dirty data and waits until the inodes are free again. Returns true if they are on all
+    /// file systems.
     pub fn settle(&self, clock: &dyn Clock) -> bool {
         let mut is_back = true;
         for Place { folder, free_inodes: before } in &self.places {
             if let Ok(directory) = File::open(folder) {
-                // What can't be written is an error of those who wrote it.
+                // Write errors are reported to those who wrote the data.
                 let _ = rustix::fs::syncfs(&directory);
             }
             is_back &= settle(clock, *before, &mut || free_inodes(folder));
@@ -76,7 +75,7 @@ impl Settling {
     }
 }
 
-/// Waits until as many inodes are free as before; says whether they are.
+/// Waits until as many inodes are free as before. Returns true if they are.
 pub fn settle(clock: &dyn Clock, before: u64, read: &mut dyn FnMut() -> Option<u64>) -> bool {
     let begun_ns = clock.now_ns();
     let Some(mut last) = read() else { return false };
@@ -118,7 +117,7 @@ mod tests {
         let clock = SetClock::default();
         assert!(!settle(&clock, 1_000, &mut || Some(999)));
         assert_eq!(clock.now_ns(), IDLE_NS_MAX);
-        // Slow progress is waited for, but not for ever.
+        // Slow progress is worth waiting for, but not forever.
         let clock = SetClock::default();
         let mut inodes = 0;
         let is_back = settle(&clock, 1_000_000, &mut || {

@@ -1,8 +1,7 @@
-//! The sockets of many connections, which one thread waits for.
+//! The sockets of many connections, for one thread to wait on.
 //!
-//! [`Sockets`] is an epoll set. Each connection has a [`Watched`] beside it, so that the kernel is
-//! called only where the events that a connection waits for have changed. Neither allocates after
-//! the start.
+//! [`Sockets`] is an epoll set. Each connection has a [`Watched`], so that the kernel is called
+//! only when the events of interest have changed. Neither allocates memory after the start.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -13,7 +12,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 
-/// Sockets that one wait reports at most.
+/// Maximum number of sockets reported by one wait.
 const EVENTS_MAX: usize = 256;
 
 /// A set of sockets.
@@ -21,11 +20,11 @@ const EVENTS_MAX: usize = 256;
 pub struct Sockets {
     epoll: OwnedFd,
     ready: Vec<u32>,
-    /// The kernel can't wait for parts of a millisecond.
+    /// The kernel cannot wait for fractions of a millisecond.
     is_coarse: bool,
 }
 
-/// The socket of a connection as it was watched last, and the events.
+/// A connection's socket and events as last registered.
 #[derive(Clone, Copy, Debug)]
 pub struct Watched {
     descriptor: RawFd,
@@ -39,19 +38,19 @@ impl Default for Watched {
 }
 
 impl Sockets {
-    /// Makes an empty set.
+    /// Creates an empty set.
     ///
     /// # Errors
-    /// When the kernel refuses one.
+    /// If epoll is not available.
     pub fn new() -> Result<Self, Errno> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         Ok(Self { epoll, ready: Vec::with_capacity(EVENTS_MAX), is_coarse: false })
     }
 
-    /// Has the kernel watch for the events that a connection waits for, where they have changed.
+    /// Registers the events that a connection waits for, if they have changed.
     ///
     /// # Errors
-    /// When the kernel refuses to watch the socket.
+    /// If the socket cannot be registered.
     pub fn watch(
         &self,
         connection: &Connection,
@@ -66,8 +65,8 @@ impl Sockets {
             return Ok(());
         }
         let data = EventData::new_u64(number as u64);
-        // A reopened connection may have got the number of its old descriptor: the kernel dropped
-        // that one from the epoll set when it was closed, and says NOENT to a change of it.
+        // A reopened connection may have the same descriptor as before. The kernel removed the old
+        // one from the epoll set when it was closed, so modifying it fails with NOENT.
         let is_known = descriptor == watched.descriptor
             && epoll::modify(&self.epoll, connection, data, interest) != Err(Errno::NOENT);
         if !is_known {
@@ -77,20 +76,20 @@ impl Sockets {
         Ok(())
     }
 
-    /// Has the kernel watch a descriptor that becomes readable to wake the thread that waits, under
-    /// a number that no connection has.
+    /// Registers a descriptor that becomes readable to wake up the waiting thread. `number` must
+    /// not be the number of a connection.
     ///
     /// # Errors
-    /// When the kernel refuses to watch it.
+    /// If the descriptor cannot be registered.
     pub fn watch_wakeup(&self, wakeup: &OwnedFd, number: u32) -> Result<(), Errno> {
         let data = EventData::new_u64(u64::from(number));
         epoll::add(&self.epoll, wakeup, data, EventFlags::IN)
     }
 
-    /// Waits until a socket is ready, for so long at most, and notes whose are.
+    /// Waits until a socket is ready, for at most `wait`, and remembers which ones are.
     ///
     /// # Errors
-    /// When the kernel can't wait.
+    /// If epoll fails.
     pub fn wait(&mut self, wait: Duration) -> Result<(), Errno> {
         let wait =
             if self.is_coarse { Duration::from_millis(wait.as_millis() as u64) } else { wait };
@@ -108,7 +107,7 @@ impl Sockets {
                 Ok(())
             }
             Err(Errno::INTR) => Ok(()),
-            // Kernels before 5.11 have no epoll_pwait2 and wait for whole milliseconds only.
+            // Kernels before 5.11 don't have epoll_pwait2 and only support whole milliseconds.
             Err(Errno::NOSYS) if !self.is_coarse => {
                 self.is_coarse = true;
                 Ok(())

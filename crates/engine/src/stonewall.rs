@@ -1,8 +1,8 @@
-//! How far the workers of a pass are together, and what each had done by then.
+//! Tracks how far the workers of a pass are as a group, and what each had done by then.
 //!
-//! [`PassState`] goes through three stages: some worker has not started yet, all are busy, one has
-//! done all its ops. Each worker compares one byte after each reap and takes a `Marks` when it
-//! has changed, at most a batch late, at the start as at the end.
+//! [`PassState`] has three stages: some workers haven't started, all are busy, or one has finished
+//! its ops. Each worker checks a single byte after each reap and updates its `Marks` if it has
+//! changed. Both are late by at most one batch.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
 
@@ -10,42 +10,42 @@ use model::Work;
 
 /// Some worker has not started yet.
 const STARTING: u8 = 0;
-/// All have started, and none has ended.
+/// All have started and none has finished.
 const ALL_BUSY: u8 = 1;
-/// Some worker has done all its ops.
+/// Some worker has finished all its ops.
 const FIRST_DONE: u8 = 2;
 
-/// The state that the workers of a pass and their watcher share.
+/// State shared by the workers of a pass and their watcher.
 #[derive(Debug, Default)]
 pub struct PassState {
-    /// All workers are to stop at once.
+    /// All workers should stop immediately.
     pub stop: AtomicBool,
-    /// One of the stages above, and never back.
+    /// One of the stages above; only ever increases.
     stage: AtomicU8,
     started: AtomicU32,
     workers: u32,
 }
 
 impl PassState {
-    /// Makes what so many workers share.
+    /// Creates the shared state for `workers` workers.
     pub fn new(workers: u32) -> Self {
         Self { workers, ..Self::default() }
     }
 
-    /// Notes a worker that starts.
+    /// Records that a worker starts.
     pub(crate) fn note_start(&self) {
         if self.started.fetch_add(1, Relaxed) + 1 >= self.workers {
             self.stage.fetch_max(ALL_BUSY, Relaxed);
         }
     }
 
-    /// Notes a worker that has done all its ops.
+    /// Records that a worker has finished all its ops.
     pub(crate) fn note_done(&self) {
         self.stage.fetch_max(FIRST_DONE, Relaxed);
     }
 }
 
-/// Work of one worker at the moments when the workers together reached a stage.
+/// What one worker had done when the group reached each stage.
 #[derive(Default)]
 pub(crate) struct Marks {
     seen: u8,
@@ -54,11 +54,12 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// Looks whether a stage was reached since the last time.
+    /// Checks whether a new stage has been reached.
     #[inline]
     pub(crate) fn update(&mut self, state: &PassState, done: impl Fn() -> Work) {
-        // The stonewall: no lock and no second clock, but each worker's own counts at the first
-        // reap after the stage changed, so the figure is exact to one batch for each worker.
+        // The stonewall. It needs neither a lock nor another clock reading: each worker saves its
+        // own counts at the first reap after the change, so the result is accurate to one batch per
+        // worker.
         let stage = state.stage.load(Relaxed);
         if stage != self.seen {
             self.note(stage, done());
@@ -74,11 +75,11 @@ impl Marks {
         }
     }
 
-    /// Returns the work up to the first worker's end, and the part of it while all were busy, for a
-    /// worker that has done `all`.
+    /// Returns the work up to the first worker's end, and the part of it done while all were busy.
+    /// `all` is the total work of this worker.
     pub(crate) fn finish(self, all: Work) -> (Work, Work) {
         let first_done = self.first_done.unwrap_or(all);
-        // A worker that never saw all of them busy had ended before they were.
+        // A worker that never saw all of them busy had finished before.
         let before = self.all_busy.unwrap_or(first_done);
         let common =
             Work { ops: first_done.ops - before.ops, bytes: first_done.bytes - before.bytes };

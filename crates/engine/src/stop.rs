@@ -1,12 +1,12 @@
-//! The request to stop: everything for good, or only what is in progress.
+//! Stop requests: for everything, or only for the current work.
 //!
-//! Preparations, passes and programs look at a [`Stop`] now and then. An agent gets the
-//! second request from its controller, when the trial can't go on elsewhere.
+//! Preparations, passes and programs check their [`Stop`] now and then. An agent gets the second
+//! kind from its controller if the trial cannot continue elsewhere.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Two requests, of which each is enough.
+/// Two flags, either of which is a stop request.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
     everything: Arc<AtomicBool>,
@@ -14,22 +14,22 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Set by either flag.
+    /// Creates a stop request from its two flags.
     pub const fn new(everything: Arc<AtomicBool>, current: Arc<AtomicBool>) -> Self {
         Self { everything, current }
     }
 
-    /// Says whether a stop was requested.
+    /// Returns true if a stop was requested.
     pub fn is_set(&self) -> bool {
         self.everything.load(Relaxed) || self.current.load(Relaxed)
     }
 
-    /// Requests that everything stops.
+    /// Requests everything to stop.
     pub fn set(&self) {
         self.everything.store(true, Relaxed);
     }
 
-    /// Requests that only what is in progress stops.
+    /// Requests only the current work to stop.
     pub fn cancel(&self) {
         self.current.store(true, Relaxed);
     }

@@ -1,10 +1,10 @@
-//! A clock for tests of every crate. Not for the program.
+//! A clock for the tests of all crates. Not used by the program.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::clock::Clock;
 
-/// A clock that only tests and sleeping move.
+/// A clock that advances only when a test sets it or someone sleeps.
 #[derive(Default)]
 pub struct SetClock(pub AtomicU64);
 

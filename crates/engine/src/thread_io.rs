@@ -1,24 +1,24 @@
-//! What the kernel counted of the reads and writes of this thread.
+//! The kernel's counts of this thread's reads and writes.
 //!
-//! An independent cross-check for synchronous backends: `rchar` and `wchar` of
-//! `/proc/thread-self/io` count every byte that `read` and `write` calls moved.
+//! An independent cross-check for synchronous backends: `rchar` and `wchar` in
+//! `/proc/thread-self/io` count every byte transferred by `read` and `write` calls.
 //!
 //! **Source:** proc_pid_io(5).
 
 use std::fs::File;
 use std::io::Read as _;
 
-/// The counters of one thread at one instant.
+/// One thread's counters at a point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadIo {
     read_bytes: u64,
     write_bytes: u64,
-    /// Bytes that reading these counters itself added to `read_bytes`, after they were made.
+    /// Bytes by which reading these counters has itself increased `read_bytes` afterwards.
     own_bytes: u64,
 }
 
 impl ThreadIo {
-    /// Reads the counters of the calling thread; `None` where the kernel does not keep them.
+    /// Reads the counters of the calling thread. Returns `None` if the kernel does not keep them.
     pub fn now() -> Option<Self> {
         let mut text = [0_u8; 512];
         let len = File::open("/proc/thread-self/io").ok()?.read(&mut text).ok()?;
@@ -33,7 +33,7 @@ impl ThreadIo {
         })
     }
 
-    /// Bytes that system calls read and wrote since an earlier reading.
+    /// Returns the bytes read and written by system calls since an earlier reading.
     pub const fn since(self, earlier: Self) -> (u64, u64) {
         (
             self.read_bytes - earlier.read_bytes - earlier.own_bytes,

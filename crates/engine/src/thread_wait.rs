@@ -1,9 +1,9 @@
-//! How long this thread could have run and was not let.
+//! How long this thread was runnable but not running.
 //!
-//! The scheduler adds up for each thread what it spent in the queue of those that are ready: the
-//! one figure that tells a client whose processors are taken from one that waits for its target.
-//! A control group that has used up its quota is held back altogether, which newer kernels do not
-//! count there. Read before the start and after the end of a worker, never while it works.
+//! For each thread, the scheduler adds up the time spent in the run queue. Only this number
+//! distinguishes a client that is short of CPUs from one that waits for its target. A control group
+//! that has used up its quota is throttled as a whole, which newer kernels don't include in that
+//! number. Read before a worker starts and after it ends, never while it works.
 //!
 //! **Source:** Linux, Documentation/scheduler/sched-stats.rst: the numbers of
 //! `/proc/<pid>/schedstat` are the time spent running and that spent waiting on a run queue, in
@@ -14,19 +14,19 @@ use std::io::Read as _;
 
 use model::ProcessorWait;
 
-/// The times for which a thread ran and waited for a processor, at some instant.
+/// How long a thread has been running and waiting for a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadTimes {
-    /// It ran for so long since it began, in nanoseconds.
+    /// Total running time in nanoseconds.
     pub ran_ns: u64,
-    /// It was ready and waited for so long, in nanoseconds.
+    /// Total time it was runnable but waiting, in nanoseconds.
     pub waited_ns: u64,
-    /// Its control group was held back for so long, in nanoseconds; processors are added up.
+    /// Total time its control group was throttled in nanoseconds, added up over all CPUs.
     pub throttled_ns: u64,
 }
 
 impl ThreadTimes {
-    /// Those of the calling thread; `None` where the kernel does not count them.
+    /// Reads the times of the calling thread. Returns `None` if the kernel does not count them.
     pub fn now() -> Option<Self> {
         let mut text = [0_u8; 128];
         let len = File::open("/proc/thread-self/schedstat").ok()?.read(&mut text).ok()?;
@@ -36,8 +36,9 @@ impl ThreadTimes {
         Some(Self { ran_ns, waited_ns, throttled_ns: throttled_ns().unwrap_or(0) })
     }
 
-    /// How long it was kept from running since `before`, within `of_ns` that passed: in a queue, or
-    /// together with its group; never more than it did not run.
+    /// Returns how long the thread was kept from running since `before`, out of `of_ns` elapsed:
+    /// either in the run queue or because its group was throttled. Never more than the time it
+    /// wasn't running.
     pub fn kept_since(self, before: Self, of_ns: u64) -> ProcessorWait {
         let ran_ns = self.ran_ns.saturating_sub(before.ran_ns);
         let idle_ns = of_ns.saturating_sub(ran_ns);
@@ -47,7 +48,7 @@ impl ThreadTimes {
     }
 }
 
-/// How long the control group of this process was held back, on all processors together.
+/// Returns how long this process's control group was throttled, added up over all CPUs.
 fn throttled_ns() -> Option<u64> {
     let groups = read_to_string("/proc/self/cgroup").ok()?;
     let stat = |folder: String| read_to_string(format!("/sys/fs/cgroup/{folder}/cpu.stat")).ok();
@@ -60,7 +61,7 @@ fn throttled_ns() -> Option<u64> {
     })
 }
 
-/// The time in a `cpu.stat`, of either version of control groups.
+/// Parses the time in a `cpu.stat` of either cgroup version.
 fn held_back_ns(stat: &str) -> Option<u64> {
     let value = |name: &str| {
         let mut lines = stat.lines().filter_map(|line| line.split_once(' '));
@@ -106,9 +107,9 @@ mod tests {
         };
         assert_eq!(kept(at(15, 17, 100)), (10, 0));
         assert_eq!(kept(at(15, 17, 140)), (40, 40));
-        // Two processors were held back at one time: no more than what it did not run.
+        // Two CPUs were throttled at the same time; limited to the time it wasn't running.
         assert_eq!(kept(at(15, 17, 280)), (90, 90));
-        // It waited before there was anything to do, too.
+        // It was also throttled before there was anything to do.
         assert_eq!(kept(at(15, 900, 100)), (90, 0));
     }
 

@@ -1,8 +1,8 @@
-//! The progress curve of one host's workers, to be added to those of other hosts.
+//! One host's progress over time, to be combined with that of other hosts.
 //!
-//! [`Timeline`] holds at most [`TIMELINE_POINTS_MAX`] points at about equal steps. When it is full
-//! every second one goes, and the step doubles, so a pass of any length fits, and short ones are
-//! followed closely. All of its memory is taken before the start.
+//! A [`Timeline`] has at most [`TIMELINE_POINTS_MAX`] points at roughly equal intervals. When it is
+//! full, every second point is dropped and the interval is doubled. This way, passes of any length
+//! fit, and short ones are recorded in detail. All memory is allocated before the start.
 
 use model::{TimelinePoint, Work};
 
@@ -12,23 +12,23 @@ use crate::limits::{TIMELINE_POINTS_MAX, TIMELINE_STEP_NS};
 pub(crate) struct Timeline {
     points: Vec<TimelinePoint>,
     step_ns: u64,
-    /// When the next point is taken.
+    /// Time of the next point.
     next_ns: u64,
 }
 
 impl Timeline {
-    /// Begins at the instant from which on ops count.
+    /// Creates a timeline that begins when ops start to count.
     pub(crate) fn new(origin_ns: u64) -> Self {
         let next_ns = origin_ns.saturating_add(TIMELINE_STEP_NS);
         Self { points: Vec::with_capacity(TIMELINE_POINTS_MAX), step_ns: TIMELINE_STEP_NS, next_ns }
     }
 
-    /// When the next point is taken.
+    /// Returns the time of the next point.
     pub(crate) const fn next_ns(&self) -> u64 {
         self.next_ns
     }
 
-    /// Notes what has been done, where it is time to.
+    /// Adds a point with the work done so far, if it is time for one.
     pub(crate) fn record(&mut self, at_ns: u64, done: impl FnOnce() -> Work) {
         if at_ns < self.next_ns {
             return;
@@ -45,7 +45,7 @@ impl Timeline {
         self.next_ns = at_ns.saturating_add(self.step_ns);
     }
 
-    /// Hands the points out.
+    /// Returns the points.
     pub(crate) fn finish(self) -> Vec<TimelinePoint> {
         self.points
     }

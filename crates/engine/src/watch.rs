@@ -1,8 +1,8 @@
-//! The watcher of a pass: interval samples, stalls and processor time, seen while workers work.
+//! The watcher of a pass: collects interval samples, stalls and CPU time while workers are busy.
 //!
-//! [`Watch`] reads the counters that workers store anyway, some ten times a second, so that nothing
-//! it finds costs the measured loop anything. All its instants count from where the pass begins to
-//! count. The length of a stall is a lower bound: a tick that comes late makes none.
+//! [`Watch`] reads counters that workers maintain anyway, about ten times per second, so it costs
+//! the measured loop nothing. All times are relative to when the pass starts to count. The duration
+//! of a stall is a lower bound: a late tick never causes one.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -18,18 +18,19 @@ use crate::worker::Progress;
 
 const TICK_NS: u64 = WATCH_TICK.as_nanos() as u64;
 
-/// The observers that the caller lends to a pass.
+/// Hooks provided by the caller of a pass.
 pub struct Monitor<'a> {
-    /// Set to make the pass stop.
+    /// Set to stop the pass.
     pub stop: &'a Stop,
-    /// Called once all backends are open, right before the start: for counts of what follows.
+    /// Called when all backends are open, right before the start, so that the caller can read
+    /// counters.
     pub opened: &'a dyn Fn(),
-    /// Says after that when to start, by the target's clock; a past instant is at once, and `None`
-    /// not at all.
+    /// Called after that. Returns when to start, according to the target's clock. A time in the
+    /// past means now, and `None` calls off the start.
     pub gate: &'a mut dyn FnMut() -> Option<u64>,
-    /// Receives what was done since the last time, some ten times a second.
+    /// Receives what was done since the last call, about ten times per second.
     pub observe: &'a mut dyn FnMut(IntervalSample),
-    /// Reads the processor time of the client, all its threads together.
+    /// Returns the client's CPU time over all its threads.
     pub client_cpu_ns: &'a dyn Fn() -> u64,
 }
 
@@ -37,38 +38,38 @@ pub struct Monitor<'a> {
 pub struct Watch<'a> {
     clock: &'a dyn Clock,
     progress: &'a [Progress],
-    /// The instant from which on ops count.
+    /// When ops start to count.
     origin_ns: u64,
-    /// Live progress, at a fixed step.
+    /// Live progress, at a fixed interval.
     live: Series,
-    /// Samples that are kept, at the step of the plan.
+    /// Samples to keep, at the plan's interval.
     kept: Series,
     samples: Vec<IntervalSample>,
     standing: Standing,
-    /// Progress curve; only where other hosts work at the same moment.
+    /// Progress over time. Only used if other hosts work at the same time.
     timeline: Option<Timeline>,
-    /// Interval statistics of the workers of a soak.
+    /// Interval statistics of a soak's workers.
     intervals: Option<IntervalWatch>,
-    /// Processor time when the pass began to count; `None` until then.
+    /// CPU time when the pass started to count; `None` until then.
     cpu_before_ns: Option<u64>,
 }
 
-/// The observations of a pass.
+/// What was observed during a pass.
 pub struct Watched {
     /// Work in each interval.
     pub samples: Vec<IntervalSample>,
-    /// Times without a completion; `None` where they were not looked for.
+    /// Periods without completions; `None` if they weren't looked for.
     pub stalls: Option<Stalls>,
-    /// Processor time of the client while the pass counted.
+    /// The client's CPU time while the pass was counting.
     pub client_cpu_ns: u64,
-    /// Progress curve, where that is followed.
+    /// Progress over time, if recorded.
     pub timeline: Vec<TimelinePoint>,
     /// Statistics of each interval of a soak.
     pub intervals: Vec<IntervalStats>,
 }
 
 impl<'a> Watch<'a> {
-    /// Begins to watch a pass whose workers start at `begun_ns`, now or later.
+    /// Starts to watch a pass whose workers start at `begun_ns`, which may be in the future.
     pub fn new(
         clock: &'a dyn Clock,
         progress: &'a [Progress],
@@ -88,19 +89,19 @@ impl<'a> Watch<'a> {
             standing: Standing::new(progress.len(), spec.sampling.stall_ns()),
             timeline: None,
             intervals: None,
-            // Two clocks make this figure; in a very short pass their difference may run backwards.
+            // This value involves two clocks; in a very short pass, the difference may be negative.
             cpu_before_ns: if at_once { Some((monitor.client_cpu_ns)()) } else { None },
         }
     }
 
-    /// Records the progress curve of the pass, too.
+    /// Also records a timeline of the pass.
     #[must_use]
     pub fn with_timeline(mut self) -> Self {
         self.timeline = Some(Timeline::new(self.origin_ns));
         self
     }
 
-    /// Keeps interval statistics, too.
+    /// Also computes interval statistics.
     #[must_use]
     pub fn with_intervals(mut self, intervals: IntervalWatch) -> Self {
         self.intervals = Some(intervals);
@@ -122,7 +123,7 @@ impl<'a> Watch<'a> {
         WATCH_TICK.min(Duration::from_nanos(left_ns))
     }
 
-    /// Reads the counters, and closes the intervals that are over.
+    /// Reads the counters and closes intervals that have ended.
     pub fn check(&mut self, monitor: &mut Monitor<'_>) {
         let now_ns = self.clock.now_ns();
         if now_ns < self.origin_ns {
@@ -130,7 +131,7 @@ impl<'a> Watch<'a> {
         }
         if self.cpu_before_ns.is_none() {
             self.cpu_before_ns = Some((monitor.client_cpu_ns)());
-            // The warm-up is over: a worker that stood still in it has not stalled yet.
+            // The warm-up is over, and stalls during the warm-up don't count.
             self.standing.reset(0);
         }
         let at_ns = now_ns - self.origin_ns;
@@ -149,7 +150,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Ends watching, with the last interval however short it is.
+    /// Stops watching. The last interval may be short.
     pub fn end(mut self, monitor: &mut Monitor<'_>) -> Watched {
         let at_ns = self.clock.now_ns().saturating_sub(self.origin_ns);
         self.close_interval(at_ns);
@@ -176,7 +177,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Sums up what all workers have done so far.
+/// Returns the total work done by all workers so far.
 fn sum_work(progress: &[Progress]) -> Work {
     let mut sum = Work::default();
     for worker in progress {
@@ -186,14 +187,14 @@ fn sum_work(progress: &[Progress]) -> Work {
     sum
 }
 
-/// Samples of the workers' counters at a regular step.
+/// Samples of the workers' counters at regular intervals.
 ///
-/// Each series has a last reading of its own, so that none takes work from another.
+/// Each series has its own previous reading, so that they don't affect each other.
 struct Series {
     step_ns: u64,
-    /// The instant of the next sample.
+    /// Time of the next sample.
     next_ns: u64,
-    /// Work at the last sample.
+    /// Work done at the last sample.
     seen: Work,
 }
 
@@ -209,17 +210,17 @@ impl Series {
         IntervalSample { at_ns, ops, bytes }
     }
 
-    /// Sets the next sample to the first regular instant that lies ahead; missed ones are left out,
-    /// so that a late watcher doesn't make up for them in a burst.
+    /// Sets the time of the next sample to the next regular one in the future. Missed samples are
+    /// skipped, so that a late watcher doesn't produce a burst of them.
     fn advance(&mut self, now_ns: u64) {
         let steps = (now_ns - self.next_ns) / self.step_ns + 1;
         self.next_ns = self.next_ns.saturating_add(steps.saturating_mul(self.step_ns));
     }
 }
 
-/// Finds the times in which workers end nothing.
+/// Detects periods in which workers complete nothing.
 struct Standing {
-    /// The least length of a stall; `None` where stalls are not looked for.
+    /// Minimum duration of a stall; `None` if stalls aren't looked for.
     least_ns: Option<u64>,
     workers: Vec<LastProgress>,
     current: Option<Stall>,
@@ -229,9 +230,9 @@ struct Standing {
 /// The last progress of a worker.
 #[derive(Clone, Copy, Default)]
 struct LastProgress {
-    /// Ops that it had ended by then.
+    /// Number of ops it had completed.
     ops: u64,
-    /// The instant at which it was seen to move.
+    /// When the progress was noticed.
     at_ns: u64,
 }
 
@@ -253,7 +254,7 @@ impl Standing {
         let (mut standing, mut since_ns) = (0, at_ns);
         for (progress, last) in progress.iter().zip(&mut self.workers) {
             let ops = progress.ops.load(Relaxed);
-            // An idle worker waits for no completion, so it can't stall.
+            // An idle worker isn't waiting for a completion, so it cannot stall.
             if ops != last.ops || progress.idle.load(Relaxed) {
                 *last = LastProgress { ops, at_ns };
             } else if at_ns - last.at_ns >= least_ns {
@@ -265,7 +266,7 @@ impl Standing {
             self.close_stall();
             return;
         }
-        // Workers that stand still at the same time are one stall, from the first of them on.
+        // Workers that stall at the same time count as one stall, starting with the first of them.
         let stall = self.current.get_or_insert(Stall { at_ns: since_ns, ..Stall::default() });
         stall.at_ns = stall.at_ns.min(since_ns);
         stall.lasts_ns = at_ns - stall.at_ns;
@@ -300,7 +301,7 @@ mod tests {
         let (mut standing, progress) = standing(2);
         for tick in 1..=40_u64 {
             progress[0].ops.store(tick, Relaxed);
-            // The other one is last seen to move at 0.5 s, and again at 3 s.
+            // The other one last made progress at 0.5 s, and again at 3 s.
             progress[1].ops.store(if tick < 30 { tick.min(5) } else { tick }, Relaxed);
             standing.update(&progress, tick * 100 * MS);
         }

@@ -1,10 +1,10 @@
-//! One worker: takes ops from its stream, keeps its backend full, records what ends.
+//! A worker: takes ops from its stream, keeps its backend busy, and records completions.
 //!
-//! This is the measured loop. After the start it neither allocates nor locks, formats or logs;
-//! the only things it shares are two flags and its own counters, all relaxed atomics. A `Sync`
-//! waits until everything before it has ended, and time-bounded streams look at the instant of
-//! the last completion instead of reading the clock again. Only a worker with a [`Admission`] looks
-//! at the clock before it starts an op, and sleeps where there is nothing to wait for.
+//! This is the measured loop. After the start it neither allocates, locks, formats nor logs. It
+//! shares only two flags and its own counters with other threads, all of them relaxed atomics. A
+//! `Sync` waits until everything before it has completed. Time-limited streams use the time of the
+//! last completion instead of reading the clock again. Only a worker with an [`Admission`] reads
+//! the clock before starting an op, and sleeps if there is nothing to reap.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -19,22 +19,22 @@ use crate::recorder::Recorder;
 use crate::stonewall::{Marks, PassState};
 use crate::working_set::WorkingSetTracker;
 
-/// Counters of one worker for the watcher, on a cache line of their own.
+/// One worker's counters for the watcher, on a separate cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Progress {
     /// Number of ops done.
     pub ops: AtomicU64,
-    /// Number of bytes moved.
+    /// Number of bytes transferred.
     pub bytes: AtomicU64,
-    /// Nothing is in flight but a sync, or nothing at all: no completion is waited for.
+    /// Nothing, or only a sync, is in flight, so no completion is expected.
     pub idle: AtomicBool,
 }
 
 /// How a worker's pass ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The stream was executed to its end.
+    /// The stream was executed completely.
     Complete,
     /// A stop was requested.
     Stopped,
@@ -46,80 +46,77 @@ pub enum Ending {
 
 /// A worker in its pass.
 pub struct Worker<'a> {
-    /// The ops to do.
+    /// The ops to execute.
     pub stream: OpStream,
-    /// The executor of the ops.
     pub backend: &'a mut dyn Backend,
-    /// The recorder of the ops.
     pub recorder: Recorder,
-    /// The shared flags.
+    /// State shared with other workers.
     pub shared: &'a PassState,
     /// Counters for the watcher.
     pub progress: &'a Progress,
-    /// The instants of the pass.
+    /// The times of the pass.
     pub timing: Timing,
-    /// The clock that they are read from.
+    /// The clock that they refer to.
     pub clock: &'a dyn Clock,
-    /// The conditions that an op waits for besides a place in the queue.
+    /// The conditions that an op waits for besides a free slot in the queue.
     pub admission: Option<Admission>,
-    /// Record of the files and bytes that it touched.
+    /// Tracks the files and bytes it touched.
     pub working_set: Option<WorkingSetTracker>,
-    /// Ops that may be in flight.
+    /// Maximum number of ops in flight.
     pub queue_depth: usize,
-    /// For how long ops may do nothing but fail, in nanoseconds.
+    /// How long ops may keep failing before we give up, in nanoseconds.
     pub vain_max_ns: u64,
 }
 
 /// The result of a worker's pass.
 pub struct WorkerEnd {
-    /// The record of the worker.
+    /// What was recorded.
     pub recorder: Recorder,
-    /// How it ended.
     pub ending: Ending,
-    /// Work up to the moment when the first worker was done.
+    /// Work done until the first worker finished.
     pub first_done: Work,
-    /// Work since the last worker had started, up to the same moment.
+    /// Work done between the last worker's start and the first worker's end.
     pub common: Work,
-    /// Record of the files and bytes that it touched.
+    /// Tracks the files and bytes it touched.
     pub working_set: Option<WorkingSetTracker>,
-    /// Scheduled ops that were never started: the time to wait for them was over.
+    /// Number of scheduled ops that were never started because time was up.
     pub unanswered: u64,
 }
 
-/// The ops between the stream and the backend.
+/// Ops between the stream and the backend.
 struct Pipe {
-    /// Generated and not accepted yet.
+    /// Generated but not accepted yet.
     waiting: Vec<Op>,
-    /// Held back until nothing is in flight.
+    /// A sync held back until nothing is in flight.
     sync: Option<Op>,
-    /// Held back until its time has come.
+    /// An op held back until it may start.
     held: Option<Op>,
-    /// When something can start that can't now.
+    /// When an op that must wait can start.
     wake_ns: u64,
-    /// Ops that had not been started when waiting ended.
+    /// Ops that had not been started when time was up.
     backlog: Option<Backlog>,
     in_flight: usize,
     exhausted: bool,
     /// The op in flight is a sync.
     syncing: bool,
     completions: Vec<Completion>,
-    /// When an op last succeeded, or the worker began.
+    /// When an op last succeeded, or the worker started.
     success_ns: u64,
-    /// For longer than may be, ops have done nothing but fail.
+    /// Ops have kept failing for too long.
     is_vain: bool,
 }
 
-/// Ops of an open loop that were not started before waiting ended.
+/// Ops of an open loop that were not started in time.
 struct Backlog {
-    /// The first of them, where it was taken from the stream already.
+    /// The first of them, if it was already taken from the stream.
     held: Option<Op>,
-    /// All others, and those that are scheduled later.
+    /// All others, followed by those scheduled later.
     rest: OpStream,
     given_up_ns: u64,
 }
 
 impl Pipe {
-    /// Starts the sync that was held back, where there is one.
+    /// Starts the sync that was held back, if there is one.
     fn begin_sync(&mut self, progress: &Progress) {
         if let Some(sync) = self.sync.take() {
             self.syncing = true;
@@ -128,7 +125,7 @@ impl Pipe {
         }
     }
 
-    /// Notes the end of a sync, where it has ended: nothing else is in flight with it.
+    /// Records the end of a sync. It is over when nothing is in flight, since it is always alone.
     #[cold]
     fn end_sync(&mut self, progress: &Progress) {
         if self.in_flight == 0 {
@@ -139,7 +136,7 @@ impl Pipe {
 }
 
 impl Worker<'_> {
-    /// Executes the stream to its end.
+    /// Executes the whole stream.
     pub fn run(mut self) -> WorkerEnd {
         let mut pipe = Pipe {
             waiting: Vec::with_capacity(self.queue_depth),
@@ -161,12 +158,12 @@ impl Worker<'_> {
         if ending == Ending::Complete {
             self.shared.note_done();
         }
-        // A worker that has ended stalls no more.
+        // A worker that has finished cannot stall.
         self.progress.idle.store(true, Relaxed);
         if matches!(ending, Ending::Lost(_)) {
             self.recorder.fail_in_flight();
         }
-        // A pass that is broken for one worker is broken for all: none need go on.
+        // If the pass fails for one worker, it fails for all, so stop the others.
         if matches!(ending, Ending::Lost(_) | Ending::TooManyErrors) {
             self.shared.stop.store(true, Relaxed);
         }
@@ -196,8 +193,8 @@ impl Worker<'_> {
         Work { ops: self.recorder.ops(), bytes: self.recorder.bytes() }
     }
 
-    /// Queues, submits and reaps until the stream is exhausted, or something ends the pass; ops in
-    /// flight are then waited for, since a backend may still write into their buffers.
+    /// Queues, submits and reaps until the stream is exhausted or the pass is ended. Then waits for
+    /// ops in flight, because the backend may still be writing to their buffers.
     fn drive(&mut self, pipe: &mut Pipe, marks: &mut Marks) -> Ending {
         let mut ending = Ending::Complete;
         let mut drained_by_ns = NO_LIMIT;
@@ -209,7 +206,7 @@ impl Worker<'_> {
             if pipe.in_flight == 0 && (pipe.exhausted || ending != Ending::Complete) {
                 return ending;
             }
-            // With nothing in flight a reap would wait for ever.
+            // With nothing in flight, a reap would wait forever.
             if pipe.in_flight == 0 && pipe.waiting.is_empty() {
                 self.sleep_until(pipe.wake_ns);
             } else if let Err(Lost(reason)) = self.reap(pipe) {
@@ -230,7 +227,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Says whether what is in flight has not ended in time after the last op was started.
+    /// Returns true if ops in flight are taking too long to complete after the last op was started.
     #[cold]
     fn is_drained_too_long(&self, by_ns: &mut u64) -> bool {
         let now_ns = self.clock.now_ns();
@@ -240,18 +237,19 @@ impl Worker<'_> {
         now_ns > *by_ns
     }
 
-    /// Says whether no number of failures ends the pass: a soak waits until its server is back.
+    /// Returns true if failures never end the pass: a soak waits for its server to come back.
     fn endures_failures(&self) -> bool {
         matches!(&self.admission, Some(admission) if admission.is_journaling())
     }
 
-    /// Fills the queue up from the stream: the "queue" of queue / commit / reap.
+    /// Fills up the queue from the stream: the "queue" of queue / commit / reap.
     #[inline]
     fn refill(&mut self, pipe: &mut Pipe) {
         if self.admission.is_some() {
             return self.refill_in_time(pipe);
         }
-        // Streams give runs of like ops in batches; single ops fill what is left of the queue.
+        // Streams can provide runs of similar ops as a batch. Single ops fill the rest of the
+        // queue.
         if pipe.sync.is_none() && !pipe.exhausted {
             let taken = pipe.waiting.len() + pipe.in_flight;
             self.stream.take(self.queue_depth.saturating_sub(taken), &mut pipe.waiting);
@@ -262,7 +260,7 @@ impl Worker<'_> {
         {
             match self.stream.next_op() {
                 None => pipe.exhausted = true,
-                // Held back: a sync covers what was written before it only if that has ended.
+                // Hold it back: a sync only covers writes that have completed.
                 Some(op) if op.kind == OpKind::Sync => pipe.sync = Some(op),
                 Some(op) => pipe.waiting.push(op),
             }
@@ -272,15 +270,15 @@ impl Worker<'_> {
         }
     }
 
-    /// Takes ops as they may start: see [`Admission`].
+    /// Takes ops that may start now, see [`Admission`].
     fn refill_in_time(&mut self, pipe: &mut Pipe) {
         let now_ns = self.clock.now_ns();
         let Self { admission: Some(admission), stream, timing, recorder, queue_depth, .. } = self
         else {
             return;
         };
-        // The drain is over. What is still in the stream was scheduled and never started: it is
-        // kept aside and counted once the pass has ended, since that would delay the ops in flight.
+        // Time is up. Whatever is left in the stream was scheduled but never started. Set it aside
+        // and count it after the pass, because counting now would delay the ops in flight.
         if stream.is_endless() && now_ns >= timing.drained_ns {
             let held = pipe.held.take();
             if stream.is_open_loop() {
@@ -294,7 +292,7 @@ impl Worker<'_> {
             && !pipe.exhausted
             && pipe.waiting.len() + pipe.in_flight + thinking < *queue_depth
         {
-            // An op that was held back is next: the order of the stream is that of its schedule.
+            // An op that was held back comes next, because the stream is ordered by time.
             let next = match pipe.held.take() {
                 Some(held) => Some(held),
                 None => next_scheduled(stream, timing.start_ns),
@@ -308,7 +306,8 @@ impl Worker<'_> {
                 break;
             }
             if op.scheduled_ns >= timing.deadline_ns && now_ns >= timing.deadline_ns {
-                // All ops that were scheduled in time are started; this one is scheduled too late.
+                // All ops scheduled in time have been started; this one is scheduled after the
+                // deadline.
                 stream.finish();
                 continue;
             }
@@ -328,13 +327,14 @@ impl Worker<'_> {
         if pipe.waiting.is_empty() && pipe.in_flight == 0 {
             pipe.begin_sync(self.progress);
         }
-        // A worker that sleeps wakes for the deadline, and after it for the end of the drain.
+        // A sleeping worker also wakes up for the deadline and, after that, for the end of the
+        // drain.
         let end_ns =
             if now_ns < timing.deadline_ns { timing.deadline_ns } else { timing.drained_ns };
         pipe.wake_ns = if stream.is_endless() { wake_ns.min(end_ns) } else { wake_ns };
     }
 
-    /// Sleeps until an instant, but a tick at most, so that the caller sees a stop soon.
+    /// Sleeps until an instant, but at most for a tick, so that the caller notices stop requests.
     fn sleep_until(&self, until_ns: u64) {
         let tick_ns = self.clock.now_ns().saturating_add(TICK.as_nanos() as u64);
         self.progress.idle.store(true, Relaxed);
@@ -342,10 +342,10 @@ impl Worker<'_> {
         self.progress.idle.store(false, Relaxed);
     }
 
-    /// Records the ops that were scheduled in time and never started; returns how many they are.
+    /// Records the ops that were scheduled in time but never started. Returns their number.
     ///
-    /// Each counts as a response that took longer than it had waited: without them the percentiles
-    /// of a load that was not carried would be those of the lucky ones.
+    /// Each counts as a response that took longer than the time it had been waiting. Without them,
+    /// the percentiles of an overloaded target would only reflect the ops that were lucky.
     #[cold]
     fn give_up(&mut self, backlog: Backlog) -> u64 {
         let Timing { start_ns, counts_ns, deadline_ns, .. } = self.timing;
@@ -366,15 +366,15 @@ impl Worker<'_> {
             count += 1;
             self.recorder.record_unstarted(op.kind, given_up_ns.saturating_sub(op.scheduled_ns));
             if count == UNANSWERED_TIMED_MAX {
-                // Beyond this many the percentiles no longer change: the others are only counted.
+                // Any more wouldn't change the percentiles, so only count them.
                 return count + rest.count_unstarted(deadline_ns - start_ns);
             }
         }
         count
     }
 
-    /// Hands the backend what waits. One that accepts only a part is busy: the rest is kept in
-    /// front of the queue and is offered again after the next reap.
+    /// Passes waiting ops to the backend. If it is busy and accepts only some of them, the rest
+    /// stays at the front of the queue for the next attempt after a reap.
     #[inline]
     fn submit(&mut self, pipe: &mut Pipe) {
         if pipe.waiting.is_empty() {
@@ -383,7 +383,7 @@ impl Worker<'_> {
         let accepted = self.backend.submit(&pipe.waiting);
         self.recorder.record_issued(&pipe.waiting[..accepted]);
         pipe.in_flight += accepted;
-        // Clearing is the usual case, and cheaper than moving what a drain leaves.
+        // Clearing is the usual case, and cheaper than moving the rest.
         if accepted == pipe.waiting.len() {
             pipe.waiting.clear();
         } else {
@@ -391,7 +391,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Notes when an op last succeeded: usually the last one that ended.
+    /// Records when an op last succeeded, which usually is the last completion.
     #[inline]
     fn note_success(&self, pipe: &mut Pipe) {
         let Some(last) = pipe.completions.last() else { return };
@@ -401,14 +401,14 @@ impl Worker<'_> {
                 return;
             }
         }
-        // All have failed: counted from the last success on, for a target that answers each op with
-        // an error at once would keep a worker busy for hours.
+        // All ops have failed. Measure the time since the last success: a target that fails each op
+        // immediately could otherwise keep a worker busy for hours.
         let vain_ns = last.done_ns.saturating_sub(pipe.success_ns);
         pipe.is_vain |= vain_ns > self.vain_max_ns;
     }
 
-    /// Takes what has ended and records it: first the histograms, then what the next op may depend
-    /// on. With nothing in flight it asks for none, so that it doesn't wait for ever.
+    /// Reaps completions and records them: first in the histograms, then for anything the next op
+    /// may depend on. If nothing is in flight, it asks for none, so that it doesn't wait forever.
     #[inline]
     fn reap(&mut self, pipe: &mut Pipe) -> Result<(), Lost> {
         let min = usize::from(pipe.in_flight > 0);
@@ -427,7 +427,7 @@ impl Worker<'_> {
         if pipe.syncing {
             pipe.end_sync(self.progress);
         }
-        // The last completion is as good a clock as another reading of it.
+        // The time of the last completion is as good as another clock reading.
         if self.admission.is_none()
             && self.stream.is_endless()
             && let Some(last) = pipe.completions.last()
@@ -442,7 +442,7 @@ impl Worker<'_> {
     }
 }
 
-/// Takes the next op, with its scheduled time on the clock of the worker.
+/// Takes the next op and converts its scheduled time to the worker's clock.
 fn next_scheduled(stream: &mut OpStream, start_ns: u64) -> Option<Op> {
     let mut op = stream.next_op()?;
     if op.scheduled_ns > 0 {

@@ -1,8 +1,8 @@
-//! The working set of a worker: which files and bytes it touched, however often.
+//! The working set of a worker: the files and bytes it touched, each counted only once.
 //!
-//! Where a pass takes each byte once, counting is enough. Else a bit stands for each file and for
-//! each unit of bytes; all bits are made, and written to, before the start. Units grow with the
-//! set, so that a worker's bits fit into a cache.
+//! If a pass touches each byte only once, counting is enough. Otherwise, there is a bit for each
+//! file and for each unit of bytes. All bits are allocated and touched before the start. Larger
+//! sets use larger units, so that a worker's bits fit into a CPU cache.
 
 use std::ops::Range;
 
@@ -13,39 +13,39 @@ use workload::opmix::OpMixSet;
 
 use crate::limits::TOUCHED_BITS_MAX;
 
-/// Sizes of files and requests of a mix are whole KiB.
+/// File sizes and requests of a mix are multiples of 1 KiB.
 const KIB_SHIFT: u32 = 10;
 
-/// The files and blocks that one worker working_set.
+/// The files and blocks touched by one worker.
 pub struct WorkingSetTracker {
     bits: Option<Bits>,
-    /// Files that have no bit: they were created on the way.
+    /// Files without a bit because they were created during the pass.
     files: u64,
     bytes: u64,
 }
 
 struct Bits {
-    /// Files that were touched otherwise than by their bytes.
+    /// Files touched without touching their data.
     files: Vec<u64>,
     units: Vec<u64>,
-    /// Files that have bits.
+    /// Number of files that have bits.
     file_count: u64,
     layout: Layout,
     unit_shift: u32,
 }
 
-/// The layout of the units of each file.
+/// How units are assigned to files.
 enum Layout {
-    /// The number of units that each file has.
+    /// All files have this number of units.
     Even(u64),
-    /// The first unit of each file, and the end of the last one: files of a mix differ a
-    /// thousandfold in size.
+    /// The first unit of each file, and the end of the last one. In a mix, file sizes differ by a
+    /// factor of a thousand.
     Each(Vec<u32>),
 }
 
 impl WorkingSetTracker {
-    /// Allocates bits for what a worker of a pass can touch; `None` where it touches no file by
-    /// number.
+    /// Allocates bits for everything that a worker can touch in a pass. Returns `None` if it
+    /// doesn't touch files by number.
     pub fn new(spec: &RunSpec, pass: Pass, seed: u64) -> Option<Self> {
         if matches!(pass, Pass::App | Pass::Mkdir | Pass::StatDirs | Pass::RenameDirs | Pass::Rmdir)
         {
@@ -59,7 +59,7 @@ impl WorkingSetTracker {
         Some(Self { bits, files: 0, bytes: 0 })
     }
 
-    /// Notes the files and bytes that ops working_set.
+    /// Records the files and bytes touched by ops.
     #[inline]
     pub fn record_ended(&mut self, completions: &[Completion]) {
         let Some(bits) = &mut self.bits else { return };
@@ -70,22 +70,22 @@ impl WorkingSetTracker {
                 continue;
             }
             if !bits.touch(op.file, op.offset_bytes, bytes) && op.kind == OpKind::Create {
-                // Its number is used once.
+                // Its number is used only once.
                 self.files += 1;
                 self.bytes += u64::from(bytes);
             }
         }
     }
 
-    /// Notes, once all is over, what a pass touched that takes each byte once: there is nothing to
-    /// tell apart, and no op is looked at.
+    /// Records the total of a pass that touches each byte only once. No op has to be examined in
+    /// this case.
     pub fn note_total(&mut self, files: u64, bytes: u64) {
         if self.bits.is_none() {
             (self.files, self.bytes) = (files, bytes);
         }
     }
 
-    /// Adds what another worker of the same pass working_set.
+    /// Adds what another worker of the same pass touched.
     pub fn merge(&mut self, other: &Self) {
         self.files += other.files;
         self.bytes += other.bytes;
@@ -95,7 +95,7 @@ impl WorkingSetTracker {
         }
     }
 
-    /// Returns the set of all that was working_set.
+    /// Returns the size of the working set.
     pub fn working_set(&self) -> WorkingSet {
         let Some(bits) = &self.bits else {
             return WorkingSet { files: self.files, bytes: self.bytes, unit_bytes: 0 };
@@ -113,15 +113,16 @@ impl Bits {
         }
         let set = FileSet::of(spec, seed);
         let files = u64::from(set.files());
-        // Appended bytes lie beyond the size: one more of the largest request.
+        // Appended data is beyond the file's size, so allow for one more request of the maximum
+        // size.
         let mut largest = 0;
         for file in 0..set.files() {
             largest = largest.max(set.size(file).unwrap_or(0));
         }
         let largest = largest.max(u64::from(spec.transactions.size_max_bytes));
         let mut unit_shift = spec.io_size_bytes.max(1).ilog2();
-        // Units double until all bits fit: a bit then stands for more bytes, and the size of the
-        // set that is reported is rounded up to them.
+        // Double the unit until all bits fit. Each bit then represents more bytes, and the reported
+        // size is rounded up to them.
         while unit_shift < 40
             && files.saturating_mul((largest >> unit_shift) + 1) > TOUCHED_BITS_MAX
         {
@@ -137,7 +138,7 @@ impl Bits {
         }
     }
 
-    /// Makes units as fine as the requests of a mix are, and only for files in use.
+    /// Uses units as small as the requests of a mix, and only for files in use.
     fn of_op_mix(spec: &RunSpec) -> Self {
         let set = OpMixSet::of(spec);
         let files = u64::from(set.files());
@@ -176,7 +177,7 @@ impl Bits {
         }
     }
 
-    /// Sets the bits of some bytes; says whether there are bits for the file.
+    /// Sets the bits for some bytes. Returns true if the file has bits.
     #[inline]
     fn touch(&mut self, file: u32, offset: u64, bytes: u32) -> bool {
         let file = u64::from(file);
@@ -185,13 +186,13 @@ impl Bits {
         }
         let units = self.units_of(file);
         let first = units.start + (offset >> self.unit_shift);
-        // Ops without data, or beyond what has units, still touch the file itself.
+        // Ops without data, or beyond the last unit, still touch the file itself.
         if bytes == 0 || first >= units.end {
             set_bit(&mut self.files, file);
             return true;
         }
         set_bit(&mut self.units, first);
-        // Most ops lie in one unit: there is no further one to look for.
+        // Most ops are within a single unit, so this loop rarely runs.
         let last = units.start + ((offset + u64::from(bytes) - 1) >> self.unit_shift);
         for unit in first + 1..=last.min(units.end - 1) {
             set_bit(&mut self.units, unit);
@@ -199,7 +200,7 @@ impl Bits {
         true
     }
 
-    /// Counts the files and units that were working_set.
+    /// Counts the touched files and units.
     fn count(&self) -> (u64, u64) {
         let (mut files, mut units) = (0, 0);
         for file in 0..self.file_count {
@@ -223,7 +224,7 @@ fn count_units(ends: &[u64], shift: u32) -> u64 {
     units
 }
 
-/// Adds bits: what two workers touched counts once.
+/// Merges bits, so that anything touched by both workers counts only once.
 fn merge_bits(mine: &mut [u64], theirs: &[u64]) {
     for (mine, theirs) in mine.iter_mut().zip(theirs) {
         *mine |= theirs;
@@ -241,15 +242,14 @@ fn has_bit(bits: &[u64], bit: u64) -> bool {
     bits[(bit / 64) as usize] & 1 << (bit % 64) != 0
 }
 
-/// Allocates zeros and writes to them: pages that were never touched would fault in the measured
-/// loop.
+/// Allocates zeros and writes to them, because untouched pages would fault in the measured loop.
 fn touched_zeros(bits: u64) -> Vec<u64> {
     let mut words = vec![u64::MAX; bits.div_ceil(64) as usize];
     std::hint::black_box(&mut words).fill(0);
     words
 }
 
-/// Says whether an op's number is that of a file which has to be there.
+/// Returns true if an op's number is that of a file that must exist.
 const fn is_of_files(kind: OpKind) -> bool {
     kind.moves_data()
         || matches!(
