@@ -1,16 +1,16 @@
-//! What an operation of a trace is for the client of this program.
+//! What an operation of a trace means for our own client.
 //!
-//! [`counterpart_at`] translates rows of v2, v3 and v4 into one vocabulary, that of
-//! [`nfs_client::proto::client::Operation`]; the client expresses it in the version of the target.
-//! Sessions, opens of v4.0 and mounts are the client's own affair; locks, layouts and delegations
-//! have no counterpart.
+//! [`counterpart_at`] translates operations of v2, v3 and v4 to a single vocabulary, that of
+//! [`nfs_client::proto::client::Operation`], which the client expresses in the target's version.
+//! Sessions, opens of v4.0 and mounts are up to the client. Locks, layouts and delegations have no
+//! counterpart.
 
 use nfs_client::proto::client::{OpenAccess, OperationKind};
 use nfs_client::proto::nfs3::{self, StableHow};
 use nfs_client::proto::{nfs2, nfs4::OpCode};
 use trace::{Call, Op, Version, op_flag};
 
-/// Type of a directory, a number of v3's `ftype3`.
+/// Type of a directory, a value of v3's `ftype3`.
 pub const DIRECTORY: u8 = 2;
 /// Type of a regular file.
 pub const REGULAR: u8 = 1;
@@ -20,43 +20,43 @@ pub const SYMLINK: u8 = 5;
 /// How a file is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Creation {
-    /// One that exists is used.
+    /// An existing file is used.
     Unchecked,
-    /// One that exists is an error.
+    /// An existing file is an error.
     Guarded,
-    /// The same, with a verifier instead of attributes.
+    /// Like `Guarded`, but with a verifier instead of attributes.
     Exclusive,
 }
 
-/// The action of a step. Files, names and opens are numbers of the step.
+/// What a step does. The files, names and opens involved are numbers in the step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are named as the arguments are in the RFCs")]
 pub enum Action {
-    /// Does nothing at all.
+    /// Does nothing.
     Null,
     /// Gets all attributes.
     Getattr,
     /// Sets the size in bytes.
     SetSize(u64),
-    /// Sets the modification time, in place of any attribute but the size.
+    /// Sets the modification time, which replaces any attribute except the size.
     SetTime,
-    /// Finds a name.
+    /// Looks up a name.
     Lookup,
-    /// Asks for permissions.
+    /// Checks permissions.
     Access(u32),
     /// Reads a symbolic link.
     Readlink,
-    /// Reads some data.
+    /// Reads data.
     Read { offset: u64, count: u32 },
-    /// Writes some data.
+    /// Writes data.
     Write { offset: u64, count: u32, stable: StableHow },
-    /// Creates a file, or opens one that may be created.
+    /// Creates a file, or opens one and creates it if necessary.
     Create { how: Creation, size: Option<u64> },
     /// Creates a directory.
     Mkdir,
-    /// Creates a symbolic link with a target of so many bytes.
+    /// Creates a symbolic link whose target has this many bytes.
     Symlink { target_bytes: u32 },
-    /// Creates a named pipe, in place of any special file.
+    /// Creates a named pipe, which replaces any special file.
     Mknod,
     /// Removes a file.
     Remove,
@@ -64,13 +64,13 @@ pub enum Action {
     Rmdir,
     /// Renames an entry.
     Rename,
-    /// Adds a name to a file.
+    /// Adds a hard link to a file.
     Link,
-    /// Lists names: the next page, or the first.
+    /// Lists names: the first page or the next one.
     Readdir { bytes: u32, is_first: bool },
     /// Lists names with attributes.
     ReaddirPlus { bytes: u32, is_first: bool },
-    /// Gets the fill state of the file system.
+    /// Gets the free space of the file system.
     Fsstat,
     /// Gets the limits of the file system.
     Fsinfo,
@@ -78,25 +78,25 @@ pub enum Action {
     Pathconf,
     /// Makes data durable.
     Commit { offset: u64, count: u32 },
-    /// Opens a file that exists.
+    /// Opens an existing file.
     Open(OpenAccess),
     /// Opens a file by its handle.
     OpenHandle(OpenAccess),
     /// Closes an open.
     Close,
-    /// Reserves some space.
+    /// Reserves space.
     Allocate { offset: u64, len: u64 },
-    /// Makes a hole.
+    /// Punches a hole.
     Deallocate { offset: u64, len: u64 },
     /// Finds the next data.
     Seek { offset: u64 },
-    /// Reads data, holes being described.
+    /// Reads data, with holes described.
     ReadPlus { offset: u64, count: u32 },
     /// Copies within the server, from `other` to `file`.
     Copy { from_offset: u64, to_offset: u64, len: u64 },
     /// Gets an extended attribute.
     Getxattr,
-    /// Sets an extended attribute with a value of so many bytes.
+    /// Sets an extended attribute with a value of this many bytes.
     Setxattr { value_bytes: u32 },
     /// Lists extended attributes.
     Listxattrs { bytes: u32 },
@@ -105,7 +105,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Tells whether it works on a name in a directory.
+    /// Returns true if it works on a name in a directory.
     pub const fn takes_name(self) -> bool {
         matches!(
             self,
@@ -161,27 +161,27 @@ impl Action {
         }
     }
 
-    /// Tells whether it opens or creates a file that may stay open.
+    /// Returns true if it opens or creates a file that may stay open.
     pub const fn opens_file(self) -> bool {
         matches!(self, Self::Create { .. } | Self::Open(_) | Self::OpenHandle(_))
     }
 
-    /// Tells whether it makes an object of the name that it works on.
+    /// Returns true if it creates an object with the name it works on.
     pub const fn makes_object(self) -> bool {
         matches!(self, Self::Create { .. } | Self::Mkdir | Self::Symlink { .. } | Self::Mknod)
     }
 }
 
-/// The role of an operation of a trace in a replay.
+/// How an operation of a trace is replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counterpart {
-    /// It is replayed so.
+    /// It is replayed as this action.
     Action(Action),
-    /// It only names files for others of its compound, or asks what another has reached.
+    /// It only identifies files for other operations of its compound, or queries their result.
     Frame,
-    /// The client does such things by itself: mounts, sessions, leases.
+    /// The client does this on its own: mounts, sessions, leases.
     Client,
-    /// It can't be replayed.
+    /// It cannot be replayed.
     None,
 }
 
@@ -284,7 +284,7 @@ fn of_v4(call: &Call, at: usize) -> Counterpart {
         OpCode::Lookup => Action::Lookup,
         OpCode::Open => return of_open(op),
         OpCode::Read => Action::Read { offset, count },
-        // Which attributes were requested is not in a trace; kernels ask for them.
+        // A trace doesn't contain the requested attributes, but kernels do request them.
         OpCode::Readdir => Action::ReaddirPlus { bytes: count, is_first: offset == 0 },
         OpCode::Readlink => Action::Readlink,
         OpCode::Remove => Action::Remove,
@@ -304,14 +304,14 @@ fn of_v4(call: &Call, at: usize) -> Counterpart {
     })
 }
 
-/// An OPEN without a name opens the file itself: kernels do so since v4.1 where they know it.
+/// An OPEN without a name opens the file itself. Kernels do that since v4.1 if they know the file.
 fn of_open(op: &Op) -> Counterpart {
     let creates = op.flags & op_flag::CREATES != 0;
     let access = match op.offset & 3 {
         1 => OpenAccess::Read,
         2 => OpenAccess::Write,
         3 => OpenAccess::Both,
-        // No OPEN is without access: its arguments were not seen.
+        // No OPEN is without access, so its arguments were not captured.
         _ if op.name == 0 => return Counterpart::None,
         _ => OpenAccess::Both,
     };
@@ -323,7 +323,8 @@ fn of_open(op: &Op) -> Counterpart {
     })
 }
 
-/// GETATTR and ACCESS are a step only where the compound does nothing else, and only the first.
+/// GETATTR and ACCESS become a step only if the compound does nothing else. Only the first of them
+/// counts.
 fn of_question(call: &Call, at: usize) -> Counterpart {
     for (number, other) in call.ops.iter().enumerate() {
         match OpCode::from_number(other.kind.into()) {
@@ -341,8 +342,8 @@ fn of_question(call: &Call, at: usize) -> Counterpart {
     })
 }
 
-/// Returns what CREATE of v4 makes: the type is known from the attributes that are requested
-/// behind it, and a link from its target.
+/// Returns what a v4 CREATE creates. A symbolic link has a target; otherwise, the type is taken
+/// from the attributes requested afterwards.
 fn created_object(call: &Call, at: usize) -> Action {
     let op = &call.ops[at];
     if op.length > 0 && op.flags & op_flag::SETS_SIZE == 0 {
@@ -367,7 +368,7 @@ fn size_set(op: &Op) -> Option<u64> {
     if op.flags & op_flag::SETS_SIZE != 0 { Some(op.length) } else { None }
 }
 
-/// `how` is one above the number of the protocol.
+/// `how` is the protocol's value plus one.
 fn creation(op: &Op) -> Creation {
     match op.how {
         0 | 1 => Creation::Unchecked,

@@ -1,8 +1,8 @@
-//! A replay on a directory of this host, which may be a mounted file system.
+//! Replays on a local directory, which may be a mounted file system.
 //!
-//! [`DirectoryReplayer`] builds the tree, replays by system calls, and removes the tree. Files are
-//! found by their paths and stay open once their data was used. It touches nothing outside the
-//! directory that it has made there: names of a trace that would lead out of it are refused.
+//! [`DirectoryReplayer`] builds the tree, replays with system calls, and removes the tree. Files
+//! are found by path and stay open once their data has been accessed. Nothing outside of the
+//! directory it created is touched: names in a trace that would lead out of it are rejected.
 
 mod call;
 mod driver;
@@ -37,15 +37,16 @@ use call::{Caller, Job, XATTR_VALUE_BYTES, open_directory};
 use driver::{Driver, Idle, Opens, serve};
 use places::{PathText, Places, is_plain};
 
-/// Largest READ and WRITE, in bytes: as large as those of Linux's client can be.
+/// Maximum size of a READ or WRITE in bytes, which is the maximum of Linux's client.
 pub const TRANSFER_BYTES: u32 = 4 << 20;
-/// Bytes of a page of a directory at most.
+/// Maximum size of a page of directory entries, in bytes.
 const PAGE_BYTES: u32 = 1 << 20;
-/// Threads that make system calls: four times as many as calls were in flight, within these limits.
+/// Number of threads for system calls: four times as many as calls were in flight, within these
+/// limits.
 const THREADS: std::ops::RangeInclusive<usize> = 8..=256;
-/// Descriptors that are left for everything but opens of the trace.
+/// File descriptors reserved for everything except opens of the trace.
 const SPARE_DESCRIPTORS: usize = 64;
-/// Stack of a thread.
+/// Stack size of a thread.
 const STACK_BYTES: usize = 256 << 10;
 
 /// Replays a plan on a directory.
@@ -61,7 +62,7 @@ pub struct DirectoryReplayer<'a> {
 pub struct DirectoryTree {
     top: OwnedFd,
     places: Places,
-    /// The text of each name, with those of what stands at the top.
+    /// Text of each name, including those of objects at the top.
     names: Vec<String>,
 }
 
@@ -69,7 +70,7 @@ impl<'a> DirectoryReplayer<'a> {
     /// Opens the directory.
     ///
     /// # Errors
-    /// [`ReplayError::File`] where it is none.
+    /// [`ReplayError::File`] if it isn't a directory.
     pub fn open(
         path: &Path,
         clock: &'a dyn Clock,
@@ -80,8 +81,8 @@ impl<'a> DirectoryReplayer<'a> {
         Ok(Self { path: path.to_owned(), root, clock, stop })
     }
 
-    /// Builds the tree that a plan takes for granted. What is there already, of the right size, is
-    /// used as it is.
+    /// Builds the tree that a plan requires. Existing objects of the right size are used as they
+    /// are.
     ///
     /// # Errors
     /// [`ReplayError::File`] with the first object that failed.
@@ -169,7 +170,7 @@ impl<'a> DirectoryReplayer<'a> {
     /// Replays a plan on the tree that was built.
     ///
     /// # Errors
-    /// [`ReplayError::File`] where no threads can be started.
+    /// [`ReplayError::File`] if no threads can be started.
     pub fn replay(
         &self,
         plan: &ReplayPlan,
@@ -181,7 +182,7 @@ impl<'a> DirectoryReplayer<'a> {
         let batch = &plan.batch;
         let threads = threads_for(batch);
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        // A thread has two files open for a moment: those of a copy.
+        // During a copy, a thread briefly has two files open.
         let places = usize::try_from(limit)
             .unwrap_or(usize::MAX)
             .saturating_sub(SPARE_DESCRIPTORS + 2 * threads)
@@ -244,7 +245,7 @@ impl<'a> DirectoryReplayer<'a> {
     /// Removes the tree.
     ///
     /// # Errors
-    /// [`ReplayError::File`] where something could not be removed.
+    /// [`ReplayError::File`] if something could not be removed.
     pub fn remove(&self, directory: &str) -> Result<(), ReplayError> {
         let path = self.path.join(directory);
         remove_directory(&path, &Stop::default()).map_err(|error| {
@@ -254,11 +255,11 @@ impl<'a> DirectoryReplayer<'a> {
     }
 }
 
-/// Bytes that are written at once into files of a tree.
+/// Size of writes when filling files of a tree, in bytes.
 const FILL_BYTES: usize = 1 << 20;
 
-/// Returns the place of an object; what has none, or a name that leads out of its directory, stands
-/// at the top under a name of its own.
+/// Returns the place of an object. If it has none, or its name leads out of its directory, it gets
+/// a place at the top under a generated name.
 fn place_of(initial: &InitialObject, top: u32, names: &mut Vec<String>) -> Place {
     if let Some(place) = initial.place
         && names.get(place.name as usize).is_some_and(|name| is_plain(name))
@@ -315,7 +316,7 @@ fn make_object(
     Ok(())
 }
 
-/// Returns how many threads a batch needs so that slow calls don't keep others from starting.
+/// Returns the number of threads a batch needs so that slow calls don't delay the start of others.
 fn threads_for(batch: &Batch) -> usize {
     let mut depths = vec![0_usize; batch.clients.len()];
     for step in &batch.steps {
@@ -326,7 +327,7 @@ fn threads_for(batch: &Batch) -> usize {
     depth.saturating_mul(4).clamp(*THREADS.start(), *THREADS.end())
 }
 
-/// Returns the largest piece of data that a call returns.
+/// Returns the maximum number of bytes returned by a call.
 fn read_bytes_max(batch: &Batch) -> usize {
     let mut max = 4096;
     for step in &batch.steps {

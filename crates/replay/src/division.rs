@@ -1,16 +1,16 @@
-//! The clients of a trace divided among hosts.
+//! Divides the clients of a trace among hosts.
 //!
-//! Clients whose steps wait for one another are put on one host as far as their load allows, so
-//! that few notices have to go between hosts. Every host makes the same plan of the same
-//! trace and keeps the steps of its own clients; the other steps stay in it as nodes that end when
-//! a notice says so.
+//! Clients whose steps wait for each other are kept on the same host as far as the load permits, so
+//! that few notices have to be sent between hosts. Every host creates the same plan from the same
+//! trace and executes the steps of its own clients. The other steps remain in the plan as nodes
+//! that end when a notice arrives.
 
 use serde::{Deserialize, Serialize};
 
 use crate::order::Graph;
 use crate::step::Batch;
 
-/// A group of clients is kept together up to so many times the fair share of a host.
+/// A group of clients is kept together if its load is at most this multiple of a host's fair share.
 const GROUP_MAX: f64 = 1.25;
 
 /// The host of each client.
@@ -26,7 +26,7 @@ struct Group {
 }
 
 impl Division {
-    /// Divides the clients of a batch among so many hosts, each with about as many steps.
+    /// Divides the clients of a batch among `hosts` hosts with roughly equal numbers of steps.
     pub fn of(batch: &Batch, hosts: u32) -> Self {
         let fair_ops = batch.steps.len() as f64 / f64::from(hosts.max(1));
         let mut groups = Vec::new();
@@ -40,7 +40,7 @@ impl Division {
                 groups.push(Group { clients: vec![client], ops });
             }
         }
-        // The largest first, so that the small ones fill up what is uneven.
+        // Assign large groups first, so that small ones even out the differences.
         groups.sort_by_key(|group| std::cmp::Reverse(group.ops));
         let mut ops_of_hosts = vec![0; hosts.max(1) as usize];
         let mut host_of = vec![0; batch.clients.len()];
@@ -75,7 +75,7 @@ impl Division {
         self.host_of[client as usize]
     }
 
-    /// Adds to `hosts` the other hosts that have steps which wait for this one.
+    /// Adds to `hosts` the other hosts with steps that wait for this one.
     pub fn hosts_waiting_for(&self, batch: &Batch, step: u32, hosts: &mut Vec<u32>) {
         let own = self.host_of(batch.steps[step as usize].client);
         let mut nodes = batch.graph.successors(step).to_vec();
@@ -91,10 +91,10 @@ impl Division {
         }
     }
 
-    /// Tells for each step whether a step of another host waits for it.
+    /// Returns for each step whether a step of another host waits for it.
     pub(crate) fn awaited(&self, batch: &Batch) -> Vec<bool> {
-        // From the last node to the first: joins stand behind the steps, and one join may wait for
-        // another only where that was made before it.
+        // Go from the last node to the first: joins come after all steps, and a join can only wait
+        // for one created before it.
         let joins = batch.graph.joins();
         let steps = batch.steps.len();
         let mut hosts_behind = vec![Waiting::None; joins];
@@ -143,12 +143,12 @@ impl Waiting {
     }
 }
 
-/// Returns the client of a node; `None` where it is a join.
+/// Returns the client of a node, or `None` if it is a join.
 fn client_of(batch: &Batch, node: u32) -> Option<u32> {
     batch.steps.get(node as usize).map(|step| step.client)
 }
 
-/// Puts clients together whose steps wait for one another.
+/// Groups clients whose steps wait for each other.
 fn groups_of(batch: &Batch) -> Vec<Group> {
     let clients = batch.clients.len();
     let mut sets = Sets::new(clients + batch.graph.joins());
@@ -188,7 +188,7 @@ impl Sets {
 
     fn root(&mut self, mut at: usize) -> usize {
         while self.parents[at] != at {
-            // Halves the way for the next search.
+            // Path halving speeds up the next search.
             self.parents[at] = self.parents[self.parents[at]];
             at = self.parents[at];
         }
@@ -208,7 +208,7 @@ mod tests {
     use crate::order::{Class, Order, Span, Thing};
     use crate::step::Step;
 
-    /// Steps of clients that make or read files, one after the other.
+    /// Returns a batch in which clients create or read files, one after the other.
     fn batch(accesses: &[(u32, u32, Class)], clients: usize) -> Batch {
         let (mut order, mut steps) = (Order::default(), Vec::new());
         for (number, (client, file, class)) in accesses.iter().enumerate() {
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn clients_that_wait_for_one_another_are_on_one_host() {
         use Class::{Exclusive, Read};
-        // 0 and 2 share a file, 1 and 3 another one.
+        // Clients 0 and 2 share a file, 1 and 3 another one.
         let batch = batch(
             &[
                 (0, 0, Exclusive),
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn a_group_too_large_for_a_host_is_divided_and_its_waits_cross_hosts() {
         use Class::{Change, Exclusive, Read};
-        // All share one file; the last client waits for the first three by a join.
+        // All share one file; the last client waits for the first three through a join.
         let batch = batch(
             &[(0, 0, Read), (1, 0, Read), (2, 0, Read), (3, 0, Change), (3, 9, Exclusive)],
             4,
@@ -277,7 +277,7 @@ mod tests {
             }
             assert!((17..=20).contains(&ops), "host {host}: {ops} of 55");
         }
-        // More hosts than clients leave some without work.
+        // If there are more hosts than clients, some have no work.
         assert_eq!(Division::of(&batch, 20).clients_of(19), [] as [u32; 0]);
     }
 }

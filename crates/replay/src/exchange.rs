@@ -1,9 +1,9 @@
-//! The notices between hosts that share a replay.
+//! Notices between hosts that share a replay.
 //!
-//! Where a step of another host waits for one of this host, that host gets a notice when this one
-//! has ended, with the handle that the reply returned. [`Exchange`] is what an executor needs: a
-//! queue of notices from others with a descriptor that wakes it, and a queue of its own. How they
-//! travel is not known here.
+//! When a step ends that another host's step waits for, that host gets a notice with the handle
+//! returned by the reply. [`Exchange`] is an executor's interface: a queue of incoming notices with
+//! a descriptor for wakeups, and a queue of outgoing ones. How they are transported is not its
+//! concern.
 
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -11,43 +11,43 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use nfs_client::proto::nfs3::FileHandle;
 use rustix::event::{EventfdFlags, eventfd};
 
-/// Notices that a queue holds; beyond that the sender waits.
+/// Capacity of a queue. Senders wait if it is full.
 const QUEUE: usize = 1 << 16;
 
-/// The notice that a step has ended.
+/// Notice that a step has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepEnd {
-    /// Number of the step in the plan that all hosts have.
+    /// Number of the step in the plan shared by all hosts.
     pub step: u32,
-    /// When its reply was there, in nanoseconds from the beginning.
+    /// When its reply arrived, in nanoseconds since the start.
     pub after_ns: u64,
-    /// The handle of the object that its reply returned.
+    /// The handle returned by its reply.
     pub handle: Option<FileHandle>,
 }
 
-/// Notices from and to other hosts, as an executor has them.
+/// An executor's end of the notices to and from other hosts.
 #[derive(Debug)]
 pub struct Exchange {
     /// Notices from other hosts.
     pub(crate) incoming: Receiver<StepEnd>,
-    /// Readable where there may be some.
+    /// Readable if there may be incoming notices.
     pub(crate) wakeup: OwnedFd,
     /// Notices to other hosts.
     pub(crate) outgoing: SyncSender<StepEnd>,
 }
 
-/// A new exchange with the other ends of its queues, which are for the threads that carry messages.
+/// A new exchange with the other ends of its queues, for the threads that transport the notices.
 #[derive(Debug)]
 pub struct OpenExchange {
     /// The executor's end.
     pub exchange: Exchange,
-    /// Takes notices from other hosts.
+    /// Receives notices from other hosts.
     pub incoming: NoticeSender,
-    /// Yields notices to other hosts until the executor has ended.
+    /// Yields notices to other hosts until the executor has finished.
     pub outgoing: Receiver<StepEnd>,
 }
 
-/// The sender of notices to an executor.
+/// Sends notices to an executor.
 #[derive(Debug)]
 pub struct NoticeSender {
     queue: SyncSender<StepEnd>,
@@ -55,10 +55,10 @@ pub struct NoticeSender {
 }
 
 impl Exchange {
-    /// Makes an exchange.
+    /// Creates an exchange.
     ///
     /// # Errors
-    /// When the kernel refuses a descriptor.
+    /// If the kernel provides no descriptor.
     pub fn open() -> std::io::Result<OpenExchange> {
         let (outgoing, outgoing_end) = sync_channel(QUEUE);
         let (queue, incoming) = sync_channel(QUEUE);
@@ -68,16 +68,16 @@ impl Exchange {
         Ok(OpenExchange { exchange, incoming: sender, outgoing: outgoing_end })
     }
 
-    /// Clears the wakeup, which is done before the queue is read.
+    /// Clears the wakeup. Must be called before reading the queue.
     pub(crate) fn clear_wakeup(&self) {
         let mut count = [0; 8];
-        // It may be clear already.
+        // Fails if it is already clear.
         let _ = rustix::io::read(&self.wakeup, &mut count);
     }
 }
 
 impl NoticeSender {
-    /// Sends a notice; an executor that has ended needs none.
+    /// Sends a notice. It is dropped if the executor has finished.
     pub fn send(&self, end: StepEnd) {
         if self.queue.send(end).is_ok() {
             let _ = rustix::io::write(&self.wakeup, &1_u64.to_ne_bytes());

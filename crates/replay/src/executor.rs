@@ -1,9 +1,9 @@
-//! Executes a batch of steps on open connections, one for each client.
+//! Executes a batch of steps on open connections, one per client.
 //!
-//! One thread drives all connections by epoll. While a batch runs nothing is allocated, locked or
-//! logged: handles, opens and cursors stand in tables that were made before. What is done for the
-//! sake of the protocol alone, such as the CLOSE of what a CREATE of v4 has opened, goes before the
-//! next step of the client.
+//! A single thread drives all connections with epoll. While a batch is running, nothing is
+//! allocated, locked or logged: handles, opens and cursors are in tables created in advance. Calls
+//! that only the protocol requires, such as the CLOSE after a v4 CREATE, are made before the
+//! client's next step.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,40 +27,40 @@ use crate::recorder::{Ended, Recorder, Times};
 use crate::step::{Batch, Step};
 use crate::tree::NONE;
 
-/// How often timers are checked and the user's request to stop is noticed.
+/// How often we check timers and whether the user wants to stop.
 const TICK_NS: u64 = 100_000_000;
-/// The first tag of a LOOKUP of what a preparation found in place of what it wanted to make.
+/// First tag of LOOKUPs for existing objects that prevented a preparation from creating them.
 const LOOKUP_TAG: u32 = 1 << 30;
-/// The tag of a CLOSE for the sake of the protocol.
+/// Tag of a CLOSE that only the protocol requires.
 const CLOSE_TAG: u32 = u32::MAX - 1;
 
-/// The number of the descriptor that wakes for notices from other hosts.
+/// Number of the descriptor that signals notices from other hosts.
 const NOTICES: u32 = u32::MAX;
 
 /// The purpose of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// To build the tree: what is there is used.
+    /// To build the tree, using whatever already exists.
     Prepare,
     /// To replay a trace.
     Replay,
 }
 
-/// Something that a client does for the sake of the protocol.
+/// A call that only the protocol requires.
 #[derive(Debug, Clone, Copy)]
 enum Extra {
     Close(File),
-    /// Look for what this step has found in its way.
+    /// Looks up the existing object that was in the way of this step.
     Find(u32),
 }
 
-/// Why an execution was given up.
+/// Why an execution was aborted.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecuteError {
-    /// A connection failed for good.
+    /// A connection failed permanently.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
-    /// The kernel can't watch the sockets.
+    /// The sockets cannot be registered with epoll.
     #[error("epoll: {0}")]
     Watch(#[from] Errno),
 }
@@ -82,7 +82,7 @@ pub struct Executor<'a> {
     ticked_ns: u64,
 }
 
-/// The objects that a batch works with.
+/// What a batch works with.
 pub struct Work<'a> {
     pub batch: &'a Batch,
     pub names: &'a [String],
@@ -96,42 +96,42 @@ pub struct Work<'a> {
 pub struct Course<'a> {
     /// How its steps are scheduled.
     pub pace: Pace,
-    /// The instant at which it begins, by the clock of this host; `None` at once.
+    /// When it begins, according to this host's clock; `None` means now.
     pub begin_ns: Option<u64>,
-    /// The exchange with other hosts that have steps of the same plan.
+    /// Exchange with other hosts that execute steps of the same plan.
     pub exchange: Option<&'a Exchange>,
-    /// Tells for each step whether another host waits for it; empty where there is none.
+    /// For each step, whether another host waits for it; empty if there are no other hosts.
     pub awaited: &'a [bool],
 }
 
 impl Course<'_> {
-    /// A course that begins at once and has no other hosts.
+    /// Returns a course that begins immediately, without other hosts.
     pub const fn alone(pace: Pace) -> Self {
         Self { pace, begin_ns: None, exchange: None, awaited: &[] }
     }
 }
 
-/// The state of a batch while it is executed, apart from its connections.
+/// State of a batch during its execution, except for connections.
 struct Progress<'a> {
     work: Work<'a>,
     lanes: Lanes<'a>,
     course: Course<'a>,
     begin_ns: u64,
     extras: Vec<VecDeque<Extra>>,
-    /// Extra calls that wait or are in flight.
+    /// Extra calls that are waiting or in flight.
     extras_left: usize,
-    /// Clients with extras that were not driven since.
+    /// Clients that got extra calls since they were last driven.
     with_extras: Vec<u32>,
     is_stateful: bool,
-    /// Notices that were sent to other hosts.
+    /// Number of notices sent to other hosts.
     notices: u64,
 }
 
 impl<'a> Executor<'a> {
-    /// Makes one of open connections.
+    /// Creates an executor for open connections.
     ///
     /// # Errors
-    /// When the kernel refuses to watch the sockets.
+    /// If the sockets cannot be registered with epoll.
     pub fn new(
         connections: Vec<Connection>,
         clock: &'a dyn Clock,
@@ -159,11 +159,11 @@ impl<'a> Executor<'a> {
         Ok(executor)
     }
 
-    /// Executes a batch; returns early where the user wants to stop. Returns how many
-    /// notices were sent to other hosts.
+    /// Executes a batch. Returns early if the user wants to stop. Returns the number of notices
+    /// sent to other hosts.
     ///
     /// # Errors
-    /// [`ExecuteError`]: the server does not answer any more.
+    /// [`ExecuteError`]: the server no longer answers.
     pub fn run(&mut self, work: Work<'_>, course: Course<'_>) -> Result<u64, ExecuteError> {
         let begin_ns = course.begin_ns.unwrap_or_else(|| self.clock.now_ns());
         if let Some(exchange) = course.exchange {
@@ -211,7 +211,7 @@ impl<'a> Executor<'a> {
         Ok(progress.notices)
     }
 
-    /// Returns what the connections have counted.
+    /// Returns the counts of all connections.
     pub fn wire(&self) -> Wire {
         let mut wire = Wire { clients: self.links.len() as u64, ..Wire::default() };
         for link in &self.links {
@@ -264,7 +264,7 @@ impl<'a> Executor<'a> {
         connection.receive(scratch, &|| clock.now_ns(), &mut |reply| {
             progress.end_call(client, reply);
         })?;
-        // The socket may have taken only a part of what was sent before.
+        // The socket may have accepted only part of the previous data.
         connection.flush(&|| clock.now_ns())?;
         self.register_events(number)?;
         Ok(())
@@ -288,7 +288,7 @@ impl<'a> Executor<'a> {
         Ok(())
     }
 
-    /// Registers the events that a connection waits for, where they have changed.
+    /// Updates the events that a connection waits for, if they have changed.
     fn register_events(&mut self, number: usize) -> Result<(), Errno> {
         let Link { connection, watched } = &mut self.links[number];
         self.sockets.watch(connection, watched, number)
@@ -299,7 +299,7 @@ impl Progress<'_> {
     fn start_step(&mut self, start: &Start, connection: &mut Connection, pool: &[u8], now_ns: u64) {
         let step = &self.work.batch.steps[start.step as usize];
         let files = &*self.work.files;
-        // The tree has this file already, as it should be.
+        // The tree already contains this file as it should be.
         let is_done = self.work.purpose == Purpose::Prepare
             && matches!(
                 step.action,
@@ -322,7 +322,7 @@ impl Progress<'_> {
         }
     }
 
-    /// Notes that a step has ended, and sends a notice where other hosts wait for it.
+    /// Records that a step has ended, and sends a notice if other hosts wait for it.
     fn end_step(&mut self, number: u32, file: Option<&File>, now_ns: u64) {
         self.lanes.end_step(number, now_ns);
         if let Some(exchange) = self.course.exchange
@@ -331,12 +331,12 @@ impl Progress<'_> {
             let after_ns = now_ns.saturating_sub(self.begin_ns);
             let handle = file.map(|file| file.handle);
             self.notices += 1;
-            // Where no one carries it any more the replay is over.
+            // If nobody transports it, the replay is over.
             let _ = exchange.outgoing.send(StepEnd { step: number, after_ns, handle });
         }
     }
 
-    /// Takes the notices of other hosts.
+    /// Processes notices from other hosts.
     fn take_notices(&mut self) {
         let Some(exchange) = self.course.exchange else { return };
         exchange.clear_wakeup();
@@ -406,7 +406,7 @@ impl Progress<'_> {
         self.end_step(number, file, reply.done_ns);
     }
 
-    /// Keeps what later steps need: handles, opens, the place where a listing goes on.
+    /// Saves whatever later steps need: handles, opens, positions of listings.
     fn note_result(&mut self, client: u32, step: &Step, reply: &Reply<'_>) {
         let files = &mut *self.work.files;
         match reply.result {
@@ -421,7 +421,7 @@ impl Progress<'_> {
                 if step.slot != NONE {
                     files.slots[step.slot as usize].open = Some(*file);
                 } else if self.is_stateful && matches!(step.action, Action::Create { .. }) {
-                    // A trace of v3 has no CLOSE, and a server would keep the open for ever.
+                    // A v3 trace contains no CLOSE, and the server would keep the open forever.
                     self.extras_left += 1;
                     self.extras[client as usize].push_back(Extra::Close(*file));
                     self.with_extras.push(client);
@@ -440,7 +440,7 @@ impl Progress<'_> {
     }
 }
 
-/// Returns how many bytes a reply has read or written, those of holes included.
+/// Returns the number of bytes read or written by a reply, including holes.
 fn moved_bytes(action: Action, reply: &Reply<'_>) -> u32 {
     match (action, &reply.result) {
         (_, Ok(Done::Read { count, .. } | Done::Written { count, .. })) => *count,
@@ -453,7 +453,7 @@ fn moved_bytes(action: Action, reply: &Reply<'_>) -> u32 {
                     Segment::Hole(_, len) => len,
                 });
             }
-            // A hole may go on behind what was requested.
+            // A hole may extend beyond the requested range.
             bytes.min(count.into()) as u32
         }
         _ => 0,

@@ -1,10 +1,10 @@
-//! Which step starts when: the schedule of a replay, without sockets and in any time.
+//! The schedule of a replay: which step starts when. Independent of sockets and the real time.
 //!
-//! [`Lanes`] has a lane for each client, whose steps start in their order: the first that may not
-//! start yet holds those behind it. A lane waits for an instant, for steps of other lanes, or for
-//! calls of its own. [`Lanes::next_step`] returns a step with the instant at which nothing but this
-//! program kept it from starting, so that our own lateness and the server's stand apart. All tables
-//! are made before the start.
+//! [`Lanes`] has a lane for each client. The steps of a lane start in order: the first step that
+//! must wait holds up those behind it. It may wait for a point in time, for steps of other lanes,
+//! or for the client's own calls. [`Lanes::next_step`] also returns the time since which only this
+//! program has kept the step from starting, so that our own delays can be distinguished from the
+//! server's. All tables are allocated before the start.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,15 +16,14 @@ use crate::step::Batch;
 /// How steps are scheduled.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Pace {
-    /// Each at its instant in the trace, divided by a speed.
+    /// At their times in the trace, divided by a speed.
     Open {
-        /// Times as fast as the trace, above 0.
+        /// Factor relative to the trace; greater than 0.
         speed: f64,
     },
-    /// Each when its dependencies have ended, with as many calls in flight as in the trace.
+    /// As soon as their dependencies have ended, with as many calls in flight as in the trace.
     Closed,
-    /// Closed, and each as long after the last reply to its client as in the trace: with think
-    /// times.
+    /// Like `Closed`, but with the trace's think time after the last reply to the client.
     Thinking,
 }
 
@@ -38,7 +37,7 @@ impl Pace {
         }
     }
 
-    /// Tells whether steps wait for replies and not for instants.
+    /// Returns true if steps wait for replies instead of points in time.
     pub const fn is_closed(self) -> bool {
         matches!(self, Self::Closed | Self::Thinking)
     }
@@ -51,21 +50,21 @@ pub struct Start {
     pub step: u32,
     /// When it was scheduled, in nanoseconds of the clock.
     pub scheduled_ns: u64,
-    /// When the last reply that it had to wait for was there; not before `scheduled_ns`.
+    /// When the last reply it had to wait for arrived; not before `scheduled_ns`.
     pub ready_ns: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It stands in `ready`.
+    /// It is in `ready`.
     Ready,
-    /// It stands in `timed`.
+    /// It is in `timed`.
     Timed,
-    /// Its first step waits for others.
+    /// Its first step waits for other steps.
     Ordered,
     /// Its first step waits for a call of the same client.
     Full,
-    /// It has no step any more.
+    /// It has no more steps.
     Done,
 }
 
@@ -74,11 +73,11 @@ struct Lane {
     next: usize,
     in_flight: u32,
     state: State,
-    /// When the last obstacle went away.
+    /// When the last obstacle disappeared.
     clear_ns: u64,
     /// When the last of its calls ended.
     ended_ns: u64,
-    /// When its first step starts, where that was known once nothing else held it.
+    /// When its first step starts, known once nothing else holds it up.
     think_until_ns: Option<u64>,
 }
 
@@ -88,10 +87,10 @@ pub struct Lanes<'a> {
     batch: &'a Batch,
     pace: Pace,
     begin_ns: u64,
-    /// How many nodes each node still waits for.
+    /// Number of nodes that each node still waits for.
     waits: Vec<u32>,
     lanes: Vec<Lane>,
-    /// Lanes that wait for an instant.
+    /// Lanes that wait for a point in time.
     timed: BinaryHeap<Reverse<Timer>>,
     /// Lanes whose first step may be able to start.
     ready: Vec<u32>,
@@ -107,7 +106,7 @@ struct Timer {
 }
 
 impl<'a> Lanes<'a> {
-    /// Makes the schedule of a batch that begins at an instant.
+    /// Creates the schedule of a batch that begins at `begin_ns`.
     pub fn new(batch: &'a Batch, pace: Pace, begin_ns: u64) -> Self {
         let count = batch.clients.len();
         let mut lanes = Self {
@@ -121,7 +120,7 @@ impl<'a> Lanes<'a> {
             ended: Vec::with_capacity(batch.graph.joins() + 1),
             left: batch.ops(),
         };
-        // Taken from the end, so that the first client comes first.
+        // Elements are taken from the end, so push the first client last.
         for client in (0..count as u32).rev() {
             lanes.ready.push(client);
         }
@@ -139,7 +138,7 @@ impl<'a> Lanes<'a> {
         lanes
     }
 
-    /// Returns a client whose next step may start, by an instant.
+    /// Returns a client whose next step may start at this time.
     pub fn pop_ready(&mut self, now_ns: u64) -> Option<u32> {
         if let Some(Reverse(timer)) = self.timed.peek()
             && timer.instant_ns <= now_ns
@@ -151,13 +150,13 @@ impl<'a> Lanes<'a> {
         self.ready.pop()
     }
 
-    /// Returns when the next step is scheduled that waits for nothing else.
+    /// Returns the scheduled time of the next step that waits for nothing else.
     pub fn next_instant_ns(&self) -> Option<u64> {
         self.timed.peek().map(|Reverse(timer)| timer.instant_ns)
     }
 
-    /// Returns the next step of a client, if it starts now; it counts as in flight then.
-    /// `has_place` tells whether its connection takes another call.
+    /// Returns the next step of a client if it can start now, and counts it as in flight.
+    /// `has_place` is true if the connection can take another call.
     pub fn next_step(&mut self, client: u32, now_ns: u64, has_place: bool) -> Option<Start> {
         let lane = &mut self.lanes[client as usize];
         let Some(number) = self.batch.clients[client as usize].get(lane.next).copied() else {
@@ -186,7 +185,7 @@ impl<'a> Lanes<'a> {
             Pace::Closed => lane.clear_ns,
             Pace::Thinking => *lane.think_until_ns.get_or_insert(lane.ended_ns + step.think_ns),
         };
-        // A closed replay begins at its instant, too.
+        // A closed replay begins at its start time, too.
         let instant_ns = scheduled_ns.max(self.begin_ns);
         if now_ns < instant_ns {
             lane.state = State::Timed;
@@ -200,7 +199,7 @@ impl<'a> Lanes<'a> {
         Some(Start { step: number, scheduled_ns, ready_ns: scheduled_ns.max(lane.clear_ns) })
     }
 
-    /// Notes that a step has ended, by a reply at this instant or without one.
+    /// Records that a step has ended at this time, with or without a reply.
     pub fn end_step(&mut self, step: u32, now_ns: u64) {
         self.left -= 1;
         let client = self.batch.steps[step as usize].client;
@@ -211,12 +210,12 @@ impl<'a> Lanes<'a> {
         self.free_waiting(step, now_ns);
     }
 
-    /// Notes that a step of another host has ended, by a reply at this instant or without one.
+    /// Records that another host's step has ended at this time, with or without a reply.
     pub fn end_elsewhere(&mut self, step: u32, now_ns: u64) {
         self.free_waiting(step, now_ns);
     }
 
-    /// Frees what has waited for a step.
+    /// Releases everything that was waiting for a step.
     fn free_waiting(&mut self, step: u32, now_ns: u64) {
         self.ended.push(step);
         while let Some(node) = self.ended.pop() {
@@ -230,8 +229,8 @@ impl<'a> Lanes<'a> {
                     self.ended.push(*successor);
                     continue;
                 }
-                // A lane becomes ready only by its first step; others have their turn later. Steps
-                // of other hosts have no lane here.
+                // Only the first step of a lane can make it ready; the turn of others comes later.
+                // Steps of other hosts have no lane here.
                 let client = self.batch.steps[*successor as usize].client;
                 let Some(lane) = self.lanes.get(client as usize) else { continue };
                 let first = self.batch.clients[client as usize].get(lane.next);
@@ -242,14 +241,14 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// Notes that a connection takes another call since this instant.
+    /// Records that a connection can take another call as of this time.
     pub fn free_place(&mut self, client: u32, now_ns: u64) {
         if self.lanes[client as usize].state == State::Full {
             self.clear(client, now_ns);
         }
     }
 
-    /// Returns how many steps have not ended.
+    /// Returns the number of steps that haven't ended.
     pub const fn left(&self) -> usize {
         self.left
     }
@@ -269,7 +268,7 @@ mod tests {
     use crate::order::{Class, Order, Span, Thing};
     use crate::step::Step;
 
-    /// Steps of two clients, each with its instant and the file that it makes or reads.
+    /// Returns steps of two clients, each with a time and the file it creates or reads.
     fn batch() -> Batch {
         let mut order = Order::default();
         let mut steps = Vec::new();
@@ -286,7 +285,7 @@ mod tests {
         Batch::new(steps, order, 2)
     }
 
-    /// Starts all that can start by an instant.
+    /// Starts everything that can start at this time.
     fn start_all(lanes: &mut Lanes<'_>, now_ns: u64) -> Vec<Start> {
         let mut started = Vec::new();
         while let Some(client) = lanes.pop_ready(now_ns) {
@@ -306,10 +305,10 @@ mod tests {
         let batch = batch();
         let mut lanes = Lanes::new(&batch, Pace::Open { speed: 1.0 }, 1000);
         assert_eq!(start_all(&mut lanes, 1000), [start(0, 1000, 1000)]);
-        // The second step of the client needs nothing of the first.
+        // The client's second step doesn't depend on the first.
         assert_eq!(lanes.next_instant_ns(), Some(1100));
         assert_eq!(start_all(&mut lanes, 1100), [start(1, 1100, 1100)]);
-        // This one waits for the reply to the first, and holds the one behind it.
+        // This one waits for the reply to the first, and holds up the one behind it.
         assert_eq!(start_all(&mut lanes, 1400), []);
         lanes.end_step(1, 1450);
         assert_eq!(start_all(&mut lanes, 1460), []);
@@ -337,8 +336,8 @@ mod tests {
         let mut lanes = Lanes::new(&batch, Pace::Closed, 1000);
         assert_eq!(start_all(&mut lanes, 1000), [start(0, 1000, 1000)]);
         lanes.end_step(0, 1030);
-        // The first of the second client was kept by its dependency, that of the first client by
-        // its depth; the last may join one call in flight.
+        // The second client's first step was held up by its dependency, the first client's by its
+        // depth. The last one may run along with one call in flight.
         let started = start_all(&mut lanes, 1040);
         assert_eq!(started, [start(2, 1030, 1030), start(3, 1030, 1030), start(1, 1030, 1030)]);
     }
@@ -346,12 +345,12 @@ mod tests {
     #[test]
     fn a_step_waits_for_one_of_another_host() {
         let mut batch = batch();
-        // The first client is another host's: the second one waits for its first step.
+        // The first client is on another host, and the second one waits for its first step.
         batch.keep(&[1]);
         let mut lanes = Lanes::new(&batch, Pace::Open { speed: 1.0 }, 1000);
         assert_eq!((lanes.left(), start_all(&mut lanes, 1400)), (2, vec![]));
         lanes.end_elsewhere(0, 1390);
-        // It was ready when the other host had its reply, and not when its notice arrived.
+        // It was ready when the other host got its reply, not when the notice arrived.
         assert_eq!(start_all(&mut lanes, 1410), [start(2, 1200, 1390), start(3, 1300, 1390)]);
         lanes.end_step(2, 1500);
         lanes.end_step(3, 1500);
@@ -371,7 +370,7 @@ mod tests {
         let mut lanes = Lanes::new(&batch, Pace::Thinking, 1000);
         assert_eq!(start_all(&mut lanes, 1000), []);
         assert_eq!(start_all(&mut lanes, 1035), [start(0, 1030, 1030)]);
-        // It thinks from the reply on, however late that is.
+        // Think time starts with the reply, no matter how late that is.
         lanes.end_step(0, 5000);
         assert_eq!(start_all(&mut lanes, 5060), []);
         assert_eq!(lanes.next_instant_ns(), Some(5070));

@@ -1,15 +1,15 @@
 //! Replay of a trace on an NFS server or in a directory.
 //!
-//! [`ReplayPlan`] is made of a trace before the start: the tree that the trace takes for granted,
-//! and a [`Step`] for each operation with its client, its instant and what it waits for.
-//! [`Replayer`] builds the tree and executes the steps, each client of the trace over a connection
-//! of its own, and [`Outcome`] is what it found. [`DirectoryReplayer`] does the same by system
-//! calls on a directory of this host.
+//! A [`ReplayPlan`] is created from a trace before the start. It contains the tree that the trace
+//! requires and a [`Step`] for each operation, with its client, its time and its dependencies.
+//! [`Replayer`] builds the tree and executes the steps, with a separate connection for each client
+//! of the trace. [`DirectoryReplayer`] does the same with system calls on a local directory. The
+//! result is an [`Outcome`].
 //!
-//! Invariants: a step starts at its instant, unless what it depends on has not ended; the steps of
-//! a client start in the order of the trace; each step is accounted for once. While steps are
-//! issued nothing is allocated, locked or logged. Must not print, and reads only the clock that it
-//! is given.
+//! Invariants: a step starts on time unless its dependencies haven't ended; the steps of a client
+//! start in the order of the trace; each step is accounted for exactly once. While steps are
+//! issued, nothing is allocated, locked or logged. This crate must not print, and reads only the
+//! clock that is passed to it.
 
 mod action;
 mod directory;

@@ -1,46 +1,47 @@
-//! The multiple of a load at which a target breaks.
+//! Finds the multiple of a load at which a target breaks.
 //!
-//! [`LimitSearch`] says at which speed to replay next: it doubles until the target breaks, then
-//! halves the distance to what it still sustained. A client that was late itself ends the search,
-//! since it says nothing about the target.
+//! [`LimitSearch`] decides which speed to replay next. It doubles the speed until the target
+//! breaks, then bisects between that and what it still sustained. If the client itself was late,
+//! the search ends, because that says nothing about the target.
 
 use crate::outcome::Outcome;
 
-/// The search ends where the load that breaks it is at most so many times the one that doesn't.
+/// The search ends when the load that breaks the target is at most this multiple of one that
+/// doesn't.
 const CLOSE: f64 = 1.1;
-/// The slowest replay that is tried.
+/// Minimum speed to try.
 const SLOWEST: f64 = 1.0 / 64.0;
 
-/// How a target took a load.
+/// How a target coped with a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judgement {
     /// It kept up.
     Held,
-    /// It fell behind, or operations failed that did not at lighter loads.
+    /// It fell behind, or operations failed that succeeded at lower loads.
     Broke,
-    /// The client was late itself.
+    /// The client itself was late.
     ClientLimited,
 }
 
-/// Searches the limit of a target.
+/// Searches for the limit of a target.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LimitSearch {
     max: f64,
-    /// The heaviest load that was sustained.
+    /// The highest load that was sustained.
     pub held: Option<f64>,
-    /// The lightest load that was not.
+    /// The lowest load that was not.
     pub broke: Option<f64>,
-    /// The load at which the client was late itself.
+    /// The load at which the client itself was late.
     pub client_limit: Option<f64>,
 }
 
 impl LimitSearch {
-    /// Begins a search up to so many times the load of the trace.
+    /// Starts a search up to `max` times the load of the trace.
     pub const fn new(max: f64) -> Self {
         Self { max, held: None, broke: None, client_limit: None }
     }
 
-    /// Returns the next speed to try; `None` where the search is over.
+    /// Returns the next speed to try, or `None` if the search is over.
     pub fn next_speed(&self) -> Option<f64> {
         if self.client_limit.is_some() {
             return None;
@@ -55,7 +56,7 @@ impl LimitSearch {
         Some(rounded(speed))
     }
 
-    /// Notes how a speed went.
+    /// Records the result for a speed.
     pub fn note(&mut self, speed: f64, judgement: Judgement) {
         match judgement {
             Judgement::Held => self.held = Some(self.held.map_or(speed, |held| held.max(speed))),
@@ -67,7 +68,7 @@ impl LimitSearch {
     }
 }
 
-/// Rounds to three digits, so that speeds can be read and named again.
+/// Rounds to three digits, so that speeds can be read and typed.
 fn rounded(speed: f64) -> f64 {
     let digits = 2 - speed.log10().floor() as i32;
     let scale = 10_f64.powi(digits);
@@ -75,8 +76,8 @@ fn rounded(speed: f64) -> f64 {
 }
 
 impl Outcome {
-    /// Judges how the target took this load; `first` is the lightest one that was tried, whose
-    /// failures have other reasons than the load.
+    /// Judges how the target coped with this load. `first` is the lowest load that was tried; its
+    /// failures have other reasons.
     pub fn judge(&self, first: Option<&Self>) -> Judgement {
         match self.behind {
             Some(behind) if behind.is_own_fault => return Judgement::ClientLimited,
@@ -84,7 +85,7 @@ impl Outcome {
             None => {}
         }
         let usual = first.unwrap_or(self).failed_share();
-        // A thousandth more may be chance.
+        // A difference of a thousandth may be chance.
         if self.failed_share() > usual + 0.001 { Judgement::Broke } else { Judgement::Held }
     }
 
@@ -102,7 +103,7 @@ impl Outcome {
 mod tests {
     use super::*;
 
-    /// Searches a target that breaks at a load.
+    /// Searches a target that breaks at `limit`.
     fn search(limit: f64, max: f64) -> (LimitSearch, Vec<f64>) {
         let mut search = LimitSearch::new(max);
         let mut tried = Vec::new();

@@ -1,7 +1,7 @@
-//! The operation of a step, with the handles that are known by then.
+//! The operation of a step, using the handles known so far.
 //!
-//! [`Files`] are the tables of a target: handles, opens, the places where listings go on. They are
-//! made before the start. [`operation_of`] only borrows from them.
+//! [`Files`] contains the tables of a target: handles, opens, and positions of listings. They are
+//! allocated before the start, and [`operation_of`] only borrows from them.
 
 use model::random::draw;
 use nfs_client::proto::client::{Cursor, Data, File, Operation, PayloadRange, SeekWhat};
@@ -12,18 +12,18 @@ use crate::action::{Action, Creation};
 use crate::plan::ReplayPlan;
 use crate::step::Step;
 
-/// Payloads begin at different bytes of the pool, up to this one, so that files differ.
+/// Payloads start at different offsets of the pool, up to this one, so that files differ.
 pub const POOL_SPARE_BYTES: usize = 64 << 10;
-/// Seed of the data that is written.
+/// Seed of the data to write.
 const POOL_SEED: u64 = 25;
-/// The target of links.
+/// The target of symbolic links.
 pub const LINK_TARGET: [u8; 1024] = [b'x'; 1024];
 
-/// Makes data to write, for payloads of so many bytes.
+/// Generates data to write, for payloads of up to `payload_bytes`.
 pub fn write_pool(payload_bytes: usize) -> Vec<u8> {
     let bytes = payload_bytes + POOL_SPARE_BYTES;
     let mut pool = Vec::with_capacity(bytes + 8);
-    // Neither compression nor deduplication makes it smaller.
+    // Random data can be neither compressed nor deduplicated.
     while pool.len() < bytes {
         pool.extend(draw(POOL_SEED, pool.len() as u64).to_le_bytes());
     }
@@ -33,9 +33,9 @@ pub fn write_pool(payload_bytes: usize) -> Vec<u8> {
 /// An open or a listing of a client.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Slot {
-    /// The open, where there is one.
+    /// The open, if there is one.
     pub open: Option<File>,
-    /// The place where a listing goes on.
+    /// Position at which to continue a listing.
     pub cursor: Cursor,
 }
 
@@ -44,7 +44,7 @@ pub struct Slot {
 pub struct KnownHandle {
     /// Number of the object.
     pub object: u32,
-    /// Handle at the target.
+    /// Its handle at the target.
     pub handle: FileHandle,
 }
 
@@ -55,14 +55,14 @@ pub struct Files {
     pub objects: Vec<Option<File>>,
     /// Opens and listings.
     pub slots: Vec<Slot>,
-    /// The size that each object should have before the first step, in bytes.
+    /// Size that each object must have before the first step, in bytes.
     pub wanted_bytes: Vec<u64>,
-    /// Objects that were found with that size.
+    /// Objects that already have that size.
     pub is_ready: Vec<bool>,
 }
 
 impl Files {
-    /// Makes the tables.
+    /// Creates empty tables.
     pub fn new(objects: usize, slots: usize) -> Self {
         Self {
             objects: vec![None; objects],
@@ -72,7 +72,7 @@ impl Files {
         }
     }
 
-    /// Makes the tables of a plan whose tree another host has built.
+    /// Creates the tables of a plan whose tree was built by another host.
     pub fn with_handles(plan: &ReplayPlan, handles: &[KnownHandle]) -> Self {
         let mut files = Self::new(plan.objects as usize + 1, plan.slots as usize);
         for KnownHandle { object, handle } in handles {
@@ -94,8 +94,8 @@ impl Files {
         handles
     }
 
-    /// Keeps the handle that a step has returned, unless that of its object is known; says whether
-    /// it was kept.
+    /// Saves the handle returned by a step, unless that of its object is known. Returns true if it
+    /// was saved.
     pub(crate) fn note_handle(&mut self, step: &Step, file: File) -> bool {
         let Some(object) = self.objects.get_mut(step.result as usize) else { return false };
         let is_new = object.is_none() || step.action.makes_object();
@@ -106,14 +106,14 @@ impl Files {
     }
 }
 
-/// The material that operations are made of.
+/// What operations are made of.
 #[derive(Debug, Clone, Copy)]
 pub struct Material<'o> {
     /// Handles, opens and listings.
     pub files: &'o Files,
     /// Text of each name.
     pub names: &'o [String],
-    /// Data that payloads and values are taken from.
+    /// Data for payloads and values.
     pub pool: &'o [u8],
 }
 
@@ -127,7 +127,7 @@ impl<'o> Material<'o> {
     }
 }
 
-/// Returns the operation of a step; `None` where it needs a handle that is not known.
+/// Returns the operation of a step, or `None` if it needs an unknown handle.
 pub fn operation_of<'o>(
     step: &Step,
     number: u32,
@@ -138,7 +138,7 @@ pub fn operation_of<'o>(
     }
     let file = material.handle(step.file)?;
     let slot = material.files.slots.get(step.slot as usize);
-    // Data moves under the open of this client, where there is one.
+    // Use this client's open for data, if there is one.
     let open = slot.and_then(|slot| slot.open.as_ref()).unwrap_or(file);
     Some(match step.action {
         Action::Getattr => Operation::Getattr { file },

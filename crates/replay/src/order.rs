@@ -1,37 +1,38 @@
-//! What each step waits for.
+//! Dependencies between steps.
 //!
-//! Two steps are ordered where one had its reply before the other started, and both need the same
-//! thing in ways that don't go together: a file, a name, the entries of a directory, an open. Steps
-//! that were in flight together in the trace may be so again.
+//! Two steps are ordered if one got its reply before the other started, and they need the same
+//! thing (a file, a name, the entries of a directory, an open) in conflicting ways. Steps that were
+//! in flight at the same time in the trace may be so again.
 //!
-//! [`Order`] takes the accesses in the order of starts. Accesses of one thing form epochs: those of
-//! one class, which go together. When the class changes, the next epoch waits for all of the one
-//! before that have ended by then; this is one node more (a join), so that a thousand readers
-//! before a thousand writers are two thousand edges and no million. [`Graph`] is the result.
+//! [`Order`] takes the accesses in the order in which steps started. Accesses to a thing form
+//! epochs of a single class, whose accesses don't conflict. When the class changes, the next epoch
+//! waits for all accesses of the previous one that have ended by then. This is represented by an
+//! additional node, a join, so that a thousand readers followed by a thousand writers take two
+//! thousand edges instead of a million. The result is a [`Graph`].
 
 use std::collections::HashMap;
 
-/// A thing that steps need.
+/// Something that steps need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Thing {
     /// A file or directory.
     File(u32),
     /// A name in a directory.
     Name(u32, u32),
-    /// The entries of a directory, as a whole.
+    /// All entries of a directory.
     Entries(u32),
-    /// The state of an open, or the place where a listing goes on.
+    /// The state of an open, or the position of a listing.
     Slot(u32),
 }
 
-/// How a thing is needed.
+/// How something is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// It must be there; any number go together.
+    /// It must exist; any number can go together.
     Read,
-    /// Its content is changed; any number go together, but not with `Read`.
+    /// Its content is changed; any number can go together, but not with `Read`.
     Change,
-    /// It is made, removed or cut: nothing goes together with that.
+    /// It is created, removed or truncated; nothing can go together with this.
     Exclusive,
 }
 
@@ -40,11 +41,11 @@ pub enum Class {
 pub struct Span {
     /// When it started, in nanoseconds.
     pub start_ns: u64,
-    /// When its reply was there, in nanoseconds.
+    /// When its reply arrived, in nanoseconds.
     pub end_ns: u64,
 }
 
-/// Numbers of joins begin here, until it is known how many steps there are.
+/// Joins are numbered from here until the number of steps is known.
 const JOINS_FROM: u32 = 1 << 31;
 
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +65,7 @@ struct Epochs {
     earlier: Vec<Access>,
 }
 
-/// Collects accesses to things.
+/// Collects accesses.
 #[derive(Debug, Default)]
 pub struct Order {
     things: HashMap<Thing, Epochs>,
@@ -79,7 +80,7 @@ struct Edge {
 }
 
 impl Order {
-    /// Adds an access of a step; steps come in the order of their starts.
+    /// Adds an access of a step. Steps must be added in the order in which they started.
     pub fn access(&mut self, step: u32, span: Span, thing: Thing, class: Class) {
         let epochs = self.things.entry(thing).or_insert_with(|| Epochs {
             class,
@@ -87,7 +88,7 @@ impl Order {
             current: Vec::new(),
             earlier: Vec::new(),
         });
-        // A step may need a thing in two roles; it must not wait for itself.
+        // A step may need something in two roles, but it must not wait for itself.
         if epochs.current.last().is_some_and(|access| access.node == step) {
             return;
         }
@@ -122,7 +123,7 @@ impl Order {
         epochs.current.push(Access { node: step, end_ns: span.end_ns });
     }
 
-    /// Ends it, with so many steps.
+    /// Builds the graph for `steps` steps.
     pub fn finish(self, steps: u32) -> Graph {
         let place = |node: u32| {
             (if node >= JOINS_FROM { node - JOINS_FROM + steps } else { node }) as usize
@@ -147,25 +148,25 @@ impl Order {
     }
 }
 
-/// The nodes that wait for others: steps from 0 on, then joins.
+/// Nodes that wait for others: first the steps, then the joins.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
-    /// Nodes below are steps.
+    /// Number of steps; nodes below this number are steps.
     pub steps: u32,
-    /// How many nodes each waits for.
+    /// Number of nodes that each node waits for.
     pub waits: Vec<u32>,
     begins: Vec<u32>,
     successors: Vec<u32>,
 }
 
 impl Graph {
-    /// Returns the nodes that wait for one.
+    /// Returns the nodes that wait for a node.
     pub fn successors(&self, node: u32) -> &[u32] {
         let (begin, end) = (self.begins[node as usize], self.begins[node as usize + 1]);
         &self.successors[begin as usize..end as usize]
     }
 
-    /// Returns how many joins there are.
+    /// Returns the number of joins.
     pub fn joins(&self) -> usize {
         self.waits.len() - self.steps as usize
     }
@@ -177,8 +178,8 @@ mod tests {
 
     const FILE: Thing = Thing::File(0);
 
-    /// Accesses of one file, each with its start and end; returns what each step waits for, joins
-    /// resolved.
+    /// Takes accesses to one file with their start and end. Returns what each step waits for, with
+    /// joins resolved.
     fn waits(accesses: &[(Class, u64, u64)]) -> Vec<Vec<u32>> {
         let mut order = Order::default();
         for (step, (class, start_ns, end_ns)) in accesses.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! What a replay found, as it is printed and stored.
+//! Results of a replay, as printed and stored.
 //!
-//! [`Outcome`] is made of the record once at the end. Its members are the members of JSON: a new
-//! one needs a default, so that older files are still read.
+//! [`Outcome`] is computed from the record at the end. Its fields are those of the JSON file, so a
+//! new field needs a default to keep older files readable.
 
 use model::Histogram;
 use nfs_client::proto::Status;
@@ -15,64 +15,64 @@ use crate::recorder::{Ended, PartSums, Recorder, Slice};
 use crate::target_kind::TargetKind;
 use crate::tree::NONE;
 
-/// A slice is behind where the mean response time exceeds ten times that of the origin by more.
+/// A slice is behind if its mean response time exceeds ten times that of the origin by more than
+/// this.
 const BEHIND_NS: u64 = 100_000_000;
-/// The factor of the origin's mean response time.
+/// Factor for the origin's mean response time.
 const BEHIND_TIMES: u64 = 10;
 
 /// A replay at one speed. Times are in nanoseconds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Times as fast as the trace; none where it was closed.
+    /// Speed relative to the trace; `None` for a closed replay.
     pub speed: Option<f64>,
-    /// Whether a closed replay had the think times of the trace.
+    /// Whether a closed replay included the think times of the trace.
     #[serde(default)]
     pub has_think_times: bool,
     /// How often the trace was replayed, each time on a new tree.
     #[serde(default = "once")]
     pub rounds: u64,
-    /// Clients that were emulated.
+    /// Number of emulated clients.
     pub clients: u64,
     /// Operations of the plan.
     pub ops: u64,
     /// Operations that were issued.
     pub issued: u64,
-    /// Operations that ended, by a reply or a failure of the connection.
+    /// Operations that ended with a reply or a connection failure.
     pub accounted: u64,
-    /// Operations that could not be issued: without the handle of a file that could not be found
-    /// or made, or beyond what the version of the target can express.
+    /// Operations that could not be issued, because a file's handle could not be obtained or the
+    /// target's version cannot express them.
     pub skipped: u64,
-    /// Operations that were not started before the replay was stopped.
+    /// Operations that had not started when the replay was stopped.
     pub not_started: u64,
-    /// Calls that the RPC layer of the client sent, those for its own sake included.
+    /// Calls sent by the client's RPC layer, including its own.
     pub calls_sent: u64,
-    /// Calls of the client for its own sake: closing what it created, confirming opens, renewing
-    /// leases.
+    /// The client's own calls: closing what it created, confirming opens, renewing leases.
     pub own_calls: u64,
     /// Calls that were sent again.
     pub retransmissions: u64,
-    /// Connections that were made again.
+    /// Connections that were reopened.
     pub reconnects: u64,
-    /// Time in which it should have been done, by the trace and the speed.
+    /// How long it should have taken, according to the trace and the speed.
     pub planned_ns: u64,
     /// Time from the first scheduled start to the last reply.
     pub took_ns: u64,
-    /// The time from which the server was behind for good.
+    /// Since when the server was permanently behind.
     pub behind: Option<Behind>,
-    /// How late operations started by the fault of this program.
+    /// How late operations started because this program was busy.
     pub own_lateness: Quantiles,
     /// How late operations started because they waited for replies.
     pub start_wait: Quantiles,
     /// Response times of all operations.
     #[serde(default)]
     pub response: Quantiles,
-    /// Kinds of operations, the most frequent first.
+    /// Kinds of operations, most frequent first.
     pub kinds: Vec<KindOutcome>,
     /// Failures that were not in the trace.
     pub problems: Vec<Problem>,
-    /// Response times over time, by the scheduled starts.
+    /// Response times over time, by scheduled start.
     pub timeline: Vec<TimeSlice>,
-    /// The hosts that have shared it; empty where it was this one alone.
+    /// The hosts that shared the replay; empty if this host did it on its own.
     #[serde(default)]
     pub hosts: Vec<HostOutcome>,
 }
@@ -82,24 +82,25 @@ pub struct Outcome {
 pub struct HostOutcome {
     /// Name of the host.
     pub name: String,
-    /// Clients that it emulated.
+    /// Number of clients it emulated.
     pub clients: u64,
-    /// Operations that it issued.
+    /// Operations it issued.
     pub issued: u64,
-    /// Notices of ended operations that it sent to other hosts, which waited for them.
+    /// Notices of ended operations it sent to hosts that waited for them.
     pub notices: u64,
-    /// How late operations started by the fault of this host, or of the way between hosts.
+    /// How late operations started because this host, or the connection between hosts, was slow.
     pub own_lateness: Quantiles,
-    /// Error bound of the instant at which it began, in nanoseconds.
+    /// Error bound of its start time, in nanoseconds.
     pub clock_error_ns: u64,
 }
 
 /// When a replay fell behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Behind {
-    /// From this time of the replay on.
+    /// Time in the replay since when it was behind.
     pub from_ns: u64,
-    /// Whether this program was late and not the server: it says nothing about the server then.
+    /// Whether this program was late rather than the server. If so, it says nothing about the
+    /// server.
     #[serde(default)]
     pub is_own_fault: bool,
 }
@@ -115,21 +116,21 @@ pub struct KindOutcome {
     pub kind: String,
     /// Operations of this kind.
     pub ops: u64,
-    /// Those that had a reply.
+    /// Operations that got a reply.
     pub ended: u64,
-    /// Those that could not be issued.
+    /// Operations that could not be issued.
     pub skipped: u64,
-    /// Failures that the trace has, too.
+    /// Failures that also occurred in the trace.
     pub expected_errors: u64,
-    /// Failures that the trace does not have.
+    /// Failures that did not occur in the trace.
     pub unexpected_errors: u64,
-    /// Failures of the trace that succeeded.
+    /// Failures in the trace that succeeded here.
     pub missing_errors: u64,
-    /// Bytes that were read or written.
+    /// Bytes read or written.
     pub bytes: u64,
-    /// Times from the scheduled start to the reply.
+    /// Times from scheduled start to reply.
     pub response: Quantiles,
-    /// Times from the actual start to the reply.
+    /// Times from actual start to reply.
     pub service: Quantiles,
     /// Response times of the same operations in the trace.
     pub origin: Quantiles,
@@ -138,41 +139,41 @@ pub struct KindOutcome {
     pub parts: Vec<PartSums>,
 }
 
-/// Failures that were not expected.
+/// Unexpected failures of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     /// Name of the operation.
     pub kind: String,
-    /// How it ended at the origin.
+    /// Its result at the origin.
     pub origin: String,
-    /// How it ended in the replay.
+    /// Its result in the replay.
     pub ended: String,
     /// Number of such failures.
     pub count: u64,
 }
 
-/// A part of the time of a replay.
+/// A part of a replay's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeSlice {
-    /// Begin of the slice.
+    /// Start of the slice.
     pub from_ns: u64,
-    /// Operations that were scheduled in it and started.
+    /// Operations scheduled in this slice that were started.
     pub started: u64,
-    /// Mean of their response times.
+    /// Their mean response time.
     pub response_ns: u64,
-    /// Mean of their response times at the origin.
+    /// Their mean response time at the origin.
     pub origin_ns: u64,
-    /// Longest wait of a start for replies.
+    /// Longest time that a start had to wait for replies.
     pub start_wait_max_ns: u64,
-    /// Mean of how late starts were by the fault of this program.
+    /// Mean delay of starts because this program was busy.
     #[serde(default)]
     pub own_late_ns: u64,
-    /// Operations that ended in it, whenever they were scheduled.
+    /// Operations that ended in this slice, regardless of when they were scheduled.
     #[serde(default)]
     pub done: u64,
 }
 
-/// A replay that was made, to which rounds may be added.
+/// A finished replay, to which rounds can be added.
 #[derive(Debug)]
 pub struct Record {
     recorder: Recorder,
@@ -181,7 +182,7 @@ pub struct Record {
     hosts: Vec<HostRecord>,
 }
 
-/// The part of one of several hosts in a record.
+/// The part of one of several hosts.
 #[derive(Debug)]
 struct HostRecord {
     name: String,
@@ -197,7 +198,8 @@ impl Record {
         Self { recorder, planned, wire, hosts: Vec::new() }
     }
 
-    /// Makes the record of a replay that several hosts have shared; `None` without a host.
+    /// Creates the record of a replay shared by several hosts. Returns `None` if there are no
+    /// hosts.
     pub fn of_shares(
         plan: &ReplayPlan,
         pace: Pace,
@@ -226,7 +228,7 @@ impl Record {
         joined
     }
 
-    /// Adds a further round of the same plan at the same pace.
+    /// Adds another round of the same plan at the same pace.
     pub fn append(&mut self, other: Self) {
         self.recorder.append(other.recorder);
         self.planned.rounds += other.planned.rounds;
@@ -241,7 +243,7 @@ impl Record {
         }
     }
 
-    /// Returns what was found.
+    /// Returns the results.
     pub fn outcome(&self) -> Outcome {
         let mut hosts = Vec::with_capacity(self.hosts.len());
         for host in &self.hosts {
@@ -258,12 +260,12 @@ impl Record {
     }
 }
 
-/// The record of one host in a replay that several share.
+/// One host's record in a replay shared by several.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ShareRecord {
     pub(crate) recorder: Recorder,
     pub(crate) wire: Wire,
-    /// Notices that it sent to other hosts.
+    /// Number of notices it sent to other hosts.
     pub(crate) notices: u64,
 }
 
@@ -272,13 +274,13 @@ pub struct ShareRecord {
 pub struct HostShare {
     /// Name of the host.
     pub name: String,
-    /// Error bound of the instant at which it began, in nanoseconds.
+    /// Error bound of its start time, in nanoseconds.
     pub clock_error_ns: u64,
     /// The record of its part.
     pub share: ShareRecord,
 }
 
-/// Counts that connections have.
+/// Counts of connections.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Wire {
     pub calls_sent: u64,
@@ -288,7 +290,8 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Adds the counts of other connections, or of the same ones later; not those of clients.
+    /// Adds the counts of other connections, or of the same ones at a later time, but not the
+    /// number of clients.
     fn add(&mut self, other: Self) {
         self.calls_sent += other.calls_sent;
         self.retransmissions += other.retransmissions;
@@ -296,7 +299,7 @@ impl Wire {
     }
 }
 
-/// The plan of an outcome.
+/// What was planned for an outcome.
 #[derive(Debug, Clone, Copy)]
 pub struct Planned {
     pub pace: Pace,
@@ -307,7 +310,7 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// One round of a plan on a target.
+    /// Returns the values for one round of a plan on a target.
     pub fn of(plan: &ReplayPlan, pace: Pace, target: TargetKind) -> Self {
         let duration_ns = pace.instant_ns(0, plan.duration_ns);
         Self { pace, rounds: 1, ops: plan.batch.ops() as u64, duration_ns, target }
@@ -386,14 +389,14 @@ impl Outcome {
         }
     }
 
-    /// Tells whether every operation was issued and ended as in the trace.
+    /// Returns true if every operation was issued and ended as in the trace.
     pub fn is_faithful(&self) -> bool {
         let all_ended = self.accounted == self.ops && self.not_started == 0;
         all_ended && self.kinds.iter().all(|kind| kind.unexpected_errors == 0)
     }
 }
 
-/// Names a kind of operation by its place among all.
+/// Returns the name of a kind of operation, given its index.
 pub(crate) fn name_of_kind(place: u16) -> &'static str {
     OperationKind::ALL.get(usize::from(place)).map_or("unknown", |kind| kind.name())
 }
@@ -424,8 +427,8 @@ fn timeline_of(slices: &[Slice], slice_ns: u64) -> Vec<TimeSlice> {
     timeline
 }
 
-/// Returns where the response times grew for good: the first slice of those up to the end that are
-/// all behind. It is the server's fault where it would be behind without our own lateness, too.
+/// Returns since when the replay was behind: the first of the slices up to the end that are all
+/// behind. It is the server's fault if the slices would be behind even without our own delays.
 fn behind_from(timeline: &[TimeSlice]) -> Option<Behind> {
     let mut behind: Option<Behind> = None;
     for slice in timeline.iter().rev() {
@@ -468,7 +471,7 @@ mod tests {
     fn a_server_is_behind_from_where_it_does_not_recover() {
         let behind = Behind { from_ns: 2, is_own_fault: false };
         assert_eq!(behind_from(&timeline(&[1, 2, 300, 500])), Some(behind));
-        // A stall that is over is none, nor is a slow server that does not get slower.
+        // A temporary stall doesn't count, nor does a slow server that isn't getting slower.
         assert_eq!(behind_from(&timeline(&[1, 900, 2, 1])), None);
         assert_eq!(behind_from(&timeline(&[100, 110, 105])), None);
         assert_eq!(behind_from(&[]), None);
@@ -480,7 +483,7 @@ mod tests {
             slice.own_late_ns = slice.response_ns - 5_000_000;
         }
         assert_eq!(behind_from(&late), Some(Behind { from_ns: 2, is_own_fault: true }));
-        // The server alone would be behind in one of the parts.
+        // In one of the parts, the server would be behind on its own.
         late[3].own_late_ns = 1_000_000;
         assert_eq!(behind_from(&late), Some(Behind { from_ns: 2, is_own_fault: false }));
     }

@@ -1,8 +1,8 @@
-//! A plan of a replay: a step for each operation of a trace, made before the start.
+//! The plan of a replay: a step for each operation of a trace, created before the start.
 //!
-//! [`ReplayPlan::read`] goes through a trace twice in memory: first to learn the tree that it takes
-//! for granted, then to make the steps and what they wait for. A step takes some 400 bytes with all
-//! that belongs to it, and [`OPS_MAX`] bounds how many there can be.
+//! [`ReplayPlan::read`] processes a trace twice in memory: first to find the tree that it requires,
+//! then to create the steps and their dependencies. A step takes about 400 bytes in total, and
+//! [`OPS_MAX`] limits their number.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
@@ -18,30 +18,30 @@ use crate::planner::{Item, PlanSettings, Planner};
 use crate::step::{Batch, Step};
 use crate::tree::{Fact, HardLink, NONE, Place, Tree};
 
-/// The most operations of a window.
+/// Maximum number of operations in a window.
 pub const OPS_MAX: usize = 20_000_000;
 
-/// Statuses that say something about the state of the origin's server and not about the operation:
-/// JUKEBOX and DELAY, GRACE, and all of client ids, sessions and stateids. The client of the trace
-/// made such a call again, which is in the trace, too. **Source:** RFC 8881 section 15.1.
+/// Statuses that reflect the state of the origin's server rather than the operation: JUKEBOX and
+/// DELAY, GRACE, and all about client IDs, sessions and stateids. The client repeated such a call,
+/// and the repetition is in the trace, too. **Source:** RFC 8881 section 15.1.
 const STATE_STATUSES: [u32; 19] = [
     10_008, 10_011, 10_013, 10_018, 10_022, 10_023, 10_024, 10_025, 10_026, 10_033, 10_047, 10_052,
     10_053, 10_055, 10_063, 10_068, 10_076, 10_077, 10_078,
 ];
 
-/// Why no plan can be made.
+/// Why no plan can be created.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// The trace can't be read.
+    /// The trace cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The window has no calls.
+    /// The window contains no calls.
     #[error(
         "has no call from {from_s} s to {to_s} s (hint: it is {duration_s} s long; `dfsbench \
          describe` shows its calls over time)"
     )]
     Outside {
-        /// Begin of the window, in seconds.
+        /// Start of the window, in seconds.
         from_s: f64,
         /// End of the window, in seconds.
         to_s: f64,
@@ -56,14 +56,14 @@ pub enum PlanError {
     TooLong,
 }
 
-/// An object that must be there before the first step.
+/// An object that must exist before the first step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InitialObject {
     /// Number of the object.
     pub object: u32,
-    /// Its place; `None` at the top, under a name of its own.
+    /// Its place; `None` for a generated name at the top.
     pub place: Option<Place>,
-    /// Type, a number of v3's `ftype3`.
+    /// Type, a value of v3's `ftype3`.
     pub file_type: u8,
     /// Size in bytes.
     pub size: u64,
@@ -74,43 +74,43 @@ pub struct InitialObject {
 pub struct ReplayPlan {
     /// The steps of the replay.
     pub batch: Batch,
-    /// The text of each name.
+    /// Text of each name.
     pub names: Vec<String>,
-    /// How many objects there are.
+    /// Number of objects.
     pub objects: u32,
-    /// Objects to make before, parents first.
+    /// Objects to create in advance, parents first.
     pub initial: Vec<InitialObject>,
-    /// Further names of them.
+    /// Additional hard links to them.
     pub links: Vec<HardLink>,
-    /// How many opens and listings there are at most.
+    /// Maximum number of opens and listings.
     pub slots: u32,
-    /// From the first step to the last, in nanoseconds.
+    /// Time from the first step to the last, in nanoseconds.
     pub duration_ns: u64,
-    /// Operations by version and kind that have no counterpart, with their count.
+    /// Number of operations without a counterpart, by version and kind.
     pub without_counterpart: BTreeMap<String, u64>,
-    /// Operations that the client does by itself, with their count.
+    /// Number of operations that the client does on its own.
     pub by_client: BTreeMap<String, u64>,
-    /// Operations that the origin put off or refused for the state of its server.
+    /// Operations that the origin delayed or rejected because of its server's state.
     pub put_off: u64,
-    /// Operations whose arguments the capture did not see.
+    /// Operations whose arguments were not captured.
     pub incomplete: u64,
-    /// Reads and writes that are larger than the target's, each made in several steps.
+    /// Reads and writes larger than the target's maximum, which were split into several steps.
     pub split: u64,
-    /// The part of it that is this host's, where several share it.
+    /// This host's part, if several share the plan.
     pub(crate) share: Share,
 }
 
-/// The part of a plan that one of several hosts has; empty where one host has all.
+/// The part of a plan that belongs to one of several hosts; empty if one host has everything.
 #[derive(Debug, Clone, Default)]
 pub struct Share {
     /// The numbers that its clients have in the whole plan.
     client_numbers: Vec<u32>,
-    /// Tells for each step whether steps of other hosts wait for it.
+    /// For each step, whether steps of other hosts wait for it.
     awaited: Vec<bool>,
 }
 
 impl ReplayPlan {
-    /// Keeps the clients of one host and leaves the others to theirs.
+    /// Keeps the clients of one host and leaves the others to their hosts.
     pub fn keep_share(&mut self, division: &Division, host: u32) {
         let client_numbers = division.clients_of(host);
         self.share = Share { awaited: division.awaited(&self.batch), client_numbers };
@@ -122,12 +122,12 @@ impl ReplayPlan {
         self.share.client_numbers.get(client as usize).copied().unwrap_or(client)
     }
 
-    /// Tells for each step whether another host waits for it; empty where one host has all.
+    /// Returns for each step whether another host waits for it; empty if one host has everything.
     pub fn awaited(&self) -> &[bool] {
         &self.share.awaited
     }
 
-    /// Returns a number that is equal where two hosts have made the same plan.
+    /// Returns a number that is the same for hosts that have created the same plan.
     pub fn digest(&self) -> u64 {
         let mut digest = u64::from(self.objects);
         for step in &self.batch.steps {
@@ -144,10 +144,10 @@ impl ReplayPlan {
         digest
     }
 
-    /// Makes a plan of a trace.
+    /// Creates a plan from a trace.
     ///
     /// # Errors
-    /// [`PlanError`] where the trace can't be read or used.
+    /// [`PlanError`] if the trace cannot be read or used.
     pub fn read(source: impl Read, settings: &PlanSettings) -> Result<Self, PlanError> {
         let mut trace = TraceReader::new(source)?;
         let window = settings.window.range_in(trace.header().begin_ns);
@@ -159,9 +159,9 @@ impl ReplayPlan {
     }
 }
 
-/// The content of a trace as far as it was read.
+/// What has been read from a trace so far.
 struct Loader {
-    /// The part of the trace, in nanoseconds from its beginning.
+    /// The part of the trace to replay, in nanoseconds since its start.
     window: Range<u64>,
     tree: Tree,
     /// The client of each connection.
@@ -207,8 +207,8 @@ impl Loader {
                 for call in &calls {
                     self.call(call);
                 }
-                // A file that a listing names for the first time was not in a call before, so that
-                // the order of entries and calls of a block does not matter.
+                // A file that first appears in a listing wasn't used by an earlier call, so the
+                // order of entries and calls within a block doesn't matter.
                 for entry in &entries {
                     self.tree.list(entry, self.is_in_window);
                 }
@@ -230,14 +230,14 @@ impl Loader {
         let mut found = Vec::new();
         let mut has_failed = false;
         for (at, op) in call.ops.iter().enumerate() {
-            // What stands behind a failure was not carried out.
+            // Operations after a failure were not executed.
             let was_reached = !has_failed;
             has_failed |= op.status.is_some_and(|status| status != 0);
             match counterpart_at(call, at) {
                 Counterpart::Action(_) if op.status.is_some_and(is_of_state) => {
                     self.put_off += u64::from(!is_before);
                 }
-                // Each needs a file or directory.
+                // Each of them needs a file or directory.
                 Counterpart::Action(action) if op.file == 0 && action != Action::Null => {
                     self.incomplete += u64::from(!is_before);
                 }
@@ -265,7 +265,8 @@ impl Loader {
         let response_ns = call.response_ns.unwrap_or(0);
         let parts = found.len() as u64;
         for (part, fact) in found.into_iter().enumerate() {
-            // Operations of one compound follow one another, so each gets its share of the time.
+            // Operations of a compound are executed in sequence, so each gets an equal part of the
+            // time.
             let instant = |part: u64| call.start_ns.saturating_add(response_ns / parts * part);
             let part = part as u64;
             let span = Span { start_ns: instant(part), end_ns: instant(part + 1) };
@@ -293,7 +294,7 @@ impl Loader {
             size_before: op.size_before,
         };
         if call.version.is_compound() && fact.size.is_none() {
-            // The attributes stand in a GETATTR behind it.
+            // The attributes are in a later GETATTR.
             let subject = if op.result == 0 { op.file } else { op.result };
             for later in &call.ops[at + 1..] {
                 if later.file == subject && (later.size.is_some() || later.file_type != 0) {
@@ -315,7 +316,7 @@ impl Loader {
                 duration_s: self.duration_ns as f64 / 1e9,
             });
         }
-        // Calls with a very late reply stand behind others that started after them.
+        // Calls whose reply was very late come after others that started later.
         self.items.sort_by_key(|item| item.span.start_ns);
         for item in &mut self.items {
             let Fact { action, file, other, name, other_name, .. } = item.fact;

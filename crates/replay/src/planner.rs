@@ -1,8 +1,8 @@
-//! From the operations of a trace to steps.
+//! Turns the operations of a trace into steps.
 //!
-//! [`Planner`] adapts each operation to the version of the target, cuts transfers that are too
-//! large for it, finds the open that it works under, and says what it needs, so that [`Order`]
-//! knows what it waits for. It takes operations in the order of their starts.
+//! [`Planner`] adapts each operation to the target's version, splits transfers that are too large,
+//! finds the open to use, and passes what it needs to [`Order`], which determines the dependencies.
+//! Operations must be added in the order in which they started.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,26 +15,26 @@ use crate::target_kind::TargetKind;
 use crate::tree::{Fact, NONE, Tree};
 use crate::window::Window;
 
-/// The bits of ACCESS that every version has. **Source:** RFC 1813 section 3.3.4; RFC 8276 section
-/// 8.5 has added three.
+/// The bits of ACCESS supported by all versions. **Source:** RFC 1813 section 3.3.4; RFC 8276
+/// section 8.5 has added three.
 const ACCESS_BITS_OF_ALL: u32 = 0x3f;
 
-/// The target and the part of a trace that a plan is made for.
+/// The target and the part of a trace for which to create a plan.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanSettings {
     /// The part of the trace.
     pub window: Window,
-    /// Clients to emulate at most: those of the trace take turns.
+    /// Maximum number of clients to emulate. Those of the trace are assigned round-robin.
     pub clients_max: Option<u32>,
-    /// The kind of the target.
+    /// The kind of target.
     pub target: TargetKind,
-    /// Largest READ of the target, in bytes.
+    /// Maximum size of the target's READ, in bytes.
     pub rsize: u32,
-    /// Largest WRITE of the target, in bytes.
+    /// Maximum size of the target's WRITE, in bytes.
     pub wsize: u32,
 }
 
-/// An operation that is replayed, with its reply.
+/// An operation to replay, with its reply.
 #[derive(Debug, Clone, Copy)]
 pub struct Item {
     /// The operation with its reply.
@@ -43,52 +43,52 @@ pub struct Item {
     pub client: u32,
     /// When it was in flight.
     pub span: Span,
-    /// Its response time, where the whole call is known.
+    /// Its response time, if the whole call is known.
     pub origin_ns: Option<u64>,
-    /// The object of a name that is removed, or replaced by a rename.
+    /// The object whose name is removed, or replaced by a rename.
     pub victim: u32,
-    /// The object of the name that an operation begins with.
+    /// The object that the operation's first name refers to.
     pub named: u32,
-    /// Whether it opens files as v4 does.
+    /// Whether it opens files, as in v4.
     pub is_of_v4: bool,
 }
 
-/// Makes steps of items.
+/// Creates steps from items.
 pub struct Planner<'a> {
     settings: &'a PlanSettings,
     tree: &'a Tree,
     order: Order,
     steps: Vec<Step>,
-    /// Objects whose handle is known when a step that uses them may start.
+    /// Objects whose handle is known by the time a step that uses them may start.
     has_producer: Vec<bool>,
     clients: HashMap<u32, u32>,
     /// The calls of each client.
     calls: Vec<ClientCalls>,
-    /// Slots of the opens that a client has of an object, the latest last.
+    /// Slots of the opens that a client has for an object, latest last.
     opens: HashMap<Usage, Vec<Settled>>,
-    /// Slots that are not in use, of the same client and object.
+    /// Slots no longer in use, for the same client and object.
     closed: HashMap<Usage, Vec<Settled>>,
     listings: HashMap<Usage, u32>,
     slots: u32,
     split: u64,
     not_in_version: BTreeMap<OperationKind, u64>,
-    /// OPENs of a handle, which the version of the target lacks.
+    /// OPENs by handle, which the target's version doesn't support.
     handle_opens: u64,
-    /// CLOSEs of what the replay has not opened.
+    /// CLOSEs of files that the replay hasn't opened.
     closes_only: u64,
 }
 
-/// The calls of a client at an instant of the trace.
+/// A client's calls at one point of the trace.
 #[derive(Debug, Default)]
 struct ClientCalls {
-    /// When those end that are in flight.
+    /// When the calls in flight end.
     ends: Vec<u64>,
-    /// When the last one ended before.
+    /// When the last call before that ended.
     ended_ns: u64,
 }
 
 impl ClientCalls {
-    /// Adds a call, and returns how many are in flight with it.
+    /// Adds a call. Returns the number of calls in flight, including this one.
     fn start(&mut self, span: Span) -> u32 {
         self.ends.retain(|end_ns| {
             if *end_ns <= span.start_ns {
@@ -101,22 +101,22 @@ impl ClientCalls {
     }
 }
 
-/// An object as it is used by one client.
+/// A client's use of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Usage {
     client: u32,
     object: u32,
 }
 
-/// A slot whose OPEN or CLOSE had its reply at this instant of the trace. What started before did
-/// not know of it, and does not wait for it.
+/// A slot whose OPEN or CLOSE got its reply at this time of the trace. Operations that started
+/// earlier didn't know about it and don't wait for it.
 #[derive(Debug, Clone, Copy)]
 struct Settled {
     slot: u32,
     at_ns: u64,
 }
 
-/// Returns the place of the latest slot that was settled by an instant.
+/// Returns the index of the latest slot that was settled at or before `by_ns`.
 fn find_settled(slots: &[Settled], by_ns: u64) -> Option<usize> {
     slots.iter().rposition(|settled| settled.at_ns <= by_ns)
 }
@@ -128,18 +128,18 @@ pub struct Made {
     pub batch: Batch,
     /// Number of opens and listings.
     pub slots: u32,
-    /// Transfers that are made in several steps.
+    /// Number of transfers that were split into several steps.
     pub split: u64,
-    /// Operations that the version of the target lacks.
+    /// Operations that the target's version doesn't support.
     pub not_in_version: BTreeMap<OperationKind, u64>,
-    /// OPENs of a handle, which the version of the target lacks.
+    /// OPENs by handle, which the target's version doesn't support.
     pub handle_opens: u64,
-    /// CLOSEs of what the replay has not opened.
+    /// CLOSEs of files that the replay hasn't opened.
     pub closes_only: u64,
 }
 
 impl<'a> Planner<'a> {
-    /// Begins with the objects that are there before the first step.
+    /// Creates a planner, given the objects that exist before the first step.
     pub fn new(settings: &'a PlanSettings, tree: &'a Tree, initial: &[u32]) -> Self {
         let mut has_producer = vec![false; tree.objects().len()];
         for object in initial {
@@ -164,7 +164,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Makes the steps of operations in the order of their starts.
+    /// Creates the steps for operations, which must be in the order in which they started.
     pub fn make(mut self, items: &[Item]) -> Made {
         let begin_ns = items.first().map_or(0, |item| item.span.start_ns);
         for item in items {
@@ -220,7 +220,7 @@ impl<'a> Planner<'a> {
             let number = self.steps.len() as u32;
             self.order_step(number, &Step { action, ..step }, item);
             self.steps.push(Step { action, ..step });
-            // The time at the origin is that of the whole.
+            // The time at the origin applies to the whole transfer.
             (step.origin_ns, step.think_ns) = (u64::MAX, 0);
         }
     }
@@ -235,17 +235,17 @@ impl<'a> Planner<'a> {
         client
     }
 
-    /// Returns an action as the version of the target has it.
+    /// Adapts an action to the target's version.
     fn adapted(&self, action: Action, victim: u32) -> Action {
         match action {
-            // REMOVE of v4 removes directories, too.
+            // In v4, REMOVE also removes directories.
             Action::Remove if self.tree.type_of(victim) == DIRECTORY => Action::Rmdir,
             Action::ReaddirPlus { bytes, is_first }
                 if self.settings.target == TargetKind::Nfs(ProtocolVersion::V2) =>
             {
                 Action::Readdir { bytes, is_first }
             }
-            // The bits of extended attributes are invalid where there are none.
+            // Bits for extended attributes are invalid without support for them.
             Action::Access(bits) if !self.settings.target.has(OperationKind::Getxattr) => {
                 Action::Access(bits & ACCESS_BITS_OF_ALL)
             }
@@ -258,7 +258,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Cuts a transfer that is larger than those of the target.
+    /// Splits a transfer that exceeds the target's maximum.
     fn parts_of(&self, action: Action) -> Vec<Action> {
         let (offset, count, max) = match action {
             Action::Read { offset, count } | Action::ReadPlus { offset, count } => {
@@ -282,7 +282,8 @@ impl<'a> Planner<'a> {
         parts
     }
 
-    /// Returns the open that a step makes or works under, or the listing that it goes on with.
+    /// Returns the slot of the open that a step creates or uses, or of the listing that it
+    /// continues.
     fn slot_of(&mut self, step: &Step, item: &Item) -> u32 {
         let usage = Usage { client: step.client, object: step.file };
         let Span { start_ns, end_ns: at_ns } = item.span;
@@ -334,7 +335,7 @@ impl<'a> Planner<'a> {
         self.slots - 1
     }
 
-    /// Says what a step needs.
+    /// Registers what a step needs.
     fn order_step(&mut self, number: u32, step: &Step, item: &Item) {
         let Step { action, file, other, result, name, other_name, slot, .. } = *step;
         let span = item.span;
@@ -375,7 +376,7 @@ impl<'a> Planner<'a> {
         if other_name != NONE && other != NONE {
             need(Thing::Name(other, other_name), Class::Exclusive);
         }
-        // A listing waits for the changes of its directory; these don't wait for one another.
+        // A listing waits for changes of its directory, but these don't wait for each other.
         if changes_name && name_dir != NONE {
             need(Thing::Entries(name_dir), Class::Change);
             if action == Action::Rename && other != NONE && other != name_dir {
@@ -389,13 +390,14 @@ impl<'a> Planner<'a> {
         if is_victim_gone && item.victim != NONE && step.status == 0 && item.victim != other {
             need(Thing::File(item.victim), Class::Exclusive);
         }
-        // In a directory a file is found by its name, so that nothing may use it meanwhile.
+        // In a local directory, files are found by name, so nothing may use the file during a
+        // rename.
         let is_directory = self.settings.target == TargetKind::Directory;
         if is_directory && action == Action::Rename && item.named != NONE {
             need(Thing::File(item.named), Class::Exclusive);
         }
         if result != NONE && result != file {
-            // The first step that returns a handle is what all others wait for.
+            // All other steps wait for the first one that returns a handle.
             let produced = &mut self.has_producer[result as usize];
             let class =
                 if *produced && !action.makes_object() { Class::Read } else { Class::Exclusive };

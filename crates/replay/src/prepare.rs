@@ -1,7 +1,7 @@
-//! The steps that build the tree which a trace takes for granted.
+//! Steps that build the tree a trace requires.
 //!
-//! They are steps as those of the trace are, so that many are in flight and parents precede what
-//! stands in them. What is there already, of the right size, is used as it is.
+//! They work like those of the trace, so many are in flight, and parents come before their
+//! contents. Existing objects of the right size are used as they are.
 
 use nfs_client::proto::nfs3::StableHow;
 
@@ -11,23 +11,23 @@ use crate::plan::{InitialObject, ReplayPlan};
 use crate::step::{Batch, Step};
 use crate::tree::Place;
 
-/// Connections that build the tree.
+/// Number of connections that build the tree.
 pub const CONNECTIONS: u32 = 4;
-/// Calls in flight on each of them.
+/// Number of calls in flight on each of them.
 pub const DEPTH: u32 = 16;
 
-/// The content of the files of a tree.
+/// Content of the files of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fill {
-    /// They have their size and no data.
+    /// They have the right size but no data.
     #[default]
     Sparse,
-    /// They are written.
+    /// They are filled with data.
     Data,
 }
 
-/// Makes the steps; the top of the tree is the object behind the last one of the plan. Adds names
-/// for what stands at the top.
+/// Creates the steps. The top of the tree has the number after the plan's last object. Adds names
+/// for objects at the top.
 pub fn make_batch(plan: &mut ReplayPlan, fill: Fill, wsize: u32) -> Batch {
     let top = plan.objects;
     let mut maker = Maker { order: Order::default(), steps: Vec::new(), client: 0 };
@@ -104,12 +104,12 @@ impl Maker {
 
     fn push(&mut self, step: Step, needs: &[(Thing, Class)]) {
         let number = self.steps.len() as u32;
-        // Each follows the one before, so that those of one file keep their order.
+        // Each step comes after the previous one, so that those of the same file stay in order.
         let span = Span { start_ns: u64::from(number), end_ns: u64::from(number) };
         for (thing, class) in needs {
             self.order.access(number, span, *thing, *class);
         }
-        // The size that the object of a CREATE should have tells whether it is there already.
+        // After a CREATE, the size shows whether the object already exists as it should.
         self.steps.push(Step { client: self.client, depth: DEPTH, ..step });
     }
 }

@@ -1,7 +1,7 @@
-//! What a replay records while steps are issued.
+//! Records results while steps are issued.
 //!
-//! [`Recorder`] has counts and histograms for each kind of operation, and slices of time. All
-//! tables are made before; recording allocates nothing.
+//! [`Recorder`] has counts and histograms for each kind of operation, and time slices. All tables
+//! are created in advance, so recording allocates nothing.
 
 use model::Histogram;
 use nfs_client::proto::client::OperationKind;
@@ -11,26 +11,27 @@ use crate::lanes::Start;
 use crate::step::Step;
 use crate::tree::NONE;
 
-/// The most kinds of failures that are kept apart.
+/// Maximum number of different failures to distinguish.
 const PROBLEMS_MAX: usize = 32;
-/// Slices of the time line in which operations are scheduled.
+/// Number of time slices in which operations are scheduled.
 const SLICES: u64 = 100;
-/// Slices in which operations end: a server may need four times as long as planned, and all beyond
-/// that ends in the last one.
+/// Number of slices in which operations end. A server may take four times as long as planned;
+/// anything later goes into the last slice.
 const SLICES_OF_ENDS: u64 = 4 * SLICES;
-/// Parts of a trace for intervals: enough for a spread, and each of many operations.
+/// Number of parts of a trace used for intervals: enough for a spread, with many operations in
+/// each.
 const PARTS: u64 = 20;
 
 /// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ended {
-    /// With this status of NFS.
+    /// With this NFS status.
     Status(u32),
-    /// Without a reply that could be understood.
+    /// Without a usable reply.
     Failed,
 }
 
-/// Instants of a step that had a reply, in nanoseconds of the clock.
+/// Times of a step that got a reply, in nanoseconds of the clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
     pub scheduled_ns: u64,
@@ -38,26 +39,26 @@ pub struct Times {
     pub done_ns: u64,
 }
 
-/// The record of a kind of operation.
+/// The record of one kind of operation.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct KindRecord {
     /// Steps of this kind.
     pub steps: u64,
-    /// Those whose reply was there.
+    /// Steps that got a reply.
     pub ended: u64,
-    /// Those that were not issued: they lack a handle or the client refuses them.
+    /// Steps not issued because a handle is missing or the client cannot express them.
     pub skipped: u64,
-    /// Failures that the trace has, too.
+    /// Failures that also occurred in the trace.
     pub expected_errors: u64,
-    /// Failures that the trace does not have.
+    /// Failures that did not occur in the trace.
     pub unexpected_errors: u64,
-    /// Failures of the trace that were none in the replay.
+    /// Failures in the trace that succeeded in the replay.
     pub missing_errors: u64,
-    /// Bytes that were read or written.
+    /// Bytes read or written.
     pub bytes: u64,
-    /// Times from the scheduled start to the reply.
+    /// Times from scheduled start to reply.
     pub response: Histogram,
-    /// Times from the start to the reply.
+    /// Times from actual start to reply.
     pub service: Histogram,
     /// Response times of the same steps at the origin.
     pub origin: Histogram,
@@ -65,16 +66,16 @@ pub struct KindRecord {
     pub parts: Vec<PartSums>,
 }
 
-/// Sums over the operations of one kind that a part of the trace has.
+/// Sums over the operations of one kind in a part of the trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartSums {
     /// Operations that ended.
     pub ops: u64,
-    /// Sum of their response times in nanoseconds, without how late this program was itself.
+    /// Sum of their response times in nanoseconds, excluding this program's own delays.
     pub response_ns: u64,
-    /// Operations whose response time at the origin is known, too.
+    /// Operations whose response time at the origin is also known.
     pub paired_ops: u64,
-    /// Sum of their response times here, without how late this program was itself.
+    /// Sum of their response times here, excluding this program's own delays.
     pub paired_ns: u64,
     /// Sum of their response times at the origin.
     pub origin_ns: u64,
@@ -90,18 +91,18 @@ impl PartSums {
     }
 }
 
-/// Failures of one kind and status that were not expected.
+/// Unexpected failures with the same kind and status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProblemCount {
-    /// The place of the kind in [`OperationKind::ALL`].
+    /// Index of the kind in [`OperationKind::ALL`].
     pub kind: u16,
-    /// The status at the origin; `NONE` unknown.
+    /// Status at the origin; `NONE` if unknown.
     pub origin: u32,
     pub ended: Ended,
     pub count: u64,
 }
 
-/// A part of the time of a replay.
+/// A part of a replay's time.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Slice {
     pub scheduled: u64,
@@ -110,10 +111,10 @@ pub struct Slice {
     pub origin_ns: u64,
     pub origin_count: u64,
     pub start_wait_max_ns: u64,
-    /// Sum of how late starts were by our own fault.
+    /// Total delay of starts because this program was busy.
     pub own_late_ns: u64,
     pub own_late_max_ns: u64,
-    /// Steps that ended in this slice, whenever they were scheduled.
+    /// Steps that ended in this slice, regardless of when they were scheduled.
     pub done: u64,
 }
 
@@ -138,13 +139,13 @@ pub struct Recorder {
     pub kinds: Vec<KindRecord>,
     /// Steps that were issued.
     pub issued: u64,
-    /// Steps that have ended, by a reply or without.
+    /// Steps that have ended, with or without a reply.
     pub accounted: u64,
-    /// How late steps started by our own fault, in nanoseconds.
+    /// How late steps started because this program was busy, in nanoseconds.
     pub own_lateness: Histogram,
     /// How late steps started because they waited for replies, in nanoseconds.
     pub start_wait: Histogram,
-    /// The same lateness of each step, by its number.
+    /// Each step's delay because this program was busy, by its number.
     #[serde(skip)]
     own_late_ns: Vec<u32>,
     pub problems: Vec<ProblemCount>,
@@ -154,13 +155,13 @@ pub struct Recorder {
     part_ns: u64,
     /// When the first step was scheduled.
     pub begin_ns: u64,
-    /// When the last reply was there.
+    /// When the last reply arrived.
     pub end_ns: u64,
 }
 
 impl Recorder {
-    /// Makes the records of a replay that is to take so long, of a trace that takes so long and
-    /// has so many steps.
+    /// Creates the records for a replay planned to take `duration_ns`, of a trace that takes
+    /// `trace_ns` and has `steps` steps.
     pub fn new(duration_ns: u64, trace_ns: u64, steps: usize) -> Self {
         let mut kinds = Vec::new();
         for _ in OperationKind::ALL {
@@ -194,7 +195,7 @@ impl Recorder {
         }
     }
 
-    /// Notes that a step starts.
+    /// Records that a step starts.
     pub fn start(&mut self, start: &Start, now_ns: u64) {
         let start_wait_ns = start.ready_ns - start.scheduled_ns;
         let own_late_ns = now_ns.saturating_sub(start.ready_ns);
@@ -210,20 +211,20 @@ impl Recorder {
         slice.own_late_max_ns = slice.own_late_max_ns.max(own_late_ns);
     }
 
-    /// Notes that a step was issued.
+    /// Records that a step was issued.
     pub fn issue(&mut self, step: &Step) {
         self.issued += 1;
         self.kinds[step.action.kind() as usize].steps += 1;
     }
 
-    /// Notes that a step can't be issued.
+    /// Records that a step cannot be issued.
     pub fn skip(&mut self, step: &Step) {
         let kind = &mut self.kinds[step.action.kind() as usize];
         kind.steps += 1;
         kind.skipped += 1;
     }
 
-    /// Notes how a step of this number has ended.
+    /// Records how the step with this number has ended.
     pub fn end(&mut self, number: u32, step: &Step, times: &Times, ended: Ended, bytes: u32) {
         let Times { scheduled_ns, started_ns, done_ns } = *times;
         self.accounted += 1;
@@ -236,7 +237,7 @@ impl Recorder {
         kind.service.record(done_ns.saturating_sub(started_ns));
         let part = (step.scheduled_ns / self.part_ns).min(PARTS - 1) as usize;
         let sums = &mut kind.parts[part];
-        // How late this program was is not the target's.
+        // The target isn't responsible for this program's own delay.
         let own_late_ns = self.own_late_ns.get(number as usize).copied().unwrap_or(0);
         let target_ns = response_ns.saturating_sub(u64::from(own_late_ns));
         sums.ops += 1;
@@ -267,13 +268,13 @@ impl Recorder {
         self.slices[at.min(SLICES_OF_ENDS - 1) as usize].done += 1;
     }
 
-    /// Adds a further round of the same replay, which comes behind this one.
+    /// Adds another round of the same replay, which follows this one.
     pub fn append(&mut self, other: Self) {
         for (kind, more) in std::iter::zip(&mut self.kinds, &other.kinds) {
             kind.parts.extend(&more.parts);
         }
         self.add_counts(&other);
-        // On the time line a round begins where the one before has ended.
+        // On the timeline, a round begins where the previous one ended.
         while self.slices.last().is_some_and(|slice| slice.scheduled + slice.done == 0) {
             self.slices.pop();
         }
@@ -292,7 +293,7 @@ impl Recorder {
         for (slice, more) in std::iter::zip(&mut self.slices, &other.slices) {
             slice.add(more);
         }
-        // Each host has a clock of its own, and all began at one instant.
+        // Each host has its own clock, but all started at the same time.
         let took_ns = other.end_ns.saturating_sub(other.begin_ns);
         self.end_ns = self.end_ns.max(self.begin_ns.saturating_add(took_ns));
     }
@@ -415,7 +416,8 @@ mod tests {
             recorder.end(number, &step, &times, Ended::Status(0), 0);
         }
         let kind = &recorder.kinds[OperationKind::Getattr as usize];
-        // The first was 30 ns late by our own fault, the second waited 50 ns for replies.
+        // The first one was 30 ns late because we were busy, the second one waited 50 ns for
+        // replies.
         let sums = PartSums {
             ops: 2,
             response_ns: 70 + 100,

@@ -1,7 +1,7 @@
 //! A replay on a server: mounts it, builds the tree, replays, and removes the tree.
 //!
-//! [`Replayer`] holds the mount. Set-up and clean-up block; what is measured is the executor's. It
-//! removes nothing but the directory that it has made.
+//! [`Replayer`] has the mount. Setup and clean-up use blocking calls; the measured part is done by
+//! the executor. It only removes the directory that it created.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,25 +29,25 @@ use crate::recorder::{Ended, Recorder};
 use crate::step::Batch;
 use crate::target_kind::TargetKind;
 
-/// Calls that a client may have in flight: as many as Linux's client over TCP, and four times as
-/// many as in one of its sessions. A call beyond them waits, which counts as the server's fault.
+/// Maximum number of calls in flight per client: as many as Linux's client over TCP, and four times
+/// as many as in one of its sessions. Any more have to wait, which counts as the server's fault.
 const CLIENT_SLOTS: usize = 256;
-/// After so long without a call a mount of v4 is made again: the server may have forgotten its
-/// client. Leases are of 10 s and more.
+/// A v4 mount that was idle for longer than this is renewed, since the server may have forgotten
+/// the client. Leases are 10 s or longer.
 const IDLE_NS_MAX: u64 = 2_000_000_000;
-/// Directories within directories that are removed at most.
+/// Maximum depth of nested directories to remove.
 const LEVELS_MAX: u32 = 4096;
 
-/// Why a replay ends early.
+/// Why a replay ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// The export can't be used.
+    /// The export cannot be used.
     #[error(transparent)]
     Mount(Box<MountError>),
-    /// A call of set-up or clean-up failed.
+    /// A call during setup or clean-up failed.
     #[error("can't {what} `{name}`: {reason}")]
     Call {
-        /// The attempted change.
+        /// The attempted operation.
         what: &'static str,
         /// Name of the directory.
         name: String,
@@ -62,32 +62,32 @@ pub enum ReplayError {
     Tree {
         /// Name of the directory.
         directory: String,
-        /// Objects that failed.
+        /// Number of objects that failed.
         count: u64,
-        /// Objects of the tree.
+        /// Number of objects in the tree.
         objects: usize,
-        /// The operation that failed first.
+        /// The first operation that failed.
         kind: &'static str,
         /// How it failed.
         reason: String,
     },
-    /// A system call of set-up or clean-up on a directory failed.
+    /// A system call during setup or clean-up on a directory failed.
     #[error("can't {what} `{}`: {reason}", path.display())]
     File {
-        /// The attempted change.
+        /// The attempted operation.
         what: &'static str,
         /// The file or directory.
         path: PathBuf,
         /// How it failed.
         reason: Errno,
     },
-    /// The server does not answer any more.
+    /// The server no longer answers.
     #[error(transparent)]
     Execute(#[from] ExecuteError),
 }
 
 impl ReplayError {
-    /// Makes the error of a system call.
+    /// Creates the error for a failed system call.
     pub(crate) fn file(what: &'static str, path: &Path, reason: Errno) -> Self {
         Self::File { what, path: path.to_owned(), reason }
     }
@@ -99,14 +99,15 @@ impl From<MountError> for ReplayError {
     }
 }
 
-/// How a replay is made.
+/// Settings of a replay.
 #[derive(Debug, Clone)]
 pub struct ReplaySettings {
-    /// Name of the directory in the export where the tree is built. One that is named by
-    /// [`replay_directory`](model::work::replay_directory) is marked as ours, and the tree is built
-    /// in `tree` beside the mark, where no listing of the trace meets it.
+    /// Name of the directory in the export in which the tree is built. If the name comes from
+    /// [`replay_directory`](model::work::replay_directory), the directory is marked as ours, and
+    /// the tree is built in `tree` next to the mark, so that the mark doesn't show up in any
+    /// listing of the trace.
     pub directory: String,
-    /// The content of its files.
+    /// Content of its files.
     pub fill: Fill,
 }
 
@@ -119,7 +120,7 @@ pub struct Replayer<'a> {
     mount: Mount,
     clock: &'a dyn Clock,
     stop: &'a AtomicBool,
-    /// When the mount itself was used last.
+    /// When the mount itself was last used.
     used_ns: u64,
 }
 
@@ -139,17 +140,17 @@ impl<'a> Replayer<'a> {
         Ok(Self { mount, options, clock, stop, used_ns: clock.now_ns() })
     }
 
-    /// Returns the version that is spoken.
+    /// Returns the protocol version.
     pub fn version(&self) -> ProtocolVersion {
         self.mount.version()
     }
 
-    /// Returns the largest READ and WRITE, in bytes.
+    /// Returns the maximum sizes of READ and WRITE, in bytes.
     pub fn transfer_bytes(&self) -> [u32; 2] {
         [self.mount.rsize(), self.mount.wsize()]
     }
 
-    /// Builds the tree that a plan takes for granted, and returns the handles.
+    /// Builds the tree that a plan requires. Returns the handles.
     ///
     /// # Errors
     /// [`ReplayError`].
@@ -235,7 +236,7 @@ impl<'a> Replayer<'a> {
         options.slots = CLIENT_SLOTS.min(CALLS_MAX);
         let mut connections = Vec::with_capacity(plan.batch.clients.len());
         for client in 0..plan.batch.clients.len() as u32 {
-            // A server tells the clients of all hosts by their names.
+            // Servers identify clients by name, so names must be unique across all hosts.
             let number = plan.number_of_client(client);
             let name = format!("{}-{number}", self.options.identity.machine_name);
             options.identity =
@@ -250,7 +251,7 @@ impl<'a> Replayer<'a> {
     /// Removes the tree.
     ///
     /// # Errors
-    /// [`ReplayError::Call`] with what could not be removed.
+    /// [`ReplayError::Call`] with the object that could not be removed.
     pub fn remove(&mut self, directory: &str) -> Result<(), ReplayError> {
         self.refresh_mount();
         let root = self.mount.root();
@@ -261,7 +262,7 @@ impl<'a> Replayer<'a> {
         };
         let top = self.mount.lookup(root, directory).map_err(call)?;
         if is_replay_directory(directory) {
-            // The mark goes last, so that `dfsbench clean` can finish a removal that is cut short.
+            // Remove the mark last, so that `dfsbench clean` can finish an interrupted removal.
             match self.mount.lookup(top, TREE) {
                 Ok(tree) => {
                     self.empty(tree, LEVELS_MAX).map_err(call)?;
@@ -277,12 +278,13 @@ impl<'a> Replayer<'a> {
 
     fn empty(&mut self, dir: File, levels: u32) -> Result<(), CallFailure> {
         for entry in self.mount.readdir(dir)? {
-            // All names here were made by this program, so that they are text.
+            // This program created all names here, so they are UTF-8.
             let name = &*String::from_utf8_lossy(&entry.name);
             if name == "." || name == ".." {
                 continue;
             }
-            // Most are files. REMOVE refuses a directory in v3, and in v4 one that is not empty.
+            // Most entries are files. REMOVE fails for directories in v3, and for nonempty ones in
+            // v4.
             let Err(failure) = self.mount.remove(dir, name) else { continue };
             if failure.status() == Some(Status::NoEnt) {
                 continue;
@@ -301,13 +303,13 @@ impl<'a> Replayer<'a> {
     /// Tells the server that the export is no longer in use.
     ///
     /// # Errors
-    /// [`ReplayError::Mount`], which harms nothing.
+    /// [`ReplayError::Mount`], which does no harm.
     pub fn disconnect(self) -> Result<(), ReplayError> {
         Ok(self.mount.unmount()?)
     }
 
-    /// Makes the mount again where it was idle for so long that its lease may have run out. Where
-    /// that fails, so does what needs it next.
+    /// Mounts again if the mount was idle for so long that its lease may have expired. If this
+    /// fails, so will the next operation that needs the mount.
     fn refresh_mount(&mut self) {
         let now_ns = self.clock.now_ns();
         let idle_ns = now_ns.saturating_sub(self.used_ns);
@@ -320,7 +322,7 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Makes the directory of a name in the export and returns the top of the tree in it.
+    /// Creates a directory in the export and returns the top of the tree in it.
     fn make_top(&mut self, name: &str) -> Result<File, ReplayError> {
         let directory = self.make_directory(self.mount.root(), name)?;
         if !is_replay_directory(name) {
@@ -358,12 +360,12 @@ impl<'a> Replayer<'a> {
 /// The clients of a plan, connected to the server.
 pub struct Clients<'a> {
     executor: Executor<'a>,
-    /// Calls that it took to connect them.
+    /// Number of calls needed to connect them.
     calls_before: u64,
 }
 
 impl Clients<'_> {
-    /// Replays the plan, or the part of it that this host has.
+    /// Replays the plan, or this host's part of it.
     ///
     /// # Errors
     /// [`ReplayError`].

@@ -1,8 +1,8 @@
-//! A step of a replay, and batches of them.
+//! Steps of a replay, and batches of them.
 //!
-//! [`Step`] is an operation with its client, its instant and the numbers of what it works on.
-//! [`Batch`] has the steps of a replay, or of the preparation of its tree, with what they wait for.
-//! Neither changes while it is executed.
+//! A [`Step`] is an operation with its client, its time and the numbers of the objects it works on.
+//! A [`Batch`] contains the steps of a replay, or of preparing its tree, with their dependencies.
+//! Neither changes during the execution.
 
 use crate::action::Action;
 use crate::order::{Graph, Order};
@@ -11,36 +11,35 @@ use crate::tree::NONE;
 /// A step of a replay.
 #[derive(Debug, Clone, Copy)]
 pub struct Step {
-    /// The action of the step.
     pub action: Action,
-    /// Number of its client; `NONE` where that is another host's.
+    /// Number of its client; `NONE` if that is on another host.
     pub client: u32,
     /// Number of the file or directory.
     pub file: u32,
-    /// Number of another one: of the new name (RENAME, LINK), of the source (COPY).
+    /// Number of a second one: the directory of the new name (RENAME, LINK) or the source (COPY).
     pub other: u32,
-    /// Number of the file that the reply returns.
+    /// Number of the file returned by the reply.
     pub result: u32,
     /// Number of the name.
     pub name: u32,
     /// Number of the new name.
     pub other_name: u32,
-    /// Number of the open that it makes or works under, or of the listing that it goes on with.
+    /// Number of the open that it creates or uses, or of the listing that it continues.
     pub slot: u32,
-    /// Calls of its client that were in flight when it started, itself included.
+    /// Number of the client's calls in flight when it started, including itself.
     pub depth: u32,
-    /// The status at the origin; `NONE` where it is unknown.
+    /// Status at the origin; `NONE` if unknown.
     pub status: u32,
-    /// When it started, in nanoseconds from the beginning of the window.
+    /// When it started, in nanoseconds since the start of the window.
     pub scheduled_ns: u64,
-    /// Time from the last reply to its client until it started, in nanoseconds.
+    /// Time between the last reply to its client and its start, in nanoseconds.
     pub think_ns: u64,
-    /// Response time at the origin, in nanoseconds; `u64::MAX` where it is unknown.
+    /// Response time at the origin in nanoseconds; `u64::MAX` if unknown.
     pub origin_ns: u64,
 }
 
 impl Step {
-    /// A step without file and name.
+    /// Creates a step without file and name.
     pub const fn of(action: Action) -> Self {
         Self {
             action,
@@ -60,10 +59,10 @@ impl Step {
     }
 }
 
-/// Steps, and in which order they may be started.
+/// Steps and the order in which they may be started.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
-    /// The steps in the order of their starts.
+    /// The steps, sorted by start time.
     pub steps: Vec<Step>,
     /// The order in which they may be started.
     pub graph: Graph,
@@ -72,7 +71,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Makes a batch of steps whose accesses are in `order`.
+    /// Creates a batch of steps whose accesses are in `order`.
     pub fn new(steps: Vec<Step>, order: Order, clients: usize) -> Self {
         let mut lists = vec![Vec::new(); clients];
         for (number, step) in steps.iter().enumerate() {
@@ -82,7 +81,7 @@ impl Batch {
         Self { steps, graph, clients: lists }
     }
 
-    /// Returns how many steps these clients have.
+    /// Returns the total number of steps of these clients.
     pub fn ops(&self) -> usize {
         let mut ops = 0;
         for steps in &self.clients {
@@ -91,8 +90,8 @@ impl Batch {
         ops
     }
 
-    /// Keeps some clients, which get new numbers; all other steps stay as what these wait for, and
-    /// have no client.
+    /// Keeps only some clients, which get new numbers. All other steps remain as dependencies,
+    /// without a client.
     pub fn keep(&mut self, clients: &[u32]) {
         let mut lists = Vec::with_capacity(clients.len());
         for step in &mut self.steps {
@@ -108,7 +107,7 @@ impl Batch {
         self.clients = lists;
     }
 
-    /// Returns the largest payload that is written, in bytes.
+    /// Returns the maximum payload of a write, in bytes.
     pub fn write_bytes_max(&self) -> u32 {
         let mut max = 0;
         for step in &self.steps {

@@ -1,18 +1,18 @@
-//! The kinds of targets, and which operations each has.
+//! The kinds of targets, and the operations they support.
 
 use nfs_client::proto::client::{OperationKind, ProtocolVersion};
 
 /// The kind of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetKind {
-    /// An NFS server that is spoken to in this version.
+    /// An NFS server, with the protocol version to use.
     Nfs(ProtocolVersion),
-    /// A directory of this host.
+    /// A local directory.
     Directory,
 }
 
 impl TargetKind {
-    /// Names it, as in `not in NFS v3`.
+    /// Returns its name, as in `not in NFS v3`.
     pub fn name(self) -> String {
         match self {
             Self::Nfs(version) => format!("NFS v{}", version.name()),
@@ -20,7 +20,7 @@ impl TargetKind {
         }
     }
 
-    /// Returns the version whose names of statuses apply.
+    /// Returns the version whose status names apply.
     pub const fn status_version(self) -> ProtocolVersion {
         match self {
             Self::Nfs(version) => version,
@@ -28,7 +28,7 @@ impl TargetKind {
         }
     }
 
-    /// Tells whether it opens files by their handles. **Source:** RFC 8881 section 18.16, CLAIM_FH.
+    /// Returns true if files can be opened by handle. **Source:** RFC 8881 section 18.16, CLAIM_FH.
     pub fn opens_handles(self) -> bool {
         match self {
             Self::Nfs(version) => version.has_sessions(),
@@ -36,11 +36,11 @@ impl TargetKind {
         }
     }
 
-    /// Tells whether it has an operation.
+    /// Returns true if it supports an operation.
     pub fn has(self, kind: OperationKind) -> bool {
         match self {
             Self::Nfs(version) => version.has(kind),
-            // Nothing else has no system call that does the same.
+            // There is an equivalent system call for everything except NULL.
             Self::Directory => kind != OperationKind::Null,
         }
     }

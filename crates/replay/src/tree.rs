@@ -1,10 +1,9 @@
-//! The tree that a trace takes for granted.
+//! The tree that a trace requires.
 //!
-//! [`Tree`] follows the operations of a trace in their order and concludes from each reply what
-//! must have been there before the first one: a name that was found, a file that was removed, a
-//! size that an attribute had before anything changed it. The first evidence of a name decides.
-//! What was only used by its handle has no name, and stands at the top of the tree under one of
-//! its own.
+//! [`Tree`] follows the operations of a trace in order and infers from each reply what must have
+//! existed before the first one: a name that was found, a file that was removed, a size that was
+//! reported before any change. The first evidence for a name counts. An object that is only ever
+//! used by handle has no known name, and gets a generated one at the top of the tree.
 
 use std::collections::HashMap;
 
@@ -13,10 +12,10 @@ use trace::Entry;
 
 use crate::action::{Action, Creation, DIRECTORY, REGULAR, SYMLINK};
 
-/// The number of no object, name or slot.
+/// Number that stands for no object, name or slot.
 pub const NONE: u32 = u32::MAX;
 
-/// An operation with its reply, as a tree learns from it.
+/// An operation with its reply, from which a tree learns.
 #[derive(Debug, Clone, Copy)]
 pub struct Fact {
     pub action: Action,
@@ -25,11 +24,11 @@ pub struct Fact {
     pub result: u32,
     pub name: u32,
     pub other_name: u32,
-    /// The status of NFS; `None` where no result was seen.
+    /// The NFS status; `None` if no result was captured.
     pub status: Option<u32>,
-    /// Bytes that were moved.
+    /// Number of bytes transferred.
     pub count: u64,
-    /// Attributes of `result`, else of `file`.
+    /// Attributes of `result`, or else of `file`.
     pub file_type: u8,
     pub size: Option<u64>,
     pub size_before: Option<u64>,
@@ -48,27 +47,27 @@ pub struct Place {
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct Object {
-    /// Type, a number of v3's `ftype3`; 0 unknown.
+    /// Type, a value of v3's `ftype3`; 0 if unknown.
     pub file_type: u8,
-    /// Size at the beginning, in bytes.
+    /// Size at the start, in bytes.
     pub size: u64,
     size_is_known: bool,
     size_now: u64,
-    /// It was concluded from a name, and has no number in the trace.
+    /// It was inferred from a name and has no number in the trace.
     is_stand_in: bool,
-    /// Its data was changed since the beginning.
+    /// Its data has been changed since the start.
     is_changed: bool,
-    /// It was made since the beginning.
+    /// It was created after the start.
     pub is_made: bool,
-    /// It is gone by now.
+    /// It no longer exists.
     is_removed: bool,
-    /// Its name at the beginning.
+    /// Its name at the start.
     pub initial: Option<Place>,
-    /// Its name by now.
+    /// Its current name.
     now: Option<Place>,
     /// Steps use it.
     pub is_used: bool,
-    /// It is listed, so that all its entries matter.
+    /// It is listed, so all of its entries matter.
     is_listed: bool,
 }
 
@@ -76,11 +75,11 @@ pub struct Object {
 enum Bound {
     Absent,
     Object(u32),
-    /// Made in the trace, by a reply without its handle.
+    /// Created in the trace, with a reply that did not contain its handle.
     Unknown,
 }
 
-/// The knowledge about a tree.
+/// What is known about a tree.
 #[derive(Debug, Default)]
 pub struct Tree {
     objects: Vec<Object>,
@@ -89,21 +88,21 @@ pub struct Tree {
     name_numbers: HashMap<u64, u32>,
     /// Text of each name.
     pub texts: Vec<String>,
-    /// Further names of files, which were there at the beginning.
+    /// Additional hard links that existed at the start.
     pub links: Vec<HardLink>,
 }
 
-/// A further name of a file.
+/// An additional name of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HardLink {
     /// Number of the file.
     pub object: u32,
-    /// Its further name.
+    /// The additional name.
     pub place: Place,
 }
 
 impl Tree {
-    /// Returns the number of the object with this number in the trace, where 0 is none.
+    /// Returns the number of the object with this number in the trace, where 0 means none.
     pub fn object(&mut self, number: u32) -> u32 {
         if number == 0 {
             return NONE;
@@ -116,7 +115,8 @@ impl Tree {
         object
     }
 
-    /// Returns the number of a name, where 0 is none. Its text is the hash, until another is known.
+    /// Returns the number of a name, where a hash of 0 means none. The hash is used as its text
+    /// until the real one is known.
     pub fn name(&mut self, hash: u64) -> u32 {
         if hash == 0 {
             return NONE;
@@ -129,7 +129,7 @@ impl Tree {
         name
     }
 
-    /// Notes the text of a name that the trace has kept. One that can't be a name is left as it is.
+    /// Sets the text of a name that the trace contains. Invalid names are ignored.
     pub fn note_text(&mut self, hash: u64, text: &str) {
         let can_be_name = !text.is_empty() && !text.contains(['/', '\0', '\u{fffd}']);
         if can_be_name && hash != 0 {
@@ -143,7 +143,7 @@ impl Tree {
         &self.objects
     }
 
-    /// Returns what a name stands for by now.
+    /// Returns the object that a name currently refers to.
     pub fn find(&self, dir: u32, name: u32) -> u32 {
         match self.names.get(&Place { dir, name }) {
             Some(Bound::Object(object)) => *object,
@@ -151,12 +151,12 @@ impl Tree {
         }
     }
 
-    /// Returns the type of an object, 0 where it is unknown.
+    /// Returns the type of an object, or 0 if unknown.
     pub fn type_of(&self, object: u32) -> u8 {
         self.objects.get(object as usize).map_or(0, |object| object.file_type)
     }
 
-    /// Learns from an entry that a listing named.
+    /// Learns from an entry of a listing.
     pub fn list(&mut self, entry: &Entry, is_used: bool) {
         let (dir, object, name) =
             (self.object(entry.dir), self.object(entry.file), self.name(entry.name));
@@ -168,7 +168,7 @@ impl Tree {
         self.objects[object as usize].is_used |= is_used;
     }
 
-    /// Makes what is there by now what was there at the beginning.
+    /// Makes the current state the state at the start.
     pub fn begin_here(&mut self) {
         for object in &mut self.objects {
             object.is_made = object.is_removed;
@@ -244,7 +244,7 @@ impl Tree {
         }
     }
 
-    /// Learns types and sizes. A size counts as that of the beginning until the file is changed.
+    /// Learns types and sizes. Until a file is changed, its size counts as that at the start.
     fn learn_attributes(&mut self, fact: &Fact) {
         let subject = if fact.result == NONE { fact.file } else { fact.result };
         let Some(object) = self.objects.get_mut(subject as usize) else { return };
@@ -279,7 +279,7 @@ impl Tree {
                 if object.file_type == 0 {
                     object.file_type = REGULAR;
                 }
-                // What was read and not written before was there.
+                // Data that was read without having been written must have existed.
                 if !object.is_changed && !object.size_is_known && fact.count > 0 {
                     object.size = object.size.max(offset.saturating_add(fact.count));
                     object.size_now = object.size_now.max(object.size);
@@ -303,7 +303,8 @@ impl Tree {
 
     fn learn_lookup(&mut self, place: Place, result: u32) {
         let Place { dir, name } = place;
-        // Hashes hide these two names, which no server takes as those of files.
+        // Names are hashed, so these two aren't recognizable. No server accepts them as names of
+        // files.
         if result == dir {
             ".".clone_into(&mut self.texts[name as usize]);
         } else if self.objects[dir as usize].now.is_some_and(|up| up.dir == result) {
@@ -313,7 +314,7 @@ impl Tree {
         }
     }
 
-    /// Notes that a name stands for an object.
+    /// Records that a name refers to an object.
     fn bind(&mut self, place: Place, object: u32) {
         let known = self.names.insert(place, Bound::Object(object));
         let leads_back = self.leads_to(place.dir, object);
@@ -321,7 +322,7 @@ impl Tree {
         match known {
             Some(Bound::Object(other)) if other == object => {}
             Some(Bound::Object(other)) => {
-                // One that was concluded from another operation, and had no number until now.
+                // It was inferred from another operation and had no number until now.
                 let stands_in = self.objects[other as usize].is_stand_in;
                 let initial = self.objects[other as usize].initial;
                 if stands_in && self.objects[object as usize].initial.is_none() && !leads_back {
@@ -343,10 +344,11 @@ impl Tree {
         }
     }
 
-    /// Tells whether an object is a directory or one of its parents.
+    /// Returns true if an object is the directory itself or one of its ancestors.
     fn leads_to(&self, dir: u32, object: u32) -> bool {
         let mut at = dir;
-        // A chain is no longer than there are objects; the bound is for what a trace made up.
+        // A chain cannot be longer than the number of objects. The limit guards against invalid
+        // traces.
         for _ in 0..4096 {
             if at == object {
                 return true;
@@ -377,7 +379,8 @@ impl Tree {
         let existed = match self.names.get(&place) {
             Some(Bound::Object(_)) => true,
             Some(_) => false,
-            // Nothing is known of the name: a file that is not empty, or was used before, existed.
+            // Nothing is known about the name. If the file isn't empty or was used before, it
+            // existed.
             None => {
                 is_unchecked
                     && result != NONE
@@ -402,7 +405,7 @@ impl Tree {
         made.file_type = file_type;
     }
 
-    /// Concludes that a name was there, of which nothing is known yet.
+    /// Infers that a name existed, if nothing is known about it yet.
     fn require(&mut self, place: Place, file_type: u8) -> u32 {
         match self.names.get(&place) {
             Some(Bound::Object(object)) => return *object,
@@ -456,8 +459,8 @@ impl Tree {
         }
     }
 
-    /// Returns the objects to make, parents first: those that were there at the beginning, and
-    /// that steps use or whose entries they list.
+    /// Returns the objects to create, parents first: those that existed at the start and are used
+    /// by steps or are entries of a listed directory.
     pub fn initial_objects(&self) -> Vec<u32> {
         let mut is_wanted = vec![false; self.objects.len()];
         for (number, object) in self.objects.iter().enumerate() {
@@ -498,8 +501,8 @@ impl Tree {
         sorted
     }
 
-    /// Returns where an object was at the beginning; `None` for the top, where it has a name of its
-    /// own. What stands below a directory that the trace makes can't have been there before.
+    /// Returns where an object was at the start, or `None` if it gets a generated name at the top.
+    /// Objects in a directory created by the trace cannot have existed there before.
     pub fn initial_place(&self, object: u32) -> Option<Place> {
         let place = self.objects[object as usize].initial?;
         if self.objects[place.dir as usize].is_made { None } else { Some(place) }

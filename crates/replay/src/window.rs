@@ -1,4 +1,4 @@
-//! The part of a trace that is replayed.
+//! The part of a trace to replay.
 
 use std::ops::Range;
 
@@ -9,32 +9,32 @@ const DAY_NS: u64 = 86_400_000_000_000;
 /// A part of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
-    /// Begin of the window.
+    /// Start of the window.
     pub from: Moment,
-    /// End of the window; calls that start there are no part of it.
+    /// End of the window. Calls that start at this time are not included.
     pub to: Moment,
 }
 
-/// An instant of a trace.
+/// A point in time of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Moment {
-    /// Nanoseconds from the beginning of the trace.
+    /// Nanoseconds since the start of the trace.
     After(u64),
-    /// Nanoseconds from midnight UTC: the first such time of day.
+    /// Nanoseconds since midnight UTC, meaning the first such time of day in the trace.
     Daytime(u64),
 }
 
 impl Window {
-    /// The whole of a trace.
+    /// The whole trace.
     pub const ALL: Self = Self::between(0, u64::MAX);
 
-    /// Returns the part between two instants, in nanoseconds from the beginning of the trace.
+    /// Returns the part between two points in time, in nanoseconds since the start of the trace.
     pub const fn between(from_ns: u64, to_ns: u64) -> Self {
         Self { from: Moment::After(from_ns), to: Moment::After(to_ns) }
     }
 
-    /// Returns it in nanoseconds from the beginning of a trace that begins at this instant, in
-    /// nanoseconds since 1970 UTC.
+    /// Returns the window in nanoseconds since the start of the trace. `begin_ns` is the start of
+    /// the trace in nanoseconds since 1970 UTC.
     pub fn range_in(self, begin_ns: u64) -> Range<u64> {
         let from_ns = match self.from {
             Moment::After(from_ns) => from_ns,
@@ -53,7 +53,7 @@ impl Window {
     }
 }
 
-/// Returns how long after an instant it is a time of day.
+/// Returns the time from an instant until the next time of day.
 fn until_daytime(instant_ns: u64, daytime_ns: u64) -> u64 {
     (DAY_NS + daytime_ns % DAY_NS - instant_ns % DAY_NS) % DAY_NS
 }
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn times_of_day_are_the_first_ones_in_the_trace() {
-        // The trace begins at nine.
+        // The trace starts at nine.
         let begin_ns = 20_000 * DAY_NS + 9 * HOUR_NS;
         let at = |hours| Moment::Daytime(hours * HOUR_NS);
         let range = |from, to| Window { from, to }.range_in(begin_ns);

@@ -1,8 +1,8 @@
-//! The system calls of steps, made by the threads of a replay on a directory.
+//! System calls for steps, made by the threads of a replay on a directory.
 //!
-//! [`Caller::perform`] carries out a [`Job`]. A file that is not open yet is opened, and the open
-//! is kept where the job brings a [`Handle`] for it. Nothing here allocates. Statuses are those of
-//! NFS, so that they compare with those of the trace.
+//! [`Caller::perform`] executes a [`Job`]. It opens the file if necessary, and keeps it open if the
+//! job provides a [`Handle`] for that. Nothing here allocates. Statuses are those of NFS, so that
+//! they can be compared with those in the trace.
 
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
@@ -24,40 +24,40 @@ use crate::action::{Action, Creation};
 use crate::lanes::Start;
 use crate::operation::{LINK_TARGET, POOL_SPARE_BYTES};
 
-/// An open file that threads share, or the place for one.
+/// An open file shared between threads, or an empty slot for one.
 pub type Handle = Arc<Option<OwnedFd>>;
 
-/// Longest name of an attribute with its prefix and end. **Source:** XATTR_NAME_MAX of
-/// linux/limits.h.
+/// Maximum length of an attribute's name with its prefix and terminator. **Source:** XATTR_NAME_MAX
+/// of linux/limits.h.
 const XATTR_NAME_BYTES: usize = 256;
-/// The most bytes of a value. **Source:** XATTR_SIZE_MAX of linux/limits.h.
+/// Maximum size of a value in bytes. **Source:** XATTR_SIZE_MAX of linux/limits.h.
 pub const XATTR_VALUE_BYTES: usize = 65_536;
 
-/// The work of a thread.
+/// Work for a thread.
 #[derive(Debug)]
 pub struct Job {
-    /// The step and when it was to start; none where only a file is closed.
+    /// The step and its scheduled start; `None` if the job only closes a file.
     pub start: Option<Start>,
     pub action: Action,
     pub path: PathText,
     /// The second path of a rename, link or copy.
     pub other: PathText,
-    /// The open that it works under.
+    /// The open file that it uses.
     pub open: Option<Handle>,
-    /// An empty place for an open that is to be kept.
+    /// An empty slot to keep an open file in.
     pub fresh: Option<Handle>,
-    /// An open that nothing else uses, to be closed.
+    /// An open file to close, which nothing else uses.
     pub close: Option<Handle>,
-    /// The place where a listing goes on.
+    /// Position at which to continue a listing.
     pub cookie: u64,
-    /// Renames that had begun or ended when its path was written.
+    /// Number of renames started or finished when its path was written.
     pub renames: u64,
-    /// The name of an extended attribute.
+    /// Name of an extended attribute.
     pub attribute: [u8; XATTR_NAME_BYTES],
 }
 
 impl Job {
-    /// Makes one that is filled in for each step.
+    /// Creates an empty job, to be filled in for each step.
     pub fn new() -> Self {
         Self {
             start: None,
@@ -73,7 +73,7 @@ impl Job {
         }
     }
 
-    /// Notes the name of an extended attribute; refuses one that is too long.
+    /// Sets the name of an extended attribute. Returns `None` if it is too long.
     pub fn set_attribute(&mut self, name: &str) -> Option<()> {
         let end = 5 + name.len();
         self.attribute.get_mut(..5)?.copy_from_slice(b"user.");
@@ -88,39 +88,39 @@ impl Job {
     }
 }
 
-/// How a job has ended.
+/// The result of a job.
 #[derive(Debug)]
 pub struct JobDone {
     pub worker: usize,
     pub job: Box<Job>,
     pub started_ns: u64,
     pub done_ns: u64,
-    /// The status of NFS that says the same.
+    /// The NFS status that corresponds to the result.
     pub status: u32,
     pub bytes: u32,
-    /// System calls that were made.
+    /// Number of system calls made.
     pub calls: u64,
 }
 
-/// The memory and the directory of a thread.
+/// A thread's buffers and directory.
 #[derive(Debug)]
 pub struct Caller<'a> {
     pub top: BorrowedFd<'a>,
-    /// Data that is written.
+    /// Data to write.
     pub pool: &'a [u8],
-    /// Room for data that is read.
+    /// Buffer for data that is read.
     pub buffer: Vec<u8>,
-    /// Room for entries of directories.
+    /// Buffer for directory entries.
     pub entries: Vec<MaybeUninit<u8>>,
-    /// System calls that were made so far.
+    /// Number of system calls made so far.
     pub calls: u64,
 }
 
 impl Caller<'_> {
-    /// Carries out a job; returns the bytes that were moved.
+    /// Executes a job. Returns the number of bytes transferred.
     ///
     /// # Errors
-    /// How the system call failed.
+    /// The error of the system call.
     pub fn perform(&mut self, job: &mut Job) -> Result<u32, Errno> {
         let top = self.top;
         let path = job.path.as_c_str();
@@ -136,10 +136,10 @@ impl Caller<'_> {
                 };
                 fs::utimensat(top, path, &times, AtFlags::SYMLINK_NOFOLLOW)?;
             }
-            // That something is not permitted is an answer.
+            // A denied permission is a valid answer.
             Action::Access(_) => match fs::accessat(top, path, Access::READ_OK, AtFlags::empty()) {
                 Err(Errno::ACCESS) | Ok(()) => {}
-                // The targets of links are made up, so that none leads anywhere.
+                // Targets of symbolic links are made up and don't exist.
                 Err(Errno::NOENT) => {
                     self.calls += 1;
                     fs::statat(top, path, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -164,7 +164,7 @@ impl Caller<'_> {
             Action::Fsstat | Action::Fsinfo | Action::Pathconf => {
                 fs::fstatvfs(top)?;
             }
-            // Closed by the thread, as all that a job has to close.
+            // The thread closes the file, as for all jobs.
             Action::Close | Action::Null => {}
             Action::Create { how, size } => self.create(job, how, size)?,
             Action::Open(access) | Action::OpenHandle(access) => {
@@ -201,7 +201,7 @@ impl Caller<'_> {
         Ok(())
     }
 
-    /// Keeps an open where the job wants it, else closes it.
+    /// Keeps a file open if the job wants that; otherwise, closes it.
     fn keep(&mut self, job: &mut Job, file: OwnedFd) {
         match job.fresh.as_mut().and_then(Arc::get_mut) {
             Some(place) => *place = Some(file),
@@ -209,7 +209,7 @@ impl Caller<'_> {
         }
     }
 
-    /// Works on the data of a file, which is opened for it where it is not open.
+    /// Works on the data of a file, opening it if necessary.
     fn use_data(&mut self, job: &mut Job) -> Result<u32, Errno> {
         if let Some(Some(file)) = job.open.as_deref() {
             return self.move_data(job, file.as_fd());
@@ -267,7 +267,7 @@ impl Caller<'_> {
                 let from = fs::openat(self.top, job.other.as_c_str(), flags, Mode::empty())?;
                 self.calls += 2;
                 let (mut from_offset, mut to_offset) = (from_offset, to_offset);
-                // A length of 0 stands for all that there is.
+                // A length of 0 means everything up to the end.
                 let mut left = if len == 0 { u64::MAX } else { len };
                 while left > 0 {
                     let part = left.min(1 << 30) as usize;
@@ -284,7 +284,7 @@ impl Caller<'_> {
         Ok(0)
     }
 
-    /// Reads a page of a directory, with attributes where they are wanted.
+    /// Reads a page of a directory, with attributes if requested.
     fn list(&mut self, job: &mut Job) -> Result<(), Errno> {
         let (bytes, wants_attributes) = match job.action {
             Action::ReaddirPlus { bytes, .. } => (bytes, true),
@@ -341,10 +341,10 @@ impl Caller<'_> {
     }
 }
 
-/// Flags of every open: links are made up, and a pipe has no other end.
+/// Flags of every open: symbolic links have made-up targets, and pipes have no other end.
 const OPENED: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
-/// Returns the status of NFS that a server answers with for an error.
+/// Returns the NFS status with which a server reports an error.
 pub fn status_of(error: Errno) -> u32 {
     let status = match error {
         Errno::PERM => Status::Perm,
@@ -372,10 +372,10 @@ pub fn status_of(error: Errno) -> u32 {
     status.number()
 }
 
-/// Opens a directory of this host.
+/// Opens a local directory.
 ///
 /// # Errors
-/// When it is none, or not to be read.
+/// If it isn't a directory or cannot be read.
 pub fn open_directory(path: &std::path::Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     fs::openat(CWD, path, flags, Mode::empty())

@@ -1,9 +1,9 @@
-//! Executes the steps of a plan by system calls on a directory.
+//! Executes the steps of a plan with system calls on a directory.
 //!
-//! One thread keeps the schedule and the names, and hands each step to a thread that waits for the
-//! call. A step that finds no thread waits, which counts as the file system's fault as a full
-//! connection counts as a server's. While steps are issued nothing is allocated: jobs, paths and
-//! places for opens go to and fro.
+//! One thread manages the schedule and the names and hands each step to a thread that makes the
+//! call. If no thread is free, the step waits. This counts as the file system's fault, just as a
+//! full connection counts as the server's. Nothing is allocated while steps are issued: jobs, paths
+//! and slots for open files are passed back and forth.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -21,26 +21,26 @@ use crate::recorder::{Ended, Recorder, Times};
 use crate::step::{Batch, Step};
 use crate::tree::{NONE, Place};
 
-/// How often the user's request to stop is noticed.
+/// How often we check whether the user wants to stop.
 const TICK_NS: u64 = 100_000_000;
 
-/// The opens and listings of a replay.
+/// The open files and listings of a replay.
 #[derive(Debug)]
 pub struct Opens {
-    /// The open of each object.
+    /// The open file of each object.
     pub objects: Vec<Option<Handle>>,
-    /// The open of each slot.
+    /// The open file of each slot.
     pub slots: Vec<Option<Handle>>,
-    /// The place where each listing goes on.
+    /// Position at which to continue each listing.
     pub cookies: Vec<u64>,
-    /// Places for opens that are free.
+    /// Free slots for open files.
     pub free: Vec<Handle>,
-    /// Opens to be closed.
+    /// Files to close.
     pub surplus: Vec<Handle>,
 }
 
 impl Opens {
-    /// Makes the tables, with places for so many opens.
+    /// Creates the tables with `places` slots for open files.
     pub fn new(objects: usize, slots: usize, places: usize) -> Self {
         let mut free = Vec::with_capacity(places);
         for _ in 0..places {
@@ -68,7 +68,7 @@ pub struct Idle {
     pub job: Box<Job>,
 }
 
-/// The schedule, the names and the threads of a replay.
+/// The schedule, names and threads of a replay.
 pub struct Driver<'a> {
     pub batch: &'a Batch,
     pub names: &'a [String],
@@ -78,17 +78,17 @@ pub struct Driver<'a> {
     pub places: &'a mut Places,
     pub opens: &'a mut Opens,
     pub recorder: &'a mut Recorder,
-    /// The way to each thread.
+    /// Channel to each thread.
     pub workers: Vec<SyncSender<Box<Job>>>,
     pub idle: Vec<Idle>,
     /// Clients that wait for a thread.
     pub held: Vec<u32>,
     pub is_held: Vec<bool>,
     pub in_flight: usize,
-    /// Renames that have begun and ended, both counted.
+    /// Number of renames started plus number of renames finished.
     pub renames: u64,
     pub renames_in_flight: usize,
-    /// System calls that were made.
+    /// Number of system calls made.
     pub calls: u64,
 }
 
@@ -96,12 +96,12 @@ pub struct Driver<'a> {
 enum Refusal {
     /// Its file is gone.
     Gone,
-    /// Its file was never found, or its name leads out of its directory or is too long.
+    /// Its file was never found, or its name is too long or leads out of its directory.
     Impossible,
 }
 
 impl Driver<'_> {
-    /// Executes the batch; returns early where the user wants to stop.
+    /// Executes the batch. Returns early if the user wants to stop.
     pub fn run(&mut self, done: &Receiver<JobDone>) {
         let begin_ns = self.clock.now_ns();
         self.recorder.begin_ns = begin_ns;
@@ -179,11 +179,11 @@ impl Driver<'_> {
             self.renames += 1;
             self.renames_in_flight += 1;
         }
-        // A thread takes its work until this side hangs up.
+        // The thread receives jobs until this side hangs up.
         let _ = self.workers[idle.worker].send(idle.job);
     }
 
-    /// Hands opens that nothing needs to threads without work.
+    /// Hands files that are no longer needed to idle threads for closing.
     fn close_surplus(&mut self) {
         while !self.idle.is_empty()
             && let Some(handle) = self.opens.surplus.pop()
@@ -195,7 +195,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Fills in what a step does.
+    /// Fills in the job for a step.
     fn fill(&mut self, job: &mut Job, step: &Step) -> Result<(), Refusal> {
         job.action = step.action;
         let open = if uses_data(step.action) { self.opens.of_step(step) } else { None };
@@ -236,7 +236,7 @@ impl Driver<'_> {
         let (in_file, in_other) = match action {
             Action::Link => (None, name),
             Action::Rename => (name, self.names.get(step.other_name as usize).map(String::as_str)),
-            // A directory is known under these two names without looking.
+            // A directory is known under these two names without a lookup.
             Action::Lookup if matches!(name, Some("." | "..")) => (None, None),
             Action::Getxattr | Action::Setxattr { .. } | Action::Removexattr => {
                 let attribute = name.filter(|name| !name.contains('\0'));
@@ -307,8 +307,8 @@ impl Driver<'_> {
         }
     }
 
-    /// Tells whether a step missed its file because a directory above it was renamed meanwhile. A
-    /// handle, which the trace has, still leads to it then.
+    /// Returns true if a step failed to find its file because a directory above it was renamed in
+    /// the meantime. In the trace, the file's handle was still valid.
     fn may_have_moved(&self, job: &Job) -> bool {
         let Some(start) = job.start else { return false };
         let is_expected = self.batch.steps[start.step as usize].status == Status::NoEnt.number();
@@ -316,7 +316,7 @@ impl Driver<'_> {
         was_renamed && !is_expected && job.action != Action::Rename
     }
 
-    /// Starts a step again by the names that are known by now.
+    /// Starts a step again with the current names.
     fn repeat(&mut self, mut idle: Idle, lanes: &mut Lanes<'_>, now_ns: u64) {
         let Some(start) = idle.job.start else { return };
         self.opens.free.extend(idle.job.fresh.take());
@@ -333,7 +333,7 @@ impl Driver<'_> {
         lanes.end_step(start.step, now_ns);
     }
 
-    /// Keeps the open that a step has made, or gives its place back.
+    /// Keeps the file that a step has opened, or returns its slot.
     fn note_open(&mut self, step: &Step, fresh: Option<Handle>) {
         let Some(fresh) = fresh else { return };
         if fresh.is_none() {
@@ -347,13 +347,14 @@ impl Driver<'_> {
             _ => self.opens.objects.get_mut(object as usize),
         };
         match place {
-            // Two steps may have opened it at once, and a file that was made again is another one.
+            // Two steps may have opened it at the same time. If the file was created again, the old
+            // one is a different file.
             Some(place) => self.opens.surplus.extend(place.replace(fresh)),
             None => self.opens.surplus.push(fresh),
         }
     }
 
-    /// Follows the names that a step has made, moved or removed.
+    /// Updates the names that a step has created, moved or removed.
     fn note_names(&mut self, step: &Step) {
         let Step { action, file, other, result, name, other_name, .. } = *step;
         let place = Place { dir: file, name };
@@ -384,7 +385,7 @@ impl Driver<'_> {
     }
 }
 
-/// Carries out jobs until the driver hangs up.
+/// Executes jobs until the driver hangs up.
 pub fn serve(
     worker: usize,
     mut caller: Caller<'_>,
@@ -413,7 +414,7 @@ pub fn serve(
     }
 }
 
-/// Tells whether an action works on the data of a file.
+/// Returns true if an action works on a file's data.
 const fn uses_data(action: Action) -> bool {
     matches!(
         action,

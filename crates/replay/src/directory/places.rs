@@ -1,27 +1,27 @@
-//! The names of objects while a replay on a directory runs.
+//! Names of objects during a replay on a directory.
 //!
-//! A trace names files by handles, a directory by paths. [`Places`] follows what steps make, move
-//! and remove, and writes the path of an object below the top. All tables are made before the
-//! start: an object has at most two names that are known, and each of them stands in both tables.
+//! A trace identifies files by handles, a directory by paths. [`Places`] tracks what steps create,
+//! move and remove, and writes the path of an object below the top. All tables are allocated before
+//! the start. At most two names per object are tracked, each of them in both tables.
 
 use std::collections::HashMap;
 use std::ffi::CStr;
 
 use crate::tree::Place;
 
-/// Longest path with its end. **Source:** PATH_MAX of linux/limits.h.
+/// Maximum length of a path with its terminator. **Source:** PATH_MAX of linux/limits.h.
 const PATH_BYTES: usize = 4096;
 
 /// A path below the top of a tree.
 #[derive(Debug)]
 pub struct PathText {
     bytes: Box<[u8; PATH_BYTES]>,
-    /// The path stands from here to the end, since it is written from its last name to its first.
+    /// The path goes from here to the end, because it is written backwards, last name first.
     from: usize,
 }
 
 impl PathText {
-    /// Makes an empty one.
+    /// Creates an empty path.
     pub fn new() -> Self {
         Self { bytes: Box::new([0; PATH_BYTES]), from: PATH_BYTES - 1 }
     }
@@ -35,7 +35,7 @@ impl PathText {
         self.from = PATH_BYTES - 1;
     }
 
-    /// Puts a name in front; refuses one that no longer fits.
+    /// Prepends a name. Returns `None` if there is no space left.
     fn prepend(&mut self, name: &str) -> Option<()> {
         let is_last = self.from == PATH_BYTES - 1;
         let from = self.from.checked_sub(name.len() + usize::from(!is_last))?;
@@ -48,19 +48,19 @@ impl PathText {
     }
 }
 
-/// The names of objects and the objects of names.
+/// Maps objects to names and names to objects.
 #[derive(Debug)]
 pub struct Places {
     by_place: HashMap<Place, u32>,
     by_object: Vec<[Option<Place>; 2]>,
     /// Objects whose last name was removed.
     is_gone: Vec<bool>,
-    /// The object that is the top itself.
+    /// The object that represents the top itself.
     top: u32,
 }
 
 impl Places {
-    /// Makes the tables of so many objects; the top is the one behind the last.
+    /// Creates the tables for `objects` objects. The top has the number after the last one.
     pub fn new(objects: u32) -> Self {
         let count = objects as usize + 1;
         Self {
@@ -71,7 +71,7 @@ impl Places {
         }
     }
 
-    /// Notes that a name is that of an object.
+    /// Records that a name refers to an object.
     pub fn bind(&mut self, place: Place, object: u32) {
         if object as usize >= self.by_object.len() {
             return;
@@ -89,7 +89,7 @@ impl Places {
         self.is_gone[object as usize] = false;
     }
 
-    /// Notes that a name is gone; returns its object where that has no other one.
+    /// Records that a name is gone. Returns its object if this was its last name.
     pub fn unbind(&mut self, place: Place) -> Option<u32> {
         let object = self.by_place.remove(&place)?;
         let known = &mut self.by_object[object as usize];
@@ -101,7 +101,7 @@ impl Places {
         if known[0].is_none() { Some(object) } else { None }
     }
 
-    /// Notes that a name was changed; returns the object that it has replaced.
+    /// Records a rename. Returns the object that was replaced.
     pub fn rename(&mut self, from: Place, to: Place) -> Option<u32> {
         let object = self.by_place.get(&from).copied();
         let replaced = self.unbind(to);
@@ -112,18 +112,18 @@ impl Places {
         replaced
     }
 
-    /// Tells whether the last name of an object was removed.
+    /// Returns true if the last name of an object was removed.
     pub fn is_gone(&self, object: u32) -> bool {
         self.is_gone.get(object as usize).copied().unwrap_or(false)
     }
 
-    /// Tells whether a name of an object is known.
+    /// Returns true if an object has a known name.
     pub fn is_named(&self, object: u32) -> bool {
         object == self.top
             || self.by_object.get(object as usize).is_some_and(|known| known[0].is_some())
     }
 
-    /// Writes the path of an object, or of a name in it; `None` where no name of it is known.
+    /// Writes the path of an object, or of a name in it. Returns `None` if it has no known name.
     pub fn write_path(
         &self,
         path: &mut PathText,
@@ -145,7 +145,7 @@ impl Places {
     }
 }
 
-/// Tells whether a name stays in its directory: a trace may have any bytes for a name.
+/// Returns true if a name stays within its directory, since names in a trace may contain any bytes.
 pub fn is_plain(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0'])
 }
@@ -160,7 +160,7 @@ mod tests {
         Place { dir, name }
     }
 
-    /// A tree `a/b/c` of objects 0, 1 and 2.
+    /// Returns a tree `a/b/c` of objects 0, 1 and 2.
     fn tree() -> Places {
         let mut places = Places::new(TOP);
         places.bind(place(TOP, 0), 0);
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(path(&places, 2, None).unwrap(), "d");
         assert_eq!(places.unbind(place(TOP, 3)), Some(2));
         assert_eq!(path(&places, 2, None), None);
-        // A rename replaces what had the name.
+        // A rename replaces the object that had the name.
         places.bind(place(1, 2), 2);
         places.bind(place(1, 3), 3);
         assert_eq!(places.rename(place(1, 2), place(1, 3)), Some(3));
