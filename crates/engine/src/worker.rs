@@ -1,10 +1,10 @@
 //! A worker: takes ops from its stream, keeps its backend busy, and records completions.
 //!
-//! This is the measured loop. After the start it neither allocates, locks, formats nor logs. It
-//! shares only two flags and its own counters with other threads, all of them relaxed atomics. A
-//! `Sync` waits until everything before it has completed. Time-limited streams use the time of the
-//! last completion instead of reading the clock again. Only a worker with an [`Admission`] reads
-//! the clock before starting an op, and sleeps if there is nothing to reap.
+//! This is the measured loop. After the start it does not allocate, lock, format or log. It shares
+//! only two flags and its own counters with other threads, all of them relaxed atomics. A `Sync`
+//! waits until everything before it has completed. Time-limited streams use the time of the last
+//! completion instead of reading the clock again. Only a worker with an [`Admission`] reads the
+//! clock before starting an op, and sleeps if there is nothing to reap.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 

@@ -1,14 +1,12 @@
 //! Ops in flight and the calls that they consist of.
 //!
 //! [`Transfers`] has two tables with free lists. An op tracks the progress of its calls. A transfer
-//! is one call of an op, and its index is the tag that comes back with the reply. There are as many
-//! transfers as the connection had slots when it was opened. Later there may be fewer slots,
-//! because a server grants fewer to a new session or a lease renewal takes one. So each start
-//! checks for a free slot, and a transfer that finds none is continued when a slot becomes free. An
-//! op goes through stages ([`steps`]), each with one call, or with as many as its data requires
-//! ([`calls`]). Recovery is handled here, too: blocks lost by a restarted server are rewritten
-//! before anything is committed, and calls whose open was forgotten wait until the file has been
-//! reopened.
+//! is one call of an op, and its index is the tag that comes back with the reply. A server may
+//! grant fewer slots later than when the connection was opened, so each start checks for a free
+//! slot; a transfer that finds none is continued when there is one. An op goes through stages
+//! ([`steps`]), each with one call, or with as many as its data requires ([`calls`]). Recovery is
+//! handled here, too: blocks lost by a restarted server are rewritten before anything is committed,
+//! and calls whose open was forgotten wait until the file has been reopened.
 //!
 //! **Source:** RFC 1813, 3.3.7 (write verifiers); RFC 8881, 8.4 (lost state).
 
