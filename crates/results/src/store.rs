@@ -98,7 +98,9 @@ impl Store {
         match owner {
             Owner::Empty => store.create()?,
             Owner::Ours => {
-                store.transact(|transaction| migrate(transaction, &MIGRATIONS))?;
+                if store.explain(store.owner_raw())?.schema_version < SCHEMA_VERSION {
+                    store.transact(|transaction| migrate(transaction, &MIGRATIONS))?;
+                }
                 store.check_schema()?;
             }
         }
