@@ -4,9 +4,11 @@
 //! them.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use model::units::{Nanos, Size, three_digits};
-use replay::{HostOutcome, KindOutcome, Outcome, Pace, PartSums};
+use replay::{HostOutcome, KindOutcome, Outcome, Pace, PartSums, SlowKind, Verdict};
+use report::counted;
 use report::document::{Block, Cell, Column, Document, Role, Section, Table, TableRow};
 use stats::{PartSum, SumRatio, ratio_of_sums};
 use trace::Quantiles;
@@ -82,10 +84,6 @@ fn speeds_section(outcomes: &[Outcome]) -> Section {
             }
             three_digits(ops as f64 * 1e9 / time_ns as f64)
         };
-        let mut errors = 0;
-        for kind in &outcome.kinds {
-            errors += kind.unexpected_errors;
-        }
         let offered = match outcome.speed {
             Some(_) => per_second(outcome.ops, outcome.planned_ns),
             None => "-".to_owned(),
@@ -96,7 +94,7 @@ fn speeds_section(outcomes: &[Outcome]) -> Section {
             per_second(outcome.accounted, outcome.took_ns),
             time(&outcome.response, outcome.response.p50),
             time(&outcome.response, outcome.response.p99),
-            errors.to_string(),
+            outcome.unexpected_errors().to_string(),
             verdict_text(outcome),
         ]);
     }
@@ -237,25 +235,77 @@ fn calls_text(stored: &Stored, outcome: &Outcome) -> String {
     )
 }
 
-/// Says whether a server kept up.
+/// Says how a replay went: failures first, then the schedule, then response times beside those of
+/// the trace.
 pub fn verdict_text(outcome: &Outcome) -> String {
-    if outcome.not_started > 0 {
-        return "interrupted".to_owned();
-    }
-    match (outcome.speed, outcome.behind) {
-        (None, _) => "done".to_owned(),
-        (Some(_), None) => "the server kept up".to_owned(),
-        (Some(_), Some(behind)) if behind.is_own_fault => {
-            format!(
-                "inconclusive, since this client itself was late from {} on (hint: use a faster \
-                 host)",
-                Nanos(behind.from_ns)
-            )
+    let mut parts = match outcome.verdict() {
+        Verdict::Interrupted => {
+            return format!(
+                "interrupted before {} of {} operations",
+                outcome.not_started, outcome.ops
+            );
         }
-        (Some(_), Some(behind)) => {
-            format!("the server fell behind from {} on", Nanos(behind.from_ns))
+        Verdict::Failed => failures_text(outcome),
+        Verdict::Done => vec!["done".to_owned()],
+        Verdict::Slower => vec!["on schedule, but slower than the trace".to_owned()],
+        Verdict::KeptUp => vec!["the server kept up".to_owned()],
+        Verdict::ClientLate | Verdict::FellBehind => Vec::new(),
+    };
+    if let Some(behind) = outcome.behind {
+        let from = Nanos(behind.from_ns);
+        parts.push(if behind.is_own_fault {
+            format!("inconclusive: this client fell behind at {from} (hint: use a faster host)")
+        } else {
+            format!("the server fell behind at {from}")
+        });
+    }
+    parts.extend(times_text(outcome));
+    parts.join("; ")
+}
+
+/// Counts what did not end as in the trace.
+fn failures_text(outcome: &Outcome) -> Vec<String> {
+    let (failed, skipped) = (outcome.unexpected_errors(), outcome.skipped);
+    let unanswered = outcome.ops.saturating_sub(outcome.accounted + skipped);
+    let mut parts = Vec::new();
+    for (count, what) in [
+        (failed, "failed that did not fail in the trace"),
+        (skipped, "could not be issued"),
+        (unanswered, "never ended"),
+    ] {
+        if count > 0 {
+            let ops = if parts.is_empty() { counted(outcome.ops as usize, "operation") } else {
+                outcome.ops.to_string()
+            };
+            parts.push(format!("{count} of {ops} {what}"));
         }
     }
+    parts
+}
+
+/// Puts response times beside those of the trace; none where the trace has none.
+fn times_text(outcome: &Outcome) -> Option<String> {
+    let mut sums: Vec<PartSum> = Vec::new();
+    for kind in &outcome.kinds {
+        for (at, part) in beside_origin(&kind.parts).into_iter().enumerate() {
+            match sums.get_mut(at) {
+                Some(sum) => {
+                    sum.here += part.here;
+                    sum.there += part.there;
+                }
+                None => sums.push(part),
+            }
+        }
+    }
+    let SumRatio { ratio, interval } = ratio_of_sums(&sums)?;
+    let mut text = format!("mean response time {}x that of the trace", three_digits(ratio));
+    if let Some((low, high)) = interval {
+        let _ = write!(text, " ({}x to {}x)", three_digits(low), three_digits(high));
+    }
+    if let Some(SlowKind { name, ratio }) = outcome.slowest_kind() {
+        let _ = write!(text, ", median of {name} {}x", three_digits(ratio));
+    }
+    Some(text)
 }
 
 fn kinds_table(outcome: &Outcome) -> Table {
@@ -443,14 +493,71 @@ pub(super) mod tests {
             "NFS3ERR_IO | 2 |",
             "7 v4.1 LOCK",
             "| h2 | 1 | 8 | 2 |",
-            "the server kept up",
+            "at the speed of the trace: 2 of 20 operations failed",
             "achieved op/s",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+        assert!(!text.contains("kept up"), "{text}");
         let page = document.page("");
         for part in ["in the trace", "Operations scheduled and done", "id=\"speed-2\"", "<svg"] {
             assert!(page.contains(part), "{part}");
         }
+    }
+
+    /// Says how a replay went whose reads took this long, beside 1 ms in the trace.
+    fn verdict(response_ns: u64, change: impl Fn(&mut Value)) -> String {
+        let mut made = outcome(1.0, response_ns);
+        for field in ["unexpected_errors", "skipped"] {
+            made["kinds"][0][field] = 0.into();
+        }
+        change(&mut made);
+        verdict_text(&serde_json::from_value(made).unwrap())
+    }
+
+    #[test]
+    fn says_kept_up_only_without_failures() {
+        assert_eq!(
+            verdict(1_000_000, |_| ()),
+            "the server kept up; mean response time 1.00x that of the trace (1.00x to 1.00x)"
+        );
+        let failed = verdict(1_000_000, |made| {
+            made["kinds"][0]["unexpected_errors"] = 7.into();
+            (made["skipped"], made["accounted"]) = (3.into(), 16.into());
+        });
+        assert_eq!(
+            failed,
+            "7 of 20 operations failed that did not fail in the trace; 3 of 20 could not be \
+             issued; 1 of 20 never ended; mean response time 1.00x that of the trace (1.00x to \
+             1.00x)"
+        );
+        let behind = |own: bool| {
+            move |made: &mut Value| made["behind"] = json!({"from_ns": 5, "is_own_fault": own})
+        };
+        assert!(verdict(1_000_000, behind(false)).starts_with("the server fell behind at 5 ns; "));
+        assert!(verdict(1_000_000, behind(true)).starts_with("inconclusive: this client fell"));
+        assert_eq!(
+            verdict(1_000_000, |made| made["not_started"] = 4.into()),
+            "interrupted before 4 of 20 operations"
+        );
+        assert!(verdict(1_000_000, |made| made["speed"] = Value::Null).starts_with("done; mean"));
+    }
+
+    #[test]
+    fn says_kept_up_only_near_the_trace() {
+        assert!(verdict(1_900_000, |_| ()).starts_with("the server kept up; "));
+        assert_eq!(
+            verdict(1_129_000_000, |_| ()),
+            "on schedule, but slower than the trace; mean response time 1129x that of the trace \
+             (1129x to 1129x), median of READ 1129x"
+        );
+        // The median of one kind is enough, unless it is the lateness of this client.
+        let rare = |made: &mut Value| made["kinds"][0]["response"]["p50"] = 9_000_000.into();
+        assert!(verdict(1_000_000, rare).ends_with(", median of READ 9.00x"));
+        let late = |made: &mut Value| {
+            rare(made);
+            made["own_lateness"]["p50"] = 8_000_000.into();
+        };
+        assert!(verdict(1_000_000, late).starts_with("the server kept up; "));
     }
 }

@@ -1,13 +1,19 @@
 //! `dfsbench capture`, `dfsbench describe` and `dfsbench replay`: traces, and one clear error for
 //! what is none.
 
-use crate::rig::Rig;
+use crate::rig::{Rig, Served};
 
 /// Writes a pcap file with the UDP datagrams of a NULL call of NFS v3 and its reply.
 pub fn write_pcap(path: &std::path::Path) {
+    write_pcap_of(path, 0, &[], &[]);
+}
+
+/// Writes a pcap file with the UDP datagrams of a call of NFS v3 and its reply.
+fn write_pcap_of(path: &std::path::Path, procedure: u32, arguments: &[u32], results: &[u32]) {
     let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
-    let call: Vec<u8> = words(&[7, 0, 2, 100_003, 3, 0, 0, 0, 0, 0]);
-    let reply: Vec<u8> = words(&[7, 1, 0, 0, 0, 0]);
+    let call: Vec<u8> =
+        words(&[&[7, 0, 2, 100_003, 3, procedure, 0, 0, 0, 0], arguments].concat());
+    let reply: Vec<u8> = words(&[&[7, 1, 0, 0, 0, 0], results].concat());
     let mut file: Vec<u8> = words(&[0xa1b2_3c4d, 0x0002_0004, 0, 0, 65535, 101]);
     for (number, payload) in [call, reply].iter().enumerate() {
         let len = 28 + payload.len() as u16;
@@ -210,10 +216,27 @@ fn a_trace_is_replayed_on_the_server_of_this_program_and_two_replays_are_compare
     let end = rig.run(&["compare", "a.json", "b.json"]);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     assert!(end.stdout.contains("B: nfs.dfst on embedded (NFS v4.1)"), "{end:?}");
-    assert!(end.stdout.contains("as fast as the order allows\n  A: done; B: done."), "{end:?}");
+    assert!(end.stdout.contains("as fast as the order allows\n  A: done; mean "), "{end:?}");
+    assert!(end.stdout.contains("  B: done; mean "), "{end:?}");
     let prepared = ["replay", "nfs.dfst", "embedded", "--tree", "t", "--prepare-only"];
     let end = rig.run(&prepared);
     assert_eq!((end.code, end.stdout.as_str()), (0, ""), "{end:?}");
+}
+
+#[test]
+fn failed_replay_says_so_first() {
+    let rig = Rig::new();
+    // READ of 4 bytes at the begin of a file, which succeeds in the trace.
+    let (arguments, results) = ([8, 1, 2, 0, 0, 4], [0, 0, 4, 1, 4, 0]);
+    write_pcap_of(&rig.folder().join("nfs.pcap"), 6, &arguments, &results);
+    assert_eq!(rig.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
+    let replay = |url: &str| rig.run(&["replay", "nfs.dfst", url, "--quiet"]);
+    let end = replay(&Served::start(&rig, &["--fault", "error READ IO 100%"]).url);
+    assert_eq!(end.code, 4, "{end:?}");
+    let headline = "at the speed of the trace: 1 of 1 operation failed";
+    assert!(end.stdout.contains(headline) && !end.stdout.contains("kept up"), "{end:?}");
+    let end = replay(&Served::start(&rig, &[]).url);
+    assert!(end.code == 0 && !end.stdout.contains("operation failed"), "{end:?}");
 }
 
 #[test]
