@@ -27,6 +27,7 @@ use replay::{Fill, Outcome, Pace, PlanSettings, Record, ReplayPlan, ReplaySettin
 use report::document::Form;
 
 use crate::args::{DescribeFormat, ReplayArgs};
+use crate::capture::gaps;
 use crate::exit::{End, Failure};
 use crate::output::Printable;
 use crate::{
@@ -155,6 +156,7 @@ fn store(
         by_client: plan.by_client,
         put_off: plan.put_off,
         incomplete: plan.incomplete,
+        trace_gaps: gaps::describe(&plan.counters),
         split: plan.split,
         found,
         outcomes,

@@ -63,6 +63,9 @@ pub fn of_replay(stored: &Stored) -> Document {
         about: Vec::new(),
         parts: Vec::new(),
     };
+    if let Some(gaps) = &stored.trace_gaps {
+        document.about.push(format!("Incomplete trace: {gaps}. That load is not replayed."));
+    }
     document.about.extend(stored.found.clone());
     if stored.outcomes.len() > 1 {
         document.push(speeds_section(&stored.outcomes));
@@ -264,7 +267,7 @@ pub fn verdict_text(outcome: &Outcome) -> String {
 }
 
 /// Counts what did not end as in the trace.
-fn failures_text(outcome: &Outcome) -> Vec<String> {
+pub(super) fn failures_text(outcome: &Outcome) -> Vec<String> {
     let (failed, skipped) = (outcome.unexpected_errors(), outcome.skipped);
     let unanswered = outcome.ops.saturating_sub(outcome.accounted + skipped);
     let mut parts = Vec::new();
@@ -274,7 +277,9 @@ fn failures_text(outcome: &Outcome) -> Vec<String> {
         (unanswered, "never ended"),
     ] {
         if count > 0 {
-            let ops = if parts.is_empty() { counted(outcome.ops as usize, "operation") } else {
+            let ops = if parts.is_empty() {
+                counted(outcome.ops as usize, "operation")
+            } else {
                 outcome.ops.to_string()
             };
             parts.push(format!("{count} of {ops} {what}"));
@@ -488,6 +493,10 @@ pub(super) mod tests {
     fn a_replay_has_its_ratio_with_interval_its_failures_and_what_was_left_out() {
         let document = of_replay(&stored(3_000_000));
         let text = document.render(Form::Markdown);
+        assert_eq!(document.about, Vec::<String>::new());
+        let gaps = Some("41 % of the traffic is missing".to_owned());
+        let cut = of_replay(&Stored { trace_gaps: gaps, ..stored(3_000_000) });
+        assert!(cut.about[0].starts_with("Incomplete trace: 41 % of the"), "{:?}", cut.about);
         for part in [
             "3.00 (3.00 to 3.00)",
             "NFS3ERR_IO | 2 |",
