@@ -14,8 +14,8 @@ Examples:
                                                    without tcpdump, as root
   ssh server tcpdump -w - port 2049 | dfsbench capture - -o nfs.dfst
 
-Capture whole packets (-s 0, or --interface, which keeps no data): one packet holds several calls, and
-a snap length such as -s 256 loses all but the first.
+Capture whole packets (-s 0, or --interface, which keeps no data): one packet holds several calls,
+and a snap length such as -s 256 loses all but the first.
 A trace has neither data nor names nor addresses; docs/trace.md says what it reveals.";
 
 /// Makes a trace of NFS traffic from packet captures: NFS v2 to v4.2 and MOUNT, over TCP and UDP.

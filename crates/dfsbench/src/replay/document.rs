@@ -120,11 +120,12 @@ fn speeds_section(outcomes: &[Outcome]) -> Section {
 }
 
 fn outcome_section(stored: &Stored, outcome: &Outcome, id: &'static str) -> Section {
-    let mut blocks = vec![
+    let mut blocks: Vec<Block> = times_text(outcome).map(Block::Paragraph).into_iter().collect();
+    blocks.extend([
         Block::Paragraph(counts_text(stored, outcome)),
         Block::Paragraph(lateness_text(outcome)),
         Block::Pictures(pictures::of_outcome(outcome, id)),
-    ];
+    ]);
     blocks.push(Block::Table(kinds_table(outcome)));
     if !outcome.hosts.is_empty() {
         blocks.push(Block::Table(hosts_table(&outcome.hosts)));
@@ -262,7 +263,9 @@ pub fn verdict_text(outcome: &Outcome) -> String {
             format!("the server fell behind at {from}")
         });
     }
-    parts.extend(times_text(outcome));
+    if let Some(SumRatio { ratio, .. }) = mean_ratio(outcome) {
+        parts.push(format!("response times {}x those of the trace", three_digits(ratio)));
+    }
     parts.join("; ")
 }
 
@@ -288,8 +291,8 @@ pub(super) fn failures_text(outcome: &Outcome) -> Vec<String> {
     parts
 }
 
-/// Puts response times beside those of the trace; none where the trace has none.
-fn times_text(outcome: &Outcome) -> Option<String> {
+/// Returns the ratio of the mean response time to that of the trace, over all kinds.
+fn mean_ratio(outcome: &Outcome) -> Option<SumRatio> {
     let mut sums: Vec<PartSum> = Vec::new();
     for kind in &outcome.kinds {
         for (at, part) in beside_origin(&kind.parts).into_iter().enumerate() {
@@ -302,15 +305,20 @@ fn times_text(outcome: &Outcome) -> Option<String> {
             }
         }
     }
-    let SumRatio { ratio, interval } = ratio_of_sums(&sums)?;
-    let mut text = format!("mean response time {}x that of the trace", three_digits(ratio));
+    ratio_of_sums(&sums)
+}
+
+/// Puts response times beside those of the trace; none if the trace has none.
+fn times_text(outcome: &Outcome) -> Option<String> {
+    let SumRatio { ratio, interval } = mean_ratio(outcome)?;
+    let mut text = format!("Mean response time: {}x that of the trace", three_digits(ratio));
     if let Some((low, high)) = interval {
-        let _ = write!(text, " ({}x to {}x)", three_digits(low), three_digits(high));
+        let _ = write!(text, " (95 % interval {}x to {}x)", three_digits(low), three_digits(high));
     }
     if let Some(SlowKind { name, ratio }) = outcome.slowest_kind() {
-        let _ = write!(text, ", median of {name} {}x", three_digits(ratio));
+        let _ = write!(text, "; the median of {name} grew most, to {}x", three_digits(ratio));
     }
-    Some(text)
+    Some(text + ".")
 }
 
 fn kinds_table(outcome: &Outcome) -> Table {
@@ -528,7 +536,7 @@ pub(super) mod tests {
     fn says_kept_up_only_without_failures() {
         assert_eq!(
             verdict(1_000_000, |_| ()),
-            "the server kept up; mean response time 1.00x that of the trace (1.00x to 1.00x)"
+            "the server kept up; response times 1.00x those of the trace"
         );
         let failed = verdict(1_000_000, |made| {
             made["kinds"][0]["unexpected_errors"] = 7.into();
@@ -537,8 +545,7 @@ pub(super) mod tests {
         assert_eq!(
             failed,
             "7 of 20 operations failed that did not fail in the trace; 3 of 20 could not be \
-             issued; 1 of 20 never ended; mean response time 1.00x that of the trace (1.00x to \
-             1.00x)"
+             issued; 1 of 20 never ended; response times 1.00x those of the trace"
         );
         let behind = |own: bool| {
             move |made: &mut Value| made["behind"] = json!({"from_ns": 5, "is_own_fault": own})
@@ -549,7 +556,7 @@ pub(super) mod tests {
             verdict(1_000_000, |made| made["not_started"] = 4.into()),
             "interrupted before 4 of 20 operations"
         );
-        assert!(verdict(1_000_000, |made| made["speed"] = Value::Null).starts_with("done; mean"));
+        assert!(verdict(1_000_000, |made| made["speed"] = Value::Null).starts_with("done; resp"));
     }
 
     #[test]
@@ -557,16 +564,22 @@ pub(super) mod tests {
         assert!(verdict(1_900_000, |_| ()).starts_with("the server kept up; "));
         assert_eq!(
             verdict(1_129_000_000, |_| ()),
-            "on schedule, but slower than the trace; mean response time 1129x that of the trace \
-             (1129x to 1129x), median of READ 1129x"
+            "on schedule, but slower than the trace; response times 1129x those of the trace"
         );
         // The median of one kind is enough, unless it is the lateness of this client.
         let rare = |made: &mut Value| made["kinds"][0]["response"]["p50"] = 9_000_000.into();
-        assert!(verdict(1_000_000, rare).ends_with(", median of READ 9.00x"));
+        assert!(verdict(1_000_000, rare).starts_with("on schedule, but slower"));
         let late = |made: &mut Value| {
             rare(made);
             made["own_lateness"]["p50"] = 8_000_000.into();
         };
         assert!(verdict(1_000_000, late).starts_with("the server kept up; "));
+        let mut made = outcome(1.0, 3_000_000);
+        rare(&mut made);
+        assert_eq!(
+            times_text(&serde_json::from_value(made).unwrap()).unwrap(),
+            "Mean response time: 3.00x that of the trace (95 % interval 3.00x to 3.00x); the \
+              median of READ grew most, to 9.00x."
+        );
     }
 }

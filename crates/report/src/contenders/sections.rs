@@ -215,8 +215,8 @@ fn ratio_tables(contest: &Contest<'_>) -> Vec<Table> {
     if let Some(last) = tables.last_mut() {
         last.reading = vec![
             "How many times as fast as the baseline (medians; of commands, the baseline's time \
-             divided by its own). ~: the 95 % intervals overlap, or there are fewer than three trials, so that the difference may \
-             be noise. x: a figure that must not be quoted."
+             divided by its own). ~: the 95 % intervals overlap, or there are fewer than three \
+             trials, so that the difference may be noise. x: a figure that must not be quoted."
                 .to_owned(),
         ];
     }
