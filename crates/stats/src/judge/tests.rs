@@ -195,11 +195,14 @@ fn processor_time_is_divided_by_what_was_done() {
     let cpu = judged.cpu.unwrap();
     assert_eq!((cpu.unit, cpu.client, cpu.server), (CpuUnit::MicrosPerOp, 500.0, None));
     assert_eq!((judged.rate.unwrap().median, judged.bytes_per_s), (1_000.0, None));
+}
 
+#[test]
+fn commands_cost_processor_time_each() {
     let command = result(Pass::App, OpKind::Execute, MB);
     let command = vec![PassResult { client_cpu_ns: 30_344_000, ..command }];
-    let spec = spec(Workload::App);
-    let run = Run { index: 0, spec, trials: vec![trial(0, TrialState::Done, command)] };
+    let trials = vec![trial(0, TrialState::Done, command)];
+    let run = Run { index: 0, spec: spec(Workload::App), trials };
     let cpu = pass(&run, Pass::App).cpu.unwrap();
     assert_eq!((cpu.unit, cpu.client), (CpuUnit::MillisPerCommand, 30.344));
     assert_eq!(cpu.unit.shown(cpu.client), "30.3 ms/command");
