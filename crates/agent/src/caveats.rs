@@ -124,9 +124,9 @@ pub fn sending_limits(result: &PassResult, tcp: &TcpCounters) -> Option<Fact> {
     Some(Fact::new("target", format!("{}: TCP sending", result.pass), value, source))
 }
 
-/// Raises caveats about calls that failed at first and succeeded when they were sent again.
+/// Raises caveats about calls that had no answer at first, or were put off.
 pub fn about_recovery(recovered: &Recovered) -> Vec<Caveat> {
-    let Recovered { retransmissions, reconnects, replays, delays, resent_bytes } = *recovered;
+    let Recovered { retransmissions, delays, .. } = *recovered;
     let mut caveats = Vec::new();
     if retransmissions > 0 {
         let evidence = format!("{retransmissions} calls were sent again (counted by the client)");
@@ -139,21 +139,44 @@ pub fn about_recovery(recovered: &Recovered) -> Vec<Caveat> {
         let data = Evidence::counts(delays, 0, "answers", source);
         caveats.push(CaveatCode::ServerBusy.because(evidence).with_data(data));
     }
-    if reconnects > 0 || resent_bytes > 0 {
-        let evidence = format!(
-            "{reconnects} reconnects, {replays} calls sent again over them, {} written \
-             more than once (counted by the client)",
-            Size(resent_bytes)
-        );
-        let source = "counted by the client";
-        let data = if reconnects > 0 {
-            Evidence::counts(reconnects, 0, "reconnects", source)
-        } else {
-            Evidence::bytes(resent_bytes, 0, source)
-        };
-        caveats.push(CaveatCode::Recovered.because(evidence).with_data(data));
-    }
     caveats
+}
+
+/// Raises a caveat about lost connections and lost data, for a pass in which all of it was made
+/// good.
+pub fn recovered(recovered: &Recovered) -> Option<Caveat> {
+    let losses = losses_in_words(recovered)?;
+    let Recovered { reconnects, resent_bytes, .. } = *recovered;
+    let source = "counted by the client";
+    let data = if reconnects > 0 {
+        Evidence::counts(reconnects, 0, "reconnects", source)
+    } else {
+        Evidence::bytes(resent_bytes, 0, source)
+    };
+    Some(CaveatCode::Recovered.because(format!("{losses} ({source})")).with_data(data))
+}
+
+/// Keeps the same counts as a fact of a pass that failed nevertheless.
+pub fn unrecovered(pass: Pass, recovered: &Recovered) -> Option<Fact> {
+    let losses = losses_in_words(recovered)?;
+    Some(Fact::new(
+        "target",
+        format!("{pass}: recovery that failed"),
+        losses,
+        "counted by the client",
+    ))
+}
+
+/// Counts lost connections and lost data; `None` without any.
+fn losses_in_words(recovered: &Recovered) -> Option<String> {
+    let Recovered { reconnects, replays, resent_bytes, .. } = *recovered;
+    (reconnects > 0 || resent_bytes > 0).then(|| {
+        format!(
+            "{reconnects} reconnects, {replays} calls sent again over them, {} written more than \
+             once",
+            Size(resent_bytes)
+        )
+    })
 }
 
 /// Above this share of calls that move less than they ask for, the further calls show in the

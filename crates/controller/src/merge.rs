@@ -130,6 +130,10 @@ pub(crate) fn merge(
     let facts = take_facts(&mut parts);
     add_up(&mut result, parts);
     add_caveats(spec, &mut result, round_trip_ns);
+    if result.errors() > 0 || matches!(broken, Some(Broken::Failed(_))) {
+        // What one host made good doesn't make the pass of all whole.
+        result.caveats.retain(|caveat| caveat.code != CaveatCode::Recovered);
+    }
     PassEnd { result, facts, broken, span, timeline: Vec::new() }
 }
 

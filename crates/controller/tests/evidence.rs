@@ -236,7 +236,7 @@ fn plant_outcome(code: CaveatCode) -> Option<Evidence> {
         }
         CaveatCode::Recovered => {
             let recovered = Recovered { resent_bytes: 4_096, ..Recovered::default() };
-            data_of(code, caveats::about_recovery(&recovered))
+            data_of(code, caveats::recovered(&recovered))
         }
         CaveatCode::ServerBusy => {
             let recovered = Recovered { delays: 2, ..Recovered::default() };

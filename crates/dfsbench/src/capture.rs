@@ -3,6 +3,7 @@
 //! The crate `trace` does the work; this command opens the files, stops at ctrl-C with a trace of
 //! what was read until then, and says how complete it is.
 
+pub mod gaps;
 mod interface;
 
 use std::io::Read;
@@ -25,12 +26,6 @@ use interface::{Interface, InterfaceError};
 const WAIT_MS: u32 = 100;
 /// Packets between two looks at the flag of a request to stop.
 const PACKETS_PER_CHECK: u64 = 1024;
-
-/// Printed where messages began in what a snap length cut off: cards join segments into packets of
-/// up to 64 KiB, so that a packet begins with the head of its first message only.
-const CUT_HINT: &str = "packets were cut to their first bytes, but held several messages; capture \
-    whole packets (tcpdump -s 0, or dfsbench capture --interface), or where packets are not joined \
-    (ethtool -K eth0 gro off tso off)";
 
 /// Makes a trace.
 ///
@@ -205,33 +200,7 @@ fn describe(counters: &Counters, bytes: u64) -> Vec<String> {
          {per_call:.1} a call",
         counters.calls, counters.ops, counters.replies, counters.clients, counters.connections
     )];
-    for (count, what) in missing(counters) {
-        if count > 0 {
-            lines.push(format!("missing: {count} {what}"));
-        }
-    }
-    if counters.bytes_cut > 0 && counters.times_unsynchronized > 0 {
-        lines.push(format!("hint: {CUT_HINT}"));
-    }
+    lines.extend(gaps::describe(counters).map(|gaps| format!("incomplete: {gaps}")));
+    lines.extend(gaps::cut_hint(counters).map(|hint| format!("hint: {hint}")));
     lines
-}
-
-/// Returns the counts of what was not seen.
-fn missing(counters: &Counters) -> [(u64, &'static str); 11] {
-    [
-        (
-            counters.packets_dropped,
-            "packets that the kernel dropped (hint: tcpdump with a larger buffer, -B)",
-        ),
-        (counters.packets_unreadable, "packets whose headers can't be read"),
-        (counters.fragments_incomplete, "IP packets of which a part is missing"),
-        (counters.captures_cut, "captures that end within a packet"),
-        (counters.segments_lost, "gaps in TCP streams"),
-        (counters.bytes_lost, "bytes in those gaps"),
-        (counters.bytes_unsynchronized, "bytes in streams whose records could not be found"),
-        (counters.calls_without_reply, "replies"),
-        (counters.replies_without_call, "calls, of which only the reply was seen"),
-        (counters.messages_malformed, "messages that could not be decoded"),
-        (counters.messages_cut, "messages of which a part that is needed was cut off"),
-    ]
 }

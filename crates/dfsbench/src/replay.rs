@@ -27,6 +27,7 @@ use replay::{Fill, Outcome, Pace, PlanSettings, Record, ReplayPlan, ReplaySettin
 use report::document::Form;
 
 use crate::args::{DescribeFormat, ReplayArgs};
+use crate::capture::gaps;
 use crate::exit::{End, Failure};
 use crate::output::Printable;
 use crate::{
@@ -98,11 +99,11 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let stored = store(args, target, plan, found, outcomes);
     print(args, &stored)?;
     // Loads that break a target were wanted by a search.
-    let is_faithful = match stored.found {
+    let is_valid = match stored.found {
         Some(_) => is_known,
-        None => stored.outcomes.iter().all(Outcome::is_faithful),
+        None => stored.outcomes.iter().all(|outcome| outcome.verdict().is_valid()),
     };
-    let is_whole = is_faithful && !stop.load(Relaxed);
+    let is_whole = is_valid && !stop.load(Relaxed);
     Ok(if is_whole { End::Ok } else { End::Invalid }.into())
 }
 
@@ -155,6 +156,7 @@ fn store(
         by_client: plan.by_client,
         put_off: plan.put_off,
         incomplete: plan.incomplete,
+        trace_gaps: gaps::describe(&plan.counters),
         split: plan.split,
         found,
         outcomes,

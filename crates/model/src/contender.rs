@@ -12,6 +12,7 @@ use crate::spec::RunSpec;
 use crate::system::Recipe;
 use crate::target::Target;
 use crate::words::words;
+use crate::workload::Workload;
 
 words! {
     /// The rule for plans whose contenders differ in more than the system.
@@ -99,7 +100,7 @@ pub fn differences<'r>(
 ) -> Vec<ContenderDifference> {
     let names = contenders(runs.clone());
     let mut properties: Vec<String> = Vec::new();
-    // Of each contender and property all values, in the order of their names.
+    // Of each contender and property all values, in the order of their names or numbers.
     let mut values: BTreeMap<(String, usize), BTreeSet<String>> = BTreeMap::new();
     for run in runs {
         let name = contender_of(run);
@@ -119,7 +120,9 @@ pub fn differences<'r>(
         let mut of_each: Vec<Vec<String>> = Vec::with_capacity(names.len());
         for number in 0..names.len() {
             let values = values.remove(&(what.clone(), number)).unwrap_or_default();
-            of_each.push(values.into_iter().collect());
+            let mut values: Vec<String> = values.into_iter().collect();
+            values.sort_by_key(|value| value.parse::<u64>().ok());
+            of_each.push(values);
         }
         if of_each.iter().any(|values| *values != of_each[0]) {
             found.push(ContenderDifference { what, values: of_each });
@@ -133,6 +136,8 @@ fn properties_of(run: &RunSpec) -> Vec<(&'static str, String)> {
     let mut properties = vec![
         ("access", access(run)),
         ("client cache", client_cache(run).to_owned()),
+        ("created files", created_files(run).to_owned()),
+        ("ops in flight", ops_in_flight(run)),
         ("copies", copies(run.lab.as_deref())),
         ("server hosts", server_hosts(run)),
     ];
@@ -193,6 +198,34 @@ fn client_cache(run: &RunSpec) -> &'static str {
     }
 }
 
+/// Says what a small file is promised when its creation counts as done; empty for runs that create
+/// none by name.
+///
+/// **Source:** RFC 1813, 3.3.7 and 4.8: WRITE with FILE_SYNC is on stable storage before the reply,
+/// and the kernel's client writes back and commits when a file is closed. close(2) of other file
+/// systems promises nothing.
+fn created_files(run: &RunSpec) -> &'static str {
+    if !matches!(run.workload, Workload::Metadata | Workload::Transactions) {
+        ""
+    } else if run.target.nfs().is_some() {
+        "stable on reply (FILE_SYNC)"
+    } else if run.lab.as_ref().is_some_and(|lab| lab.mounts_nfs()) {
+        "closed, so committed by the NFS client"
+    } else {
+        "closed, not synced"
+    }
+}
+
+/// Returns the most ops that all workers together have in flight; empty for work of commands and
+/// tools, which have their own ways.
+fn ops_in_flight(run: &RunSpec) -> String {
+    if run.workload.is_external() || run.workload == Workload::App {
+        return String::new();
+    }
+    let depth = if Setting::QueueDepth.applies(run) { run.queue_depth } else { 1 };
+    (u64::from(run.clients()) * u64::from(depth)).to_string()
+}
+
 /// Says how many copies of written data there are on different servers.
 fn copies(lab: Option<&LabSpec>) -> String {
     if let Some(lab) = lab
@@ -225,7 +258,6 @@ mod tests {
     use crate::system::{AccessWays, FuseAccess, NfsAccess};
     use crate::target::BackendKind;
     use crate::testing::RunBuilder;
-    use crate::workload::Workload;
 
     /// A run on a system of a recipe, by our own client or by its program.
     fn run(name: &str, by_fuse: bool, copies: &str) -> RunSpec {
@@ -281,6 +313,32 @@ mod tests {
         assert_eq!(values("durability"), "none | sync");
         assert_eq!(values("backend"), "nfs | posix");
         assert!(found.iter().all(|(what, _)| what != "server hosts"));
+    }
+
+    #[test]
+    fn promises_and_depths_of_each_side_are_stated() {
+        let with = |by_fuse: bool, workload: Workload| {
+            let mut run = run(if by_fuse { "b" } else { "a" }, by_fuse, "");
+            (run.workload, run.workers, run.queue_depth) = (workload, 4, 8);
+            run
+        };
+        let values = |workload: Workload, what: &str| {
+            let found = found(&[with(false, workload), with(true, workload)]);
+            found.into_iter().find(|(known, _)| known == what).map(|(_, values)| values.join(" | "))
+        };
+        assert_eq!(values(Workload::Stream, "ops in flight").unwrap(), "32 | 4");
+        assert_eq!(values(Workload::Stream, "created files"), None);
+        assert_eq!(
+            values(Workload::Metadata, "created files").unwrap(),
+            "stable on reply (FILE_SYNC) | closed, not synced"
+        );
+        // Several depths come in the order of their numbers.
+        let mut other = with(false, Workload::Stream);
+        other.queue_depth = 1;
+        let both = [with(false, Workload::Stream), other, with(true, Workload::Stream)];
+        let both = found(&both);
+        let (_, shown) = both.iter().find(|(what, _)| what == "ops in flight").unwrap();
+        assert_eq!(shown, &["4, 32", "4"]);
     }
 
     #[test]

@@ -40,7 +40,8 @@ pub use lanes::Pace;
 pub use limit::{Judgement, LimitSearch};
 pub use operation::{Files, KnownHandle};
 pub use outcome::{
-    Behind, HostOutcome, HostShare, KindOutcome, Outcome, Problem, Record, ShareRecord, TimeSlice,
+    Behind, HostOutcome, HostShare, KindOutcome, Outcome, Problem, Record, ShareRecord, SlowKind,
+    TimeSlice, Verdict,
 };
 pub use plan::{InitialObject, PlanError, ReplayPlan};
 pub use planner::PlanSettings;

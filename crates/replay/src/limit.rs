@@ -90,11 +90,7 @@ impl Outcome {
     }
 
     fn failed_share(&self) -> f64 {
-        let mut failed = 0;
-        for kind in &self.kinds {
-            failed += kind.unexpected_errors;
-        }
-        failed as f64 / self.ops.max(1) as f64
+        self.unexpected_errors() as f64 / self.ops.max(1) as f64
     }
 }
 

@@ -20,6 +20,47 @@ use crate::tree::NONE;
 const BEHIND_NS: u64 = 100_000_000;
 /// Factor for the origin's mean response time.
 const BEHIND_TIMES: u64 = 10;
+/// A replay is slower than the trace if its mean response time, or the median of a kind, is more
+/// than this multiple of the trace's. Less can be the network between the server and a capture on
+/// it.
+const SLOW_TIMES: u64 = 2;
+/// Fewer operations of a kind have no median worth naming.
+const MEDIAN_OPS_MIN: u64 = 10;
+
+/// How a replay went; the first that applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It was stopped before all operations were started.
+    Interrupted,
+    /// Operations failed that did not fail in the trace, had no reply, or could not be issued.
+    Failed,
+    /// This client was late itself, so the replay says nothing about the server.
+    ClientLate,
+    /// The server fell behind for good.
+    FellBehind,
+    /// It was closed, so there was no schedule to keep up with.
+    Done,
+    /// The server kept the schedule, with response times far above those of the trace.
+    Slower,
+    /// The server kept the schedule, with response times like those of the trace or shorter.
+    KeptUp,
+}
+
+impl Verdict {
+    /// Returns true if the replay measured the target under the load of the trace.
+    pub const fn is_valid(self) -> bool {
+        !matches!(self, Self::Interrupted | Self::Failed | Self::ClientLate)
+    }
+}
+
+/// A kind of operation that is much slower than in the trace.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SlowKind<'a> {
+    /// Name of the operation.
+    pub name: &'a str,
+    /// Its median response time, without the lateness of this client, over that of the trace.
+    pub ratio: f64,
+}
 
 /// A replay at one speed. Times are in nanoseconds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -391,8 +432,51 @@ impl Outcome {
 
     /// Returns true if every operation was issued and ended as in the trace.
     pub fn is_faithful(&self) -> bool {
-        let all_ended = self.accounted == self.ops && self.not_started == 0;
-        all_ended && self.kinds.iter().all(|kind| kind.unexpected_errors == 0)
+        self.accounted == self.ops && self.not_started == 0 && self.unexpected_errors() == 0
+    }
+
+    /// Returns the number of operations that failed and did not fail in the trace.
+    pub fn unexpected_errors(&self) -> u64 {
+        self.kinds.iter().map(|kind| kind.unexpected_errors).sum()
+    }
+
+    /// Says how the replay went.
+    pub fn verdict(&self) -> Verdict {
+        match self.behind {
+            _ if self.not_started > 0 => Verdict::Interrupted,
+            _ if !self.is_faithful() => Verdict::Failed,
+            Some(behind) if behind.is_own_fault => Verdict::ClientLate,
+            Some(_) => Verdict::FellBehind,
+            None if self.speed.is_none() => Verdict::Done,
+            None if self.is_slow() => Verdict::Slower,
+            None => Verdict::KeptUp,
+        }
+    }
+
+    fn is_slow(&self) -> bool {
+        let (mut here_ns, mut origin_ns) = (0_u64, 0_u64);
+        for part in self.kinds.iter().flat_map(|kind| &kind.parts) {
+            here_ns = here_ns.saturating_add(part.paired_ns);
+            origin_ns = origin_ns.saturating_add(part.origin_ns);
+        }
+        here_ns > origin_ns.saturating_mul(SLOW_TIMES) || self.slowest_kind().is_some()
+    }
+
+    /// Returns the kind whose median grew most, if that is far above the median of the trace.
+    pub fn slowest_kind(&self) -> Option<SlowKind<'_>> {
+        let mut slowest: Option<SlowKind<'_>> = None;
+        for kind in &self.kinds {
+            let origin_ns = kind.origin.p50;
+            if kind.origin.count < MEDIAN_OPS_MIN || origin_ns == 0 {
+                continue;
+            }
+            let here_ns = kind.response.p50.saturating_sub(self.own_lateness.p50);
+            let ratio = here_ns as f64 / origin_ns as f64;
+            if ratio > SLOW_TIMES as f64 && slowest.is_none_or(|known| ratio > known.ratio) {
+                slowest = Some(SlowKind { name: &kind.kind, ratio });
+            }
+        }
+        slowest
     }
 }
 
@@ -428,9 +512,11 @@ fn timeline_of(slices: &[Slice], slice_ns: u64) -> Vec<TimeSlice> {
 }
 
 /// Returns since when the replay was behind: the first of the slices up to the end that are all
-/// behind. It is the server's fault if the slices would be behind even without our own delays.
+/// behind, if there are at least two. It is the server's fault if the slices would be behind even
+/// without our own delays.
 fn behind_from(timeline: &[TimeSlice]) -> Option<Behind> {
     let mut behind: Option<Behind> = None;
+    let mut slices = 0;
     for slice in timeline.iter().rev() {
         if slice.started == 0 {
             continue;
@@ -443,8 +529,9 @@ fn behind_from(timeline: &[TimeSlice]) -> Option<Behind> {
         let was_own_fault = behind.is_none_or(|behind| behind.is_own_fault);
         behind =
             Some(Behind { from_ns: slice.from_ns, is_own_fault: is_own_fault && was_own_fault });
+        slices += 1;
     }
-    behind
+    behind.filter(|_| slices > 1)
 }
 
 #[cfg(test)]
@@ -474,6 +561,8 @@ mod tests {
         // A temporary stall doesn't count, nor does a slow server that isn't getting slower.
         assert_eq!(behind_from(&timeline(&[1, 900, 2, 1])), None);
         assert_eq!(behind_from(&timeline(&[100, 110, 105])), None);
+        // One slice shows no trend.
+        assert_eq!(behind_from(&timeline(&[1, 2, 300])), None);
         assert_eq!(behind_from(&[]), None);
     }
     #[test]

@@ -9,7 +9,7 @@ use std::io::Read;
 use std::ops::Range;
 
 use model::random::mix;
-use trace::{Call, Connection, Op, Section, TraceError, TraceReader};
+use trace::{Call, Connection, Counters, Op, Section, TraceError, TraceReader};
 
 use crate::action::{Action, Counterpart, counterpart_at};
 use crate::division::Division;
@@ -94,6 +94,8 @@ pub struct ReplayPlan {
     pub put_off: u64,
     /// Operations whose arguments were not captured.
     pub incomplete: u64,
+    /// Counts of what the whole capture saw and what it did not.
+    pub counters: Counters,
     /// Reads and writes larger than the target's maximum, which were split into several steps.
     pub split: u64,
     /// This host's part, if several share the plan.
@@ -172,6 +174,7 @@ struct Loader {
     by_client: BTreeMap<String, u64>,
     put_off: u64,
     incomplete: u64,
+    counters: Counters,
     duration_ns: u64,
 }
 
@@ -187,6 +190,7 @@ impl Loader {
             by_client: BTreeMap::new(),
             put_off: 0,
             incomplete: 0,
+            counters: Counters::default(),
             duration_ns: 0,
         }
     }
@@ -216,7 +220,10 @@ impl Loader {
                     return Err(PlanError::TooLong);
                 }
             }
-            Section::End(end) => self.duration_ns = end.duration_ns,
+            Section::End(end) => {
+                self.duration_ns = end.duration_ns;
+                self.counters = end.counters;
+            }
         }
         Ok(())
     }
@@ -375,6 +382,7 @@ impl Loader {
             by_client: self.by_client,
             put_off: self.put_off,
             incomplete: self.incomplete,
+            counters: self.counters,
             split: made.split,
             share: Share::default(),
         })

@@ -16,6 +16,7 @@ use nfs_server::{
 };
 use replay::{
     Fill, LimitSearch, Outcome, Pace, Problem, ReplayPlan, ReplaySettings, Replayer, TargetKind,
+    Verdict,
 };
 use trace::{Call, Op};
 
@@ -68,7 +69,7 @@ fn an_error_that_the_trace_does_not_have_is_named() {
     let fault = ErrorFault { calls, status: Status::Io, share: always };
     let faults = FaultPlan { errors: vec![fault], ..FaultPlan::default() };
     let outcome = replay(&reads(20), faults.clone());
-    assert_eq!((outcome.kinds[0].unexpected_errors, outcome.is_faithful()), (20, false));
+    assert_eq!((outcome.unexpected_errors(), outcome.verdict()), (20, Verdict::Failed));
     let Problem { kind, origin, ended, count } = &outcome.problems[0];
     assert_eq!((kind.as_str(), origin.as_str(), *count), ("READ", "success", 20));
     assert_eq!(ended, Status::Io.name_in(ProtocolVersion::V3));
@@ -89,12 +90,26 @@ fn a_server_that_is_slower_than_the_trace_falls_behind() {
     let service_times = vec![CallServiceTime { calls, time }];
     let outcome = replay(&reads(20), FaultPlan { service_times, ..FaultPlan::default() });
     assert_eq!(outcome.behind.map(|behind| behind.from_ns), Some(0), "{outcome:#?}");
-    assert!(outcome.is_faithful());
+    assert_eq!(outcome.verdict(), Verdict::FellBehind);
     let read = &outcome.kinds[0];
     assert!(read.response.p50 >= 290_000_000 && read.origin.p50 < 1_100_000, "{read:?}");
     // Reads don't wait for one another: all of them were started before the first had ended.
     assert_eq!(outcome.start_wait.max, 0);
     assert!(outcome.took_ns >= 300_000_000);
+}
+
+#[test]
+fn a_slow_server_never_keeps_up() {
+    let calls = calls_of(nfs3::Procedure::Read);
+    let service_times =
+        vec![CallServiceTime { calls, time: ServiceTime::Fixed { time_ns: 20_000_000 } }];
+    let outcome = replay(&reads(20), FaultPlan { service_times, ..FaultPlan::default() });
+    assert_ne!(outcome.verdict(), Verdict::KeptUp, "{outcome:#?}");
+    // A client that is late itself may hide it, and then nothing is claimed.
+    if outcome.verdict() != Verdict::ClientLate {
+        let slowest = outcome.slowest_kind().unwrap();
+        assert!(slowest.name == "READ" && slowest.ratio > 10.0, "{slowest:?}");
+    }
 }
 
 #[test]

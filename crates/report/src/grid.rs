@@ -15,10 +15,41 @@ pub const GAP: &str = "  ";
 const SIGNS: [char; 2] = ['▲', '▼'];
 
 /// The units that stay in the line of their number.
-const UNITS: [&str; 31] = [
-    "%", "B", "KiB", "MiB", "GiB", "TiB", "B/s", "kB/s", "MB/s", "GB/s", "MiB/s", "op/s", "kop/s",
-    "Mop/s", "op", "ops", "ns", "µs", "ms", "s", "min", "h", "s/GiB", "µs/op", "bit/s", "kbit/s",
-    "Mbit/s", "Gbit/s", "kHz", "MHz", "GHz",
+const UNITS: [&str; 34] = [
+    "%",
+    "B",
+    "KiB",
+    "MiB",
+    "GiB",
+    "TiB",
+    "B/s",
+    "kB/s",
+    "MB/s",
+    "GB/s",
+    "MiB/s",
+    "op/s",
+    "kop/s",
+    "Mop/s",
+    "op",
+    "ops",
+    "ns",
+    "µs",
+    "ms",
+    "s",
+    "min",
+    "h",
+    "s/GiB",
+    "µs/op",
+    "bit/s",
+    "kbit/s",
+    "Mbit/s",
+    "Gbit/s",
+    "kHz",
+    "MHz",
+    "GHz",
+    "µs/command",
+    "ms/command",
+    "s/command",
 ];
 
 /// To which side a column's cells are pushed.

@@ -3,7 +3,7 @@
 //! Nothing here depends on a locale or a time zone, so a report is the same everywhere.
 
 use model::Histogram;
-use model::units::{Nanos, three_digits};
+use model::units::Nanos;
 use stats::{Judged, Summary};
 
 /// Median, 99th percentile and maximum with their units; dashes where nothing was recorded.
@@ -33,7 +33,7 @@ pub fn spread(rate: &Summary) -> String {
 /// Processor time of the client with its unit: `0.52 s/GiB`; a dash where it is not known.
 pub fn cpu(judged: &Judged) -> String {
     match &judged.cpu {
-        Some(cpu) => format!("{} {}", three_digits(cpu.client), cpu.unit.name()),
+        Some(cpu) => cpu.unit.shown(cpu.client),
         None => "–".to_owned(),
     }
 }
@@ -41,7 +41,7 @@ pub fn cpu(judged: &Judged) -> String {
 /// Processor time of the server, to be added to the client's: `+0.31 s/GiB`.
 pub fn server_cpu(judged: &Judged) -> Option<String> {
     let cpu = judged.cpu.as_ref()?;
-    Some(format!("+{} {}", three_digits(cpu.server?), cpu.unit.name()))
+    Some(format!("+{}", cpu.unit.shown(cpu.server?)))
 }
 
 /// The byte rate of a mix, whose figure is its op rate.

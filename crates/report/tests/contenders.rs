@@ -10,8 +10,8 @@ use model::durability::{
 use model::lab::{DataPath, Host, Invalidation, LabSpec, SiteMount, System};
 use model::system::{AccessWay, FuseAccess, NfsAccess, Recipe};
 use model::{
-    BackendKind, Campaign, CaveatCode, Durability, Metric, MetricKind, OpKind, RunSpec, Telemetry,
-    TrialState, Workload,
+    BackendKind, Campaign, CaveatCode, Durability, Metric, MetricKind, OpKind, Pass, RunSpec,
+    Telemetry, TrialState, Workload,
 };
 use report::{Format, Screen, UnknownContender, render, render_contenders};
 use serde_json::Value;
@@ -96,6 +96,13 @@ fn text(campaign: &Campaign) -> String {
     render_contenders(campaign, None, Format::Table, Screen::default()).unwrap().text
 }
 
+/// Returns the sentences before the first table, each word one blank apart.
+fn lead(campaign: &Campaign) -> String {
+    let text = text(campaign);
+    let lead = text.split("\ncontender ").next().unwrap();
+    lead.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// The row of a table that begins with a name, below a heading.
 fn row<'t>(text: &'t str, heading: &str, name: &str) -> &'t str {
     let below = text.split(heading).nth(1).unwrap_or_else(|| panic!("no {heading}: {text}"));
@@ -155,12 +162,16 @@ fn events_that_were_measured_one_after_the_other_stand_together() {
     last.report.events[0].unverified = Some("it did not answer".to_owned());
     plant_event(&mut campaign, "level", Tier::ServerCrash, CrashEvent::KillServer);
     campaign.durability.last_mut().unwrap().report.events[0].how = "stop".to_owned();
-    let text = text(&campaign);
-    assert!(text.contains("survives a loss of power: safe."), "{text}");
-    assert!(
-        text.contains("survives a crash of the server, not of its host: quick and level."),
-        "{text}"
+    assert_eq!(
+        lead(&campaign).split(" What they ").skip(1).collect::<Vec<_>>(),
+        [
+            "acknowledge survives a loss of power: safe.",
+            "acknowledge survives a kill of the server's process, but not a loss of power: quick.",
+            "acknowledge survives a kill of the server's process; a loss of power was not tried: \
+             level."
+        ]
     );
+    let text = text(&campaign);
     let kept = text.split("What was kept").nth(1).unwrap();
     assert_eq!(kept.matches("LOST 4 of 9 ops").count(), 1, "{kept}");
     assert_eq!(words_of_rows(kept, "quick").len(), 3, "{kept}");
@@ -180,8 +191,10 @@ fn a_ratio_to_a_weaker_promise_says_so() {
     let quick = row(&text, "Ratios to safe", "quick");
     assert!(quick.contains("weaker promise") && quick.contains("2.0"), "{quick}");
     assert!(row(&text, "Ratios to safe", "level").contains("promise not measured"), "{text}");
-    assert!(text.contains("survives a loss of power: safe."), "{text}");
-    assert!(text.contains("is lost in a crash of the server or of its host: quick."), "{text}");
+    let lead = lead(&campaign);
+    assert!(lead.contains("survives a loss of power: safe."), "{lead}");
+    assert!(lead.contains("was lost when the server lost power: quick."), "{lead}");
+    assert!(!lead.contains("kill"), "{lead}");
     let kept = text.split("What was kept").nth(1).unwrap();
     assert_eq!(words_of_rows(kept, "safe"), ["safe power-cut kept 7 ns"], "{kept}");
     // Of the two measurements of one contender the latest stands there.
@@ -200,11 +213,13 @@ fn equal_tiers_need_no_words_and_unknown_ones_are_no_ranking() {
     let mut campaign = campaign();
     assert!(row(&text(&campaign), "Ratios to safe", "quick").contains("promise not measured"));
     for name in ["safe", "quick", "level"] {
-        plant_tier(&mut campaign, name, Tier::ServerCrash);
+        plant_event(&mut campaign, name, Tier::ServerCrash, CrashEvent::KillServer);
     }
     let text = text(&campaign);
     assert!(!row(&text, "Ratios to safe", "quick").contains("promise"), "{text}");
-    assert!(text.contains("survives a crash of the server"), "{text}");
+    let words = "a loss of power was not tried: safe, quick and level.";
+    let lead = lead(&campaign);
+    assert!(lead.contains(words), "{lead}");
 }
 
 #[test]
@@ -319,6 +334,59 @@ fn the_cost_of_a_figure_is_what_clients_servers_disks_and_networks_did() {
     let text = text(&campaign);
     let line = row(text.split("\nCost\n").nth(1).unwrap(), "stream write", "safe");
     assert!(line.contains(" s/GiB") && line.contains("3.00") && line.contains("4.00"), "{line}");
+}
+
+#[test]
+fn commands_show_times_in_order() {
+    let mut campaign = made(vec![
+        (spec("safe", BackendKind::Posix, Workload::App), 10, 5),
+        (spec("quick", BackendKind::Posix, Workload::App), 10, 5),
+    ]);
+    for (number, run) in campaign.runs.iter_mut().enumerate() {
+        for (trial, time_ms) in run.trials.iter_mut().zip([2_000, 2_100, 2_200, 2_050, 2_150]) {
+            let pass = &mut trial.passes[0];
+            pass.window_ns = time_ms * 1_000_000 / (number as u64 + 1);
+            pass.client_cpu_ns = 30_344_000;
+            let command = &mut pass.kinds[0];
+            (command.issued, command.done) = (1, 1);
+        }
+    }
+    let text = text(&campaign);
+    let line = row(text.split("Figures of contenders").nth(1).unwrap(), "app", "quick");
+    let (before, high) = line.split_once(" s to ").unwrap_or_else(|| panic!("{line}"));
+    let number = |text: &str| text.parse::<f64>().unwrap_or_else(|_| panic!("{line}"));
+    let low = number(before.split(' ').next_back().unwrap());
+    let high = number(high.split(' ').next().unwrap());
+    assert!(line.contains(" 1.05 s ") && low < 1.05 && high > 1.05, "{line}");
+    let line = row(text.split("\nCost\n").nth(1).unwrap(), "app", "quick");
+    assert!(line.contains(" 30.3 ms/command "), "{line}");
+    let figure = &json(&campaign, None)["works"][0]["figures"][1];
+    assert_eq!(figure["cpu_unit"], "ms/command");
+    assert!((figure["client_cpu"].as_f64().unwrap() - 30.344).abs() < 1e-9, "{figure}");
+    // Half the time is twice as fast.
+    assert!((figure["ratio"].as_f64().unwrap() - 2.0).abs() < 0.01, "{figure}");
+}
+
+#[test]
+fn scaling_of_commands_compares_times() {
+    let with_hosts = |names: &'static [&'static str]| {
+        move |run: &mut RunSpec| {
+            run.placement.hosts = names.iter().map(|name| Host::here(*name)).collect();
+        }
+    };
+    let mut campaign = along(&[&with_hosts(&["a"]), &with_hosts(&["a", "b"])]);
+    for run in &mut campaign.runs {
+        run.spec.workload = Workload::App;
+        for pass in run.trials.iter_mut().flat_map(|trial| &mut trial.passes) {
+            pass.pass = Pass::App;
+        }
+    }
+    for trial in campaign.runs.iter_mut().flat_map(|run| &mut run.trials) {
+        trial.passes.truncate(1);
+    }
+    let text = text(&campaign);
+    let line = row(text.split("More clients").nth(1).unwrap(), "app", "safe");
+    assert!(line.contains("(0.500 times)"), "{line}");
 }
 
 /// The runs of a campaign at several values of a setting, each twice as fast as the one before.

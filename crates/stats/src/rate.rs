@@ -29,6 +29,18 @@ impl Rate {
         }
     }
 
+    /// Shows both ends of an interval of rates, the smaller number first: for commands, that is the
+    /// time at the higher rate.
+    pub fn interval(pass: Pass, low_per_s: f64, high_per_s: f64) -> String {
+        let (low, high) = (Self::of_pass(pass, low_per_s), Self::of_pass(pass, high_per_s));
+        if low.is_time() { format!("{high} to {low}") } else { format!("{low} to {high}") }
+    }
+
+    /// Returns true if the rate is shown as the time of one command, so that less is faster.
+    pub const fn is_time(self) -> bool {
+        matches!(self, Self::Commands(_))
+    }
+
     /// Returns the number per second, in bytes, ops or commands.
     pub const fn per_s(self) -> f64 {
         match self {
@@ -69,6 +81,8 @@ mod tests {
         assert_eq!(shown(Rate::Ops(999.9)), "1.00 kop/s");
         assert_eq!(shown(Rate::of_pass(Pass::App, 0.08)), "12.5 s");
         assert_eq!(shown(Rate::of_pass(Pass::App, 0.0)), "–");
+        assert_eq!(Rate::interval(Pass::App, 0.4, 0.5), "2.00 s to 2.50 s");
+        assert_eq!(Rate::interval(Pass::Stat, 45.6, 50.0), "45.6 op/s to 50.0 op/s");
         assert_eq!(shown(Rate::of_pass(Pass::Stat, 45.6)), "45.6 op/s");
         assert_eq!(shown(Rate::of_pass(Pass::Read, 45.6e6)), "45.6 MB/s");
     }

@@ -66,3 +66,24 @@ pub struct Counters {
     /// File handles that were forgotten for others, and would get another number.
     pub files_forgotten: u64,
 }
+
+impl Counters {
+    /// Returns the share of the traffic that is missing, from 0 to 1: of calls with their replies,
+    /// of messages, of bytes or of packets, whichever share is largest.
+    pub fn missing_share(&self) -> f64 {
+        let half_seen = self.replies_without_call + self.calls_without_reply;
+        let unread = self.messages_cut + self.messages_malformed;
+        let unknown = self.bytes_lost + self.bytes_unsynchronized;
+        let unusable = self.packets_dropped + self.packets_unreadable + self.fragments_incomplete;
+        let mut largest = 0.0_f64;
+        for (part, all) in [
+            (half_seen, self.calls + self.replies_without_call),
+            (unread, self.calls + self.replies + self.replies_without_call),
+            (unknown, self.wire_bytes + self.bytes_lost),
+            (unusable, self.packets + self.packets_dropped),
+        ] {
+            largest = largest.max(part as f64 / all.max(1) as f64);
+        }
+        largest.min(1.0)
+    }
+}

@@ -21,7 +21,7 @@ use by_name::ByName;
 use mixed::Mixed;
 use sweep::{Scatter, Sweep};
 
-pub use size::{PassSize, pass_size};
+pub use size::{PassSize, mean_bytes, pass_size};
 
 /// Seed constant that separates arrivals from other draws of the same seed.
 const ARRIVALS: u64 = 0x6172_7269;

@@ -11,6 +11,7 @@ use model::random::{SplitMix64, below};
 use model::{Op, OpKind, RunSpec, Transactions};
 
 use crate::file_set::{size_seed, uniform};
+use crate::moved::MovedBytes;
 
 /// Files that a pool without a bound may grow by, beyond those that it began with.
 const GROWTH_MAX: u64 = 1 << 20;
@@ -155,6 +156,30 @@ impl PoolStream {
         let bytes = uniform(self.size_seed, number, size_min_bytes, size_max_bytes) as u32;
         self.pool.push(File { number, bytes });
         Op::new(OpKind::Create, number, 0, bytes)
+    }
+}
+
+/// Returns the mean size of a new file, in bytes.
+pub(crate) fn mean_size(settings: &Transactions) -> u64 {
+    let least = u64::from(settings.size_min_bytes);
+    least.midpoint(u64::from(settings.size_max_bytes).max(least))
+}
+
+/// Returns about how many bytes so many ops read and write: half of them are reads and appends,
+/// half create and remove files. An append fills half of the room below the largest size, and files
+/// grow by that until they are removed.
+pub(crate) fn mean_bytes(settings: &Transactions, ops: u64) -> MovedBytes {
+    let size = mean_size(settings);
+    let appended = u64::from(settings.size_max_bytes).saturating_sub(size) / 2;
+    let half = |percent: u64, bytes: u64| {
+        let all = u128::from(ops) * u128::from(percent) * u128::from(bytes) / 200;
+        u64::try_from(all).unwrap_or(u64::MAX)
+    };
+    let reads = u64::from(settings.read_percent).min(100);
+    let creates = u64::from(settings.create_percent).min(100);
+    MovedBytes {
+        read: half(reads, size),
+        written: half(100 - reads, appended).saturating_add(half(creates, size)),
     }
 }
 

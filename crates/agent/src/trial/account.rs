@@ -55,6 +55,11 @@ impl Trial<'_> {
             };
             result.cross_checks = accounting::cross_checks(spec, &result, &sources);
             result.caveats.extend(caveats::about_recovery(&tally.recovered));
+            if is_whole(&result, &ending) {
+                result.caveats.extend(caveats::recovered(&tally.recovered));
+            } else {
+                facts.extend(caveats::unrecovered(pass, &tally.recovered));
+            }
             let short = &tally.short_transfers;
             result.caveats.extend(caveats::about_short_transfers(short, "counted by the client"));
         }
@@ -170,6 +175,14 @@ impl Trial<'_> {
         let wall_ns = i128::from(now.wall_ns) - i128::from(before.wall_ns);
         caveats::about_calendar(wall_ns, now.mono_ns - before.mono_ns)
     }
+}
+
+/// Returns true if every op that was started succeeded and was counted: only then was something
+/// that was lost on the way made good.
+fn is_whole(result: &PassResult, ending: &Ending) -> bool {
+    matches!(ending, Ending::Complete | Ending::Stopped)
+        && result.errors() == 0
+        && accounting::caveats(&result.cross_checks).is_empty()
 }
 
 /// Reports files that were removed and are kept under another name until a client closes them.

@@ -1,5 +1,6 @@
 //! Causes planted on the way between client and server, which the client makes good.
 
+use fleet::PassEnd;
 use model::{Caveat, CaveatCode, NfsSettings, NfsVersion, Pass, Proto, RunSpec, Target};
 use nfs_proto::nfs3::{Procedure, Status};
 use nfs_server::{ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, ServerConfig};
@@ -7,7 +8,7 @@ use nfs_server::{ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, ServerCon
 use crate::rig::{Rig, nfs, server};
 
 /// A write pass on a server with these faults, spoken to in this way.
-fn written(faults: FaultPlan, settings: NfsSettings) -> Vec<Caveat> {
+fn write_pass(faults: FaultPlan, settings: NfsSettings) -> PassEnd {
     let server = server(ServerConfig { faults, ..ServerConfig::default() });
     let mut spec = RunSpec { file_size_bytes: 4 << 20, ..nfs(&server) };
     if let Target::Nfs(target) = &mut spec.target {
@@ -15,7 +16,12 @@ fn written(faults: FaultPlan, settings: NfsSettings) -> Vec<Caveat> {
     }
     let mut rig = Rig::new();
     rig.begin(&spec);
-    let end = rig.run(Pass::Write);
+    rig.run(Pass::Write)
+}
+
+/// The caveats of such a pass, in which nothing is lost in the end.
+fn written(faults: FaultPlan, settings: NfsSettings) -> Vec<Caveat> {
+    let end = write_pass(faults, settings);
     assert_eq!(end.broken, None);
     assert_eq!(end.result.errors(), 0);
     let accounting = end.result.caveats.iter().find(|caveat| caveat.code == CaveatCode::Accounting);
@@ -112,6 +118,26 @@ fn a_connection_that_is_closed_again_and_again_is_reported() {
     let caveats = written(faults, NfsSettings::default());
     let reported = evidence(&caveats, CaveatCode::Recovered).expect("recovered");
     assert!(!reported.starts_with("0 connections"), "{reported}");
+}
+
+#[test]
+fn failed_pass_was_not_made_good() {
+    let error = ErrorFault {
+        calls: FaultedCalls::V3(Procedure::Write.number()),
+        status: Status::Io,
+        share: PartsPerMillion(1_000_000),
+    };
+    for errors in [vec![error], Vec::new()] {
+        let has_errors = !errors.is_empty();
+        let faults = FaultPlan { close_after_calls: Some(5), errors, ..FaultPlan::default() };
+        let end = write_pass(faults, NfsSettings::default());
+        assert_eq!(end.result.errors() > 0, has_errors, "{end:?}");
+        let caveats = &end.result.caveats;
+        assert_eq!(evidence(caveats, CaveatCode::Errors).is_some(), has_errors, "{caveats:?}");
+        assert_eq!(evidence(caveats, CaveatCode::Recovered).is_none(), has_errors, "{caveats:?}");
+        let fact = end.facts.iter().find(|fact| fact.name == "write: recovery that failed");
+        assert_eq!(fact.is_some(), has_errors, "{:?}", end.facts);
+    }
 }
 
 #[test]

@@ -117,6 +117,22 @@ fn numbers_that_no_agent_can_have_counted_are_merged_without_overflow() {
 }
 
 #[test]
+fn failed_pass_was_not_made_good() {
+    let merged = |failed: bool| {
+        let did = [(0, OpKind::Read, 5, false), (1, OpKind::Read, 5, failed)];
+        let mut parts = Vec::new();
+        for index in 0..2 {
+            parts.push(part(index, recorded(did.iter().filter(|did| did.0 == index))));
+        }
+        let recovered = CaveatCode::Recovered.because("1 reconnects");
+        parts[0].end.result.caveats.push(recovered);
+        let merged = merge(&RunSpec::null(Workload::Mixed), parts, 0, 0).result;
+        merged.caveats.iter().any(|caveat| caveat.code == CaveatCode::Recovered)
+    };
+    assert!(merged(false) && !merged(true));
+}
+
+#[test]
 fn a_pass_without_agents_is_empty() {
     let merged = merge(&RunSpec::null(Workload::Mixed), Vec::new(), 0, 0).result;
     assert_eq!((merged.ops(), merged.window_ns, merged.hosts.len()), (0, 0, 0));

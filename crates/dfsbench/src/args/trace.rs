@@ -7,15 +7,15 @@ use clap::{Parser, ValueEnum, ValueHint};
 
 const CAPTURE_EXAMPLES: &str = "\
 Examples:
-  tcpdump -i eth0 -s 256 -w nfs.pcap port 2049     on the client or the server, for a while
+  tcpdump -i eth0 -s 0 -w nfs.pcap port 2049       on the client or the server, for a while
   dfsbench capture nfs.pcap -o nfs.dfst            what NFS did in it, without names and data
   dfsbench capture ring_*.pcapng -o nfs.dfst       several files, in this order, as one trace
   dfsbench capture --interface eth0 --for 10m -o nfs.dfst
                                                    without tcpdump, as root
   ssh server tcpdump -w - port 2049 | dfsbench capture - -o nfs.dfst
 
-With -s 256 the heads of requests are enough; of 128 bytes most NFSv4 compounds are cut short. Where
-the card joins packets (GRO, TSO), capture whole ones: -s 0, or --interface.
+Capture whole packets (-s 0, or --interface, which keeps no data): one packet holds several calls,
+and a snap length such as -s 256 loses all but the first.
 A trace has neither data nor names nor addresses; docs/trace.md says what it reveals.";
 
 /// Makes a trace of NFS traffic from packet captures: NFS v2 to v4.2 and MOUNT, over TCP and UDP.

@@ -3,9 +3,12 @@
 //! Tables, text, Markdown and pages are those of all reports. All tables print units.
 
 use model::units::{Nanos, Size};
+use report::counted;
 use report::document::{Block, Column, Document, Role, Section, Table, TableRow};
 use report::over_time::{OverTime, Scale, TimeLine, TimePoint};
 use trace::{AccessDescription, Counters, Description, Quantiles};
+
+use crate::capture::gaps;
 
 /// Rows of a table that has more of them.
 const ROWS_MAX: usize = 20;
@@ -53,15 +56,28 @@ pub fn of_description(description: &Description, name: &str) -> Document {
 
 fn summarize(description: &Description) -> Vec<String> {
     let Description { header, calls, end, arrivals, response, depth, .. } = description;
-    vec![
+    let mut lines = Vec::new();
+    if let Some(gaps) = gaps::describe(&end.counters) {
+        let hint = gaps::cut_hint(&end.counters);
+        let hint = hint.map_or_else(String::new, |hint| format!(" (hint: {hint})"));
+        lines.push(format!("Incomplete: {gaps}{hint}."));
+    }
+    // A few calls in a millisecond have no rate.
+    let rate = if end.duration_ns < 1_000_000_000 {
+        String::new()
+    } else {
         format!(
-            "{calls} calls in {} from {} ({:.1} calls/s, at most {} in a second) of {} client{}.",
+            " ({:.1} calls/s, at most {} in a second)",
+            description.calls_per_second, arrivals.peak_calls_per_second
+        )
+    };
+    lines.extend([
+        format!(
+            "{} in {} from {}{rate} of {}.",
+            counted(*calls as usize, "call"),
             Nanos(end.duration_ns),
             report::utc(header.begin_ns / 1_000_000),
-            description.calls_per_second,
-            arrivals.peak_calls_per_second,
-            description.clients.len(),
-            if description.clients.len() == 1 { "" } else { "s" }
+            counted(description.clients.len(), "client"),
         ),
         format!(
             "Response time: p50 {}, p99 {}, maximum {}; calls in flight: p50 {}, maximum {}.",
@@ -71,7 +87,8 @@ fn summarize(description: &Description) -> Vec<String> {
             depth.p50,
             depth.max
         ),
-    ]
+    ]);
+    lines
 }
 
 /// Draws calls and data over time.
@@ -349,6 +366,13 @@ mod tests {
         let document = of_description(&description, "nfs.dfst");
         let text = document.render(Form::Text);
         assert!(text.contains("missing: replies") && text.contains("nfs.dfst"), "{text}");
+        let first = document.about.first().map(String::as_str);
+        assert_eq!(
+            first,
+            Some("Incomplete: 100 % of the traffic is missing: 1 call without its reply.")
+        );
+        let whole = of_description(&Describer::new(Header::default()).finish(), "nfs.dfst");
+        assert!(!whole.render(Form::Text).contains("Incomplete"));
         assert!(!text.contains("missing: packets"), "{text}");
         let markdown = document.render(Form::Markdown);
         assert!(markdown.contains("| missing: replies | 1 |"), "{markdown}");

@@ -7,9 +7,11 @@
 use std::fmt::Write as _;
 
 use model::OpKind;
-use model::units::Size;
+use model::units::{Nanos, Size};
 use trace::{Description, KindDescription};
 use workload::opmix::{self, PROFILES, Profile, RequestSize};
+
+use crate::capture::gaps;
 
 /// Sizes of a read or write between which a plan's is chosen.
 const IO_BYTES: [u64; 2] = [4 << 10, 1 << 20];
@@ -17,6 +19,8 @@ const IO_BYTES: [u64; 2] = [4 << 10, 1 << 20];
 const SET_BYTES_MAX: u64 = 1 << 30;
 /// Memory of that server beyond four times the file set.
 const MEMORY_BYTES: u64 = 512 << 20;
+/// A trace counts as this long at least: the rate of a few calls in a millisecond is not a load.
+const DURATION_MIN_S: f64 = 1.0;
 /// The most kinds that are named in a line.
 const NAMED_MAX: usize = 6;
 /// The mix that lends its sizes to shares of a plan's own: the one of SPEC SFS for version 3.
@@ -41,7 +45,7 @@ pub fn write(description: &Description) -> Result<String, String> {
     if duration_s <= 0.0 {
         return Err("it has no duration, and so no rate".to_owned());
     }
-    let rate = ((mixed as f64 / duration_s).round() as u64).max(1);
+    let rate = ((mixed as f64 / duration_s.max(DURATION_MIN_S)).round() as u64).max(1);
     let mut text = describe_distance(description, mixed);
     let _ = writeln!(text, "\nname = \"trace\"\n");
     let set_bytes = description.files.bytes.min(SET_BYTES_MAX).max(rate * 1024);
@@ -181,6 +185,13 @@ fn describe_distance(description: &Description, mixed: u64) -> String {
             files.hot_tenth_percent
         ),
     ];
+    if let Some(gaps) = gaps::describe(&description.end.counters) {
+        lines.push(format!("  the trace is incomplete: {gaps}"));
+    }
+    let duration = Nanos(description.end.duration_ns);
+    if description.end.duration_ns < (DURATION_MIN_S * 1e9) as u64 {
+        lines.push(format!("  the trace lasts {duration}; its rate is that of one second"));
+    }
     for dispersion in &arrivals.dispersions {
         if dispersion.interval_ns == 1_000_000_000 {
             lines.push(format!(

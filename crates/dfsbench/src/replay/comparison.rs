@@ -90,9 +90,9 @@ pub fn of_comparison(before: &Stored, after: &Stored) -> Option<Document> {
             continue;
         };
         let Some(id) = ids.next() else { break };
-        let verdicts = format!("A: {}; B: {}.", verdict_text(first), verdict_text(second));
         let mut blocks = vec![
-            Block::Paragraph(verdicts),
+            Block::Paragraph(format!("A: {}.", verdict_text(first))),
+            Block::Paragraph(format!("B: {}.", verdict_text(second))),
             Block::Pictures(pictures::of_pair(first, second, id)),
             Block::Table(pair_table(first, second)),
         ];

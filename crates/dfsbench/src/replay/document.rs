@@ -4,9 +4,11 @@
 //! them.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use model::units::{Nanos, Size, three_digits};
-use replay::{HostOutcome, KindOutcome, Outcome, Pace, PartSums};
+use replay::{HostOutcome, KindOutcome, Outcome, Pace, PartSums, SlowKind, Verdict};
+use report::counted;
 use report::document::{Block, Cell, Column, Document, Role, Section, Table, TableRow};
 use stats::{PartSum, SumRatio, ratio_of_sums};
 use trace::Quantiles;
@@ -61,6 +63,9 @@ pub fn of_replay(stored: &Stored) -> Document {
         about: Vec::new(),
         parts: Vec::new(),
     };
+    if let Some(gaps) = &stored.trace_gaps {
+        document.about.push(format!("Incomplete trace: {gaps}. That load is not replayed."));
+    }
     document.about.extend(stored.found.clone());
     if stored.outcomes.len() > 1 {
         document.push(speeds_section(&stored.outcomes));
@@ -82,10 +87,6 @@ fn speeds_section(outcomes: &[Outcome]) -> Section {
             }
             three_digits(ops as f64 * 1e9 / time_ns as f64)
         };
-        let mut errors = 0;
-        for kind in &outcome.kinds {
-            errors += kind.unexpected_errors;
-        }
         let offered = match outcome.speed {
             Some(_) => per_second(outcome.ops, outcome.planned_ns),
             None => "-".to_owned(),
@@ -96,7 +97,7 @@ fn speeds_section(outcomes: &[Outcome]) -> Section {
             per_second(outcome.accounted, outcome.took_ns),
             time(&outcome.response, outcome.response.p50),
             time(&outcome.response, outcome.response.p99),
-            errors.to_string(),
+            outcome.unexpected_errors().to_string(),
             verdict_text(outcome),
         ]);
     }
@@ -119,11 +120,12 @@ fn speeds_section(outcomes: &[Outcome]) -> Section {
 }
 
 fn outcome_section(stored: &Stored, outcome: &Outcome, id: &'static str) -> Section {
-    let mut blocks = vec![
+    let mut blocks: Vec<Block> = times_text(outcome).map(Block::Paragraph).into_iter().collect();
+    blocks.extend([
         Block::Paragraph(counts_text(stored, outcome)),
         Block::Paragraph(lateness_text(outcome)),
         Block::Pictures(pictures::of_outcome(outcome, id)),
-    ];
+    ]);
     blocks.push(Block::Table(kinds_table(outcome)));
     if !outcome.hosts.is_empty() {
         blocks.push(Block::Table(hosts_table(&outcome.hosts)));
@@ -237,25 +239,86 @@ fn calls_text(stored: &Stored, outcome: &Outcome) -> String {
     )
 }
 
-/// Says whether a server kept up.
+/// Says how a replay went: failures first, then the schedule, then response times beside those of
+/// the trace.
 pub fn verdict_text(outcome: &Outcome) -> String {
-    if outcome.not_started > 0 {
-        return "interrupted".to_owned();
-    }
-    match (outcome.speed, outcome.behind) {
-        (None, _) => "done".to_owned(),
-        (Some(_), None) => "the server kept up".to_owned(),
-        (Some(_), Some(behind)) if behind.is_own_fault => {
-            format!(
-                "inconclusive, since this client itself was late from {} on (hint: use a faster \
-                 host)",
-                Nanos(behind.from_ns)
-            )
+    let mut parts = match outcome.verdict() {
+        Verdict::Interrupted => {
+            return format!(
+                "interrupted before {} of {} operations",
+                outcome.not_started, outcome.ops
+            );
         }
-        (Some(_), Some(behind)) => {
-            format!("the server fell behind from {} on", Nanos(behind.from_ns))
+        Verdict::Failed => failures_text(outcome),
+        Verdict::Done => vec!["done".to_owned()],
+        Verdict::Slower => vec!["on schedule, but slower than the trace".to_owned()],
+        Verdict::KeptUp => vec!["the server kept up".to_owned()],
+        Verdict::ClientLate | Verdict::FellBehind => Vec::new(),
+    };
+    if let Some(behind) = outcome.behind {
+        let from = Nanos(behind.from_ns);
+        parts.push(if behind.is_own_fault {
+            format!("inconclusive: this client fell behind at {from} (hint: use a faster host)")
+        } else {
+            format!("the server fell behind at {from}")
+        });
+    }
+    if let Some(SumRatio { ratio, .. }) = mean_ratio(outcome) {
+        parts.push(format!("response times {}x those of the trace", three_digits(ratio)));
+    }
+    parts.join("; ")
+}
+
+/// Counts what did not end as in the trace.
+pub(super) fn failures_text(outcome: &Outcome) -> Vec<String> {
+    let (failed, skipped) = (outcome.unexpected_errors(), outcome.skipped);
+    let unanswered = outcome.ops.saturating_sub(outcome.accounted + skipped);
+    let mut parts = Vec::new();
+    for (count, what) in [
+        (failed, "failed that did not fail in the trace"),
+        (skipped, "could not be issued"),
+        (unanswered, "never ended"),
+    ] {
+        if count > 0 {
+            let ops = if parts.is_empty() {
+                counted(outcome.ops as usize, "operation")
+            } else {
+                outcome.ops.to_string()
+            };
+            parts.push(format!("{count} of {ops} {what}"));
         }
     }
+    parts
+}
+
+/// Returns the ratio of the mean response time to that of the trace, over all kinds.
+fn mean_ratio(outcome: &Outcome) -> Option<SumRatio> {
+    let mut sums: Vec<PartSum> = Vec::new();
+    for kind in &outcome.kinds {
+        for (at, part) in beside_origin(&kind.parts).into_iter().enumerate() {
+            match sums.get_mut(at) {
+                Some(sum) => {
+                    sum.here += part.here;
+                    sum.there += part.there;
+                }
+                None => sums.push(part),
+            }
+        }
+    }
+    ratio_of_sums(&sums)
+}
+
+/// Puts response times beside those of the trace; none if the trace has none.
+fn times_text(outcome: &Outcome) -> Option<String> {
+    let SumRatio { ratio, interval } = mean_ratio(outcome)?;
+    let mut text = format!("Mean response time: {}x that of the trace", three_digits(ratio));
+    if let Some((low, high)) = interval {
+        let _ = write!(text, " (95 % interval {}x to {}x)", three_digits(low), three_digits(high));
+    }
+    if let Some(SlowKind { name, ratio }) = outcome.slowest_kind() {
+        let _ = write!(text, "; the median of {name} grew most, to {}x", three_digits(ratio));
+    }
+    Some(text + ".")
 }
 
 fn kinds_table(outcome: &Outcome) -> Table {
@@ -438,19 +501,85 @@ pub(super) mod tests {
     fn a_replay_has_its_ratio_with_interval_its_failures_and_what_was_left_out() {
         let document = of_replay(&stored(3_000_000));
         let text = document.render(Form::Markdown);
+        assert_eq!(document.about, Vec::<String>::new());
+        let gaps = Some("41 % of the traffic is missing".to_owned());
+        let cut = of_replay(&Stored { trace_gaps: gaps, ..stored(3_000_000) });
+        assert!(cut.about[0].starts_with("Incomplete trace: 41 % of the"), "{:?}", cut.about);
         for part in [
             "3.00 (3.00 to 3.00)",
             "NFS3ERR_IO | 2 |",
             "7 v4.1 LOCK",
             "| h2 | 1 | 8 | 2 |",
-            "the server kept up",
+            "at the speed of the trace: 2 of 20 operations failed",
             "achieved op/s",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+        assert!(!text.contains("kept up"), "{text}");
         let page = document.page("");
         for part in ["in the trace", "Operations scheduled and done", "id=\"speed-2\"", "<svg"] {
             assert!(page.contains(part), "{part}");
         }
+    }
+
+    /// Says how a replay went whose reads took this long, beside 1 ms in the trace.
+    fn verdict(response_ns: u64, change: impl Fn(&mut Value)) -> String {
+        let mut made = outcome(1.0, response_ns);
+        for field in ["unexpected_errors", "skipped"] {
+            made["kinds"][0][field] = 0.into();
+        }
+        change(&mut made);
+        verdict_text(&serde_json::from_value(made).unwrap())
+    }
+
+    #[test]
+    fn says_kept_up_only_without_failures() {
+        assert_eq!(
+            verdict(1_000_000, |_| ()),
+            "the server kept up; response times 1.00x those of the trace"
+        );
+        let failed = verdict(1_000_000, |made| {
+            made["kinds"][0]["unexpected_errors"] = 7.into();
+            (made["skipped"], made["accounted"]) = (3.into(), 16.into());
+        });
+        assert_eq!(
+            failed,
+            "7 of 20 operations failed that did not fail in the trace; 3 of 20 could not be \
+             issued; 1 of 20 never ended; response times 1.00x those of the trace"
+        );
+        let behind = |own: bool| {
+            move |made: &mut Value| made["behind"] = json!({"from_ns": 5, "is_own_fault": own})
+        };
+        assert!(verdict(1_000_000, behind(false)).starts_with("the server fell behind at 5 ns; "));
+        assert!(verdict(1_000_000, behind(true)).starts_with("inconclusive: this client fell"));
+        assert_eq!(
+            verdict(1_000_000, |made| made["not_started"] = 4.into()),
+            "interrupted before 4 of 20 operations"
+        );
+        assert!(verdict(1_000_000, |made| made["speed"] = Value::Null).starts_with("done; resp"));
+    }
+
+    #[test]
+    fn says_kept_up_only_near_the_trace() {
+        assert!(verdict(1_900_000, |_| ()).starts_with("the server kept up; "));
+        assert_eq!(
+            verdict(1_129_000_000, |_| ()),
+            "on schedule, but slower than the trace; response times 1129x those of the trace"
+        );
+        // The median of one kind is enough, unless it is the lateness of this client.
+        let rare = |made: &mut Value| made["kinds"][0]["response"]["p50"] = 9_000_000.into();
+        assert!(verdict(1_000_000, rare).starts_with("on schedule, but slower"));
+        let late = |made: &mut Value| {
+            rare(made);
+            made["own_lateness"]["p50"] = 8_000_000.into();
+        };
+        assert!(verdict(1_000_000, late).starts_with("the server kept up; "));
+        let mut made = outcome(1.0, 3_000_000);
+        rare(&mut made);
+        assert_eq!(
+            times_text(&serde_json::from_value(made).unwrap()).unwrap(),
+            "Mean response time: 3.00x that of the trace (95 % interval 3.00x to 3.00x); the \
+              median of READ grew most, to 9.00x."
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! `dfsbench ramp TRACE` and `dfsbench curve TRACE`: the multiple of a load that breaks a target.
 
-use replay::{LimitSearch, Outcome, Pace};
+use replay::{LimitSearch, Outcome, Pace, Verdict};
 
+use super::document::failures_text;
 use super::{ReplayWork, SPEEDS_MAX};
 use crate::exit::Failure;
 
@@ -50,13 +51,28 @@ pub(super) fn run(work: &mut ReplayWork<'_, '_>) -> Result<SearchOutcome, Failur
     });
     outcomes.truncate(SPEEDS_MAX);
     let is_interrupted = work.is_stopped();
-    let is_known = !is_interrupted && search.client_limit.is_none() && !outcomes.is_empty();
-    let answer = if is_interrupted {
+    let failures = outcomes.first().and_then(failures_words);
+    let is_known = !is_interrupted
+        && search.client_limit.is_none()
+        && !outcomes.is_empty()
+        && failures.is_none();
+    let mut answer = if is_interrupted {
         "Interrupted before the limit was known.".to_owned()
     } else {
         words(&search, max < args.max)
     };
+    answer.extend(failures);
     Ok(SearchOutcome { answer, is_known, outcomes })
+}
+
+/// Says that operations failed at the lightest load already; `None` if none did.
+fn failures_words(lightest: &Outcome) -> Option<String> {
+    (lightest.verdict() == Verdict::Failed).then(|| {
+        format!(
+            " But this is not the load of the trace: at the lightest, {}.",
+            failures_text(lightest).join("; ")
+        )
+    })
 }
 
 /// Returns how fast a trace may be replayed: what takes less than a second says nothing about a
@@ -128,6 +144,7 @@ fn missing_speeds(top: f64, points: u32, outcomes: &[Outcome]) -> Vec<f64> {
 mod tests {
     use replay::Judgement;
 
+    use super::super::document::tests::stored;
     use super::*;
 
     #[test]
@@ -146,6 +163,21 @@ mod tests {
         );
         search.note(4.2, Judgement::ClientLimited);
         assert!(words(&search, false).contains("at 4.2 times this client was late itself"));
+    }
+
+    #[test]
+    fn the_answer_names_failures_at_the_lightest_load() {
+        let mut lightest = stored(1_000_000).outcomes.remove(0);
+        let words = failures_words(&lightest).unwrap();
+        assert!(
+            words.ends_with(
+                "at the lightest, 2 of 20 operations failed that did not fail in \
+                                 the trace."
+            ),
+            "{words}"
+        );
+        lightest.kinds[0].unexpected_errors = 0;
+        assert_eq!(failures_words(&lightest), None);
     }
 
     #[test]

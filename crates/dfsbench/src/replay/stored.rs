@@ -33,6 +33,9 @@ pub struct Stored {
     pub put_off: u64,
     /// Operations whose arguments the capture did not see.
     pub incomplete: u64,
+    /// The traffic that the capture did not see, which is no part of the load; none if it saw all.
+    #[serde(default)]
+    pub trace_gaps: Option<String>,
     /// Transfers that are larger than the target's and were made in several calls.
     pub split: u64,
     /// The answer of a search, where one was made.

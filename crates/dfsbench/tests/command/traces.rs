@@ -1,13 +1,18 @@
 //! `dfsbench capture`, `dfsbench describe` and `dfsbench replay`: traces, and one clear error for
 //! what is none.
 
-use crate::rig::Rig;
+use crate::rig::{Rig, Served};
 
 /// Writes a pcap file with the UDP datagrams of a NULL call of NFS v3 and its reply.
 pub fn write_pcap(path: &std::path::Path) {
+    write_pcap_of(path, 0, &[], &[]);
+}
+
+/// Writes a pcap file with the UDP datagrams of a call of NFS v3 and its reply.
+fn write_pcap_of(path: &std::path::Path, procedure: u32, arguments: &[u32], results: &[u32]) {
     let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
-    let call: Vec<u8> = words(&[7, 0, 2, 100_003, 3, 0, 0, 0, 0, 0]);
-    let reply: Vec<u8> = words(&[7, 1, 0, 0, 0, 0]);
+    let call: Vec<u8> = words(&[&[7, 0, 2, 100_003, 3, procedure, 0, 0, 0, 0], arguments].concat());
+    let reply: Vec<u8> = words(&[&[7, 1, 0, 0, 0, 0], results].concat());
     let mut file: Vec<u8> = words(&[0xa1b2_3c4d, 0x0002_0004, 0, 0, 65535, 101]);
     for (number, payload) in [call, reply].iter().enumerate() {
         let len = 28 + payload.len() as u16;
@@ -34,7 +39,7 @@ fn a_capture_becomes_a_trace_that_says_what_is_in_it() {
     assert_eq!((end.code, end.stdout.as_str()), (0, ""), "{end:?}");
     let want = "1 calls with 1 operations, 1 replies, 1 clients, 1 connections; ";
     assert!(end.stderr.starts_with(want), "{end:?}");
-    assert!(!end.stderr.contains("missing"), "{end:?}");
+    assert!(!end.stderr.contains("incomplete"), "{end:?}");
     let file = std::fs::read(rig.folder().join("nfs.dfst")).unwrap();
     assert_eq!(file[..8], *b"\x89DFST\r\n\x1a");
     let mut quiet = rig.command(&["capture", "nfs.pcap", "-o", "-", "--quiet"]);
@@ -43,24 +48,25 @@ fn a_capture_becomes_a_trace_that_says_what_is_in_it() {
     assert_eq!(quiet.stdout[..8], file[..8]);
 }
 
-/// Writes a pcap file with TCP segments of NULL calls: one call, two of which the second is cut
-/// off but for `kept` bytes, and one again.
-fn write_joined_pcap(path: &std::path::Path, kept: usize) {
+/// Writes a pcap file with TCP segments of NULL calls: one call, so many joined, and one again.
+/// `snap` bytes of each packet are kept; 0 keeps all, as tcpdump has it.
+fn write_joined_pcap(path: &std::path::Path, joined: u32, snap: usize) {
     let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
     // A record mark of 40 bytes, then the call.
     let call =
         |xid: u32| -> Vec<u8> { words(&[0x8000_0028, xid, 0, 2, 100_003, 3, 0, 0, 0, 0, 0]) };
     let mut file: Vec<u8> = words(&[0xa1b2_3c4d, 0x0002_0004, 0, 0, 65535, 101]);
     let mut sequence = 1000_u32;
-    for payload in [call(1), [call(2), call(3)].concat(), call(4)] {
+    let calls = |xids: std::ops::Range<u32>| xids.flat_map(call).collect::<Vec<u8>>();
+    for payload in [calls(0..1), calls(1..joined + 1), calls(joined + 1..joined + 2)] {
         let len = 40 + payload.len();
-        let mut packet = vec![0x45, 0, 0, len as u8, 0, 0, 0, 0, 64, 6, 0, 0];
+        let mut packet = vec![0x45, 0, (len >> 8) as u8, len as u8, 0, 0, 0, 0, 64, 6, 0, 0];
         packet.extend([[10, 0, 0, 1], [10, 0, 0, 2]].concat());
         packet.extend([700_u16, 2049].map(u16::to_be_bytes).concat());
         packet.extend([sequence.to_be_bytes(), 0_u32.to_be_bytes()].concat());
         packet.extend([0x50, 0x18, 0xff, 0xff, 0, 0, 0, 0]);
         packet.extend(&payload);
-        packet.truncate(40 + 44 + kept);
+        packet.truncate(if snap == 0 { len } else { snap });
         let head: Vec<u8> = words(&[1_700_000_000, sequence, packet.len() as u32, len as u32]);
         file.extend([head, packet].concat());
         sequence += payload.len() as u32;
@@ -68,17 +74,52 @@ fn write_joined_pcap(path: &std::path::Path, kept: usize) {
     std::fs::write(path, file).unwrap();
 }
 
+/// Returns the snap length of each command line of tcpdump in a text.
+fn snap_lengths(text: &str) -> Vec<usize> {
+    let mut found = Vec::new();
+    for line in text.lines().filter(|line| line.trim_start().starts_with("tcpdump ")) {
+        let given = line.split_once(" -s ").and_then(|(_, rest)| rest.split(' ').next());
+        found.push(given.map_or(0, |bytes| bytes.parse().unwrap()));
+    }
+    found
+}
+
 #[test]
-fn messages_that_begin_in_what_was_cut_off_are_lost_with_a_hint() {
+fn documented_captures_lose_nothing() {
+    let rig = Rig::new();
+    let calls_kept = |snap: usize| {
+        write_joined_pcap(&rig.folder().join("joined.pcap"), 9, snap);
+        let end = rig.run(&["capture", "joined.pcap", "-o", "joined.dfst"]);
+        let count = end.stderr.split(' ').next().unwrap().parse::<u32>();
+        count.unwrap_or_else(|_| panic!("{end:?}"))
+    };
+    let page = snap_lengths(include_str!("../../../../docs/trace.md"));
+    let help = snap_lengths(&rig.run(&["capture", "--help"]).stdout);
+    assert!(!page.is_empty() && !help.is_empty());
+    for snap in [page, help].concat() {
+        assert_eq!(calls_kept(snap), 11, "tcpdump -s {snap}");
+    }
+    assert!(calls_kept(256) < 11);
+}
+
+#[test]
+fn incomplete_trace_is_marked_first() {
     let rig = Rig::new();
     let pcap = rig.folder().join("joined.pcap");
-    write_joined_pcap(&pcap, 44);
+    write_joined_pcap(&pcap, 2, 0);
     let whole = rig.run(&["capture", "joined.pcap", "-o", "whole.dfst"]).stderr;
     assert!(whole.starts_with("4 calls ") && !whole.contains("hint"), "{whole}");
-    write_joined_pcap(&pcap, 0);
+    write_joined_pcap(&pcap, 2, 84);
     let cut = rig.run(&["capture", "joined.pcap", "-o", "cut.dfst"]).stderr;
     assert!(cut.starts_with("3 calls ") && cut.contains("hint: packets were cut"), "{cut}");
     assert!(cut.contains("tcpdump -s 0"), "{cut}");
+    let text = rig.run(&["describe", "cut.dfst"]).stdout;
+    let second = text.lines().nth(1).unwrap_or_default();
+    assert!(second.starts_with("Incomplete: 100 % of the traffic is missing: "), "{text}");
+    write_pcap(&pcap);
+    assert_eq!(rig.run(&["capture", "joined.pcap", "-o", "pair.dfst", "--quiet"]).code, 0);
+    let text = rig.run(&["describe", "pair.dfst"]).stdout;
+    assert!(!text.contains("Incomplete"), "{text}");
 }
 
 #[test]
@@ -130,7 +171,7 @@ fn what_is_no_capture_is_one_error_and_leaves_no_trace() {
     let end = rig.run(&["capture", "cut", "-o", "nfs.dfst"]);
     assert_eq!(end.code, 0, "{end:?}");
     assert!(end.stderr.contains("warning: `cut` ends within a packet"), "{end:?}");
-    assert!(end.stderr.contains("missing: 1 replies"), "{end:?}");
+    assert!(end.stderr.contains("missing: 1 call without its reply"), "{end:?}");
 }
 
 #[test]
@@ -140,7 +181,7 @@ fn a_trace_is_described_in_each_form_and_becomes_a_plan() {
     assert_eq!(rig.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
     let text = rig.run(&["describe", "nfs.dfst"]);
     assert_eq!((text.code, text.stderr.as_str()), (0, ""));
-    assert!(text.stdout.contains("1 calls in 1.00 µs"), "{}", text.stdout);
+    assert!(text.stdout.contains("1 call in 1.00 µs from "), "{}", text.stdout);
     assert!(text.stdout.contains("v3 NULL"), "{}", text.stdout);
     let markdown = rig.run(&["describe", "nfs.dfst", "--format", "markdown"]).stdout;
     assert!(markdown.contains("| v3 NULL | 1 | 100.0 % |"), "{markdown}");
@@ -210,10 +251,27 @@ fn a_trace_is_replayed_on_the_server_of_this_program_and_two_replays_are_compare
     let end = rig.run(&["compare", "a.json", "b.json"]);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     assert!(end.stdout.contains("B: nfs.dfst on embedded (NFS v4.1)"), "{end:?}");
-    assert!(end.stdout.contains("as fast as the order allows\n  A: done; B: done."), "{end:?}");
+    assert!(end.stdout.contains("as fast as the order allows\n  A: done; response "), "{end:?}");
+    assert!(end.stdout.contains("  B: done; response "), "{end:?}");
     let prepared = ["replay", "nfs.dfst", "embedded", "--tree", "t", "--prepare-only"];
     let end = rig.run(&prepared);
     assert_eq!((end.code, end.stdout.as_str()), (0, ""), "{end:?}");
+}
+
+#[test]
+fn failed_replay_says_so_first() {
+    let rig = Rig::new();
+    // READ of 4 bytes at the begin of a file, which succeeds in the trace.
+    let (arguments, results) = ([8, 1, 2, 0, 0, 4], [0, 0, 4, 1, 4, 0]);
+    write_pcap_of(&rig.folder().join("nfs.pcap"), 6, &arguments, &results);
+    assert_eq!(rig.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
+    let replay = |url: &str| rig.run(&["replay", "nfs.dfst", url, "--quiet"]);
+    let end = replay(&Served::start(&rig, &["--fault", "error READ IO 100%"]).url);
+    assert_eq!(end.code, 4, "{end:?}");
+    let headline = "at the speed of the trace: 1 of 1 operation failed";
+    assert!(end.stdout.contains(headline) && !end.stdout.contains("kept up"), "{end:?}");
+    let end = replay(&Served::start(&rig, &[]).url);
+    assert!(end.code == 0 && !end.stdout.contains("operation failed"), "{end:?}");
 }
 
 #[test]

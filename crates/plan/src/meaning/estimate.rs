@@ -8,9 +8,9 @@
 use std::collections::HashMap;
 
 use model::units::{Nanos, Size, Wait, parse_size, parse_time_ns};
-use model::{Fresh, Invalidation, Pass, RunSpec, Target, Workload};
+use model::{Fresh, Invalidation, Pass, RunSpec, Target, Transactions, Workload};
 use workload::opmix::OpMixSet;
-use workload::pass_size;
+use workload::{MovedBytes, mean_bytes, pass_size};
 
 use crate::meaning::resolve::Plan;
 
@@ -199,7 +199,7 @@ pub(super) fn sum_up(plan: &Plan, runs: Vec<RunEstimate>) -> Estimate {
     let mut by_name: HashMap<&str, usize> = HashMap::new();
     for run in &plan.runs {
         let keeps_files = !run.target.keeps_nothing() && run.impossible().is_none();
-        let bytes = if keeps_files { run.set_bytes() } else { 0 };
+        let bytes = if keeps_files { set_bytes(run) } else { 0 };
         let index = *by_name.entry(&run.target_name).or_insert_with(|| {
             targets.push(TargetEstimate { name: run.target_name.clone(), peak_bytes: 0 });
             targets.len() - 1
@@ -225,6 +225,24 @@ pub(super) fn sum_up(plan: &Plan, runs: Vec<RunEstimate>) -> Estimate {
         duration_ms: bounded_duration_ms(plan, once.duration_ms, made_each),
         runs,
         targets,
+    }
+}
+
+/// Returns the largest size of a run's files together, in bytes.
+fn set_bytes(run: &RunSpec) -> u64 {
+    match run.workload {
+        Workload::OpMix => {
+            let set = OpMixSet::of(run);
+            set.totals().1.saturating_add(set.appended_bytes(run))
+        }
+        Workload::Transactions => {
+            let Transactions { count, size_max_bytes, create_percent, .. } = run.transactions;
+            // More files are left if more are created than removed.
+            let more = u64::from(create_percent).saturating_mul(2).saturating_sub(100);
+            let files = u64::from(run.files).saturating_add(count.saturating_mul(more) / 100);
+            files.saturating_mul(size_max_bytes.into())
+        }
+        _ => run.set_bytes(),
     }
 }
 
@@ -301,7 +319,7 @@ impl RunEstimate {
 /// Estimates the files that must be there before the first pass.
 pub(super) fn estimate_files(run: &RunSpec, first: Pass, rates: &Rates) -> RunEstimate {
     let bytes_written = match run.workload {
-        Workload::OpMix => run.op_mix.set_bytes_per_rate.saturating_mul(run.load.rate_per_s),
+        Workload::OpMix => OpMixSet::of(run).totals().1,
         _ if first.reads() && !run.workload.is_external() => run.set_bytes(),
         _ => 0,
     };
@@ -319,17 +337,7 @@ pub(super) fn estimate_pass(run: &RunSpec, pass: Pass, rates: &Rates) -> RunEsti
     if run.workload == Workload::App {
         return RunEstimate { ops: 1, ..RunEstimate::NOTHING };
     }
-    let (ops, bytes) = ops_and_bytes(run, pass, rates);
-    let (written, read) = match pass {
-        Pass::Mix => {
-            let reads = ops * u64::from(run.read_percent) / 100;
-            let io = u64::from(run.io_size_bytes);
-            ((ops - reads).saturating_mul(io), reads.saturating_mul(io))
-        }
-        Pass::Update => (bytes, bytes),
-        _ if pass.reads() => (0, bytes),
-        _ => (bytes, 0),
-    };
+    let (ops, MovedBytes { read, written }) = ops_and_bytes(run, pass, rates);
     let duration_ms = match run.time_max_ns(pass) {
         Some(time_ns) => time_ns / NS_PER_MS,
         None if run.load.rate_per_s > 0 => per_second_ms(ops, run.load.rate_per_s),
@@ -338,27 +346,46 @@ pub(super) fn estimate_pass(run: &RunSpec, pass: Pass, rates: &Rates) -> RunEsti
         }
         None if pass == Pass::Seeks => per_second_ms(ops, rates.random_ops_per_s),
         None => {
-            per_second_ms(ops, rates.metadata_ops_per_s) + per_second_ms(bytes, rates.bytes_per_s)
+            per_second_ms(ops, rates.metadata_ops_per_s)
+                + per_second_ms(written.saturating_add(read), rates.bytes_per_s)
         }
     };
     RunEstimate { bytes_written: written, bytes_read: read, ops, duration_ms }
 }
 
 /// Ops and bytes of a pass; where time is its bound, as many as are done at the assumed rates.
-fn ops_and_bytes(run: &RunSpec, pass: Pass, rates: &Rates) -> (u64, u64) {
+fn ops_and_bytes(run: &RunSpec, pass: Pass, rates: &Rates) -> (u64, MovedBytes) {
     let size = pass_size(run, pass);
+    let io_size = u64::from(run.io_size_bytes.max(1));
     // Small ops are bounded by their number, large ones by their bytes.
     let rate = match run.load.rate_per_s {
-        0 => rates
-            .random_ops_per_s
-            .min(rates.bytes_per_s / u64::from(run.io_size_bytes.max(1)))
-            .max(1),
+        0 => {
+            let thousand =
+                mean_bytes(run, pass, 1_000).map_or(1_000 * io_size, |moved| moved.all());
+            let by_bytes = u128::from(rates.bytes_per_s) * 1_000 / u128::from(thousand.max(1));
+            u64::try_from(by_bytes).unwrap_or(u64::MAX).clamp(1, rates.random_ops_per_s.max(1))
+        }
         rate => rate,
     };
     let time_ms = run.time_max_ns(pass).unwrap_or(0) / NS_PER_MS;
     let by_time = (u128::from(time_ms) * u128::from(rate) / 1_000) as u64;
     let ops = size.ops.unwrap_or(by_time);
-    (ops, size.bytes.unwrap_or(ops.saturating_mul(run.io_size_bytes.into())))
+    if let Some(moved) = mean_bytes(run, pass, ops) {
+        return (ops, moved);
+    }
+    // A pass that neither reads nor writes data has no bytes, however long it takes.
+    let has_data = pass.kinds().iter().any(|kind| kind.moves_data());
+    let bytes = match size.bytes {
+        Some(bytes) => bytes,
+        None if has_data => ops.saturating_mul(io_size),
+        None => 0,
+    };
+    let moved = match pass {
+        Pass::Update => MovedBytes { read: bytes, written: bytes },
+        _ if pass.reads() => MovedBytes { read: bytes, written: 0 },
+        _ => MovedBytes { read: 0, written: bytes },
+    };
+    (ops, moved)
 }
 
 fn per_second_ms(amount: u64, rate: u64) -> u64 {
@@ -368,6 +395,7 @@ fn per_second_ms(amount: u64, rate: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::OpKind;
     use model::testing::RunBuilder;
     use std::path::Path;
 
@@ -379,10 +407,49 @@ mod tests {
         let cost = estimate_files(&run, Pass::OpMix, &rates);
         let set = OpMixSet::of(&run);
         let names = u64::from(set.files()) + u64::from(set.directories()) + u64::from(set.links());
-        assert_eq!(cost.bytes_written, 409_600);
+        assert_eq!(cost.bytes_written, set.totals().1);
         assert!(names > 10 && cost.duration_ms >= names * 10, "{names} {}", cost.duration_ms);
         let stream = RunBuilder::new(Workload::Stream).on_directory(Path::new("/srv")).build();
         assert_eq!(estimate_files(&stream, Pass::Write, &rates).duration_ms, 0);
+    }
+
+    #[test]
+    fn the_mix_decides_what_is_moved() {
+        let mut run = RunBuilder::new(Workload::OpMix).on_directory(Path::new("/srv")).build();
+        (run.load.rate_per_s, run.duration_ms, run.io_size_bytes) = (500, 30_000, 1 << 20);
+        let mut moved = |shares| {
+            run.op_mix.shares = shares;
+            estimate_pass(&run, Pass::OpMix, &Rates::default())
+        };
+        let names = moved(vec![(OpKind::Getattr, 10_000)]);
+        assert_eq!((names.ops, names.bytes_read, names.bytes_written), (15_000, 0, 0));
+        // A tenth of a percent of 15,000 calls, of some 13 KiB each.
+        let few = moved(vec![(OpKind::Getattr, 9_990), (OpKind::Read, 10)]);
+        assert!((100_000..300_000).contains(&few.bytes_read) && few.bytes_written == 0, "{few:?}");
+        let both = moved(vec![(OpKind::Write, 5_000), (OpKind::Read, 5_000)]);
+        let mib = |bytes: u64| bytes >> 20;
+        assert!((60..130).contains(&mib(both.bytes_read)), "{both:?}");
+        assert!((60..130).contains(&mib(both.bytes_written)), "{both:?}");
+    }
+
+    #[test]
+    fn passes_move_what_their_ops_do() {
+        let rates = Rates::default();
+        let pool = RunBuilder::new(Workload::Transactions).on_directory(Path::new("/srv"));
+        let mut run = pool.build();
+        run.transactions = Transactions { count: 2_000, ..Transactions::default() };
+        let pool = estimate_pass(&run, Pass::Transactions, &rates);
+        // 1000 reads of 5250 bytes; 1000 appends of a half of 4750, and 1000 files of 5250.
+        assert_eq!((pool.bytes_read, pool.bytes_written), (5_250_000, 2_375_000 + 5_250_000));
+        let mut seeks = RunBuilder::new(Workload::Stream).on_directory(Path::new("/srv")).build();
+        (seeks.io_size_bytes, seeks.load.ops_max) = (4_096, 1_000);
+        let seeks = estimate_pass(&seeks, Pass::Seeks, &rates);
+        assert_eq!((seeks.bytes_read, seeks.bytes_written), (4_096_000, 409_600));
+        // Names that time ends have no data.
+        let mut names = RunBuilder::new(Workload::Metadata).on_directory(Path::new("/srv")).build();
+        names.load.time_max_ms = 1_000;
+        let names = estimate_pass(&names, Pass::Stat, &rates);
+        assert_eq!((names.ops > 0, names.bytes_written, names.bytes_read), (true, 0, 0));
     }
 
     #[test]

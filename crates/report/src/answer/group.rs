@@ -176,7 +176,9 @@ impl<'a> Group<'a> {
         let (lowest, highest) = self.extremes();
         let differ = self.varying(&[lowest, highest]);
         let mut ends = Vec::new();
-        for figure in [lowest, highest] {
+        // Of commands times are shown, and the shortest one comes first.
+        let is_time = self.metric.rate(lowest.rate.median).is_time();
+        for figure in if is_time { [highest, lowest] } else { [lowest, highest] } {
             let label = self.label(&figure, &differ);
             let comma = if label.is_empty() { "" } else { ", " };
             ends.push(format!("{} ({}{comma}{label})", self.shown(&figure), figure.target()));
@@ -209,6 +211,17 @@ impl<'a> Group<'a> {
     /// A figure with its unit.
     pub fn shown(&self, figure: &Figure<'_>) -> String {
         self.metric.rate(figure.rate.median).to_string()
+    }
+
+    /// Returns both extremes with their units, the smaller number first: of commands, the shortest
+    /// time.
+    pub fn shown_range(&self, lowest: &Figure<'_>, highest: &Figure<'_>) -> String {
+        let (low, high) = (self.shown(lowest), self.shown(highest));
+        match self.metric.rate(highest.rate.median).is_time() {
+            _ if low == high => high,
+            true => format!("{high} to {low}"),
+            false => format!("{low} to {high}"),
+        }
     }
 
     /// The figures of a target; a unit that they share is written once, at the last of them.

@@ -129,8 +129,7 @@ fn highest_figure(group: &Group<'_>) -> String {
     let (lowest, highest) = group.extremes();
     let level = level_with(group, &highest);
     if level.len() > 1 && level.len() == group.measured().len() {
-        let (low, high) = (group.shown(&lowest), group.shown(&highest));
-        let range = if low == high { high } else { format!("{low} to {high}") };
+        let range = group.shown_range(&lowest, &highest);
         return format!("{range} (intervals overlap){}", qualify_figure(&highest));
     }
     let place = group.shared_place(&highest, &level);

@@ -5,7 +5,7 @@
 //! synced, is not in it.
 
 use model::{LabSpec, OpKind, PassResult, Telemetry};
-use stats::{Cpu, CpuUnit, judge};
+use stats::{Cpu, judge};
 
 use crate::row::Row;
 
@@ -69,13 +69,7 @@ impl Cost {
                 sums.add(lab, pass);
             }
         }
-        let per_work = |ns: Option<u64>| {
-            let (amount, divisor_ns) = match cpu?.unit {
-                CpuUnit::SecondsPerGib => (sums.bytes as f64 / (1_u64 << 30) as f64, 1e9),
-                CpuUnit::MicrosPerOp => (sums.ops as f64, 1e3),
-            };
-            if amount > 0.0 { Some(ns? as f64 / divisor_ns / amount) } else { None }
-        };
+        let per_work = |ns: Option<u64>| cpu?.unit.per_work(ns?, sums.ops, sums.bytes);
         let (disk, user_bytes) = match sums.written {
             0 => (sums.disk_read, sums.bytes),
             written => (sums.disk_written, written),

@@ -58,7 +58,7 @@ struct FigurePart {
     ratio: Option<f64>,
     /// Whether the intervals of this figure and of the baseline's are apart.
     is_apart: bool,
-    /// Unit of the processor times: `s/GiB` or `µs/op`.
+    /// Unit of the processor times: `s/GiB`, `µs/op` or `ms/command`.
     cpu_unit: Option<&'static str>,
     client_cpu: Option<f64>,
     program_cpu: Option<f64>,

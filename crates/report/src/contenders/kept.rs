@@ -1,7 +1,7 @@
 //! What contenders were found to keep: one table of all, and one of what was lost.
 
 use model::durability::{
-    CrashEvent, DurabilityReport, DurabilityRow, MeasuredEvent, StoredDurability,
+    CrashEvent, DurabilityReport, DurabilityRow, MeasuredEvent, StoredDurability, Tier,
 };
 use model::units::Nanos;
 use model::{Campaign, Durability};
@@ -21,6 +21,53 @@ struct Kept<'a> {
     event: &'a MeasuredEvent,
     /// The findings under each promise.
     rows: Vec<DurabilityRow>,
+}
+
+/// Says what became of acknowledged data in the events that were tried, and in no others.
+pub fn tier_words(contender: &Contender) -> String {
+    let events = contender.found.as_ref().map_or(&[][..], |found| &found.report.events);
+    let has_lost = |event: &MeasuredEvent| {
+        event.unverified.is_none()
+            && contender.promises.iter().any(|promise| event.has_lost(*promise))
+    };
+    let mut losses = Vec::new();
+    for event in events.iter().filter(|event| has_lost(event)) {
+        losses.push(event.event);
+    }
+    let what = "What they acknowledge";
+    match contender.tier {
+        Tier::ServerLoss => format!("{what} survives the loss of one of several servers"),
+        Tier::PowerLoss => format!("{what} survives a loss of power"),
+        Tier::ServerCrash if losses.contains(&CrashEvent::PowerCut) => {
+            format!("{what} survives a kill of the server's process, but not a loss of power")
+        }
+        Tier::ServerCrash => {
+            format!("{what} survives a kill of the server's process; a loss of power was not tried")
+        }
+        Tier::None if losses.is_empty() => format!("{what} was lost"),
+        Tier::None => {
+            let mut when: Vec<String> = Vec::new();
+            for event in losses {
+                when.push(loss_words(event).to_owned());
+            }
+            format!("{what} was lost when {}", show::listed(&when))
+        }
+        Tier::Undecided => {
+            "Nothing was lost of what they acknowledge, after too few crashes to tell".to_owned()
+        }
+        Tier::Unknown => format!("{what} was not put to the test"),
+    }
+}
+
+/// Names an event in which something was lost.
+const fn loss_words(event: CrashEvent) -> &'static str {
+    match event {
+        CrashEvent::KillServer => "the server's process was killed",
+        CrashEvent::PowerCut => "the server lost power",
+        CrashEvent::LoseServer => "one of several servers was lost",
+        CrashEvent::KillClient => "the client was killed",
+        CrashEvent::CutNetwork => "the network was cut",
+    }
 }
 
 /// Arranges what each contender was found to keep; nothing where none was put to the test.

@@ -2,7 +2,6 @@
 //!
 //! All forms show the same tables. Contenders stand in the order of what their promises survive.
 
-use model::durability::Tier;
 use model::system::AccessWay;
 use model::units::three_digits;
 use stats::Rate;
@@ -89,37 +88,20 @@ fn section(id: &'static str, heading: &str, blocks: Vec<Block>) -> Section {
     Section { id, heading: heading.to_owned(), blocks, ..Section::default() }
 }
 
-/// Says of each tier who is in it.
+/// Says who keeps what, the contenders whose tier survives most first.
 fn lead(contest: &Contest<'_>) -> Vec<String> {
-    let mut sentences = Vec::new();
-    for tier in Tier::STRONGEST_FIRST {
-        let mut names = Vec::new();
-        for contender in &contest.contenders {
-            if contender.tier == tier {
-                names.push(contender.name.clone());
-            }
-        }
-        if !names.is_empty() {
-            sentences.push(format!("{}: {}.", tier_words(tier), show::listed(&names)));
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for number in contest.by_tier() {
+        let contender = &contest.contenders[number];
+        let (words, name) = (kept::tier_words(contender), contender.name.clone());
+        match groups.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((words, vec![name])),
         }
     }
-    sentences
-}
-
-/// Names a tier so that it needs no explanation beside it.
-const fn tier_words(tier: Tier) -> &'static str {
-    match tier {
-        Tier::ServerLoss => "What they acknowledge survives the loss of one of several servers",
-        Tier::PowerLoss => "What they acknowledge survives a loss of power",
-        Tier::ServerCrash => {
-            "What they acknowledge survives a crash of the server, not of its host"
-        }
-        Tier::None => "What they acknowledge is lost in a crash of the server or of its host",
-        Tier::Undecided => {
-            "Nothing was lost of what they acknowledge, after too few crashes to tell"
-        }
-        Tier::Unknown => "What they acknowledge was not put to the test",
-    }
+    let sentence =
+        |(words, names): &(String, Vec<String>)| format!("{words}: {}.", show::listed(names));
+    groups.iter().map(sentence).collect()
 }
 
 fn contenders_table(contest: &Contest<'_>) -> Table {
@@ -148,8 +130,9 @@ fn contenders_table(contest: &Contest<'_>) -> Table {
         column.width_max = width;
     }
     let reading = vec![
-        "promise requested: the durability of the runs; tier measured: what that promise survived \
-         (dfsbench durability). Figures of different tiers are no ranking."
+        "promise requested: the durability of the runs, for data; what created files are promised \
+         is below, where it differs. tier measured: what that promise survived of the events that \
+         were tried (dfsbench durability). Figures of different tiers are no ranking."
             .to_owned(),
     ];
     Table { columns, rows, reading, ..Table::default() }
@@ -231,9 +214,9 @@ fn ratio_tables(contest: &Contest<'_>) -> Vec<Table> {
     }
     if let Some(last) = tables.last_mut() {
         last.reading = vec![
-            "The median of each divided by that of the baseline; above 1 is faster. ~: the 95 % \
-             intervals overlap, or there are fewer than three trials, so that the difference may \
-             be noise. x: a figure that must not be quoted."
+            "How many times as fast as the baseline (medians; of commands, the baseline's time \
+             divided by its own). ~: the 95 % intervals overlap, or there are fewer than three \
+             trials, so that the difference may be noise. x: a figure that must not be quoted."
                 .to_owned(),
         ];
     }
@@ -332,7 +315,9 @@ fn along_table(contest: &Contest<'_>, along: &Along<'_>, ratio_words: &str) -> T
                 && at > 0
                 && first > 0.0
             {
-                text = format!("{text} ({} {ratio_words})", three_digits(median / first));
+                let is_time = row.judged.shown(median).is_time();
+                let ratio = if is_time { first / median } else { median / first };
+                text = format!("{text} ({} {ratio_words})", three_digits(ratio));
             }
             cells.push(Cell::text(text));
         }
@@ -346,13 +331,10 @@ fn cost_table(contest: &Contest<'_>, work: &Work<'_>) -> Table {
     for number in contest.by_tier() {
         let Some(row) = work.rows[number].filter(|row| row.judged.rate.is_some()) else { continue };
         let cost = Cost::of(row);
-        let unit = cost.cpu.map_or("", |cpu| cpu.unit.name());
         let mut cells = vec![Cell::text(&contest.contenders[number].name)];
         for cpu in [cost.cpu.map(|cpu| cpu.client), cost.program_cpu, cost.server_cpu] {
-            cells.push(Cell::text(match cpu {
-                Some(cpu) => format!("{} {unit}", three_digits(cpu)),
-                None => NOT_APPLICABLE.to_owned(),
-            }));
+            let shown = cpu.zip(cost.cpu).map(|(amount, cpu)| cpu.unit.shown(amount));
+            cells.push(Cell::text(shown.unwrap_or_else(|| NOT_APPLICABLE.to_owned())));
         }
         for bytes in [cost.disk_bytes_per_byte, cost.network_bytes_per_byte] {
             let shown = bytes.map_or_else(|| NOT_APPLICABLE.to_owned(), three_digits);
@@ -375,10 +357,7 @@ fn cost_table(contest: &Contest<'_>, work: &Work<'_>) -> Table {
 /// Both ends of the interval; a dash where there are too few trials.
 fn interval(row: &Row<'_>) -> String {
     match row.judged.rate.as_ref().and_then(stats::Summary::confidence_interval) {
-        Some((low, high)) => {
-            let show = |per_s: f64| Rate::of_pass(row.judged.pass, per_s).to_string();
-            format!("{} to {}", show(low), show(high))
-        }
+        Some((low, high)) => Rate::interval(row.judged.pass, low, high),
         None => NOT_APPLICABLE.to_owned(),
     }
 }

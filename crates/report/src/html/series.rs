@@ -201,9 +201,9 @@ fn rate_track(lines: &[Line], pass: Pass) -> (Track, String) {
         }
     }
     track.most = most;
-    let (least, most) = (stats::Rate::of_pass(pass, least), stats::Rate::of_pass(pass, most));
-    track.label = format!("rate, 0 to {most}");
-    (track, format!("from {least} to {most} in {}", counted(lines.len(), "trial")))
+    track.label = format!("rate, 0 to {}", stats::Rate::of_pass(pass, most));
+    let range = stats::Rate::interval(pass, least, most);
+    (track, format!("from {range} in {}", counted(lines.len(), "trial")))
 }
 
 /// The tracks of a host; what did not move has none.

@@ -21,6 +21,7 @@ use crate::criteria::{
 };
 use crate::interact::{Dependence, neighbours};
 use crate::outlier::{modified_z_scores, outliers, score_max};
+use crate::rate::Rate;
 use crate::steady::{self, Steadiness};
 use crate::summary::{Summary, median, summary};
 use crate::trend::trend;
@@ -166,9 +167,8 @@ fn check_width(rate: &Summary, judged: &Judged) -> Option<JudgedCaveat> {
         return None;
     }
     let evidence = format!(
-        "the interval from {} to {} is ±{:.0} % of the median {} (at most ±{:.0} %)",
-        judged.shown(rate.interval.0),
-        judged.shown(rate.interval.1),
+        "the interval from {} is ±{:.0} % of the median {} (at most ±{:.0} %)",
+        Rate::interval(judged.pass, rate.interval.0, rate.interval.1),
         share * 100.0,
         judged.shown(rate.median),
         HALF_WIDTH_SHARE_MAX * 100.0,

@@ -3,6 +3,7 @@
 //! Each function sees the results of the trials behind a figure. Rates are medians of the trials,
 //! as the figure itself is; shares are of all their ops together.
 
+use model::units::{Nanos, three_digits};
 use model::{Histogram, Load, OpKind, Pass, PassResult, ProgramUse, WorkingSet};
 
 use super::rates::op_rate;
@@ -15,12 +16,16 @@ pub enum CpuUnit {
     SecondsPerGib,
     /// Microseconds per op.
     MicrosPerOp,
+    /// Milliseconds per command, for passes whose figure is the time of one.
+    MillisPerCommand,
 }
 
 impl CpuUnit {
     /// Chooses by the work of a pass: data for those that move much of it.
     pub(super) fn of_pass(pass: Pass) -> Self {
-        if pass.is_byte_rate() || pass == Pass::Mix {
+        if pass == Pass::App {
+            Self::MillisPerCommand
+        } else if pass.is_byte_rate() || pass == Pass::Mix {
             Self::SecondsPerGib
         } else {
             Self::MicrosPerOp
@@ -32,7 +37,27 @@ impl CpuUnit {
         match self {
             Self::SecondsPerGib => "s/GiB",
             Self::MicrosPerOp => "µs/op",
+            Self::MillisPerCommand => "ms/command",
         }
+    }
+
+    /// Shows an amount in this unit for people: `0.52 s/GiB`, `30.3 ms/command`, `2.10 s/command`.
+    pub fn shown(self, amount: f64) -> String {
+        match self {
+            Self::MillisPerCommand => format!("{}/command", Nanos((amount * 1e6) as u64)),
+            _ => format!("{} {}", three_digits(amount), self.name()),
+        }
+    }
+
+    /// Divides processor time by the work that was done in it; `None` if there was none.
+    pub fn per_work(self, cpu_ns: u64, ops: u64, bytes: u64) -> Option<f64> {
+        const GIB: f64 = (1_u64 << 30) as f64;
+        let (amount, divisor_ns) = match self {
+            Self::SecondsPerGib => (bytes as f64 / GIB, 1e9),
+            Self::MicrosPerOp => (ops as f64, 1e3),
+            Self::MillisPerCommand => (ops as f64, 1e6),
+        };
+        (amount > 0.0).then(|| cpu_ns as f64 / divisor_ns / amount)
     }
 }
 
@@ -159,7 +184,6 @@ pub(super) fn working_set(used: &[&PassResult]) -> Option<WorkingSet> {
 /// Returns the processor time for the work, over all trials together; `None` where nothing was
 /// done.
 pub(super) fn cpu_per_work(used: &[&PassResult], unit: CpuUnit) -> Option<Cpu> {
-    const GIB: f64 = (1_u64 << 30) as f64;
     let (mut ops, mut bytes, mut client_ns) = (0, 0, 0);
     // A server whose time is unknown in one trial is unknown.
     let mut server_ns = Some(0);
@@ -172,15 +196,9 @@ pub(super) fn cpu_per_work(used: &[&PassResult], unit: CpuUnit) -> Option<Cpu> {
             _ => None,
         };
     }
-    let (amount, divisor_ns) = match unit {
-        CpuUnit::SecondsPerGib => (bytes as f64 / GIB, 1e9),
-        CpuUnit::MicrosPerOp => (ops as f64, 1e3),
-    };
-    if amount <= 0.0 {
-        return None;
-    }
-    let server = server_ns.map(|ns| ns as f64 / divisor_ns / amount);
-    Some(Cpu { unit, client: client_ns as f64 / divisor_ns / amount, server })
+    let client = unit.per_work(client_ns, ops, bytes)?;
+    let server = server_ns.and_then(|ns| unit.per_work(ns, ops, bytes));
+    Some(Cpu { unit, client, server })
 }
 
 /// Returns the service times with those that a closed loop left out while it waited, each trial at

@@ -198,6 +198,18 @@ fn processor_time_is_divided_by_what_was_done() {
 }
 
 #[test]
+fn commands_cost_processor_time_each() {
+    let command = result(Pass::App, OpKind::Execute, MB);
+    let command = vec![PassResult { client_cpu_ns: 30_344_000, ..command }];
+    let trials = vec![trial(0, TrialState::Done, command)];
+    let run = Run { index: 0, spec: spec(Workload::App), trials };
+    let cpu = pass(&run, Pass::App).cpu.unwrap();
+    assert_eq!((cpu.unit, cpu.client), (CpuUnit::MillisPerCommand, 30.344));
+    assert_eq!(cpu.unit.shown(cpu.client), "30.3 ms/command");
+    assert_eq!(cpu.unit.shown(2_100.0), "2.10 s/command");
+}
+
+#[test]
 fn an_invalid_trial_is_set_aside_and_reported() {
     let mut run = writes(&[100, 101, 102, 103, 900]);
     add_caveat(&mut run, 4, CaveatCode::Accounting.because("issued 9, done 8"));

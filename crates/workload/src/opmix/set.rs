@@ -8,8 +8,9 @@
 use model::{OpKind, RunSpec};
 
 use super::pool::{Pool, Renamed};
-use super::profile::{LINKS_READ, Profile};
+use super::profile::{LINKS_READ, Profile, RequestSize};
 use super::shares::{profile_of, requests_of_block};
+use crate::moved::MovedBytes;
 
 /// Fewest names that come and go, and their share of the data files in percent.
 ///
@@ -128,6 +129,47 @@ impl OpMixSet {
         let bytes = appends * u128::from(twice_mean_kib << 10) / 2;
         let most = u64::from(self.used_files) * self.largest_write_bytes();
         u64::try_from(bytes).unwrap_or(u64::MAX).min(most)
+    }
+
+    /// Returns the bytes that so many calls read and write on average.
+    pub fn mean_bytes(&self, spec: &RunSpec, calls: u64) -> MovedBytes {
+        let (counts, calls_of_block) = requests_of_block(&spec.op_mix, spec.io_size_bytes);
+        let appends = u64::from(spec.op_mix.append_percent).min(100);
+        let moved = |kind, bytes_of_hundred: u64| {
+            // Calls of a block are counted in 84,000ths.
+            let all = u128::from(calls) * 840 * u128::from(count_of(&counts, kind));
+            let bytes = all * u128::from(bytes_of_hundred) / u128::from(calls_of_block.max(1));
+            u64::try_from(bytes).unwrap_or(u64::MAX)
+        };
+        MovedBytes {
+            read: moved(OpKind::Read, self.bytes_of_hundred(self.profile.reads, 0)),
+            written: moved(OpKind::Write, self.bytes_of_hundred(self.profile.writes, appends)),
+        }
+    }
+
+    /// Returns the bytes of a hundred requests of which some append. The others are cut to the size
+    /// of any file in use if none of these files is as large.
+    fn bytes_of_hundred(&self, sizes: &[RequestSize], append_percent: u64) -> u64 {
+        let (mut largest, mut sum) = (0, 0);
+        // Sizes repeat with each hundred ranks.
+        let ranks = self.used_files.min(100);
+        for rank in 0..ranks {
+            let size = self.size_of(rank);
+            (largest, sum) = (size.max(largest), sum + size);
+        }
+        let mean = sum / u64::from(ranks.max(1));
+        let mut all = 0;
+        for range in sizes {
+            let mut bytes = 0;
+            for kib in range.least_kib..=range.most_kib {
+                let whole = u64::from(kib) << 10;
+                let cut = if whole > largest { mean } else { whole };
+                bytes += whole * append_percent + cut * (100 - append_percent);
+            }
+            let count = u64::from(range.most_kib - range.least_kib) + 1;
+            all += bytes * u64::from(range.percent) / count / 100;
+        }
+        all
     }
 
     /// Returns the end of all writes to a file, in bytes: what is appended lies behind its size. 0

@@ -8,7 +8,7 @@ use model::{Load, Op, OpKind, OpMix, Pass, RunSpec, Workload};
 use super::profile::PROFILES;
 use super::shares::{BLOCK, requests_of_block};
 use super::*;
-use crate::{FileSet, OpStream};
+use crate::{FileSet, MovedBytes, OpStream};
 
 fn spec(name: &str, workers: u32) -> RunSpec {
     RunBuilder::new(Workload::OpMix)
@@ -210,6 +210,33 @@ fn sizes_are_those_of_the_profile_and_the_set_grows_with_the_load() {
     };
     let (small, full) = (count(|size| size == 1 << 10), count(|size| size > 0));
     assert!(small.abs_diff(full * 33 / 100) < 33, "{small} of {full}");
+}
+
+#[test]
+fn mean_bytes_are_those_of_the_draws() {
+    // With three files, most requests are cut; with three thousand, none is.
+    for (profile, files) in [("sfs3-like-v3", 3_000), ("database-like", 3), ("sfs3-like-v3", 30)] {
+        for io_size in [4_096, 1 << 20] {
+            let spec = RunBuilder::from(spec(profile, 1)).io_size_bytes(io_size).files(files);
+            let spec = spec.build();
+            let ops = ops(&spec, 4 * u64::from(BLOCK));
+            let drawn = |kind| -> u64 {
+                ops.iter().filter(|op| op.kind == kind).map(|op| u64::from(op.len_bytes)).sum()
+            };
+            // Requests that are cut take fewer calls, but arrive as if they did not.
+            let (_, calls_of_block) = requests_of_block(&spec.op_mix, io_size);
+            let mean = OpMixSet::of(&spec).mean_bytes(&spec, 4 * calls_of_block / 84_000);
+            for (kind, found) in [(OpKind::Read, mean.read), (OpKind::Write, mean.written)] {
+                let drawn = drawn(kind);
+                let ratio = found as f64 / drawn as f64;
+                assert!((0.93..1.07).contains(&ratio), "{profile} {files} {kind}: {found} {drawn}");
+            }
+        }
+    }
+    let shares = vec![(OpKind::Getattr, BLOCK)];
+    let only = RunBuilder::from(spec("custom", 1)).op_mix(OpMix { shares, ..OpMix::default() });
+    let only = only.build();
+    assert_eq!(OpMixSet::of(&only).mean_bytes(&only, 1 << 40), MovedBytes::default());
 }
 
 #[test]

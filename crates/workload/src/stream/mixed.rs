@@ -20,7 +20,7 @@ const RUNS_PER_FILE: u64 = 16;
 /// Share of the seeks that change and write back what they read, in percent.
 ///
 /// **Source:** `UpdateSeek` of bonnie++ (one in ten).
-const SEEKS_UPDATED_PERCENT: u64 = 10;
+pub(super) const SEEKS_UPDATED_PERCENT: u64 = 10;
 
 /// Seeks of a pass that nothing else bounds.
 ///

@@ -6,6 +6,9 @@ use model::{Load, Pass, RunSpec, Workload};
 
 use super::{mixed, sweep};
 use crate::file_set::FileSet;
+use crate::moved::MovedBytes;
+use crate::opmix::OpMixSet;
+use crate::transactions;
 
 /// The amount of work of a pass, as far as it is known beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +48,40 @@ pub fn pass_size(spec: &RunSpec, pass: Pass) -> PassSize {
         };
     }
     PassSize { ops: if ops == u64::MAX { None } else { Some(ops) }, bytes }
+}
+
+/// Returns the bytes that so many ops of a pass read and write on average, for passes whose ops
+/// are drawn at random; `None` for all others.
+pub fn mean_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<MovedBytes> {
+    let io_size = u64::from(spec.io_size_bytes);
+    let share = |percent: u64| (u128::from(ops) * u128::from(percent) / 100) as u64;
+    match pass {
+        Pass::Mix => {
+            let reads = share(spec.read_percent.into());
+            Some(MovedBytes {
+                read: reads.saturating_mul(io_size),
+                written: (ops - reads).saturating_mul(io_size),
+            })
+        }
+        Pass::Seeks => Some(MovedBytes {
+            read: ops.saturating_mul(io_size),
+            written: share(mixed::SEEKS_UPDATED_PERCENT).saturating_mul(io_size),
+        }),
+        Pass::OpMix => Some(OpMixSet::of(spec).mean_bytes(spec, ops)),
+        Pass::Transactions => Some(transactions::mean_bytes(&spec.transactions, ops)),
+        Pass::Create | Pass::ReadFiles => {
+            let size = match spec.workload {
+                Workload::Transactions => transactions::mean_size(&spec.transactions),
+                _ => spec.file_size_bytes,
+            };
+            let bytes = size.saturating_mul(ops);
+            Some(match pass {
+                Pass::Create => MovedBytes { read: 0, written: bytes },
+                _ => MovedBytes { read: bytes, written: 0 },
+            })
+        }
+        _ => None,
+    }
 }
 
 /// Returns the bytes of so many ops, where all are equal.

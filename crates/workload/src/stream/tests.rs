@@ -326,6 +326,24 @@ fn transactions_keep_to_their_pool() {
 }
 
 #[test]
+fn mean_bytes_are_near_those_of_the_pool() {
+    let spec = pool(1);
+    for pass in [Pass::Create, Pass::Transactions] {
+        let (mut read, mut written, mut count) = (0, 0, 0);
+        for op in ops(&spec, pass, 0) {
+            let sum = if op.kind.reads_data() { &mut read } else { &mut written };
+            *sum += u64::from(op.len_bytes);
+            count += 1;
+        }
+        let mean = mean_bytes(&spec, pass, count).unwrap();
+        // Files that have grown are read, and grow less.
+        for (mean, drawn) in [(mean.read, read), (mean.written, written)] {
+            assert!(mean.abs_diff(drawn) <= drawn * 3 / 10, "{pass}: {mean} {drawn}");
+        }
+    }
+}
+
+#[test]
 fn transactions_do_not_depend_on_the_number_of_workers() {
     for pass in [Pass::Create, Pass::Transactions, Pass::Remove] {
         let alone = sorted(ops(&pool(1), pass, 0));
