@@ -22,6 +22,7 @@ use super::run::FEW_EXAMPLES;
 use super::settings::own_words;
 use super::{Args, EXAMPLES};
 use crate::exit::Failure;
+use crate::output;
 use crate::presets::Preset;
 use crate::user_dirs;
 
@@ -136,8 +137,8 @@ pub fn parse() -> Result<Args, Failure> {
             let error = without_hidden_commands(error, &command);
             let error = suggest_run(error, &in_use, &command);
             let text = error.render().to_string();
-            if text.contains(is_steering) {
-                // A pattern of the shell may expand to names that anybody chose.
+            // A pattern of the shell may expand to names that anybody chose.
+            if text.contains(is_steering) || output::fit_terminal(&text) != text {
                 return Err(Failure::Usage(text.trim_start_matches("error: ").trim_end().into()));
             }
             error.exit()
