@@ -9,6 +9,7 @@ mod contenders;
 mod curve;
 pub mod defaults;
 mod durability;
+pub mod groups;
 mod job;
 mod keep;
 mod ladder;

@@ -18,6 +18,7 @@ use workload::opmix::PROFILES;
 
 use super::config_file::ConfigFile;
 use super::defaults::Defaults;
+use super::groups::group_commands;
 use super::run::FEW_EXAMPLES;
 use super::settings::own_words;
 use super::{Args, EXAMPLES};
@@ -63,11 +64,11 @@ const OWN_HEADINGS: [&str; 4] = ["Curve", "Ramp", "Soak", "Ladder"];
 /// Makes the command line with its layout.
 pub fn command() -> Command {
     // All at once: `mut_subcommand` would move each to the end of the list.
-    Args::command().mut_subcommands(|command| match command.get_name() {
+    group_commands(Args::command().mut_subcommands(|command| match command.get_name() {
         "run" => arrange(command).after_help(FEW_EXAMPLES).after_long_help(EXAMPLES),
         name if MEASURING.contains(&name) => arrange(command),
         _ => command,
-    })
+    }))
 }
 
 /// Hides the rare options of a command from `-h`, and puts the flag for help behind its own ones.
