@@ -143,13 +143,13 @@ pub fn release() {
 /// Writes a line to stderr, broken between words on a terminal; a stderr that is closed is no
 /// error.
 pub fn message(line: &str) {
-    match lock_held_output().as_mut() {
-        Some(lines) => lines.push(line.to_owned()),
-        None => {
-            let text = fit_terminal(&printable::to_printable(line));
-            let _ = writeln!(io::stderr().lock(), "{text}");
-        }
+    let mut held = lock_held_output();
+    if let Some(lines) = held.as_mut() {
+        lines.push(line.to_owned());
+        return;
     }
+    let text = fit_terminal(&printable::to_printable(line));
+    let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 /// Breaks the lines of a message that are wider than the terminal on stderr.

@@ -303,14 +303,13 @@ impl Seen {
         };
         for pass in &trial.passes {
             for caveat in &pass.caveats {
-                match self.caveats.iter_mut().find(|known| known.code == caveat.code) {
-                    Some(known) => known.passes += 1,
-                    None => {
-                        let place = label.with_pass(pass.pass);
-                        let first = CaveatSeen::first(caveat, place, &self.caveats, failure);
-                        self.caveats.push(first);
-                    }
+                let known = self.caveats.iter_mut().find(|known| known.code == caveat.code);
+                if let Some(known) = known {
+                    known.passes += 1;
+                    continue;
                 }
+                let place = label.with_pass(pass.pass);
+                self.caveats.push(CaveatSeen::first(caveat, place, &self.caveats, failure));
             }
         }
     }
