@@ -14,10 +14,12 @@ use clap_complete::Shell;
 use model::printable::is_steering;
 use model::setting::{Kind, Setting};
 use model::{BackendKind, Workload};
+use report::Extent;
 use workload::opmix::PROFILES;
 
 use super::config_file::ConfigFile;
 use super::defaults::Defaults;
+use super::examples::fit_examples;
 use super::groups::group_commands;
 use super::run::FEW_EXAMPLES;
 use super::settings::own_words;
@@ -117,7 +119,9 @@ pub fn parse() -> Result<Args, Failure> {
         words.push("run".into());
     }
     name_search(&mut words);
-    let mut plain = command();
+    // The help of a command comes from here.
+    let columns = output::screen(Extent::Whole).columns();
+    let mut plain = fit_examples(command(), columns);
     let given = match plain.try_get_matches_from_mut(&words) {
         Ok(matches) => Some(matches),
         // Help is there whatever the file has.

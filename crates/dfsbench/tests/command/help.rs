@@ -1,6 +1,6 @@
 //! Help, completions and manual pages exist and say the main things.
 
-use crate::rig::Rig;
+use crate::rig::{End, Rig};
 
 #[test]
 fn words_of_a_run_without_the_command_name_it() {
@@ -91,6 +91,18 @@ fn commands_stand_under_headings() {
         }
         assert!(!help.contains("durability-client") && !help.contains('\u{1b}'), "{help}");
     }
+}
+
+#[test]
+fn examples_are_stacked_on_80_columns() {
+    let rig = Rig::new();
+    let help = |columns: &str| {
+        let mut command = rig.command(&["run", "--help"]);
+        End::of(command.env("COLUMNS", columns).output().unwrap()).stdout
+    };
+    let command = "\n  dfsbench run /mnt/data --direct";
+    assert!(help("80").contains(&format!("{command}\n      a directory, past")), "{}", help("80"));
+    assert!(help("100").contains(&format!("{command}             a directory, past")));
 }
 
 #[test]
