@@ -94,8 +94,8 @@ impl NextStep {
     }
 }
 
-/// Returns true if a row has no figure, or one that must not be used. What the protocols rule out was
-/// never tried.
+/// Returns true if a row has no figure, or one that must not be used. What the protocols rule out
+/// was never tried.
 fn has_failed(row: &Row<'_>) -> bool {
     let is_unusable = row.judged.trials_used == 0 || row.judged.verdict == Verdict::Invalid;
     is_unusable && row.run.spec.impossible().is_none()
