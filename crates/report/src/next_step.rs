@@ -112,8 +112,9 @@ fn hint_of(reason: &str) -> Option<&str> {
             _ => {}
         }
         if depth == 0 {
-            // Some hints warn of what may be lost or left behind, and are no step.
-            return Some(&rest[..at]).filter(|hint| !hint.contains(" may be "));
+            // Some hints ask, or warn of what may be lost or left behind, and are no step.
+            let is_step = |hint: &&str| !hint.contains(" may be ") && !hint.ends_with('?');
+            return Some(&rest[..at]).filter(is_step);
         }
     }
     None
@@ -234,6 +235,7 @@ mod tests {
         let nested = "host a: no (really) (hint: try 0 (all) or 1); give up (hint: other)";
         assert_eq!(hint_of(nested), Some("try 0 (all) or 1"));
         assert_eq!(hint_of("close: no space (hint: what was written may be lost)"), None);
+        assert_eq!(hint_of("refused (hint: is the server running?)"), None);
         assert_eq!(hint_of("exit code 7: broken"), None);
         assert_eq!(hint_of("cut (hint: in the mid"), None);
     }
