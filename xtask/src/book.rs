@@ -80,8 +80,9 @@ fn help(command: &[&String]) -> Result<String> {
 /// Reads the names of commands from the help of all.
 fn command_names(help: &str) -> Vec<String> {
     let mut names = Vec::new();
-    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    for line in lines.take_while(|line| !line.is_empty()) {
+    // Commands stand under several headings, between the usage and the options.
+    let lines = help.lines().skip_while(|line| !line.starts_with("Usage:"));
+    for line in lines.take_while(|line| *line != "Options:") {
         // Further lines of a description are indented more.
         if let Some(text) = line.strip_prefix("  ")
             && !text.starts_with(' ')
@@ -100,8 +101,8 @@ mod tests {
 
     #[test]
     fn commands_are_read_from_the_help() {
-        let help = "A tool\n\nUsage: x\n\nCommands:\n  run     Measure a\n          directory\n  \
-                    report  Render\n  help    Print\n\nOptions:\n  -h\n";
+        let help = "A tool\n\nUsage: x\n\nMeasure:\n  run     Measure a\n          directory\n\n\
+                    Setup:\n  report  Render\n  help    Print\n\nOptions:\n  -h\n";
         assert_eq!(command_names(help), ["run", "report"]);
     }
 }

@@ -9,6 +9,8 @@ mod contenders;
 mod curve;
 pub mod defaults;
 mod durability;
+mod examples;
+pub mod groups;
 mod job;
 mod keep;
 mod ladder;

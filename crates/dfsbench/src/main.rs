@@ -62,6 +62,7 @@ mod temporary;
 mod trace_export;
 mod user_dirs;
 mod view;
+mod wrap;
 mod writeback;
 
 use std::process::ExitCode;

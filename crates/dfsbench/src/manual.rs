@@ -15,9 +15,13 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::args;
+use crate::args::groups::GROUPS;
 use crate::exit::{End, Failure};
 use crate::output;
 use crate::output_file;
+
+/// The name of the command line, and of the main page.
+const PROGRAM: &str = "dfsbench";
 
 /// Exit codes of commands whose help names none.
 const EXIT_CODES: &str =
@@ -50,7 +54,7 @@ const FILES: [(&str, &str); 4] = [
 pub fn completions(shell: Shell) -> Result<ExitCode, Failure> {
     let mut text = Vec::new();
     let mut command = args::command_with_words(shell);
-    clap_complete::generate(shell, &mut command, "dfsbench", &mut text);
+    clap_complete::generate(shell, &mut command, PROGRAM, &mut text);
     output::raw(&text)?;
     Ok(End::Ok.into())
 }
@@ -104,11 +108,30 @@ fn write_page(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     if command.get_arguments().any(|arg| !arg.is_hide_set()) {
         man.render_options_section(page)?;
     }
-    if command.has_subcommands() {
+    if command.get_name() == PROGRAM {
+        page.extend_from_slice(list_commands(command).as_bytes());
+    } else if command.has_subcommands() {
         man.render_subcommands_section(page)?;
     }
     page.extend_from_slice(more_sections(command).as_bytes());
     Ok(())
+}
+
+/// Lists the pages of all commands under the headings of the help.
+fn list_commands(root: &Command) -> String {
+    let mut text = ".SH COMMANDS\n".to_owned();
+    for group in &GROUPS {
+        // Writing to a string never fails.
+        let _ = writeln!(text, ".SS {}", group.heading);
+        for name in group.commands {
+            // The command for help has no page.
+            let Some(below) = root.find_subcommand(name) else { continue };
+            let about = below.get_about().map(ToString::to_string).unwrap_or_default();
+            let page = escape(&format!("{PROGRAM}-{name}(1)"));
+            let _ = write!(text, ".TP\n{page}\n{}\n", escape(&about));
+        }
+    }
+    text
 }
 
 /// Makes the sections from the text below the options, and those that all pages have.

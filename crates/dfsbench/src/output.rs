@@ -9,11 +9,13 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::{Mutex, MutexGuard};
 
 use model::printable;
 use report::Format;
+
+use crate::wrap::wrap_line;
 
 /// Why data could not be written to stdout.
 #[derive(Debug)]
@@ -91,11 +93,7 @@ fn columns() -> Option<usize> {
         return Some(columns);
     }
     let stdout = io::stdout();
-    if !stdout.is_terminal() {
-        return None;
-    }
-    let size = rustix::termios::tcgetwinsize(stdout.as_fd()).ok()?;
-    if size.ws_col == 0 { None } else { Some(size.ws_col.into()) }
+    if stdout.is_terminal() { terminal_columns(stdout.as_fd()) } else { None }
 }
 
 /// Writes a report to stdout, with colours where that is a terminal that shows them and NO_COLOR
@@ -142,12 +140,34 @@ pub fn release() {
     }
 }
 
-/// Writes a line to stderr; a stderr that is closed is no error.
+/// Writes a line to stderr, broken between words on a terminal; a stderr that is closed is no
+/// error.
 pub fn message(line: &str) {
-    match lock_held_output().as_mut() {
-        Some(lines) => lines.push(line.to_owned()),
-        None => _ = writeln!(io::stderr().lock(), "{}", printable::to_printable(line)),
+    let mut held = lock_held_output();
+    if let Some(lines) = held.as_mut() {
+        lines.push(line.to_owned());
+        return;
     }
+    let text = fit_terminal(&printable::to_printable(line));
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Breaks the lines of a message that are wider than the terminal on stderr.
+pub fn fit_terminal(text: &str) -> String {
+    let Some(columns) = message_columns() else { return text.to_owned() };
+    let lines = text.split('\n').flat_map(|line| wrap_line(line, columns));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the width of the terminal on stderr; `None` if stderr is not a terminal.
+pub fn message_columns() -> Option<usize> {
+    let stderr = io::stderr();
+    if stderr.is_terminal() { terminal_columns(stderr.as_fd()) } else { None }
+}
+
+fn terminal_columns(terminal: BorrowedFd<'_>) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(terminal).ok()?;
+    if size.ws_col == 0 { None } else { Some(size.ws_col.into()) }
 }
 
 /// Lists names with what each is, which is wrapped beside the names as the terminal is wide.

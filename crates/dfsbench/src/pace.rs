@@ -19,7 +19,7 @@ use crate::args::RunArgs;
 use crate::campaign::{Means, Observers, with_agents};
 use crate::exit::{End, Failure};
 use crate::paces::{MINOR, Probed, likeness, likeness_of_kind, measured};
-use crate::progress::{Progress, Visibility, label, trial_figures};
+use crate::progress::{Progress, Visibility, trial_figures, work_label};
 use crate::{campaign, dry_run, embedded, job, output, plan_source, signals};
 
 /// The time for the probes of all runs together.
@@ -93,7 +93,7 @@ fn check_hosts(plan: &Plan) -> Result<(), Failure> {
             "--probe: run {} ({}) {why} (hint: --assume-rates for an estimate, or a campaign with \
              --trials 1)",
             number + 1,
-            label(run),
+            work_label(run),
         )));
     }
     Ok(())
@@ -111,7 +111,7 @@ fn probe_all(walk: &mut Walk<'_>, stop: &AtomicBool) -> Result<Probed, Failure> 
         let left = ALL.saturating_sub(begun.elapsed()) / (kinds.len() - number) as u32;
         let spec = &plan.runs[*run];
         let probe = probe_run(walk, spec, left, stop)?;
-        lines.push(format!("{} (run {}): {}", label(spec), run + 1, probe.outcome));
+        lines.push(format!("{} (run {}): {}", work_label(spec), run + 1, probe.outcome));
         found.push((*run, Pace::of(&probe.trials)));
     }
     let mut paces = Vec::with_capacity(plan.runs.len());

@@ -4,7 +4,9 @@
 //! `--watch`, a full screen. Caveats are printed as they appear, each code once.
 
 mod bar;
+mod caveats;
 mod frame;
+mod label;
 pub mod lines;
 mod screen;
 mod seen;
@@ -22,16 +24,15 @@ use report::live::Live;
 use crate::exit::Failure;
 use crate::output;
 use crate::output::lock_always;
-use bar::Bar;
+use bar::{Bar, Status};
 use screen::Screen;
-use seen::{Seen, sparkline};
+use seen::Seen;
 
+pub use label::work_label;
 pub use screen::check as check_screen;
-pub use seen::{label, trial_figures};
+pub use seen::trial_figures;
 
-/// Columns of the rates beside the bar.
-const SPARK: usize = 16;
-/// So many of the last rates are shown there: two seconds of them.
+/// Number of rates beside the bar: those of the last two seconds.
 const LATELY: usize = 20;
 
 /// Shows how a campaign goes.
@@ -56,11 +57,10 @@ impl Progress {
     /// Starts to show.
     pub fn new(plan: &Plan, visibility: Visibility) -> Self {
         let quiet = visibility == Visibility::Hidden;
-        let total = controller::steps(plan).len();
         let terminal = std::io::stderr().is_terminal();
         Self {
-            seen: Arc::new(Mutex::new(Seen::of(&plan.name, total))),
-            bar: Bar::new(total as u64, terminal && !quiet),
+            seen: Arc::new(Mutex::new(Seen::of(plan))),
+            bar: Bar::new(terminal && !quiet),
             plain: !quiet && !terminal,
             screen: None,
             started: Instant::now(),
@@ -71,7 +71,6 @@ impl Progress {
     pub fn open_ended(plan: &Plan, visibility: Visibility) -> Self {
         let progress = Self::new(plan, visibility);
         progress.seen().total = 0;
-        progress.bar.unset_length();
         progress
     }
 
@@ -87,25 +86,21 @@ impl Progress {
 
     /// Shows an event.
     pub fn hear(&mut self, event: &Event<'_>) {
+        // An ended trial counts as made: what is said of it has the number from before.
+        let place = self.seen().place();
         let new_caveats = self.seen().hear(event);
         match event {
-            Event::TrialBegun { position, .. } => {
-                self.bar.set_position(*position as u64, &self.left());
-                self.bar.set_message(&self.seen().doing());
-            }
-            Event::PassBegun(_) => self.bar.set_message(&self.seen().doing()),
-            Event::Progress(_) => self.bar.set_message(&self.throughput()),
-            Event::TrialEnded { spec, trial } => {
-                let line = format!("{}: {}", label(spec), trial_figures(trial));
-                if self.plain {
-                    output::message(&format!("{} {line}", self.place()));
-                } else if trial.state != TrialState::Done {
-                    self.say(&line);
+            Event::TrialBegun { .. } | Event::PassBegun(_) | Event::Progress(_) => self.draw_bar(),
+            Event::TrialEnded { trial, .. } => {
+                if self.plain || trial.state != TrialState::Done {
+                    self.say(&self.describe_trial(&place));
                 }
                 self.print_caveats(new_caveats);
             }
             Event::RunGivenUp(spec) => {
-                self.say(&format!("{} failed too often: no more trials of it", label(spec)));
+                let run = self.seen().labels.label(spec);
+                let failures = controller::FAILURES_MAX;
+                self.say(&format!("giving up on {run} after {failures} failed trials"));
             }
             Event::Left(left) => output::message(&format!(
                 "warning: {left} (hint: `dfsbench clean` tries to restore it)"
@@ -134,19 +129,33 @@ impl Progress {
         lock_always(&self.seen)
     }
 
-    /// Describes the current pass, its rate, and its recent trend.
-    fn throughput(&self) -> String {
-        let seen = self.seen();
-        let Some(rate) = seen.rate() else { return seen.doing() };
-        let rates = seen.rates.range(seen.rates.len().saturating_sub(LATELY)..).copied();
-        format!("{} {rate:>10} {}", seen.doing(), sparkline(rates, SPARK))
+    /// Shows the current trial and pass, its rate, and its recent trend.
+    fn draw_bar(&self) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        let status = {
+            let seen = self.seen();
+            let latest = seen.rates.len().saturating_sub(LATELY);
+            Status {
+                made: seen.made,
+                most: seen.most_trials(),
+                place: seen.short_place(),
+                doing: seen.doing(),
+                rate: seen.rate().map(|rate| rate.to_string()).unwrap_or_default(),
+                lately: seen.rates.range(latest..).copied().collect(),
+                left: frame::time_left(&seen, self.started.elapsed()),
+            }
+        };
+        self.bar.draw(&status);
     }
 
-    /// The number of the trial: `3/12`, or `3` where their number is not known.
-    fn place(&self) -> String {
+    /// Describes the trial that ended last, whose number is given: `3/12 nfs stream: write 1 GB/s`.
+    fn describe_trial(&self, place: &str) -> String {
         let seen = self.seen();
-        let of = if seen.total > 0 { format!("/{}", seen.total) } else { String::new() };
-        format!("{}{of}", seen.position + 1)
+        let comma = if seen.may_end_early { "," } else { "" };
+        let ended = seen.ended.back().map_or("", String::as_str);
+        format!("{place}{comma} {ended}")
     }
 
     /// Prints the last caveats.
@@ -154,7 +163,7 @@ impl Progress {
         let lines: Vec<String> = {
             let seen = self.seen();
             let first = seen.caveats.len() - count;
-            seen.caveats[first..].iter().map(seen::CaveatSeen::line).collect()
+            seen.caveats[first..].iter().map(caveats::CaveatSeen::line).collect()
         };
         for line in lines {
             self.say(&line);
@@ -166,15 +175,6 @@ impl Progress {
             output::message(line);
         } else if self.screen.is_none() {
             self.bar.print_line(line);
-        }
-    }
-
-    /// Time left, as if all trials took the mean of those made.
-    fn left(&self) -> String {
-        let left = frame::left(&self.seen(), self.started.elapsed());
-        match left {
-            Some(left) => format!("~{} s", left.as_secs()),
-            None => "?".to_owned(),
         }
     }
 }

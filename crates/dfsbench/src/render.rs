@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use ::report::document::text::push_beside;
 use ::report::{Extent, Format, Joined, NextStep};
 use model::Campaign;
 use plan::RawPlan;
@@ -73,30 +74,39 @@ fn next_of_joined(joined: &Joined, args: &ReportArgs) -> String {
     next_line(joined.campaign(), &args.results)
 }
 
-/// Names the step that fits a campaign, on a line of its own after an empty one.
+/// Names the step that fits a campaign, on a line of its own after an empty one; empty if none
+/// does.
 pub fn next_line(campaign: &Campaign, results: &Path) -> String {
     let mut file = String::new();
     if results != Path::new(RESULTS) {
         file = format!(" --results {}", results.display());
     }
-    match NextStep::of(campaign) {
+    let Some(step) = NextStep::of(campaign) else { return String::new() };
+    let step = match step {
         NextStep::Resume => {
             let consent = if runs_programs(campaign) { " --allow-program" } else { "" };
-            format!("\nnext:    dfsbench resume{consent}{file}\n")
+            format!("dfsbench resume{consent}{file}")
         }
         NextStep::Settle { flag, caveat, settled, having } if settled < having => {
-            format!("\nnext:    {flag} to settle {caveat} in {settled} of {having} results\n")
+            format!("{flag} to settle {caveat} in {settled} of {having} results")
         }
         NextStep::Settle { flag, caveat, having: 1, .. } => {
-            format!("\nnext:    {flag} to settle {caveat} in 1 result\n")
+            format!("{flag} to settle {caveat} in 1 result")
         }
         NextStep::Settle { flag, caveat, having, .. } => {
-            format!("\nnext:    {flag} to settle {caveat} in {having} results\n")
+            format!("{flag} to settle {caveat} in {having} results")
         }
-        NextStep::View => format!("\nnext:    dfsbench view{file}\n"),
-        NextStep::Explore => EXPLORE.to_owned(),
-        NextStep::Repair => REPAIR.to_owned(),
-    }
+        NextStep::View => format!("dfsbench view{file}"),
+        NextStep::Explore => "dfsbench run TARGET    a directory or nfs://server/export".to_owned(),
+        NextStep::Probe(address) => format!("dfsbench probe {address}"),
+        NextStep::Repair(hint) => {
+            let mut lines = String::from("\n");
+            let columns = output::screen(Extent::Whole).columns();
+            push_beside(&mut lines, "next:", NEXT, &hint, columns);
+            return lines;
+        }
+    };
+    format!("\n{:NEXT$}{step}\n", "next:")
 }
 
 /// Returns true if the plan of a campaign runs programs, which `resume` does only with consent.
@@ -105,16 +115,8 @@ fn runs_programs(campaign: &Campaign) -> bool {
         .is_ok_and(|plan| !plan::chosen_programs(&plan).is_empty())
 }
 
-const REPAIR: &str = "
-next:    remove the cause of the failures, then repeat the command
-";
-
-const EXPLORE: &str = "
-next:    dfsbench run DIR --direct                a directory of yours, past the page cache
-         dfsbench run 'nfs://server/export'       your NFS server, without mounting it
-         dfsbench run DIR --io-size 4KiB,64KiB,1MiB --workers 1,4 --dry-run
-                                                  factors: what such a matrix would take
-";
+/// Columns before the step.
+const NEXT: usize = 9;
 
 /// Refuses to write a page over a file that is not a page of ours.
 ///

@@ -221,7 +221,7 @@ fn write_below(out: &mut String, text: &str, indent: usize, width_max: usize) {
 /// Breaks a text at spaces into lines of at most `width_max`; a longer word stands alone, and
 /// words joined by a no-break space are kept together, as are a number and its unit.
 pub fn wrap(text: &str, width_max: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
+    let (mut lines, mut line) = (Vec::new(), String::new());
     let mut words = text.split_ascii_whitespace().peekable();
     while let Some(word) = words.next() {
         let mut word = Cow::Borrowed(word);
@@ -232,16 +232,16 @@ pub fn wrap(text: &str, width_max: usize) -> Vec<String> {
             word.to_mut().extend([" ", unit]);
         }
         let word = word.as_ref();
-        let line = lines.last_mut().expect("there is always a line");
         if line.is_empty() {
             line.push_str(word);
-        } else if width(line) + 1 + width(word) <= width_max {
+        } else if width(&line) + 1 + width(word) <= width_max {
             line.push(' ');
             line.push_str(word);
         } else {
-            lines.push(word.to_owned());
+            lines.push(std::mem::replace(&mut line, word.to_owned()));
         }
     }
+    lines.push(line);
     lines
 }
 

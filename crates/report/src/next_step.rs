@@ -1,12 +1,13 @@
-//! The step that fits a campaign: finish it, settle its largest caveat, or look at its page.
+//! The one step that fits a campaign: finish it, remove what failed, settle its largest caveat, or
+//! look at its page.
 //!
 //! [`NextStep`] is the principal type. It is computed from the stored campaign, so that `run` and
-//! `report` suggest the same.
+//! `report` suggest the same. If no step fits, none is suggested.
 
 use std::collections::BTreeMap;
 
 use model::units::parse_time_ns;
-use model::{Campaign, CampaignState, CaveatCode, Question, Severity};
+use model::{Campaign, CampaignState, CaveatCode, Question, Severity, Target, TrialState, Verdict};
 
 use crate::answer::count_codes;
 use crate::sheet::{Row, Sheet};
@@ -29,34 +30,94 @@ pub enum NextStep {
     },
     /// Open the page: it has pictures of the factors.
     View,
-    /// Measure something of the user's own.
+    /// Measure something of the user's own: so far it was only what comes with dfsbench.
     Explore,
-    /// Remove what made every trial fail: the reasons stand in the table.
-    Repair,
+    /// Do what the reason of the failed trials advises.
+    Repair(String),
+    /// See what the server offers for which trials failed; with its address.
+    Probe(String),
 }
 
+/// The name of the campaign that runs when no command is given.
+const QUICK: &str = "quick";
+
 impl NextStep {
-    /// Chooses the step for a campaign.
-    pub fn of(campaign: &Campaign) -> Self {
+    /// Chooses the step for a campaign; `None` if no step fits.
+    pub fn of(campaign: &Campaign) -> Option<Self> {
         if campaign.state != CampaignState::Complete {
-            return Self::Resume;
-        }
-        // A curve, ladder, ramp or soak chooses trials and times by rules of its own, and its
-        // answer says which of its flags would help. Its page has the pictures.
-        if campaign.question != Question::Figures {
-            return Self::View;
+            return Some(Self::Resume);
         }
         let sheet = Sheet::of(campaign);
-        if sheet.rows.iter().all(|row| row.judged.trials_used == 0) {
-            return Self::Repair;
+        let has_figures = sheet.rows.iter().any(|row| row.judged.trials_used > 0);
+        // A curve, ladder, ramp or soak chooses trials and times by rules of its own, and its
+        // answer says which of its flags would help. Its page has the pictures.
+        if campaign.question != Question::Figures && has_figures {
+            return Some(Self::View);
         }
-        if let Some((caveat, remedy)) = most_frequent(&sheet) {
-            let flag = remedy.flag(campaign);
-            let having = count_having(&sheet, caveat);
-            return Self::Settle { flag, caveat, settled: remedy.results, having };
+        if sheet.rows.iter().any(has_failed) {
+            // A page or another target don't help against a failure.
+            let settle = || Self::settle(campaign, &sheet);
+            return Self::after_failure(campaign).or_else(settle);
         }
-        if sheet.columns.is_empty() { Self::Explore } else { Self::View }
+        if let Some(settle) = Self::settle(campaign, &sheet) {
+            return Some(settle);
+        }
+        let has_own = campaign.runs.iter().any(|run| run.spec.target.outlives_process());
+        let is_ours = !has_own || campaign.name == QUICK;
+        Some(if is_ours && sheet.columns.is_empty() { Self::Explore } else { Self::View })
     }
+
+    /// Chooses a step that removes the cause of the first failure that has a known one.
+    fn after_failure(campaign: &Campaign) -> Option<Self> {
+        let mut probe = None;
+        for run in &campaign.runs {
+            for trial in &run.trials {
+                let TrialState::Failed(reason) = &trial.state else { continue };
+                if let Some(hint) = hint_of(reason) {
+                    return Some(Self::Repair(hint.to_owned()));
+                }
+                if let Target::Nfs(nfs) = &run.spec.target
+                    && !nfs.embedded
+                {
+                    probe.get_or_insert_with(|| Self::Probe(nfs.to_string()));
+                }
+            }
+        }
+        probe
+    }
+
+    fn settle(campaign: &Campaign, sheet: &Sheet<'_>) -> Option<Self> {
+        let (caveat, remedy) = most_frequent(sheet)?;
+        let flag = remedy.flag(campaign);
+        let having = count_having(sheet, caveat);
+        Some(Self::Settle { flag, caveat, settled: remedy.results, having })
+    }
+}
+
+/// Returns true if a row has no figure, or one that must not be used. What the protocols rule out
+/// was never tried.
+fn has_failed(row: &Row<'_>) -> bool {
+    let is_unusable = row.judged.trials_used == 0 || row.judged.verdict == Verdict::Invalid;
+    is_unusable && row.run.spec.impossible().is_none()
+}
+
+/// Returns the step that a reason hints at: `no space (hint: fewer --files)` has `fewer --files`.
+fn hint_of(reason: &str) -> Option<&str> {
+    let (_, rest) = reason.split_once("(hint: ")?;
+    let mut depth = 1;
+    for (at, letter) in rest.char_indices() {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            // Some hints ask, or warn of what may be lost or left behind, and are no step.
+            let is_step = |hint: &&str| !hint.contains(" may be ") && !hint.ends_with('?');
+            return Some(&rest[..at]).filter(is_step);
+        }
+    }
+    None
 }
 
 /// A way to settle a caveat in some results.
@@ -162,4 +223,20 @@ fn budget_ns(campaign: &Campaign) -> Option<u64> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hint_of;
+
+    #[test]
+    fn finds_hint_of_reason() {
+        assert_eq!(hint_of("no space (hint: fewer --files)"), Some("fewer --files"));
+        let nested = "host a: no (really) (hint: try 0 (all) or 1); give up (hint: other)";
+        assert_eq!(hint_of(nested), Some("try 0 (all) or 1"));
+        assert_eq!(hint_of("close: no space (hint: what was written may be lost)"), None);
+        assert_eq!(hint_of("refused (hint: is the server running?)"), None);
+        assert_eq!(hint_of("exit code 7: broken"), None);
+        assert_eq!(hint_of("cut (hint: in the mid"), None);
+    }
 }

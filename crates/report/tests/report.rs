@@ -207,24 +207,67 @@ fn a_report_has_one_answer() {
 #[test]
 fn the_next_step_fits_the_campaign() {
     let mut campaign = sweep();
-    assert_eq!(NextStep::of(&campaign), NextStep::View);
+    assert_eq!(NextStep::of(&campaign), Some(NextStep::View));
     for run in &mut campaign.runs {
         run.trials.truncate(2);
     }
     let having = campaign.runs.len() * campaign.runs[0].spec.passes().len();
     let (flag, caveat) = ("--trials 5".to_owned(), CaveatCode::TooFewTrials);
     let settle = NextStep::Settle { flag, caveat, settled: having, having };
-    assert_eq!(NextStep::of(&campaign), settle);
-    let mut failed = campaign.clone();
-    for trial in failed.runs.iter_mut().flat_map(|run| &mut run.trials) {
-        trial.passes.clear();
-        trial.state = model::TrialState::Failed("no server".to_owned());
-    }
-    assert_eq!(NextStep::of(&failed), NextStep::Repair);
+    assert_eq!(NextStep::of(&campaign), Some(settle));
     campaign.question = model::Question::Ladder(model::question::ladder::Ladder::default());
-    assert_eq!(NextStep::of(&campaign), NextStep::View);
+    assert_eq!(NextStep::of(&campaign), Some(NextStep::View));
     campaign.state = model::CampaignState::Interrupted;
-    assert_eq!(NextStep::of(&campaign), NextStep::Resume);
+    assert_eq!(NextStep::of(&campaign), Some(NextStep::Resume));
+}
+
+#[test]
+fn what_comes_with_dfsbench_leads_to_own_targets() {
+    let mut campaign = sweep();
+    campaign.runs.truncate(1);
+    campaign.runs[0].spec.target = model::Target::Null;
+    assert_eq!(NextStep::of(&campaign), Some(NextStep::Explore));
+    campaign.runs[0].spec.target = model::Target::Directory { path: "/srv".into() };
+    assert_eq!(NextStep::of(&campaign), Some(NextStep::View));
+    "quick".clone_into(&mut campaign.name);
+    assert_eq!(NextStep::of(&campaign), Some(NextStep::Explore));
+}
+
+/// Makes the trials of some runs fail for a reason.
+fn fail(campaign: &mut Campaign, runs: usize, reason: &str) {
+    for trial in campaign.runs.iter_mut().take(runs).flat_map(|run| &mut run.trials) {
+        trial.passes.clear();
+        trial.state = model::TrialState::Failed(reason.to_owned());
+    }
+}
+
+#[test]
+fn a_failure_leads_to_its_hint_or_to_nothing() {
+    let hinted = "no space (hint: fewer --files)";
+    let repair = Some(NextStep::Repair("fewer --files".to_owned()));
+    let (mut some, mut all) = (sweep(), sweep());
+    fail(&mut some, 1, hinted);
+    fail(&mut all, usize::MAX, hinted);
+    assert_eq!([NextStep::of(&some), NextStep::of(&all)], [repair.clone(), repair.clone()]);
+    all.question = model::Question::Ladder(model::question::ladder::Ladder::default());
+    assert_eq!(NextStep::of(&all), repair);
+
+    let (mut some, mut all) = (sweep(), sweep());
+    for run in some.runs.iter_mut().chain(&mut all.runs) {
+        run.spec.target = model::Target::Directory { path: "/srv".into() };
+    }
+    fail(&mut some, 1, "exit code 7");
+    fail(&mut all, usize::MAX, "exit code 7");
+    assert_eq!([NextStep::of(&some), NextStep::of(&all)], [None, None]);
+    let mut invalid = sweep();
+    let errors = CaveatCode::Errors.because("1 failed ops");
+    for trial in &mut invalid.runs[0].trials {
+        trial.passes[0].caveats.push(errors.clone());
+    }
+    assert_eq!(NextStep::of(&invalid), None);
+    let server = model::NfsTarget::new("filer", "/export");
+    all.runs[0].spec.target = model::Target::Nfs(server);
+    assert_eq!(NextStep::of(&all), Some(NextStep::Probe("nfs://filer/export".to_owned())));
 }
 
 /// A campaign of so many trials each, which take turns at two rates: half the interval is so many
@@ -251,7 +294,7 @@ fn alternating(trials: u32, percent: u64) -> Campaign {
 #[test]
 fn more_trials_than_were_made_are_advised_for_a_wide_interval() {
     let advised = |campaign: &Campaign| match NextStep::of(campaign) {
-        NextStep::Settle { flag, caveat, .. } => Some((flag, caveat)),
+        Some(NextStep::Settle { flag, caveat, .. }) => Some((flag, caveat)),
         _ => None,
     };
     // ± 14 %, at most ± 10 %: 14 x 1.96 trials are 28.

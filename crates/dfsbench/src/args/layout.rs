@@ -14,14 +14,18 @@ use clap_complete::Shell;
 use model::printable::is_steering;
 use model::setting::{Kind, Setting};
 use model::{BackendKind, Workload};
+use report::Extent;
 use workload::opmix::PROFILES;
 
 use super::config_file::ConfigFile;
 use super::defaults::Defaults;
+use super::examples::fit_examples;
+use super::groups::group_commands;
 use super::run::FEW_EXAMPLES;
 use super::settings::own_words;
 use super::{Args, EXAMPLES};
 use crate::exit::Failure;
+use crate::output;
 use crate::presets::Preset;
 use crate::user_dirs;
 
@@ -62,11 +66,11 @@ const OWN_HEADINGS: [&str; 4] = ["Curve", "Ramp", "Soak", "Ladder"];
 /// Makes the command line with its layout.
 pub fn command() -> Command {
     // All at once: `mut_subcommand` would move each to the end of the list.
-    Args::command().mut_subcommands(|command| match command.get_name() {
+    group_commands(Args::command().mut_subcommands(|command| match command.get_name() {
         "run" => arrange(command).after_help(FEW_EXAMPLES).after_long_help(EXAMPLES),
         name if MEASURING.contains(&name) => arrange(command),
         _ => command,
-    })
+    }))
 }
 
 /// Hides the rare options of a command from `-h`, and puts the flag for help behind its own ones.
@@ -115,7 +119,9 @@ pub fn parse() -> Result<Args, Failure> {
         words.push("run".into());
     }
     name_search(&mut words);
-    let mut plain = command();
+    // The help of a command comes from here.
+    let columns = output::screen(Extent::Whole).columns();
+    let mut plain = fit_examples(command(), columns);
     let given = match plain.try_get_matches_from_mut(&words) {
         Ok(matches) => Some(matches),
         // Help is there whatever the file has.
@@ -136,8 +142,8 @@ pub fn parse() -> Result<Args, Failure> {
             let error = without_hidden_commands(error, &command);
             let error = suggest_run(error, &in_use, &command);
             let text = error.render().to_string();
-            if text.contains(is_steering) {
-                // A pattern of the shell may expand to names that anybody chose.
+            // A pattern of the shell may expand to names that anybody chose.
+            if text.contains(is_steering) || output::fit_terminal(&text) != text {
                 return Err(Failure::Usage(text.trim_start_matches("error: ").trim_end().into()));
             }
             error.exit()

@@ -1,35 +1,63 @@
 //! The bar of progress on stderr, with lines above it.
 //!
-//! [`Bar`] owns what draws, so that no text gets there before it was made printable.
+//! [`Bar`] owns what draws, so that no text gets there before it was made printable. [`Status`] is
+//! what stands beside the bar.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::printable::{to_printable, to_printable_line};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::seen::sparkline;
+use crate::output;
+use crate::wrap::cut_line;
 
 /// How often the bar is drawn, per second.
 const DRAWS_HZ: u8 = 10;
+/// Columns of the bar, and of the space behind it.
+const BAR: usize = 12;
+/// Columns of a rate: no narrower, so that the text behind it doesn't move.
+const RATE: usize = 10;
+/// Fewest and most columns of the recent rates.
+const SPARK_MIN: usize = 4;
+const SPARK_MAX: usize = 20;
+/// Columns of a terminal of unknown width.
+const COLUMNS_USUAL: usize = 80;
 
 /// A bar, a message beside it, and lines above it.
 pub struct Bar(ProgressBar);
 
+/// The state of a campaign that is shown beside the bar.
+#[derive(Debug)]
+pub struct Status {
+    /// Trials that were made.
+    pub made: usize,
+    /// The most trials that are made; `None` if that is unknown.
+    pub most: Option<usize>,
+    /// The number of the current trial.
+    pub place: String,
+    /// The current run and pass.
+    pub doing: String,
+    /// The current rate; empty if there is none.
+    pub rate: String,
+    /// The last rates.
+    pub lately: Vec<f64>,
+    /// The time that is left.
+    pub left: String,
+}
+
 impl Bar {
-    /// Makes a bar of so many steps; `is_drawn` says whether it is ever seen.
-    pub fn new(steps: u64, is_drawn: bool) -> Self {
+    /// Makes a bar; `is_drawn` says whether it is ever seen.
+    pub fn new(is_drawn: bool) -> Self {
         let target = if is_drawn {
             ProgressDrawTarget::stderr_with_hz(DRAWS_HZ)
         } else {
             ProgressDrawTarget::hidden()
         };
-        let bar = ProgressBar::with_draw_target(Some(steps), target);
-        let template = "{bar:24} {pos}/{len} trials, {prefix} left   {wide_msg}";
-        let style = ProgressStyle::with_template(template).expect("the template is well-formed");
+        let bar = ProgressBar::with_draw_target(None, target);
+        let template = format!("{{bar:{BAR}}} {{wide_msg}}");
+        let style = ProgressStyle::with_template(&template).expect("the template is well-formed");
         bar.set_style(style.progress_chars("━╸─"));
-        bar.set_prefix("?");
         Self(bar)
-    }
-
-    /// Forgets the number of steps.
-    pub fn unset_length(&self) {
-        self.0.unset_length();
     }
 
     /// Stops drawing.
@@ -37,24 +65,84 @@ impl Bar {
         self.0.set_draw_target(ProgressDrawTarget::hidden());
     }
 
-    /// Shows how many steps were made, and the time left.
-    pub fn set_position(&self, position: u64, left: &str) {
-        self.0.set_position(position);
-        self.0.set_prefix(to_printable_line(left).into_owned());
+    /// Returns true if nobody sees it.
+    pub fn is_hidden(&self) -> bool {
+        self.0.is_hidden()
     }
 
-    /// Shows a message beside the bar.
-    pub fn set_message(&self, message: &str) {
-        self.0.set_message(to_printable_line(message).into_owned());
+    /// Draws the bar with a state beside it.
+    pub fn draw(&self, status: &Status) {
+        if let Some(most) = status.most {
+            self.0.set_length(most as u64);
+            self.0.set_position(status.made as u64);
+        }
+        let columns = output::message_columns().unwrap_or(COLUMNS_USUAL);
+        let message = status.line(columns.saturating_sub(BAR + 1));
+        self.0.set_message(to_printable_line(&message).into_owned());
     }
 
     /// Prints a line above the bar.
     pub fn print_line(&self, line: &str) {
-        self.0.println(to_printable(line));
+        self.0.println(output::fit_terminal(&to_printable(line)));
     }
 
     /// Removes the bar.
     pub fn finish(&self) {
         self.0.finish_and_clear();
+    }
+}
+
+impl Status {
+    /// Writes the state into so many columns: on a narrow terminal first without the recent rates,
+    /// then with a shorter name of the run.
+    fn line(&self, columns: usize) -> String {
+        let Self { place, doing, rate, lately, left, .. } = self;
+        let rate = if rate.is_empty() { String::new() } else { format!(" {rate:>RATE$}") };
+        let taken = place.width() + 1 + rate.width() + 2 + left.width();
+        let room = columns.saturating_sub(taken);
+        let mut spark = String::new();
+        let spare = room.saturating_sub(doing.width() + 1).min(SPARK_MAX);
+        if spare >= SPARK_MIN && !lately.is_empty() {
+            let first = lately.len().saturating_sub(spare);
+            spark = format!(" {}", sparkline(lately[first..].iter().copied(), spare));
+        }
+        let doing = cut_line(doing, room);
+        format!("{place} {doing}{rate}{spark}  {left}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status() -> Status {
+        Status {
+            made: 2,
+            most: Some(128),
+            place: "3/128".to_owned(),
+            doing: "nfs stream write v4.1 128 KiB qd 4".to_owned(),
+            rate: "512 MB/s".to_owned(),
+            lately: vec![1.0; 20],
+            left: "~41 s left".to_owned(),
+        }
+    }
+
+    #[test]
+    fn names_the_levels_on_80_columns() {
+        let line = status().line(80 - BAR - 1);
+        assert_eq!(line, "3/128 nfs stream write v4.1 128 KiB qd 4   512 MB/s  ~41 s left");
+        let line = status().line(100 - BAR - 1);
+        assert!(line.contains(" ████████████████████  ~41 s left"), "{line}");
+    }
+
+    #[test]
+    fn fits_narrow_terminals() {
+        let line = status().line(50);
+        assert!(line.starts_with("3/128 nfs stream ") && line.width() <= 50, "{line}");
+        assert!(line.contains("…   512 MB/s  ~41 s left"), "{line}");
+        for columns in 0..120 {
+            let line = status().line(columns);
+            assert!(line.width() <= columns.max(32), "{columns}: {line}");
+        }
     }
 }

@@ -13,9 +13,15 @@ use stats::Rate;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::seen::{Ended, Quantiles, Seen, sparkline};
+use crate::wrap::wrap_line;
 
-/// Columns of the bar of the campaign, at most.
-const BAR: usize = 30;
+/// Fewest and most columns of the bar of the campaign.
+const BAR_MIN: usize = 6;
+const BAR_MAX: usize = 30;
+/// The space around it.
+const GAP: &str = "  ";
+/// Columns of the name of a host: all columns of the table fit on 80.
+const NAME: usize = 14;
 /// Hosts that are listed one by one.
 const HOSTS_MAX: usize = 16;
 
@@ -28,23 +34,22 @@ pub struct ScreenSize {
     pub rows: usize,
 }
 
-/// The lines of a screen with so many columns and rows.
+/// Returns the lines of a screen.
 pub fn lines(seen: &Seen, gone: Duration, size: ScreenSize) -> Vec<String> {
     let ScreenSize { columns, rows } = size;
-    let mut lines = vec![campaign_line(seen, gone, columns), seen.doing(), String::new()];
+    let mut lines = wrap_line(&campaign_line(seen, gone, columns), columns);
+    lines.extend(wrap_line(&seen.doing(), columns));
+    lines.push(String::new());
     lines.extend(throughput_lines(seen, columns));
     lines.push(String::new());
-    lines.extend(host_lines(seen));
+    lines.extend(host_lines(seen, columns));
     lines.push(String::new());
-    lines.extend(caveat_lines(seen));
-    if !seen.ended.is_empty() {
-        lines.extend([String::new(), "ended last".to_owned()]);
-        for ended in seen.ended.iter().rev() {
-            lines.push(format!("  {ended}"));
-        }
-    }
-    lines.truncate(rows.saturating_sub(1));
-    lines.resize(rows.saturating_sub(1), String::new());
+    // The last row is that of the keys.
+    let rows = rows.saturating_sub(1);
+    lines.extend(caveat_lines(seen, columns, rows.saturating_sub(lines.len())));
+    lines.extend(ended_lines(seen, columns, rows.saturating_sub(lines.len())));
+    lines.truncate(rows);
+    lines.resize(rows, String::new());
     lines.push("q or ctrl-C: stop and keep what was measured; twice: end at once".to_owned());
     for line in &mut lines {
         *line = fit_line(line, columns);
@@ -52,29 +57,38 @@ pub fn lines(seen: &Seen, gone: Duration, size: ScreenSize) -> Vec<String> {
     lines
 }
 
-/// How far the campaign is, and how long it may still take.
+/// Describes how far the campaign is, and how long it may still take.
 fn campaign_line(seen: &Seen, gone: Duration, columns: usize) -> String {
-    let gone_text = whole_seconds(gone);
-    let failed = match seen.failed {
-        0 => String::new(),
-        some => format!(", {some} failed"),
+    let number = seen.number();
+    let mut text = match seen.most_trials() {
+        None => format!("trial {number}"),
+        Some(most) if seen.may_end_early => format!("trial {number} of at most {most}"),
+        Some(most) => format!("trial {number} of {most}"),
     };
-    if seen.total == 0 {
-        return format!("{}: trial {}{failed}, {gone_text} gone", seen.name, seen.position + 1);
+    if seen.failed > 0 {
+        text = format!("{text}, {} failed", seen.failed);
     }
-    // On a narrow terminal what stands behind the bar matters more.
-    let width = BAR.min(columns / 3);
-    let full = width * seen.position / seen.total;
+    text = format!("{text}, {} gone", whole_seconds(gone));
+    let Some(most) = seen.most_trials() else { return format!("{}: {text}", seen.name) };
+    text = format!("{text}, {}", time_left(seen, gone));
+    // On a narrow terminal the text matters more than the bar.
+    let room = columns.saturating_sub(seen.name.width() + text.width() + 2 * GAP.len());
+    if room < BAR_MIN {
+        return format!("{}: {text}", seen.name);
+    }
+    let width = BAR_MAX.min(room);
+    let full = width * seen.made / most.max(1);
     let bar = format!("{}{}", "━".repeat(full), "─".repeat(width - full));
-    let left = match left(seen, gone) {
-        Some(left) => format!("~{}", whole_seconds(left)),
-        None => "?".to_owned(),
-    };
-    let at = (seen.position + 1).min(seen.total);
-    format!(
-        "{}  {bar}  trial {at} of {}{failed}, {gone_text} gone, {left} left",
-        seen.name, seen.total
-    )
+    format!("{}{GAP}{bar}{GAP}{text}", seen.name)
+}
+
+/// Describes the time that is left, as if all trials took the mean of those that were made.
+pub fn time_left(seen: &Seen, gone: Duration) -> String {
+    match left(seen, gone) {
+        Some(left) if seen.may_end_early => format!("≤{} left", whole_seconds(left)),
+        Some(left) => format!("~{} left", whole_seconds(left)),
+        None => "? left".to_owned(),
+    }
 }
 
 fn whole_seconds(time: Duration) -> String {
@@ -84,14 +98,11 @@ fn whole_seconds(time: Duration) -> String {
     }
 }
 
-/// Time left, as if all trials took the mean of those made; `None` before the first has ended.
-pub fn left(seen: &Seen, gone: Duration) -> Option<Duration> {
-    let made = u32::try_from(seen.position).ok()?;
-    if made == 0 || seen.total == 0 {
-        return None;
-    }
-    let missing = u32::try_from(seen.total.saturating_sub(seen.position)).unwrap_or(u32::MAX);
-    Some((gone / made).saturating_mul(missing).max(Duration::from_secs(1)))
+/// Returns the time that is left; `None` before the first trial has ended.
+fn left(seen: &Seen, gone: Duration) -> Option<Duration> {
+    let made = u32::try_from(seen.made).ok().filter(|made| *made > 0)?;
+    let ahead = u32::try_from(seen.most_trials()?.saturating_sub(seen.made)).unwrap_or(u32::MAX);
+    Some((gone / made).saturating_mul(ahead).max(Duration::from_secs(1)))
 }
 
 fn throughput_lines(seen: &Seen, columns: usize) -> Vec<String> {
@@ -110,18 +121,19 @@ fn throughput_lines(seen: &Seen, columns: usize) -> Vec<String> {
     let highest = Rate::of_pass(pass, highest);
     vec![
         format!("throughput    {now:>12}  {other:>12}  highest {highest}"),
-        sparkline(seen.rates.iter().copied(), columns.min(120)),
+        sparkline(seen.rates.iter().copied(), columns),
     ]
 }
 
-fn host_lines(seen: &Seen) -> Vec<String> {
+fn host_lines(seen: &Seen, columns: usize) -> Vec<String> {
     let mut lines = vec![host_line(["host", "now", "p50", "p99", "max", "CPU", "retransmits"])];
     let Some(last) = &seen.last else {
         for host in seen.hosts.iter().take(HOSTS_MAX) {
             let now = current_rate(seen, &host.host);
             lines.push(host_line([&host.host, &now, "–", "–", "–", "–", "–"]));
         }
-        lines.push("service times, CPU and retransmits are known when a pass has ended".to_owned());
+        let known_later = "service times, CPU and retransmits are known when a pass has ended";
+        lines.extend(wrap_line(known_later, columns));
         return lines;
     };
     for quantiles in last.hosts.iter().take(HOSTS_MAX) {
@@ -137,13 +149,15 @@ fn host_lines(seen: &Seen) -> Vec<String> {
         };
         lines.push(host_line([host, &current_rate(seen, host), &p50, &p99, &max, &busy, &again]));
     }
-    lines.extend(lines_below(last));
+    for line in lines_below(last) {
+        lines.extend(wrap_line(&line, columns));
+    }
     lines
 }
 
 /// Formats a row of the table of hosts.
 fn host_line([name, now, p50, p99, max, busy, again]: [&str; 7]) -> String {
-    let name = pad_name(name, 16);
+    let name = pad_name(name, NAME);
     format!("{name} {now:>12} {p50:>10} {p99:>10} {max:>10} {busy:>6} {again:>12}")
 }
 
@@ -169,17 +183,45 @@ fn current_rate(seen: &Seen, host: &str) -> String {
     Rate::of_pass(pass, if pass.is_byte_rate() { bytes_per_s } else { ops_per_s }).to_string()
 }
 
-fn caveat_lines(seen: &Seen) -> Vec<String> {
+/// Lists the caveats, each with all of its text. Those without room are only named.
+fn caveat_lines(seen: &Seen, columns: usize, room: usize) -> Vec<String> {
     if seen.caveats.is_empty() {
         return vec!["no caveat so far".to_owned()];
     }
-    let mut lines = vec!["caveats so far".to_owned()];
+    let mut listed = Vec::new();
     for caveat in &seen.caveats {
         let more =
             if caveat.passes > 1 { format!(" [{} passes]", caveat.passes) } else { String::new() };
-        lines.push(format!("  {}{more}", caveat.line()));
+        listed.push(wrap_line(&format!("  {}{more}", caveat.line()), columns));
     }
-    lines
+    let mut shown = listed.len();
+    loop {
+        let mut lines = vec!["caveats so far".to_owned()];
+        lines.extend(listed[..shown].iter().flatten().cloned());
+        if shown < listed.len() {
+            let codes = seen.caveats[shown..].iter().map(|caveat| caveat.code.code());
+            let codes = codes.collect::<Vec<_>>().join(", ");
+            lines.extend(wrap_line(&format!("  no room for: {codes}"), columns));
+        }
+        if lines.len() <= room || shown == 0 {
+            return lines;
+        }
+        shown -= 1;
+    }
+}
+
+/// Lists the trials that ended last, as many as have room, the latest first.
+fn ended_lines(seen: &Seen, columns: usize, room: usize) -> Vec<String> {
+    let mut lines = vec![String::new(), "latest trials".to_owned()];
+    for ended in seen.ended.iter().rev() {
+        let listed = wrap_line(&format!("  {ended}"), columns);
+        if lines.len() + listed.len() > room {
+            break;
+        }
+        lines.extend(listed);
+    }
+    // A heading without a trial says nothing.
+    if lines.len() > 2 { lines } else { Vec::new() }
 }
 
 /// A name in so many columns.
@@ -212,16 +254,21 @@ mod tests {
     use std::collections::VecDeque;
 
     use controller::Event;
-    use model::{CaveatCode, IntervalSample, Pass, PassResult};
+    use model::testing::RunBuilder;
+    use model::{BackendKind, CaveatCode, IntervalSample, Pass, PassResult, Workload};
 
-    use super::super::seen::CaveatSeen;
+    use super::super::caveats::CaveatSeen;
+    use super::super::label::Labels;
     use super::*;
 
     const USUAL: ScreenSize = ScreenSize { columns: 100, rows: 24 };
 
     fn running() -> Seen {
-        let mut seen = Seen::of("quick", 8);
-        (seen.position, seen.label) = (2, "nfs stream".to_owned());
+        let mut seen = Seen::with_total("quick", 8);
+        (seen.position, seen.made) = (2, 2);
+        let spec = RunBuilder::new(Workload::Stream).backend(BackendKind::Nfs);
+        let spec = spec.target_name("nfs".to_owned()).build();
+        seen.label = Labels::default().label(&spec);
         let mut ended = PassResult::new(Pass::Write);
         ended.window_ns = 1_000_000_000;
         seen.hear(&Event::PassEnded(&ended));
@@ -270,10 +317,55 @@ mod tests {
 
     #[test]
     fn nothing_is_guessed_before_there_is_something() {
-        let shown = lines(&Seen::of("quick", 8), Duration::from_secs(1), USUAL).join("\n");
+        let shown = lines(&Seen::with_total("quick", 8), Duration::from_secs(1), USUAL).join("\n");
         assert!(shown.contains("? left") && shown.contains("nothing is being measured"));
         assert!(shown.contains("no caveat so far"));
-        let open = lines(&Seen::of("until", 0), Duration::from_secs(1), USUAL).join("\n");
+        let open = lines(&Seen::with_total("until", 0), Duration::from_secs(1), USUAL).join("\n");
         assert!(open.contains("until: trial 1, 1 s gone"), "{open}");
+    }
+
+    #[test]
+    fn shows_the_whole_text_of_caveats() {
+        let mut seen = running();
+        let words = (0..60).map(|number| format!("word{number}")).collect::<Vec<_>>();
+        seen.caveats[0].evidence = words.join(" ");
+        let shown = lines(&seen, Duration::from_secs(1), ScreenSize { columns: 60, rows: 40 });
+        let text = shown.join(" ");
+        assert!(words.iter().all(|word| text.contains(&format!("{word} "))), "{shown:#?}");
+        assert!(shown.iter().all(|line| line.width() <= 60), "{shown:#?}");
+    }
+
+    #[test]
+    fn names_caveats_without_room() {
+        let mut seen = running();
+        for code in [CaveatCode::SharedHost, CaveatCode::TooShort, CaveatCode::Drift] {
+            let (place, evidence) = ("dir".to_owned(), "words ".repeat(20));
+            seen.caveats.push(CaveatSeen { code, passes: 1, place, evidence });
+        }
+        let shown = lines(&seen, Duration::from_secs(1), ScreenSize { columns: 60, rows: 18 });
+        let text = shown.join("\n");
+        assert!(text.contains("! cached: 50 %"), "{text}");
+        assert!(text.contains("no room for: too-short, drift"), "{text}");
+        assert!(!text.contains("latest trials"), "{text}");
+    }
+
+    #[test]
+    fn fills_the_screen_with_ended_trials() {
+        let mut seen = running();
+        seen.ended = (0..100).map(|number| format!("trial {number}: read 1 MB/s")).collect();
+        let shown = lines(&seen, Duration::from_secs(1), ScreenSize { columns: 80, rows: 50 });
+        assert_eq!(shown.len(), 50);
+        assert!(shown.iter().rev().skip(1).take(30).all(|line| line.contains("read 1 MB/s")));
+        let listed = shown.iter().position(|line| line.contains("latest trials")).unwrap();
+        assert!(shown[listed + 1].contains("trial 99:"), "{shown:#?}");
+    }
+
+    #[test]
+    fn says_at_most_when_runs_may_end_early() {
+        let mut seen = Seen::with_total("quick", 182);
+        (seen.position, seen.made, seen.may_end_early) = (80, 80, true);
+        let shown = lines(&seen, Duration::from_secs(80), ScreenSize { columns: 80, rows: 24 });
+        let text = "trial 81 of at most 182, 80 s gone, ≤102 s left";
+        assert!(shown[0].contains(text), "{shown:?}");
     }
 }

@@ -8,33 +8,44 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use controller::Event;
-use model::contender::contender_of;
 use model::units::Nanos;
 use model::{
-    CaveatCode, ClientResult, IntervalSample, Pass, PassResult, RunSpec, Telemetry, Trial,
-    TrialState,
+    ClientResult, IntervalSample, Pass, PassResult, RunSpec, Telemetry, Trial, TrialState,
 };
+use plan::Plan;
 use report::live::{CurrentPass, HostRate, Live, LiveRate, TrialRate, Work};
 use stats::Rate;
+
+use super::caveats::CaveatSeen;
+use super::label::{Labels, RunLabel};
 
 /// So many rates are kept: a minute of them.
 const RATES_MAX: usize = 600;
 /// Intervals shorter than this have no rate, in nanoseconds.
 const INTERVAL_MIN_NS: u64 = 10_000_000;
-/// Number of ended trials that are listed.
-const ENDED_MAX: usize = 4;
+/// Maximum number of finished trials to keep: more than a screen shows.
+const ENDED_MAX: usize = 200;
+/// Maximum number of reasons of failed trials to remember.
+const FAILURES_MAX: usize = 32;
 
 /// The state of a campaign as far as it was reported.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// The name of the plan.
     pub name: String,
-    /// Trials to make; 0 where it is not known.
+    /// Planned trials; 0 if the number is unknown.
     pub total: usize,
-    /// The place of the one that is being made, from 0.
+    /// Runs may get fewer trials than planned, since they end once they are accurate enough.
+    pub may_end_early: bool,
+    /// Position of the current or next trial in the order, from 0. Trials that are not needed, or
+    /// were made before a resumed campaign stopped, are skipped.
     pub position: usize,
-    /// The label of the run.
-    pub label: String,
+    /// Trials that were made before the current one.
+    pub made: usize,
+    /// The names of runs.
+    pub labels: Labels,
+    /// The name of the current run.
+    pub label: RunLabel,
     /// The current pass.
     pub pass: Option<Pass>,
     /// The rate that counts for the pass, from time to time, the latest last.
@@ -49,6 +60,8 @@ pub struct Seen {
     pub ended: VecDeque<String>,
     /// Trials that failed.
     pub failed: usize,
+    /// Why trials failed, each reason once.
+    failures: Vec<FailureSeen>,
     /// Totals for programs, beside all that.
     totals: Totals,
     /// The caveats so far, each code once, in order of appearance.
@@ -71,6 +84,16 @@ struct Totals {
     work: Work,
     /// Passes of the trial that ended last.
     last_trial: Vec<TrialRate>,
+}
+
+/// The first trial that failed for a reason.
+#[derive(Debug)]
+struct FailureSeen {
+    /// Number of the trial, from 1.
+    number: usize,
+    /// The work of its run.
+    work: String,
+    reason: String,
 }
 
 /// One of several hosts.
@@ -107,22 +130,20 @@ pub struct Quantiles {
     pub retransmitted: Option<u64>,
 }
 
-/// A caveat that was reported.
-#[derive(Debug)]
-pub struct CaveatSeen {
-    /// The code of the caveat.
-    pub code: CaveatCode,
-    /// Passes that have it.
-    pub passes: usize,
-    /// The run and pass where it was reported first.
-    pub place: String,
-    /// The numbers that showed it there.
-    pub evidence: String,
-}
-
 impl Seen {
-    /// Makes the state of a campaign with so many trials; 0 where the number is unknown.
-    pub fn of(name: &str, total: usize) -> Self {
+    /// Makes the state of a campaign that has not begun.
+    pub fn of(plan: &Plan) -> Self {
+        let adapts = |run: &RunSpec| run.repetition.until_permille > 0;
+        Self {
+            total: controller::steps(plan).len(),
+            may_end_early: plan.budget_ms > 0 || plan.runs.iter().any(adapts),
+            labels: Labels::of(plan),
+            ..Self::with_total(&plan.name, 0)
+        }
+    }
+
+    /// Makes the state of a campaign with a number of trials; 0 if that is unknown.
+    pub fn with_total(name: &str, total: usize) -> Self {
         Self { name: name.to_owned(), total, ..Self::default() }
     }
 
@@ -131,7 +152,8 @@ impl Seen {
         let known = self.caveats.len();
         match event {
             Event::TrialBegun { position, spec } => {
-                (self.position, self.label, self.pass) = (*position, label(spec), None);
+                self.position = *position;
+                (self.label, self.pass) = (self.labels.label(spec), None);
                 self.totals.work = work_of(spec);
                 self.clear_rates();
             }
@@ -157,8 +179,41 @@ impl Seen {
     /// Describes the current activity: the run and its pass.
     pub fn doing(&self) -> String {
         match self.pass {
-            Some(pass) => format!("{} {}", self.label, pass.name()),
-            None => self.label.clone(),
+            Some(pass) => self.label.with_pass(pass),
+            None => self.label.to_string(),
+        }
+    }
+
+    /// The most trials that this process makes; `None` if the number is unknown. Skipped trials
+    /// don't count, so it falls as runs turn out to need fewer.
+    pub fn most_trials(&self) -> Option<usize> {
+        let ahead = self.total.saturating_sub(self.position);
+        if self.total == 0 { None } else { Some(self.made + ahead) }
+    }
+
+    /// The number of the current trial, from 1; of the last one if none follows.
+    pub fn number(&self) -> usize {
+        let next = self.made + 1;
+        self.most_trials().map_or(next, |most| next.min(most))
+    }
+
+    /// The number of the current trial: `3/12`, `81 of at most 182` if runs may end early, or `3`
+    /// if the number of trials is unknown.
+    pub fn place(&self) -> String {
+        self.place_with(" of at most ")
+    }
+
+    /// The same for places with little room: `81/≤182`.
+    pub fn short_place(&self) -> String {
+        self.place_with("/≤")
+    }
+
+    fn place_with(&self, at_most: &str) -> String {
+        let number = self.number();
+        match self.most_trials() {
+            None => number.to_string(),
+            Some(most) if self.may_end_early => format!("{number}{at_most}{most}"),
+            Some(most) => format!("{number}/{most}"),
         }
     }
 
@@ -229,6 +284,9 @@ impl Seen {
 
     fn trial(&mut self, spec: &RunSpec, trial: &Trial) {
         self.clear_rates();
+        let label = self.labels.label(spec);
+        let figures = self.figures_of(label.work(), trial);
+        (self.made, self.position) = (self.made + 1, self.position + 1);
         match trial.state {
             TrialState::Done => self.totals.trials_done += 1,
             TrialState::Interrupted => self.totals.trials_interrupted += 1,
@@ -238,37 +296,50 @@ impl Seen {
         if self.ended.len() == ENDED_MAX {
             self.ended.pop_front();
         }
-        self.ended.push_back(format!("{}: {}", label(spec), trial_figures(trial)));
+        self.ended.push_back(format!("{label}: {figures}"));
+        let failure = match &trial.state {
+            TrialState::Failed(reason) => reason,
+            TrialState::Done | TrialState::Interrupted => "",
+        };
         for pass in &trial.passes {
             for caveat in &pass.caveats {
-                match self.caveats.iter_mut().find(|known| known.code == caveat.code) {
-                    Some(known) => known.passes += 1,
-                    None => self.caveats.push(CaveatSeen {
-                        code: caveat.code,
-                        passes: 1,
-                        place: format!("{} {}", label(spec), pass.pass.name()),
-                        evidence: caveat.evidence.clone(),
-                    }),
+                let known = self.caveats.iter_mut().find(|known| known.code == caveat.code);
+                if let Some(known) = known {
+                    known.passes += 1;
+                    continue;
                 }
+                let place = label.with_pass(pass.pass);
+                self.caveats.push(CaveatSeen::first(caveat, place, &self.caveats, failure));
             }
         }
     }
-}
 
-impl CaveatSeen {
-    /// Formats the caveat as a line: `! cached: 50 % of the pages (dir posix stream read)`.
-    pub fn line(&self) -> String {
-        let mark = match self.code.severity() {
-            model::Severity::Invalid => "x",
-            model::Severity::Degraded => "!",
-            model::Severity::Note => "i",
-        };
-        format!("{mark} {}: {} ({})", self.code, self.evidence.trim_end_matches('.'), self.place)
+    /// Describes the result of a trial. A reason that an earlier trial failed for is not repeated:
+    /// a dead server fails every trial alike.
+    fn figures_of(&mut self, work: &str, trial: &Trial) -> String {
+        let TrialState::Failed(reason) = &trial.state else { return trial_figures(trial) };
+        for known in &self.failures {
+            // Names of directories and times differ from trial to trial.
+            let is_alike =
+                known.work == work && without_digits(&known.reason) == without_digits(reason);
+            if is_alike || known.reason == *reason {
+                return format!("failed like trial {}", known.number);
+            }
+        }
+        if self.failures.len() < FAILURES_MAX {
+            let (number, work, reason) = (self.made + 1, work.to_owned(), reason.clone());
+            self.failures.push(FailureSeen { number, work, reason });
+        }
+        trial_figures(trial)
     }
 }
 
+fn without_digits(text: &str) -> String {
+    text.chars().filter(|letter| !letter.is_ascii_digit()).collect()
+}
+
 impl Ended {
-    fn of(label: &str, result: &PassResult) -> Self {
+    fn of(label: &RunLabel, result: &PassResult) -> Self {
         let times = result.service_time();
         let times_ns = [times.quantile(0.5), times.quantile(0.99), times.max()];
         let mut all = Quantiles::of("all", times_ns, None);
@@ -283,11 +354,7 @@ impl Ended {
             let times_ns = [times.quantile(0.5), times.quantile(0.99), times.max()];
             hosts.push(Quantiles::of(&host.host, times_ns, telemetry));
         }
-        Self {
-            what: format!("{label} {}", result.pass.name()),
-            hosts,
-            clients: describe_clients(result),
-        }
+        Self { what: label.with_pass(result.pass), hosts, clients: describe_clients(result) }
     }
 }
 
@@ -350,15 +417,6 @@ fn trial_rate(spec: &RunSpec, pass: &PassResult) -> TrialRate {
     TrialRate { work: work_of(spec), pass: pass.pass, rate, service_time_p99_ns }
 }
 
-/// A run in a few words: its contender, how it is worked on, and its workload.
-pub fn label(spec: &RunSpec) -> String {
-    let (contender, workload) = (contender_of(spec), spec.workload.name());
-    if contender == spec.backend.name() {
-        return format!("{contender} {workload}");
-    }
-    format!("{contender} {} {workload}", spec.backend.name())
-}
-
 /// Describes the result of a trial: its figures, or why there are none.
 pub fn trial_figures(trial: &Trial) -> String {
     match &trial.state {
@@ -398,7 +456,7 @@ pub fn sparkline(rates: impl ExactSizeIterator<Item = f64> + Clone, columns: usi
 
 #[cfg(test)]
 mod tests {
-    use model::{BackendKind, Caveat, Workload};
+    use model::{BackendKind, Caveat, CaveatCode, Workload};
 
     use super::*;
     use model::testing::RunBuilder;
@@ -420,7 +478,7 @@ mod tests {
 
     #[test]
     fn rates_are_those_of_each_interval_and_begin_again_with_a_pass() {
-        let mut seen = Seen::of("quick", 3);
+        let mut seen = Seen::with_total("quick", 3);
         seen.hear(&Event::PassBegun(Pass::Read));
         for (at_ms, ops) in [(100, 10), (200, 20), (200, 5), (300, 5)] {
             seen.hear(&Event::Progress(sample(at_ms, ops)));
@@ -436,22 +494,8 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_one_system_differ_by_its_settings() {
-        let mut spec = spec();
-        assert_eq!(label(&spec), "null stream");
-        "gluster".clone_into(&mut spec.target_name);
-        assert_eq!(label(&spec), "gluster null stream");
-        let host = |name: &str| model::Host::here(name);
-        let mut lab = model::LabSpec::new(host("server"), host("client"));
-        lab.system = Some(Box::default());
-        lab.system_settings = vec![("layout".to_owned(), "replica".to_owned())];
-        spec.lab = Some(Box::new(lab));
-        assert_eq!(label(&spec), "gluster layout=replica null stream");
-    }
-
-    #[test]
     fn metrics_have_sums_the_current_rate_and_the_last_trial() {
-        let mut seen = Seen::of("quick", 3);
+        let mut seen = Seen::with_total("quick", 3);
         let (spec, trial) = (spec(), trial(vec![CaveatCode::Cached.because("50 %.")]));
         let idle = seen.live(Duration::from_secs(2)).render();
         assert!(idle.contains("trials_planned{campaign_name=\"quick\"} 3\n"), "{idle}");
@@ -483,9 +527,46 @@ mod tests {
         }
     }
 
+    fn fail(seen: &mut Seen, reason: &str) -> String {
+        let state = TrialState::Failed(reason.to_owned());
+        let trial = Trial { state, passes: Vec::new(), ..trial(Vec::new()) };
+        seen.hear(&Event::TrialEnded { spec: &spec(), trial: &trial });
+        seen.ended.back().unwrap().clone()
+    }
+
+    #[test]
+    fn gives_the_reason_of_failures_once() {
+        let mut seen = Seen::with_total("quick", 3);
+        let reason = "127.0.0.1:2049: refused after 10 ms";
+        assert_eq!(fail(&mut seen, reason), format!("null stream: failed: {reason}"));
+        let again = fail(&mut seen, "127.0.0.1:2049: refused after 11 ms");
+        assert_eq!(again, "null stream: failed like trial 1");
+        assert_eq!(fail(&mut seen, "no space"), "null stream: failed: no space");
+        assert_eq!((seen.failed, seen.made), (3, 3));
+    }
+
+    #[test]
+    fn counts_trials_that_are_made() {
+        let mut seen = Seen::with_total("quick", 12);
+        let (spec, trial) = (spec(), trial(Vec::new()));
+        // The third and fourth trial were not needed.
+        for (position, place) in [(0, "1/12"), (1, "2/12"), (4, "3/10"), (11, "4/4")] {
+            seen.hear(&Event::TrialBegun { position, spec: &spec });
+            assert_eq!(seen.place(), place);
+            seen.hear(&Event::TrialEnded { spec: &spec, trial: &trial });
+        }
+        seen.may_end_early = true;
+        seen.hear(&Event::TrialBegun { position: 11, spec: &spec });
+        assert_eq!([seen.place(), seen.short_place()], ["5 of at most 5", "5/≤5"]);
+        seen.hear(&Event::TrialEnded { spec: &spec, trial: &trial });
+        assert_eq!(seen.place(), "5 of at most 5");
+        seen.total = 0;
+        assert_eq!(seen.place(), "6");
+    }
+
     #[test]
     fn each_caveat_is_new_once() {
-        let mut seen = Seen::of("quick", 3);
+        let mut seen = Seen::with_total("quick", 3);
         let caveats =
             vec![CaveatCode::Cached.because("50 %."), CaveatCode::Errors.because("2 ops")];
         let (spec, trial) = (spec(), trial(caveats));

@@ -1,6 +1,6 @@
 //! Help, completions and manual pages exist and say the main things.
 
-use crate::rig::Rig;
+use crate::rig::{End, Rig};
 
 #[test]
 fn words_of_a_run_without_the_command_name_it() {
@@ -62,15 +62,47 @@ fn the_short_help_is_a_screen_and_begins_with_the_own_options() {
             assert!(text.contains("[default: embedded]"), "{command} {help}: {text}");
         }
     }
-    // Commands keep their order: the first to try comes first.
-    let all = rig.run(&["-h"]).stdout;
-    let commands = &all[all.find("Commands:").unwrap()..];
-    assert!(commands.find("run ") < commands.find("preset "), "{commands}");
-    assert!(commands.find("preset ") < commands.find("report "), "{commands}");
     // No heading reaches beyond its own options.
     let long = rig.run(&["run", "--help"]).stdout;
     let job = &long[long.find("Hosts of a job:").unwrap()..];
     assert!(!job[..job.find("Output:").unwrap()].contains("--dry-run"), "{job}");
+}
+
+#[test]
+fn commands_stand_under_headings() {
+    let rig = Rig::new();
+    for args in [&["-h"][..], &["--help"], &["help"]] {
+        let help = rig.run(args).stdout;
+        let mut rest = help.as_str();
+        for part in [
+            "Usage: dfsbench [COMMAND]\n\nMeasure:\n  run ",
+            "\n\nUnderstand:\n  report ",
+            "\n\nResults:\n  list ",
+            "\n\nTraffic:\n  capture ",
+            "\n\nHosts:\n  probe ",
+            "\n\nSetup:\n  config ",
+            "\n\nOptions:\n  -h, --help",
+            "\n\nExamples:\n",
+        ] {
+            let Some((_, after)) = rest.split_once(part) else {
+                panic!("{args:?}: {part}: {help}")
+            };
+            rest = after;
+        }
+        assert!(!help.contains("durability-client") && !help.contains('\u{1b}'), "{help}");
+    }
+}
+
+#[test]
+fn examples_are_stacked_on_80_columns() {
+    let rig = Rig::new();
+    let help = |columns: &str| {
+        let mut command = rig.command(&["run", "--help"]);
+        End::of(command.env("COLUMNS", columns).output().unwrap()).stdout
+    };
+    let command = "\n  dfsbench run /mnt/data --direct";
+    assert!(help("80").contains(&format!("{command}\n      a directory, past")), "{}", help("80"));
+    assert!(help("100").contains(&format!("{command}             a directory, past")));
 }
 
 #[test]
@@ -177,6 +209,9 @@ fn completions_and_manual_come_from_the_same_source() {
     }
     let end = rig.run(&["man"]);
     assert!(end.code == 0 && end.stdout.contains(".TH dfsbench 1"), "{end:?}");
+    for part in [".SH COMMANDS\n.SS Measure\n.TP\ndfsbench\\-run(1)\n", ".SS Setup\n"] {
+        assert!(end.stdout.contains(part), "{part}: {}", end.stdout);
+    }
     let pages = rig.folder().join("man");
     std::fs::create_dir(&pages).unwrap();
     assert_eq!(rig.run(&["man", "--directory", "man"]).code, 0);

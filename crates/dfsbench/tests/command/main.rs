@@ -24,6 +24,7 @@ mod metrics;
 mod output_files;
 mod overlay;
 mod printing;
+mod progress;
 mod ramp;
 mod records;
 mod results_file;

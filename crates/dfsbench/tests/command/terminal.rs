@@ -74,6 +74,7 @@ fn reports_of_each_question_fit_the_terminal() {
         &["systems"],
         &["run", "null", "--dry-run"],
         &["run", "-h"],
+        &["--help"],
     ] {
         expect_fits(&rig, args);
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcgetwinsize, tcsetwinsize};
 
 use crate::interruption;
 use crate::rig::{End, Rig};
@@ -29,7 +29,7 @@ impl Terminal {
         Self::sized(100, 30)
     }
 
-    fn sized(columns: u16, rows: u16) -> Self {
+    pub fn sized(columns: u16, rows: u16) -> Self {
         let ours: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&ours).unwrap();
         unlockpt(&ours).unwrap();
@@ -94,6 +94,26 @@ impl Terminal {
             std::thread::park_timeout(Duration::from_millis(50));
         }
         End::of(child.wait_with_output().unwrap())
+    }
+
+    /// The lines that were printed, broken as the terminal does it, without what steers it.
+    pub fn lines(&self) -> Vec<String> {
+        let text = self.text();
+        let mut pieces = text.split("\x1b[");
+        let mut plain = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            // A sequence ends with its first letter.
+            let end = piece.find(|letter: char| letter.is_ascii_alphabetic());
+            plain.push_str(&piece[end.map_or(piece.len(), |end| end + 1)..]);
+        }
+        let columns = usize::from(tcgetwinsize(&self.ours).unwrap().ws_col);
+        let mut lines = Vec::new();
+        for line in plain.split(['\r', '\n']) {
+            let letters: Vec<char> = line.chars().collect();
+            let parts = letters.chunks(columns).map(|part| part.iter().collect::<String>());
+            lines.extend(parts.map(|part| part.trim_end().to_owned()));
+        }
+        lines
     }
 
     /// What every drawing of the screen had, line by line, without what steers the terminal.
