@@ -49,9 +49,11 @@ pub fn before_figures(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
             (factors::section(effects))
         },
         // Bars of all layers on one axis show the fastest alone: it is a thousand times the others.
-        Question::Ladder(_) | Question::Curve(_) | Question::Ramp(_) | Question::Soak(_) => {
-            Markup::default()
-        }
+        Question::Ladder(_)
+        | Question::Curve(_)
+        | Question::Ramp(_)
+        | Question::Soak(_)
+        | Question::Durability => Markup::default(),
     }
 }
 

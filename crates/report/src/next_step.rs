@@ -38,6 +38,10 @@ pub enum NextStep {
 impl NextStep {
     /// Chooses the step for a campaign.
     pub fn of(campaign: &Campaign) -> Self {
+        // What crashes left can't be continued, and has no runs to advise on.
+        if campaign.question == Question::Durability {
+            return Self::View;
+        }
         if campaign.state != CampaignState::Complete {
             return Self::Resume;
         }

@@ -62,12 +62,8 @@ fn plant_event(campaign: &mut Campaign, contender: &str, tier: Tier, event: Cras
         promises: Vec::new(),
         tiers: vec![PromiseTier { promise: Durability::Sync, tier }],
         events: vec![MeasuredEvent {
-            event,
-            crashes: 1,
             last_writes: vec![LastWrites::new(Durability::Sync, 1)],
-            how: "reset".to_owned(),
             back_ns: 7,
-            unverified: None,
             rows: vec![DurabilityRow {
                 acked_ops: 9,
                 lost_ops: u64::from(tier == Tier::None) * 4,
@@ -75,6 +71,7 @@ fn plant_event(campaign: &mut Campaign, contender: &str, tier: Tier, event: Cras
                 is_promised: true,
                 ..DurabilityRow::new(event, &file)
             }],
+            ..MeasuredEvent::new(event, "reset".to_owned())
         }],
     };
     let measured_unix_ms = campaign.durability.len() as u64;
