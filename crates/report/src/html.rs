@@ -31,6 +31,7 @@ use crate::sheet::Sheet;
 use crate::show;
 
 pub use conditions::{experiment, facts};
+pub use rates::section as rates;
 
 /// Renders the part before the table of figures: of a matrix of many rows the pictures that hold
 /// all of them, of other campaigns a bar for each row.
