@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 /// The variable that names the list, in the environment of a check.
 pub const LIST_VARIABLE: &str = "DFSBENCH_TEST_PROGRAMS";
 /// The integration tests that checks run; they write pages, or fill a disk that a check has made.
-pub const RUN_BY_CHECKS: [&str; 6] =
-    ["report", "many", "question_pages", "compared", "contenders", "fleet"];
+pub const RUN_BY_CHECKS: [&str; 7] =
+    ["report", "many", "question_pages", "compared", "contenders", "durability", "fleet"];
 
 /// A test program, and where cargo would run it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

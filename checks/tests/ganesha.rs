@@ -76,7 +76,7 @@ fn kill_server() -> Result<()> {
         command
     };
     let reports = durability::measure(folder.path(), 1, &command, &|| server.borrow_mut().crash())?;
-    let all = ["none", "close", "sync", "osync"];
+    let all = ["none", "close", "sync", "dsync", "osync"];
     durability::check_kept(&reports[0], &all, "survives server crash")?;
     let left = entries(server.borrow().vfs_folder())?;
     ensure!(left.is_empty(), "left behind: {left:?}");

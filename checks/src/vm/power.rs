@@ -114,7 +114,7 @@ pub fn measure(
     let power_on = format!("ssh -F '{}' -o ControlPath=none {host} '{POWER_ON}'", config.display());
     let mut command = wrap_inside(lab, &OURS.command());
     command.arg("durability").arg(plan).args(["--rounds", "2", "--crashes", "1"]);
-    command.args(["--format", "json", "--quiet"]);
+    command.args(["--promise", "none,close,sync,osync", "--format", "json", "--quiet"]);
     command.args(options).args(["--power-cut", host, "--confirm-power-cut", host]);
     command.args(["--power-on-command", &power_on]);
     command.arg("--results").arg(plan.with_file_name("results.db"));

@@ -12,10 +12,22 @@ use tempfile::TempDir;
 use super::OURS;
 
 /// Pages that the tests of `report` write whose names say that they are to be looked at.
-const PAGES: [&str; 9] =
-    ["quick", "sweep", "programs", "panels", "curve", "ramp", "soak", "comparison", "contenders"];
+const PAGES: [&str; 11] = [
+    "quick",
+    "sweep",
+    "programs",
+    "panels",
+    "curve",
+    "ramp",
+    "soak",
+    "comparison",
+    "contenders",
+    "contenders-only",
+    "durability",
+];
 /// Test programs that write them.
-const WRITERS: [&str; 5] = ["report", "many", "question_pages", "compared", "contenders"];
+const WRITERS: [&str; 6] =
+    ["report", "many", "question_pages", "compared", "contenders", "durability"];
 
 /// Opens all that is folded away on a page, up to so many of each kind.
 const UNFOLD: &str = "document.querySelectorAll('details').forEach((fold, number) => {

@@ -291,18 +291,26 @@ pub fn prepare(means: &Means<'_>) -> Result<(), Failure> {
     if means.watch {
         check_screen(means.json_progress)?;
     }
-    if means.results.exists() {
-        match Store::open_existing(means.results) {
+    check_outputs(means.results)?;
+    foreign_folder::warn_beside(means.results);
+    // Files of many workers are open at once; more than the soft limit is no surprise.
+    embedded::raise_descriptor_limit();
+    Ok(())
+}
+
+/// Checks that a results file and its page can be written.
+///
+/// # Errors
+/// When they can't.
+pub fn check_outputs(results: &Path) -> Result<(), Failure> {
+    if results.exists() {
+        match Store::open_existing(results) {
             // Such a file is left by a process that was killed before its first transaction ended.
             Ok(_) | Err(StoreError::Empty(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    foreign_folder::warn_beside(means.results);
-    render::check_page(&page_path(means.results), means.results)?;
-    // Files of many workers are open at once; more than the soft limit is no surprise.
-    embedded::raise_descriptor_limit();
-    Ok(())
+    render::check_page(&page_path(results), results)
 }
 
 /// How long agents are waited for before the stop flag and silent agents are checked.
@@ -472,11 +480,7 @@ pub fn header(walk: &mut Walk<'_>, question: &Question) -> Result<Campaign, Cont
 /// Prints the table, writes the page, and says what to try next.
 pub fn conclude(means: &Means<'_>, campaign: &Campaign) -> Result<End, Failure> {
     let page = page_path(means.results);
-    let written = output_file::write(
-        &page,
-        report::render(campaign, Format::Html).as_bytes(),
-        Some(means.results),
-    );
+    let written = write_page(means.results, campaign);
     if means.format == Format::Table {
         output::painted(&report::render_screen(campaign, output::screen(Extent::Main)))?;
     } else {
@@ -519,11 +523,22 @@ fn is_complete(campaign: &Campaign) -> bool {
     true
 }
 
-fn page_path(results: &Path) -> PathBuf {
+/// Writes the page of a campaign beside the results file.
+///
+/// # Errors
+/// When it can't be written.
+pub fn write_page(results: &Path, campaign: &Campaign) -> Result<(), Failure> {
+    let page = report::render(campaign, Format::Html);
+    output_file::write(&page_path(results), page.as_bytes(), Some(results))
+}
+
+/// Returns the path of the page that belongs to a results file.
+pub fn page_path(results: &Path) -> PathBuf {
     results.with_extension("html")
 }
 
-fn command_line() -> String {
+/// Returns the command line, with the user's defaults written out.
+pub fn command_line() -> String {
     let mut words = Vec::new();
     for arg in std::env::args_os() {
         words.push(arg.to_string_lossy().into_owned());

@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use model::Question;
 use model::contender::{compares_systems, contenders, differences};
 use plan::Plan;
 use report::document::text::{fits, push_beside, push_table};
@@ -15,15 +16,22 @@ use report::{UnknownContender, render_contenders};
 use crate::args::ContendersArgs;
 use crate::exit::{End, Failure};
 use crate::output::Printable;
-use crate::{joined, memory_guard, output};
+use crate::{joined, memory_guard, output, output_file};
 
 /// Writes the comparison of a campaign's contenders.
 ///
 /// # Errors
 /// When there is no such campaign, or no such contender.
 pub fn run(args: &ContendersArgs) -> Result<ExitCode, Failure> {
+    if let Some(path) = &args.output {
+        output_file::check(path, Some(&args.results))?;
+    }
     let (store, id) = joined::find_campaign(&args.campaign, &args.results)?;
     let campaign = memory_guard::load(&store, id)?;
+    if campaign.question == Question::Durability {
+        let what = format!("campaign {id} measured durability, and compares no contenders");
+        return Err(Failure::Usage(format!("{what} (hint: `dfsbench report {id}`)")));
+    }
     if campaign.runs.is_empty() {
         let what = format!("campaign {id} has no runs that could be compared");
         return Err(Failure::Usage(format!("{what} (hint: `dfsbench list` shows others)")));
@@ -35,7 +43,11 @@ pub fn run(args: &ContendersArgs) -> Result<ExitCode, Failure> {
             return Err(unknown_contender("--baseline", &name, &known));
         }
     };
-    output::print(&Printable::report(&compared.text, args.format))?;
+    let text = Printable::report(&compared.text, args.format);
+    match &args.output {
+        None => output::print(&text)?,
+        Some(path) => output_file::write(path, text.as_bytes(), Some(&args.results))?,
+    }
     Ok(if compared.has_failed { End::Invalid } else { End::Ok }.into())
 }
 

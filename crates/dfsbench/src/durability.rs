@@ -3,11 +3,12 @@
 //! For each event that was named: a client process writes under each promise and reports what is
 //! acknowledged, the event is made and undone, a fresh client process reads everything back, and
 //! [`stats::durability`] judges. The journal of acknowledgements is in this process, which no event
-//! touches. The findings go to stdout, and are kept with a campaign that is named.
+//! touches. The findings go to stdout and into the results file.
 
 mod client;
 mod events;
 mod files;
+mod keep;
 mod protocol;
 mod request;
 mod set_up;
@@ -20,27 +21,26 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use model::contender::contenders;
 use model::durability::{
-    AckedOp, CrashEvent, DurabilityReport, FoundFile, MeasuredEvent, StoredDurability, TestFile,
+    AckedOp, CrashEvent, DurabilityReport, FoundFile, MeasuredEvent, TestFile,
 };
 use model::work::directory_name;
-use model::{Durability, Target};
-use results::Store;
+use model::{Campaign, CampaignState, Durability, Target};
+use report::Format;
 use stats::durability::{EventFacts, judge_event, last_writer, tiers};
 
 use crate::agents::HostProgram;
 use crate::args::DurabilityArgs;
-use crate::calendar::{now_unix_ms, token};
-use crate::contenders::unknown_contender;
+use crate::calendar::token;
 use crate::embedded::{self, Embedded};
 use crate::exit::{End, Failure};
 use crate::output::Printable;
-use crate::{foreign_folder, joined, leftovers, output, signals};
+use crate::{campaign, foreign_folder, leftovers, output, render, signals};
 
 pub use client::run as run_client;
 
 use events::{Arranged, Means, SystemMeans, run_shell};
+use keep::Keeper;
 use protocol::{Client, Job, Message, Task, now_ns};
 use request::{Request, access_to};
 use set_up::Found;
@@ -65,14 +65,12 @@ const READ_BACK_CALLS: u32 = 10;
 pub fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
     let mut request = Request::read(args)?;
     request.plan.check_destroy(&args.allow_destroy)?;
-    let mut kept = Kept::find(args, &request)?;
+    let mut keeper = Keeper::find(args, &request)?;
     let stop = signals::stop_flag()?;
     // Each is kept as soon as it is there: one of the next may hang, and be given up.
-    let mut keep = |found: &Found| match (&mut kept, &found.report) {
+    let mut keep = |found: &Found| match &found.report {
         // What was interrupted before any event says nothing of the contender.
-        (Some(kept), Ok(report)) if !report.events.is_empty() => {
-            kept.store(found.contender.clone(), report)
-        }
+        Ok(report) if !report.events.is_empty() => keeper.store(&found.contender, report),
         _ => Ok(()),
     };
     let found = if request.sets_up() {
@@ -94,13 +92,42 @@ pub fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
         is_complete &= report.events.len() == request.events.len() && report.is_clean();
         reports.push(report);
     }
-    let screen = output::screen(report::Extent::Whole);
-    let text = report::render_durability(&reports, args.format, screen);
-    output::print(&Printable::report(&text, args.format))?;
-    if stop.load(Relaxed) {
+    let is_stopped = stop.load(Relaxed);
+    let state = if is_stopped { CampaignState::Interrupted } else { CampaignState::Complete };
+    let stored = keeper.finish(state, args.format)?;
+    print_findings(args, &reports, stored.as_ref())?;
+    if is_stopped {
         output::message("interrupted: what was not measured is not in the table");
     }
     Ok(if is_complete { End::Ok } else { End::Invalid }.into())
+}
+
+/// Prints the findings, and where they are stored.
+fn print_findings(
+    args: &DurabilityArgs,
+    reports: &[DurabilityReport],
+    stored: Option<&Campaign>,
+) -> Result<(), Failure> {
+    let text = match stored {
+        Some(campaign) if args.format == Format::Html => report::render(campaign, Format::Html),
+        _ => {
+            let screen = output::screen(report::Extent::Whole);
+            report::render_durability(reports, args.format, screen)
+        }
+    };
+    output::print(&Printable::report(&text, args.format))?;
+    // A campaign that was named has its outputs already.
+    let Some(campaign) = stored.filter(|_| args.campaign.is_none()) else { return Ok(()) };
+    let (results, page) = (&args.results, campaign::page_path(&args.results));
+    campaign::write_page(results, campaign)?;
+    let summary = format!("results: {}\npage:    {}", results.display(), page.display());
+    if args.format == Format::Table {
+        let next = render::next_line(campaign, results);
+        output::text(&format!("\n{summary}\n{next}"))?;
+    } else if !args.quiet {
+        output::message(&summary);
+    }
+    Ok(())
 }
 
 /// Measures the one target that was named.
@@ -148,39 +175,6 @@ fn report_of(
         promises: request.describe_promises(target),
         tiers: tiers(&request.promises, &events),
         events,
-    }
-}
-
-/// The campaign that the findings are kept with.
-struct Kept {
-    store: Store,
-    campaign_id: i64,
-}
-
-impl Kept {
-    /// Finds it, before anything is started; `None` where no campaign is named.
-    fn find(args: &DurabilityArgs, request: &Request) -> Result<Option<Self>, Failure> {
-        let Some(campaign) = &args.campaign else { return Ok(None) };
-        let (store, campaign_id) = joined::find_campaign(campaign, &args.results)?;
-        let outline = store.outline(campaign_id)?;
-        let known = contenders(outline.runs.iter().map(|run| &run.spec));
-        for subject in &request.subjects {
-            let Some(contender) = subject.contender.as_ref().or(args.contender.as_ref()) else {
-                continue;
-            };
-            if !known.contains(contender) {
-                return Err(unknown_contender("--contender", contender, &known));
-            }
-        }
-        // The file is opened again to be written to: it gets the tables of this release.
-        let store = Store::open_or_create(store.path())?;
-        Ok(Some(Self { store, campaign_id }))
-    }
-
-    fn store(&mut self, contender: String, report: &DurabilityReport) -> Result<(), Failure> {
-        let stored =
-            StoredDurability { contender, measured_unix_ms: now_unix_ms(), report: report.clone() };
-        Ok(self.store.add_durability(self.campaign_id, &stored)?)
     }
 }
 
@@ -406,14 +400,14 @@ impl Measurement<'_> {
             Ok(found) => (Some(found), None),
             Err(why) => (None, Some(why)),
         };
+        let last_writes_wanted = if arranged.can_be_repeated() { self.request.crashes } else { 0 };
         let mut measured = MeasuredEvent {
-            event: arranged.event,
-            crashes: 1,
-            last_writes: Vec::new(),
-            how: arranged.describe(),
+            last_writes_wanted,
             back_ns: now_ns().saturating_sub(facts.at_ns),
             unverified,
+            nothing_at_risk: arranged.nothing_at_risk(),
             rows: judge_event(facts, &load.ops, found.as_deref()),
+            ..MeasuredEvent::new(arranged.event, arranged.describe())
         };
         if let Some(promise) = last_writer(&load.ops) {
             measured.count_last_writes(promise, 1);

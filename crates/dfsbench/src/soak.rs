@@ -11,9 +11,10 @@ mod settings;
 use std::process::ExitCode;
 
 use model::setting::{Setting, Value};
+use model::soak::Disturbance;
 use model::units::Nanos;
 use model::{Order, Pass, Question, Soak, Workload};
-use plan::{Overrides, Plan, RawPlan};
+use plan::{Located, Overrides, Plan, RawPlan};
 
 use crate::args::SoakArgs;
 use crate::campaign::{self, Means};
@@ -26,8 +27,8 @@ use crate::{calendar, dry_run, job, output, plan_source, signals};
 /// When it can't be begun; what was measured before a later error is in the results file.
 pub fn run(args: &SoakArgs) -> Result<ExitCode, Failure> {
     settings::refuse_meaningless(args)?;
-    let mut raw = read_plan(args)?;
-    let (soak, planned) = settings::soak(args, &raw)?;
+    let (mut raw, timed) = read_plan(args)?;
+    let (soak, planned) = settings::soak(args, timed, &raw)?;
     add_defaults(&mut raw, &soak)?;
     let mut around = plan_source::surroundings();
     around.job = job::stand_ins(&args.run.job)?;
@@ -81,8 +82,9 @@ pub fn apply(plan: &mut Plan, soak: &Soak) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the plan that the arguments name; the in-memory server where they name none.
-fn read_plan(args: &SoakArgs) -> Result<RawPlan, Failure> {
+/// Reads the plan that the arguments name, or one of the in-memory server; with the faults that have
+/// an instant.
+fn read_plan(args: &SoakArgs) -> Result<(RawPlan, Vec<Located<Disturbance>>), Failure> {
     let mut raw = match args.run.target {
         None => RawPlan::for_target(plan::parse_target("embedded")?),
         Some(_) => plan_source::read_disturbed(&args.run)?,
@@ -95,9 +97,7 @@ fn read_plan(args: &SoakArgs) -> Result<RawPlan, Failure> {
     {
         raw.apply(&Overrides { workload: vec!["mixed".to_owned()], ..Overrides::default() })?;
     }
-    for text in &args.fault {
-        raw.server.faults.planned.push(plan::fault::parse_fault(text)?);
-    }
+    let timed = disturbances::take_timed_faults(&args.fault, &mut raw)?;
     // A real server that crashes loses what was not committed.
     if !raw.server.faults.planned.contains(&plan::fault::PlannedFault::LoseUnstable) {
         raw.server.faults.planned.push(plan::fault::PlannedFault::LoseUnstable);
@@ -106,7 +106,7 @@ fn read_plan(args: &SoakArgs) -> Result<RawPlan, Failure> {
     if raw.name == "run" {
         "soak".clone_into(&mut raw.name);
     }
-    Ok(raw)
+    Ok((raw, timed))
 }
 
 /// The defaults of a soak where neither plan nor flags say: small enough for a laptop, loaded

@@ -62,10 +62,10 @@ words! {
         PowerLoss = "survives power loss",
         /// All acknowledged data survived that one of several servers was lost for good.
         ServerLoss = "survives loss of a server",
-        /// Nothing was lost, but no write of the promise was the last one acknowledged before any
-        /// crash, so that a server that loses its last writes would have passed, too.
+        /// Nothing was lost, but that proves nothing: too few crashes had the last acknowledged
+        /// write under the promise, or a stronger promise lost data in the same event.
         Undecided = "undecided",
-        /// No event was made, or could be verified, that would show it.
+        /// No event that would show it was made, could be verified, or put data at risk.
         Unknown = "not measured",
     }
 }
@@ -316,12 +316,19 @@ pub struct MeasuredEvent {
     /// For each promise, how often its write was the last one.
     #[serde(default)]
     pub last_writes: Vec<LastWrites>,
+    /// Number of crashes with the last write under a promise that it takes to rate it; 0 for
+    /// events that are made once.
+    #[serde(default = "once")]
+    pub last_writes_wanted: u32,
     /// How it was made, in a few words.
     pub how: String,
     /// From the event until everything could be read back, in nanoseconds.
     pub back_ns: u64,
     /// Why nothing could be verified; the rows have no findings then.
     pub unverified: Option<String>,
+    /// Why the event could not destroy any data; that all was kept shows nothing then.
+    #[serde(default)]
+    pub nothing_at_risk: Option<String>,
     /// Findings by promise and kind.
     pub rows: Vec<DurabilityRow>,
 }
@@ -332,6 +339,21 @@ const fn once() -> u32 {
 }
 
 impl MeasuredEvent {
+    /// An event that was made once and has no findings yet.
+    pub const fn new(event: CrashEvent, how: String) -> Self {
+        Self {
+            event,
+            crashes: 1,
+            last_writes: Vec::new(),
+            last_writes_wanted: 0,
+            how,
+            back_ns: 0,
+            unverified: None,
+            nothing_at_risk: None,
+            rows: Vec::new(),
+        }
+    }
+
     /// Adds the findings of another crash of the same kind, which could be verified.
     pub fn add(&mut self, other: &Self) {
         self.crashes += other.crashes;
@@ -364,6 +386,18 @@ impl MeasuredEvent {
     pub fn last_writes_of(&self, promise: Durability) -> LastWrites {
         let found = self.last_writes.iter().find(|last| last.promise == promise);
         found.copied().unwrap_or_else(|| LastWrites::new(promise, 0))
+    }
+
+    /// Returns true if enough crashes had the last acknowledged write under a promise: a server
+    /// that loses its last writes passes if they were never of this promise.
+    pub fn has_enough_crashes(&self, promise: Durability) -> bool {
+        self.last_writes_of(promise).crashes >= self.last_writes_wanted
+    }
+
+    /// Returns why the event could not destroy any data, unless data was lost all the same.
+    pub fn harmless(&self) -> Option<&str> {
+        let has_lost = self.rows.iter().any(|row| row.lost_ops > 0);
+        if has_lost { None } else { self.nothing_at_risk.as_deref() }
     }
 
     /// Returns true if an op of a promise was lost.

@@ -30,15 +30,16 @@ pub enum Question {
     Soak(Soak),
     /// Finds the layer of the data path that limits.
     Ladder(Ladder),
+    /// What crashes leave of what was acknowledged; such a campaign has no runs.
+    Durability,
 }
 
 impl Question {
-    /// Says whether each trial depends on the outcome of those before it: such a campaign can't
-    /// be resumed.
+    /// Returns true if the campaign can't be resumed: each step depends on those before it.
     pub const fn is_search(&self) -> bool {
         match self {
             Self::Curve(request) => request.bound.is_some(),
-            Self::Ramp(_) => true,
+            Self::Ramp(_) | Self::Durability => true,
             _ => false,
         }
     }
@@ -51,6 +52,7 @@ impl Question {
             Self::Ramp(_) => "ramp",
             Self::Soak(_) => "soak",
             Self::Ladder(_) => "ladder",
+            Self::Durability => "durability",
         }
     }
 }

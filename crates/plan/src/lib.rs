@@ -33,7 +33,7 @@ pub use meaning::programs::chosen_programs;
 pub use meaning::resolve::Plan;
 pub use meaning::server::ServerPlan;
 pub use meaning::surroundings::Surroundings;
-pub use reading::disturb::parse_disturbance;
+pub use reading::disturb::{names_disturbance, parse_disturbance};
 pub use reading::keys::reference;
 pub use reading::overrides::Overrides;
 pub use reading::page::reference_page;

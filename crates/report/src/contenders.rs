@@ -19,9 +19,9 @@ use model::contender::{
 use model::durability::{StoredDurability, Tier};
 use model::{Campaign, Durability, RunSpec};
 
-use crate::document::{Document, Form, Section, text};
+use crate::document::{Document, Form, Part, Section, text};
 use crate::sheet::Sheet;
-use crate::{Format, Screen};
+use crate::{Format, Screen, html};
 use along::Along;
 use ways::WayUse;
 use work::{Omitted, Work};
@@ -70,7 +70,7 @@ struct Contender {
 
 impl Format {
     /// Forms of the comparison of contenders.
-    pub const CONTENDERS: [Self; 3] = [Self::Table, Self::Markdown, Self::Json];
+    pub const CONTENDERS: [Self; 4] = [Self::Table, Self::Markdown, Self::Json, Self::Html];
 }
 
 /// The comparison of a campaign's contenders.
@@ -104,11 +104,16 @@ pub fn render_contenders(
         about: sheet.about(),
         parts: Vec::new(),
     };
-    for section in sections::all(&contest) {
+    for mut section in sections::all(&contest) {
+        section.is_answer = section.id == sections::ANSWER;
         document.push(section);
     }
     let text = match format {
         Format::Markdown => document.render(Form::Markdown),
+        Format::Html => {
+            document.parts.push(Part::Page(html::rates(&sheet)));
+            document.render(Form::Html)
+        }
         _ => text::render(&document, screen.columns()),
     };
     Ok(ContenderComparison { text, has_failed })

@@ -1,16 +1,20 @@
 //! Writes the findings of `dfsbench durability`: text, Markdown, CSV and JSON.
 //!
-//! [`render_durability`] is the way in. A table has a row for each event and promise; a second one
-//! says of what was lost which kind of work it was. CSV and JSON have every kind in every row.
+//! [`render_durability`] is the way in; reports and pages of stored campaigns share its
+//! [`sentences`] and [`tables`]. The first table is the ladder of promises with the tier of each, a
+//! second one has a row for each event and promise, and a third one says of what was lost which
+//! kind of work it was. CSV and JSON have every kind in every row.
 
 use std::collections::BTreeMap;
 
-use model::Durability;
 use model::csv::quoted;
-use model::durability::{CrashEvent, DurabilityReport, DurabilityRow, MeasuredEvent, Tier};
+use model::durability::{DurabilityReport, DurabilityRow, MeasuredEvent, Tier};
 use model::units::{Nanos, Size};
+use model::{Campaign, Durability};
+use stats::durability::stronger_loser;
 
 use crate::document::{Block, Cell, Column, Document, Form, Role, Section, Table, TableRow, text};
+use crate::sheet::NOT_APPLICABLE;
 use crate::show::{listed, percent};
 use crate::{Format, Screen};
 
@@ -20,12 +24,12 @@ const CSV_COLUMNS: &str = "target,event,how,promise,tier,work,is_promised,outcom
     old_data,reordered,torn_in_flight,back_ms,unverified,crashes,last_write_crashes\n";
 
 /// Explains the column `window`.
-pub const WINDOW: &str =
-    "window: from the first acknowledgement that was not kept until the event.";
+pub const WINDOW: &str = "window: age of the oldest acknowledged write that was lost.";
 
 impl Format {
     /// Forms of the findings of `dfsbench durability`.
-    pub const DURABILITY: [Self; 4] = [Self::Table, Self::Markdown, Self::Csv, Self::Json];
+    pub const DURABILITY: [Self; 5] =
+        [Self::Table, Self::Markdown, Self::Csv, Self::Json, Self::Html];
 }
 
 /// Writes the findings of durability measurements, one after the other. JSON is the findings of
@@ -63,35 +67,33 @@ fn document(report: &DurabilityReport) -> Document {
         parts: Vec::new(),
     };
     let mut blocks = vec![Block::Lead(sentences(report))];
-    blocks.push(Block::Table(events_table(report)));
+    blocks.extend(tables(report).into_iter().map(Block::Table));
     document.push(Section { id: "durability", is_answer: true, blocks, ..Section::default() });
-    let lost = lost_table(report);
-    if !lost.rows.is_empty() {
-        document.push(Section {
-            id: "lost",
-            heading: "Lost, by kind of work".to_owned(),
-            blocks: vec![Block::Table(lost)],
-            ..Section::default()
-        });
-    }
-    document.push_list("promises", "Promises", report.promises.clone());
     document
 }
 
-/// Sums up the tiers: promises of one tier in one sentence, the strongest tier first.
-fn sentences(report: &DurabilityReport) -> Vec<String> {
-    let mut sentences = Vec::new();
-    for tier in Tier::STRONGEST_FIRST {
-        let mut promises = Vec::new();
-        for one in &report.tiers {
-            if one.tier == tier {
-                promises.push(one.promise.name().to_owned());
-            }
-        }
-        if !promises.is_empty() {
-            sentences.push(format!("Tier of {}: {tier}.", listed(&promises)));
-        }
+/// Writes the measurements that a campaign has as CSV.
+pub fn stored_csv(campaign: &Campaign) -> String {
+    let mut text = CSV_COLUMNS.to_owned();
+    for stored in &campaign.durability {
+        write_csv(&mut text, &stored.report);
     }
+    text
+}
+
+/// All tables of a measurement, the one that answers it first.
+pub fn tables(report: &DurabilityReport) -> Vec<Table> {
+    let mut tables = vec![ladder_table(report), events_table(report)];
+    let lost = lost_table(report);
+    if !lost.rows.is_empty() {
+        tables.push(lost);
+    }
+    tables
+}
+
+/// Sums up the tiers: promises of one tier in one sentence, the strongest tier first.
+pub fn sentences(report: &DurabilityReport) -> Vec<String> {
+    let mut sentences = Vec::new();
     let mut broken = Vec::new();
     for event in &report.events {
         for row in sum_by_promise(event) {
@@ -99,14 +101,104 @@ fn sentences(report: &DurabilityReport) -> Vec<String> {
                 broken.push(format!("{} after {}", row.promise, row.event));
             }
         }
-        if let Some(why) = &event.unverified {
-            sentences.push(format!("{} COULD NOT BE VERIFIED: {why}.", event.event));
-        }
     }
     if !broken.is_empty() {
-        sentences.insert(0, format!("Promises are BROKEN: {}.", listed(&broken)));
+        sentences.push(format!("Promises are BROKEN: {}.", listed(&broken)));
+    }
+    for event in &report.events {
+        if let Some(why) = &event.unverified {
+            sentences.push(format!("{} COULD NOT BE VERIFIED: {why}.", event.event));
+        } else if let Some(why) = event.harmless() {
+            sentences.push(format!("Nothing was at risk in {}: {why}.", event.event));
+        }
+    }
+    for tier in Tier::STRONGEST_FIRST {
+        // Promises of a tier, by the stronger promise that lost data if that is why it is open.
+        let mut groups: BTreeMap<Option<Durability>, Vec<String>> = BTreeMap::new();
+        for one in report.tiers.iter().filter(|one| one.tier == tier) {
+            let stronger = stronger_loser(one.promise, &report.events);
+            let stronger = stronger.filter(|_| tier == Tier::Undecided);
+            groups.entry(stronger).or_default().push(one.promise.name().to_owned());
+        }
+        for (stronger, promises) in groups {
+            let promises = listed(&promises);
+            sentences.push(match stronger {
+                Some(stronger) => format!(
+                    "Tier of {promises}: undecided; {stronger} promises more and lost data, so \
+                     chance may have spared {promises}."
+                ),
+                None if tier == Tier::Undecided => {
+                    format!("Tier of {promises}: undecided after too few crashes.")
+                }
+                None => format!("Tier of {promises}: {tier}."),
+            });
+        }
     }
     sentences
+}
+
+/// A row for each promise, the strongest first, with what each event left of it.
+fn ladder_table(report: &DurabilityReport) -> Table {
+    let mut columns = Column::all(&[("promise", Role::Factor), ("tier", Role::Words)]);
+    let events: Vec<&MeasuredEvent> =
+        report.events.iter().filter(|event| event.unverified.is_none()).collect();
+    for event in &events {
+        columns.push(Column::new(event.event.name(), Role::Words));
+    }
+    columns.push(Column::new("acknowledged when", Role::Prose));
+    let mut rows = Vec::new();
+    let mut has_missed = false;
+    for promise in Durability::ALL.iter().rev() {
+        let tier = report.tiers.iter().find(|one| one.promise == *promise);
+        let tier = tier.map_or(Tier::Unknown, |one| one.tier);
+        let mut cells = vec![Cell::text(promise.name()), Cell::text(tier.name())];
+        for event in &events {
+            let cell = ladder_cell(event, *promise);
+            has_missed |= cell.one_line().contains("missed");
+            cells.push(cell);
+        }
+        let prefix = format!("{promise}: ");
+        let how = report.promises.iter().find_map(|line| line.strip_prefix(&prefix));
+        cells.push(Cell::text(how.unwrap_or(NOT_APPLICABLE)));
+        rows.push(TableRow { cells, ..TableRow::default() });
+    }
+    let mut reading = vec![
+        "The strongest promise comes first, and is never rated below a weaker one.".to_owned(),
+    ];
+    if has_missed {
+        reading.push(MISSED.to_owned());
+    }
+    let caption = "The ladder of promises".to_owned();
+    Table { caption, has_page_caption: true, columns, rows, reading, ..Table::default() }
+}
+
+/// Explains how well repeated crashes show a loss.
+const MISSED: &str = "last write: crashes before which the last acknowledged write was one under \
+    this promise, with nothing in flight. missed: probability of missing a server that loses its \
+    last write in every second crash; one that loses it in every crash is caught by the first.";
+
+/// What an event left of the ops under a promise, in the ladder.
+fn ladder_cell(event: &MeasuredEvent, promise: Durability) -> Cell {
+    let rows = sum_by_promise(event);
+    let Some(row) = rows.iter().find(|row| row.promise == promise) else {
+        return Cell::text(NOT_APPLICABLE);
+    };
+    if row.lost_ops > 0 {
+        let what = if row.is_promised { "LOST" } else { "lost" };
+        let kind = if row.is_promised { None } else { Some("not promised".to_owned()) };
+        return Cell::of_two(format!("{what} {} of {} ops", row.lost_ops, row.acked_ops), kind);
+    }
+    let mut last = None;
+    if event.last_writes_wanted > 0 && row.acked_ops > 0 {
+        let writes = event.last_writes_of(promise);
+        last = Some(format!(
+            "last write in {} of {}, missed {}",
+            writes.crashes,
+            event.crashes,
+            percent(f64::from(writes.missed_permille) / 1_000.0)
+        ));
+    }
+    Cell::of_two(outcome_in(event, row).to_owned(), last)
 }
 
 /// Adds up the kinds of work of each promise.
@@ -133,7 +225,7 @@ fn events_table(report: &DurabilityReport) -> Table {
             if event.unverified.is_some() {
                 cells.push(Cell::Reason("could not be verified".to_owned(), 5));
             } else {
-                cells.push(Cell::text(outcome(&row)));
+                cells.push(Cell::text(outcome_in(event, &row)));
                 cells.extend(loss_cells(&row));
             }
             rows.push(TableRow { cells, ..TableRow::default() });
@@ -150,6 +242,7 @@ fn events_table(report: &DurabilityReport) -> Table {
             ("window", Role::Number),
             ("found instead", Role::Words),
         ]),
+        caption: "Events".to_owned(),
         rows,
         reading: reading(report),
         ..Table::default()
@@ -172,41 +265,8 @@ fn reading(report: &DurabilityReport) -> Vec<String> {
             line = format!("{line}; everything was read back {} later", Nanos(event.back_ns));
         }
         lines.push(line + ".");
-        lines.extend(describe_last_writes(event));
     }
     lines
-}
-
-/// Says how well crashes of a server show the loss of its last writes, for promises that were kept.
-fn describe_last_writes(event: &MeasuredEvent) -> Option<String> {
-    let is_crash = matches!(event.event, CrashEvent::KillServer | CrashEvent::PowerCut);
-    if !is_crash || event.unverified.is_some() {
-        return None;
-    }
-    let mut parts = Vec::new();
-    for row in sum_by_promise(event) {
-        if row.lost_ops > 0 {
-            continue;
-        }
-        let last = event.last_writes_of(row.promise);
-        let share = f64::from(last.missed_permille) / 1_000.0;
-        let of = if parts.is_empty() {
-            format!("{} of {} crashes", last.crashes, event.crashes)
-        } else {
-            last.crashes.to_string()
-        };
-        parts.push(format!("of {} before {of} (missed {})", row.promise, percent(share)));
-    }
-    if parts.is_empty() {
-        return None;
-    }
-    Some(format!(
-        "{}: the last acknowledged write was one {}; nothing was in flight then. missed: the \
-         probability of missing a server that loses its last write in every second crash; one that \
-         loses it in every crash is caught by the first of these.",
-        event.event,
-        listed(&parts)
-    ))
 }
 
 fn head_cells(row: &DurabilityRow) -> Vec<Cell> {
@@ -218,12 +278,20 @@ fn head_cells(row: &DurabilityRow) -> Vec<Cell> {
 }
 
 /// Names the outcome of an event for a promise, or one kind of work of it.
-pub const fn outcome(row: &DurabilityRow) -> &'static str {
+const fn outcome(row: &DurabilityRow) -> &'static str {
     match (row.acked_ops, row.lost_ops, row.is_promised) {
         (0, ..) => "nothing acknowledged",
         (_, 0, _) => "kept",
         (_, _, true) => "LOST",
         (_, _, false) => "lost (not promised)",
+    }
+}
+
+/// Names the outcome of an event for a promise; what was kept without a risk proves nothing.
+pub fn outcome_in(event: &MeasuredEvent, row: &DurabilityRow) -> &'static str {
+    match outcome(row) {
+        "kept" if event.harmless().is_some() => "kept, not at risk",
+        outcome => outcome,
     }
 }
 
@@ -285,6 +353,7 @@ fn lost_table(report: &DurabilityReport) -> Table {
             ("window", Role::Number),
             ("found instead", Role::Words),
         ]),
+        caption: "Lost, by kind of work".to_owned(),
         rows,
         ..Table::default()
     }
@@ -299,7 +368,8 @@ fn write_csv(text: &mut String, report: &DurabilityReport) {
                     tier = one.tier;
                 }
             }
-            let outcome = if event.unverified.is_some() { "unverified" } else { outcome(row) };
+            let outcome =
+                if event.unverified.is_some() { "unverified" } else { outcome_in(event, row) };
             let cells = [
                 quoted(&report.target),
                 row.event.to_string(),

@@ -7,7 +7,7 @@
 use std::cell::LazyCell;
 
 use maud::{Markup, html};
-use model::{Severity, Verdict};
+use model::{Question, Severity, Verdict};
 
 use crate::answer::{self, answer};
 use crate::columns::{self, TableKind};
@@ -57,6 +57,10 @@ pub fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Document {
         about: sheet.about(),
         parts: Vec::new(),
     };
+    // What was put to the test stands in no run.
+    if campaign.question == Question::Durability {
+        document.about.extend(campaign.durability.iter().map(|kept| kept.report.target.clone()));
+    }
     if form == Form::Html {
         document.parts.push(Part::Page(page::experiment(sheet)));
     }
@@ -67,6 +71,10 @@ pub fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Document {
     } else if !has_question && !sheet.rows.is_empty() {
         let blocks = vec![Block::Lead(answer(sheet, &effects).lead)];
         document.push(Section { id: "answer", is_answer: true, blocks, ..Section::default() });
+    }
+    if campaign.question == Question::Durability {
+        push_surroundings(&mut document, sheet, form);
+        return document;
     }
     document.parts.extend(conclusions::section(sheet, form).map(Part::Section));
     for section in contenders::report_sections(sheet) {
@@ -90,11 +98,19 @@ pub fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Document {
         document.parts.push(Part::Page(page::after_figures(sheet)));
     }
     push_notes(&mut document, sheet, form);
-    document.push(condition_section(sheet, form));
+    push_surroundings(&mut document, sheet, form);
+    document
+}
+
+/// Adds the conditions, and on a page each trial and the command.
+fn push_surroundings(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
+    let conditions = condition_section(sheet, form);
+    if !conditions.blocks.is_empty() {
+        document.push(conditions);
+    }
     if form == Form::Html {
         document.parts.push(Part::Page(page::after_conditions(sheet)));
     }
-    document
 }
 
 /// Adds the answer to the campaign's question; returns whether it has one.
@@ -413,8 +429,10 @@ fn condition_section(sheet: &Sheet<'_>, form: Form) -> Section {
     if let Some(busy) = notes::load::processor(sheet) {
         terms.push(Term::new("processor time", busy));
     }
-    terms.push(Term::new("ceiling", notes::ceiling(campaign)));
-    terms.push(Term::new("order", notes::order(campaign)));
+    if campaign.question != Question::Durability {
+        terms.push(Term::new("ceiling", notes::ceiling(campaign)));
+        terms.push(Term::new("order", notes::order(campaign)));
+    }
     let mut tables = None;
     match form {
         Form::Text => {
@@ -433,7 +451,10 @@ fn condition_section(sheet: &Sheet<'_>, form: Form) -> Section {
         }
         Form::Html => tables = Some(Block::Page(page::facts(campaign))),
     }
-    let mut blocks = vec![Block::Terms(Terms::Conditions, terms)];
+    let mut blocks = Vec::new();
+    if !terms.is_empty() {
+        blocks.push(Block::Terms(Terms::Conditions, terms));
+    }
     blocks.extend(tables);
     Section { id: "conditions", heading: "Conditions".to_owned(), blocks, ..Section::default() }
 }

@@ -4,6 +4,7 @@
 //! own way. All of it is computed from the stored trials each time; numbers come from `stats`.
 
 pub(crate) mod curve;
+mod durability;
 mod ladder;
 mod ramp;
 mod soak;
@@ -38,6 +39,7 @@ pub fn of(sheet: &Sheet<'_>) -> Option<Found> {
         Question::Figures => None,
         Question::Soak(request) => Some(soak::found(sheet.campaign, request)),
         Question::Ladder(request) => Some(ladder::found(sheet, request)),
+        Question::Durability => Some(durability::found(sheet.campaign)),
     }
 }
 

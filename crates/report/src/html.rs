@@ -31,6 +31,7 @@ use crate::sheet::Sheet;
 use crate::show;
 
 pub use conditions::{experiment, facts};
+pub use rates::section as rates;
 
 /// Renders the part before the table of figures: of a matrix of many rows the pictures that hold
 /// all of them, of other campaigns a bar for each row.
@@ -49,9 +50,11 @@ pub fn before_figures(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
             (factors::section(effects))
         },
         // Bars of all layers on one axis show the fastest alone: it is a thousand times the others.
-        Question::Ladder(_) | Question::Curve(_) | Question::Ramp(_) | Question::Soak(_) => {
-            Markup::default()
-        }
+        Question::Ladder(_)
+        | Question::Curve(_)
+        | Question::Ramp(_)
+        | Question::Soak(_)
+        | Question::Durability => Markup::default(),
     }
 }
 

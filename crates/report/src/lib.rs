@@ -48,7 +48,7 @@ mod spread;
 mod title;
 mod watched;
 
-use model::Campaign;
+use model::{Campaign, Question};
 
 use crate::document::Form;
 
@@ -206,6 +206,9 @@ pub fn render_joined(joined: &Joined, format: Format) -> String {
 
 fn render_sheet(sheet: &sheet::Sheet<'_>, format: Format) -> String {
     match format {
+        Format::Csv if sheet.campaign.question == Question::Durability => {
+            durability::stored_csv(sheet.campaign)
+        }
         Format::Csv => csv::render(sheet),
         Format::Json => json::render(sheet),
         Format::Bonnie => classic::bonnie(sheet),

@@ -44,6 +44,10 @@ const QUICK: &str = "quick";
 impl NextStep {
     /// Chooses the step for a campaign; `None` if no step fits.
     pub fn of(campaign: &Campaign) -> Option<Self> {
+        // What crashes left can't be continued, and has no runs to advise on.
+        if campaign.question == Question::Durability {
+            return Some(Self::View);
+        }
         if campaign.state != CampaignState::Complete {
             return Some(Self::Resume);
         }

@@ -62,12 +62,8 @@ fn plant_event(campaign: &mut Campaign, contender: &str, tier: Tier, event: Cras
         promises: Vec::new(),
         tiers: vec![PromiseTier { promise: Durability::Sync, tier }],
         events: vec![MeasuredEvent {
-            event,
-            crashes: 1,
             last_writes: vec![LastWrites::new(Durability::Sync, 1)],
-            how: "reset".to_owned(),
             back_ns: 7,
-            unverified: None,
             rows: vec![DurabilityRow {
                 acked_ops: 9,
                 lost_ops: u64::from(tier == Tier::None) * 4,
@@ -75,6 +71,7 @@ fn plant_event(campaign: &mut Campaign, contender: &str, tier: Tier, event: Cras
                 is_promised: true,
                 ..DurabilityRow::new(event, &file)
             }],
+            ..MeasuredEvent::new(event, "reset".to_owned())
         }],
     };
     let measured_unix_ms = campaign.durability.len() as u64;
@@ -467,8 +464,24 @@ fn contenders_to_look_at() {
     plant_cost(&mut campaign);
     plant_tier(&mut campaign, "safe", Tier::PowerLoss);
     plant_tier(&mut campaign, "quick", Tier::None);
-    let path = format!("{}/contenders.html", env!("CARGO_TARGET_TMPDIR"));
-    std::fs::write(path, render(&campaign, Format::Html)).unwrap();
+    let folder = env!("CARGO_TARGET_TMPDIR");
+    std::fs::write(format!("{folder}/contenders.html"), render(&campaign, Format::Html)).unwrap();
+    let page = render_contenders(&campaign, None, Format::Html, Screen::default()).unwrap().text;
+    std::fs::write(format!("{folder}/contenders-only.html"), page).unwrap();
+}
+
+#[test]
+fn the_page_of_contenders_has_their_tables_and_bars() {
+    let mut campaign = campaign();
+    plant_tier(&mut campaign, "safe", Tier::PowerLoss);
+    let page = render_contenders(&campaign, None, Format::Html, Screen::default()).unwrap().text;
+    assert!(page.starts_with("<!DOCTYPE html>"), "{page}");
+    assert_eq!(page.matches("<section class=\"answer\"").count(), 1);
+    assert!(page.contains("href=\"#contenders\"") && page.contains("id=\"contenders\""));
+    for id in ["fairness", "what-was-kept", "ratios", "figures-of-contenders", "byte-rates"] {
+        assert!(page.contains(&format!("<h2 id=\"{id}\"")), "{id}");
+    }
+    assert!(page.contains("survives power loss"));
 }
 
 #[test]

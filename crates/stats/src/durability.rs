@@ -253,6 +253,10 @@ pub fn last_writer(ops: &[AckedOp]) -> Option<Durability> {
 }
 
 /// Names the tier of each promise that was measured, by what all its events kept.
+///
+/// Promises are a ladder: whoever keeps a stronger one keeps the weaker ones, too. So no promise is
+/// rated above a stronger one that the same events put to the test. If a stronger promise lost data
+/// and a weaker one did not, chance may have spared the weaker one, which is then undecided.
 pub fn tiers(promises: &[Durability], events: &[MeasuredEvent]) -> Vec<PromiseTier> {
     let mut tiers = Vec::new();
     for promise in promises {
@@ -261,8 +265,43 @@ pub fn tiers(promises: &[Durability], events: &[MeasuredEvent]) -> Vec<PromiseTi
     tiers
 }
 
-/// Names the tier of one promise: the strongest event that it survived, where it survived the
-/// weaker ones, too.
+/// Returns the strongest promise that lost data in an event in which a weaker promise lost nothing.
+pub fn stronger_loser(promise: Durability, events: &[MeasuredEvent]) -> Option<Durability> {
+    for stronger in Durability::ALL.iter().rev().take_while(|stronger| **stronger > promise) {
+        let spares = |event: &&MeasuredEvent| {
+            let [own, other] = [promise, *stronger].map(|promise| show_alone(promise, event));
+            own.is_kept() && other == Shown::Lost
+        };
+        if events.iter().any(|event| spares(&event)) {
+            return Some(*stronger);
+        }
+    }
+    None
+}
+
+/// What an event shows of a promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    /// Nothing: it could not be verified, nothing was acknowledged, or nothing was at risk.
+    Nothing,
+    /// Acknowledged data was lost.
+    Lost,
+    /// All was kept, but a stronger promise lost data.
+    StrongerLost,
+    /// All was kept, in too few crashes to tell.
+    TooFewCrashes,
+    /// All was kept.
+    Kept,
+}
+
+impl Shown {
+    const fn is_kept(self) -> bool {
+        matches!(self, Self::TooFewCrashes | Self::Kept)
+    }
+}
+
+/// Returns the tier of one promise: the strongest event that it survived, if it survived the weaker
+/// ones, too.
 fn tier_of(promise: Durability, events: &[MeasuredEvent]) -> Tier {
     let mut tier = Tier::Unknown;
     let mut is_undecided = false;
@@ -276,44 +315,53 @@ fn tier_of(promise: Durability, events: &[MeasuredEvent]) -> Tier {
         (CrashEvent::LoseServer, Tier::ServerLoss),
     ] {
         for measured in events.iter().filter(|measured| measured.event == event) {
-            match keeps_all(promise, measured) {
-                // A server that loses its last writes passes if they were never of this promise.
-                Some(true) if needs_last_write(event) && lacks_last_write(promise, measured) => {
-                    is_undecided = true;
-                }
-                Some(true) => tier = survived,
-                Some(false) if tier == Tier::Unknown => return Tier::None,
-                Some(false) => return tier,
-                None => {}
+            match show_on_ladder(promise, measured) {
+                Shown::Nothing => {}
+                Shown::Kept => tier = survived,
+                Shown::TooFewCrashes => is_undecided = true,
+                Shown::Lost if tier == Tier::Unknown => return Tier::None,
+                Shown::StrongerLost if tier == Tier::Unknown => return Tier::Undecided,
+                Shown::Lost | Shown::StrongerLost => return tier,
             }
         }
     }
     if tier == Tier::Unknown && is_undecided { Tier::Undecided } else { tier }
 }
 
-/// Returns true for crashes that can be repeated until each promise had the last write.
-const fn needs_last_write(event: CrashEvent) -> bool {
-    matches!(event, CrashEvent::KillServer | CrashEvent::PowerCut)
-}
-
-fn lacks_last_write(promise: Durability, measured: &MeasuredEvent) -> bool {
-    measured.last_writes_of(promise).crashes == 0
-}
-
-/// Says whether an event lost nothing that was acknowledged under a promise; `None` where it is not
-/// known.
-fn keeps_all(promise: Durability, measured: &MeasuredEvent) -> Option<bool> {
-    if measured.unverified.is_some() {
-        return None;
+/// Returns what an event shows of a promise, next to what it shows of the stronger ones.
+fn show_on_ladder(promise: Durability, measured: &MeasuredEvent) -> Shown {
+    let mut shown = show_alone(promise, measured);
+    if !shown.is_kept() {
+        return shown;
     }
-    let mut is_known = false;
-    for row in measured.rows.iter().filter(|row| row.promise == promise) {
-        if row.lost_ops > 0 {
-            return Some(false);
+    for stronger in Durability::ALL.iter().filter(|stronger| **stronger > promise) {
+        match show_alone(*stronger, measured) {
+            Shown::Lost => return Shown::StrongerLost,
+            Shown::TooFewCrashes => shown = Shown::TooFewCrashes,
+            _ => {}
         }
-        is_known |= row.acked_ops > 0;
     }
-    if is_known { Some(true) } else { None }
+    shown
+}
+
+/// Returns what an event shows of a promise by itself.
+fn show_alone(promise: Durability, measured: &MeasuredEvent) -> Shown {
+    if measured.unverified.is_some() {
+        return Shown::Nothing;
+    }
+    if measured.has_lost(promise) {
+        return Shown::Lost;
+    }
+    let mut rows = measured.rows.iter().filter(|row| row.promise == promise);
+    if measured.nothing_at_risk.is_some() || !rows.any(|row| row.acked_ops > 0) {
+        return Shown::Nothing;
+    }
+    // Only crashes that can be repeated are made until each promise had the last write.
+    let is_repeated = matches!(measured.event, CrashEvent::KillServer | CrashEvent::PowerCut);
+    if is_repeated && !measured.has_enough_crashes(promise) {
+        return Shown::TooFewCrashes;
+    }
+    Shown::Kept
 }
 
 #[cfg(test)]
@@ -450,33 +498,92 @@ mod tests {
         assert!(!is_promised(Durability::Close, WorkKind::Create, Access::FileSystem));
     }
 
+    /// A crash with five ops under each promise: how many of them were lost, and how many crashes
+    /// had the last write.
+    fn crash(event: CrashEvent, promises: &[(Durability, u64, u32)]) -> MeasuredEvent {
+        let mut measured =
+            MeasuredEvent { last_writes_wanted: 2, ..MeasuredEvent::new(event, String::new()) };
+        for (promise, lost_ops, last_writes) in promises {
+            let file = TestFile { promise: *promise, ..file(WorkKind::SmallFile) };
+            let row = DurabilityRow::new(event, &file);
+            measured.rows.push(DurabilityRow { acked_ops: 5, lost_ops: *lost_ops, ..row });
+            measured.count_last_writes(*promise, *last_writes);
+        }
+        measured
+    }
+
+    fn tier(promise: Durability, events: &[MeasuredEvent]) -> Tier {
+        tiers(&[promise], events)[0].tier
+    }
+
     #[test]
-    fn tier_is_undecided_without_a_last_write() {
-        let mut row = DurabilityRow::new(CrashEvent::KillServer, &file(WorkKind::SmallFile));
-        row.acked_ops = 5;
-        let mut measured = MeasuredEvent {
-            event: CrashEvent::KillServer,
-            crashes: 1,
-            last_writes: vec![LastWrites::new(Durability::Osync, 1)],
-            how: String::new(),
-            back_ns: 0,
-            unverified: None,
-            rows: vec![row],
-        };
-        let tier = |measured: &MeasuredEvent| {
-            tiers(&[Durability::Sync], std::slice::from_ref(measured))[0].tier
-        };
-        assert_eq!(tier(&measured), Tier::Undecided);
-        let mut again = measured.clone();
-        again.last_writes = vec![LastWrites::new(Durability::Sync, 1)];
-        measured.add(&again);
-        assert_eq!((tier(&measured), measured.crashes), (Tier::ServerCrash, 2));
-        assert_eq!(measured.last_writes_of(Durability::Sync).missed_permille, 500);
+    fn tier_is_undecided_before_enough_crashes() {
+        let once = crash(CrashEvent::KillServer, &[(Durability::Sync, 0, 1)]);
+        let mut measured = once.clone();
+        assert_eq!(tier(Durability::Sync, std::slice::from_ref(&measured)), Tier::Undecided);
+        measured.add(&once);
+        assert_eq!(measured.crashes, 2);
+        assert_eq!(tier(Durability::Sync, std::slice::from_ref(&measured)), Tier::ServerCrash);
+        assert_eq!(measured.last_writes_of(Durability::Sync).missed_permille, 250);
         assert_eq!(LastWrites::new(Durability::Sync, 3).missed_permille, 125);
         // A loss needs no more crashes.
         measured.rows[0].lost_ops = 1;
         measured.last_writes.clear();
-        assert_eq!(tier(&measured), Tier::None);
+        assert_eq!(tier(Durability::Sync, &[measured]), Tier::None);
+    }
+
+    #[test]
+    fn a_crash_without_risk_shows_nothing() {
+        let mut measured = crash(CrashEvent::KillServer, &[(Durability::Sync, 0, 2)]);
+        assert_eq!(tier(Durability::Sync, std::slice::from_ref(&measured)), Tier::ServerCrash);
+        measured.nothing_at_risk = Some("memory outlasts a restart".to_owned());
+        assert_eq!(tier(Durability::Sync, std::slice::from_ref(&measured)), Tier::Unknown);
+        assert_eq!(measured.harmless(), Some("memory outlasts a restart"));
+        // Whatever was said to be safe: a loss is a loss.
+        measured.rows[0].lost_ops = 1;
+        assert_eq!(measured.harmless(), None);
+        assert_eq!(tier(Durability::Sync, &[measured]), Tier::None);
+    }
+
+    #[test]
+    fn weaker_promise_is_undecided_when_a_stronger_one_lost() {
+        let (kill, cut) = (CrashEvent::KillServer, CrashEvent::PowerCut);
+        let spared = crash(kill, &[(Durability::Sync, 0, 2), (Durability::Osync, 1, 0)]);
+        let events = [spared, crash(cut, &[(Durability::Sync, 0, 2)])];
+        assert_eq!(tier(Durability::Osync, &events), Tier::None);
+        assert_eq!(tier(Durability::Sync, &events), Tier::Undecided);
+        assert_eq!(stronger_loser(Durability::Sync, &events), Some(Durability::Osync));
+        assert_eq!(stronger_loser(Durability::Osync, &events), None);
+        // A weaker promise that lost says nothing against a stronger one.
+        let usual = [crash(kill, &[(Durability::None, 5, 0), (Durability::Osync, 0, 2)])];
+        assert_eq!(tier(Durability::None, &usual), Tier::None);
+        assert_eq!(tier(Durability::Osync, &usual), Tier::ServerCrash);
+        assert_eq!(stronger_loser(Durability::None, &usual), None);
+    }
+
+    #[test]
+    fn no_promise_is_rated_above_a_stronger_one() {
+        // Lost, kept in too few crashes, kept: for three promises in each of two events.
+        const STATES: [(u64, u32); 3] = [(1, 2), (0, 1), (0, 2)];
+        const PROMISES: [Durability; 3] = [Durability::None, Durability::Sync, Durability::Osync];
+        for case in 0..3_usize.pow(6) {
+            let mut digits = (0..6).map(|place| STATES[case / 3_usize.pow(place) % 3]);
+            let mut events = Vec::new();
+            for event in [CrashEvent::KillServer, CrashEvent::PowerCut] {
+                let mut states = Vec::new();
+                for promise in PROMISES {
+                    let (lost_ops, last_writes) = digits.next().unwrap();
+                    states.push((promise, lost_ops, last_writes));
+                }
+                events.push(crash(event, &states));
+            }
+            let tiers = PROMISES.map(|promise| tier(promise, &events));
+            for (weaker, stronger) in [(0, 1), (0, 2), (1, 2)] {
+                let (weaker, stronger) = (tiers[weaker], tiers[stronger]);
+                let is_in_order = weaker.is_open() || weaker.strength() <= stronger.strength();
+                assert!(is_in_order || weaker == Tier::None, "{tiers:?}: {events:?}");
+            }
+        }
     }
 
     #[test]
@@ -495,16 +602,12 @@ mod tests {
     }
 
     #[test]
-    fn the_tier_is_the_strongest_event_that_was_survived_with_all_weaker_ones() {
-        let measured = |event, lost_ops, unverified: bool| {
-            let mut row = DurabilityRow::new(event, &file(WorkKind::SmallFile));
-            (row.acked_ops, row.lost_ops) = (5, lost_ops);
-            let unverified = unverified.then(|| "gone".to_owned());
-            let last_writes = vec![LastWrites::new(Durability::Sync, 1)];
-            let (how, rows) = (String::new(), vec![row]);
-            MeasuredEvent { event, crashes: 1, last_writes, how, back_ns: 0, unverified, rows }
+    fn tier_is_the_strongest_event_survived_with_all_weaker_ones() {
+        let measured = |event, lost_ops, unverified: bool| MeasuredEvent {
+            unverified: unverified.then(|| "gone".to_owned()),
+            ..crash(event, &[(Durability::Sync, lost_ops, 2)])
         };
-        let tier = |events: &[MeasuredEvent]| tiers(&[Durability::Sync], events)[0].tier;
+        let tier = |events: &[MeasuredEvent]| tier(Durability::Sync, events);
         let (kill, cut) = (CrashEvent::KillServer, CrashEvent::PowerCut);
         assert_eq!(tier(&[]), Tier::Unknown);
         assert_eq!(tier(&[measured(kill, 0, false)]), Tier::ServerCrash);
@@ -515,7 +618,9 @@ mod tests {
         assert_eq!(tier(&[measured(cut, 0, false)]), Tier::PowerLoss);
         assert_eq!(tier(&[measured(kill, 0, true)]), Tier::Unknown);
         let lose = CrashEvent::LoseServer;
-        assert_eq!(tier(&[measured(lose, 0, false)]), Tier::ServerLoss);
+        // It is made once, while ops are in flight.
+        let once = crash(lose, &[(Durability::Sync, 0, 0)]);
+        assert_eq!(tier(&[once]), Tier::ServerLoss);
         assert_eq!(tier(&[measured(lose, 1, false)]), Tier::None);
         assert_eq!(tier(&[measured(cut, 0, false), measured(lose, 1, false)]), Tier::PowerLoss);
         assert_eq!(tier(&[measured(cut, 1, false), measured(lose, 0, false)]), Tier::None);

@@ -3,9 +3,10 @@
 //! [`analyze_layers`] walks the *critical path*: from the whole data path down, always to the
 //! slowest part.
 //! What a layer takes beyond its slowest part is its own time, and the largest own time limits;
-//! what is not on the path is hidden behind it. Waiting for a processor is taken out first: it
-//! follows the work, and limits where its share is larger than that of any layer. Trials of each
-//! layer are resampled to tell how sure that is. `docs/ladder.md` derives it.
+//! what is not on the path is hidden behind it. Times are those of the rates that stand beside the
+//! shares, waiting included: a layer waits for a processor because other work of that layer, such
+//! as the server's, has it. Waiting limits only if its share is larger than that of any layer.
+//! Trials of each layer are resampled to tell how sure that is. `docs/ladder.md` derives it.
 //!
 //! **Source:** Kelley and Walker, "Critical-Path Planning and Scheduling" (1959), for the path;
 //! Efron and Tibshirani (1993), chapter 13, for the resampling; the bound is that of the range of
@@ -53,8 +54,8 @@ pub enum Limit {
 /// The analysis of a ladder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerAnalysis {
-    /// Share of each layer in the working time of the whole data path, in the order of the ladder,
-    /// adding up to 1; `None` for a layer that is no part of the data path.
+    /// Share of each layer in the time of the whole data path, in the order of the ladder, adding
+    /// up to 1; `None` for a layer that is no part of the data path.
     pub shares: Vec<(Layer, Option<f64>)>,
     /// Share of all its time in which it was ready and waited for a processor, 0 to 1.
     pub waited: f64,
@@ -194,9 +195,9 @@ fn measured_parts(kinds: &[Layer], kind: Layer) -> Vec<usize> {
     found
 }
 
-/// The trials of a layer, sorted: times without waiting, and times of waiting.
+/// The trials of a layer, sorted: their times, and the part of them that was waiting.
 struct Sample {
-    working_ns: Vec<f64>,
+    times_ns: Vec<f64>,
     waiting_ns: Vec<f64>,
 }
 
@@ -206,27 +207,25 @@ impl Sample {
         if times_ns.len() != waits.len() {
             return None;
         }
-        let (mut working, mut waiting) = (Vec::new(), Vec::new());
+        let mut waiting = Vec::new();
         for (time, wait) in times_ns.iter().zip(waits) {
             if *time <= 0.0 {
                 return None;
             }
-            let wait = wait.clamp(0.0, 1.0);
-            working.push(time * (1.0 - wait));
-            waiting.push(time * wait);
+            waiting.push(time * wait.clamp(0.0, 1.0));
         }
-        Some(Self { working_ns: sorted(&working)?, waiting_ns: sorted(&waiting)? })
+        Some(Self { times_ns: sorted(times_ns)?, waiting_ns: sorted(&waiting)? })
     }
 
-    /// Returns the median times of working and of waiting.
+    /// Returns the median time, and the median of its waiting part.
     fn medians(&self) -> (f64, f64) {
-        (median(&self.working_ns).unwrap_or(0.0), median(&self.waiting_ns).unwrap_or(0.0))
+        (median(&self.times_ns).unwrap_or(0.0), median(&self.waiting_ns).unwrap_or(0.0))
     }
 
     /// Draws both medians from a resample.
     fn draw(&self, random: &mut SplitMix64, counts: &mut [u32]) -> (f64, f64) {
-        let working = draw_median(&self.working_ns, random, counts);
-        (working, draw_median(&self.waiting_ns, random, counts))
+        let time = draw_median(&self.times_ns, random, counts);
+        (time, draw_median(&self.waiting_ns, random, counts))
     }
 }
 
@@ -242,20 +241,20 @@ struct Built {
 struct Walked {
     /// Own time of each layer, in nanoseconds; 0 where it is not on the path.
     own_ns: Vec<f64>,
-    /// The working time of the whole data path.
-    working_ns: f64,
+    /// The time of the whole data path.
+    whole_ns: f64,
     /// Share of all its time that was waited for a processor.
     waited: f64,
     limit: Limit,
 }
 
 impl Built {
-    /// Walks down with a time without waiting, and one of waiting, for each layer.
+    /// Walks down with the time of each layer, and the part of it that was waiting.
     fn walk(&self, times: &[(f64, f64)]) -> Walked {
         let mut at = times.len() - 1;
-        let (working_ns, waited_ns) = times[at];
+        let (whole_ns, waited_ns) = times[at];
         let mut own_ns = vec![0.0; times.len()];
-        let mut left = working_ns;
+        let mut left = whole_ns;
         while let Some(part) = self.slowest_part(at, times, left) {
             // No part takes longer than the whole but by chance.
             let takes = times[part].0.min(left);
@@ -263,7 +262,7 @@ impl Built {
             (at, left) = (part, takes);
         }
         own_ns[at] = left;
-        let waited = waited_ns / (working_ns + waited_ns).max(f64::MIN_POSITIVE);
+        let waited = waited_ns / whole_ns.max(f64::MIN_POSITIVE);
         let (mut limit, mut most) = (Limit::Processor, waited);
         // No layer can take as much of the time then. Other waiting follows from the work, and is
         // weighed against the layers; a quota is a setting of the client's.
@@ -271,12 +270,12 @@ impl Built {
             most = 1.0;
         }
         for (layer, own) in self.kinds.iter().zip(&own_ns) {
-            let share = own / working_ns.max(f64::MIN_POSITIVE);
+            let share = own / whole_ns.max(f64::MIN_POSITIVE);
             if share > most {
                 (limit, most) = (Limit::Layer(*layer), share);
             }
         }
-        Walked { own_ns, working_ns, waited, limit }
+        Walked { own_ns, whole_ns, waited, limit }
     }
 
     /// Returns the times without what something takes of its own: each layer that contains it takes
@@ -285,7 +284,8 @@ impl Built {
         let mut left = times.to_vec();
         let place = match limit {
             Limit::Processor => {
-                for (_, waiting) in &mut left {
+                for (time, waiting) in &mut left {
+                    *time -= *waiting;
                     *waiting = 0.0;
                 }
                 return left;
@@ -297,14 +297,14 @@ impl Built {
         for at in 0..times.len() {
             // Parts stand before the layers that contain them, so their new times are known here.
             if self.with_parts(at).contains(&place) {
-                let (working, waiting) = times[at];
-                let rest = (working - own_ns).max(0.0);
-                let part = self.slowest_part(at, &left, working).map(|part| left[part]);
+                let (time, waiting) = times[at];
+                let rest = (time - own_ns).max(0.0);
+                let part = self.slowest_part(at, &left, time).map(|part| left[part]);
                 left[at] = match part {
                     // Rounding must not hide that nothing but the part is left.
-                    Some(part) if part.0 >= rest * (1.0 - 1e-9) && part.0 <= working => part,
-                    Some(part) if part.0 > working => (working, waiting),
-                    _ => (rest, waiting * rest / working),
+                    Some(part) if part.0 >= rest * (1.0 - 1e-9) && part.0 <= time => part,
+                    Some(part) if part.0 > time => (time, waiting),
+                    _ => (rest, waiting * rest / time),
                 };
             }
         }
@@ -350,8 +350,8 @@ impl Built {
         let mut crossed = Vec::new();
         for at in self.with_parts(self.kinds.len() - 1) {
             for part in &self.parts[at] {
-                let slowest_whole = samples[at].working_ns.last();
-                let quickest_part = samples[*part].working_ns.first();
+                let slowest_whole = samples[at].times_ns.last();
+                let quickest_part = samples[*part].times_ns.first();
                 if let (Some(most), Some(least)) = (slowest_whole, quickest_part)
                     && *least > most * CROSSED
                 {
@@ -366,11 +366,11 @@ impl Built {
     /// path.
     fn own_shares(&self, walked: &Walked) -> Vec<(Layer, Option<f64>)> {
         let of_path = self.with_parts(self.kinds.len() - 1);
-        let working_ns = walked.working_ns.max(f64::MIN_POSITIVE);
+        let whole_ns = walked.whole_ns.max(f64::MIN_POSITIVE);
         let mut shares = Vec::with_capacity(self.kinds.len());
         for (at, kind) in self.kinds.iter().enumerate() {
             let is_on_path = of_path.contains(&at);
-            let share = if is_on_path { Some(walked.own_ns[at] / working_ns) } else { None };
+            let share = if is_on_path { Some(walked.own_ns[at] / whole_ns) } else { None };
             shares.push((*kind, share));
         }
         shares
@@ -379,7 +379,7 @@ impl Built {
 
 /// Returns the time of the whole data path, waiting included, in nanoseconds.
 fn total_ns(times: &[(f64, f64)]) -> f64 {
-    times.last().map_or(0.0, |(working, waiting)| working + waiting)
+    times.last().map_or(0.0, |(time, _)| *time)
 }
 
 #[cfg(test)]

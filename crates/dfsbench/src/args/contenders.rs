@@ -17,6 +17,8 @@ Examples:
   dfsbench contenders --baseline 'knfsd export=sync'
                                                     all of them as ratios to that one
   dfsbench contenders 3 --format markdown           the same for a page of documentation
+  dfsbench contenders 3 --format html --output contenders.html
+                                                    one page with pictures
 
 Exit codes: 0 ok, 2 wrong usage, 4 a contender has no figure in some work, because it failed there.";
 
@@ -39,4 +41,7 @@ pub struct ContendersArgs {
     /// Form of the output
     #[arg(long, value_parser = one_of(&Format::CONTENDERS), default_value = "table")]
     pub format: Format,
+    /// Write to a file instead of stdout
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
 }

@@ -103,7 +103,7 @@ pub struct DurabilityArgs {
     /// osync (O_SYNC, FILE_SYNC)
     #[arg(long, value_name = "PROMISE", value_delimiter = ',', help_heading = "Load",
         value_parser = PossibleValuesParser::new(Durability::NAMES),
-        default_value = "none,close,sync,osync")]
+        default_value = "none,close,sync,dsync,osync")]
     pub promise: Vec<String>,
     /// Rounds of work before the event; each writes 344 KiB in 16 ops for each promise
     #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Load",
@@ -139,15 +139,16 @@ pub struct DurabilityArgs {
     #[arg(long, value_parser = one_of(&Format::DURABILITY), default_value = "table",
         help_heading = "Output")]
     pub format: Format,
-    /// Keep the findings with a campaign of the results file: its number, or `last`
+    /// Keep the findings with a campaign of the results file, by its number or `last` [default: as
+    /// a campaign of their own, with a page]
     #[arg(long, value_name = "CAMPAIGN", help_heading = "Output")]
     pub campaign: Option<String>,
     /// The contender of that campaign that is measured: a target, with what the plan sets of its
     /// system, as `dfsbench contenders` names it; of a plan the only one to measure
     #[arg(long, value_name = "NAME", help_heading = "Output")]
     pub contender: Option<String>,
-    /// Path of a results file: what a killed measurement left at its target is on record beside it,
-    /// for `dfsbench clean`
+    /// Path of the results file; what a killed measurement leaves at its target is recorded beside
+    /// it, for `dfsbench clean`
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath,
         help_heading = "Output")]
     pub results: PathBuf,

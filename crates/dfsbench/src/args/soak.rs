@@ -47,7 +47,8 @@ pub struct SoakArgs {
     /// the end of each segment only
     #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Soak")]
     pub commit_every: u32,
-    /// Planned fault of the in-memory server, as for `dfsbench serve --fault`
+    /// Planned fault of the in-memory server, as for `dfsbench serve --fault`; one with an instant,
+    /// such as `restart at 3s` or `stall 2s at 9s`, is a disturbance like those of --disturb
     #[arg(long, value_name = "FAULT", help_heading = "Soak")]
     pub fault: Vec<String>,
     /// All options of `dfsbench run`

@@ -25,6 +25,10 @@ const COMMAND_WITHIN: Duration = Duration::from_secs(120);
 /// How often something that is waited for is looked at.
 const TICK: Duration = Duration::from_millis(20);
 
+/// Why a restart of the in-memory server takes nothing.
+const NOTHING_AT_RISK: &str = "the in-memory server keeps its memory when it restarts, unless a \
+    fault makes it lose data (hint: --fault lose-unstable)";
+
 /// An event, and the way in which it is made.
 #[derive(Debug)]
 pub struct Arranged {
@@ -38,7 +42,10 @@ pub struct Arranged {
 #[derive(Debug)]
 pub enum Way {
     /// The in-memory server of this process restarts.
-    RestartEmbedded,
+    RestartEmbedded {
+        /// Whether one of its planned faults makes it lose data then.
+        loses_data: bool,
+    },
     /// The in-memory server of this process does not answer for a time.
     StallEmbedded(Duration),
     /// The servers of a system that the plan has set up are killed and started again.
@@ -91,9 +98,20 @@ pub struct Means<'a> {
 }
 
 impl Arranged {
-    /// Returns true for a crash after which the target starts again with the data it kept.
+    /// Returns true for a crash after which the target starts again with the data it kept, if it
+    /// can lose any.
     pub const fn can_be_repeated(&self) -> bool {
         matches!(self.event, CrashEvent::KillServer | CrashEvent::PowerCut)
+            && !matches!(self.way, Way::RestartEmbedded { loses_data: false })
+    }
+
+    /// Returns why the event can't destroy any data, if it can't.
+    pub fn nothing_at_risk(&self) -> Option<String> {
+        if matches!(self.way, Way::RestartEmbedded { loses_data: false }) {
+            Some(NOTHING_AT_RISK.to_owned())
+        } else {
+            None
+        }
     }
 
     /// Describes in a few words how it is made.
@@ -114,7 +132,7 @@ impl Arranged {
 impl Way {
     fn describe(&self) -> String {
         match self {
-            Self::RestartEmbedded => "the in-memory server restarted".to_owned(),
+            Self::RestartEmbedded { .. } => "the in-memory server restarted".to_owned(),
             Self::StallEmbedded(_) => "the in-memory server did not answer for a time".to_owned(),
             Self::CrashSystem => "SIGKILL of the system's servers, then their start".to_owned(),
             Self::SystemPower(way) => format!("{}, then its set-up again", way.describe()),
@@ -141,7 +159,7 @@ impl Way {
                 (system.start_again)()?;
                 Ok(made_ns)
             }
-            Self::RestartEmbedded => {
+            Self::RestartEmbedded { .. } => {
                 inject(embedded, FaultKind::ServerRestart, Duration::ZERO)?;
                 Ok(now_ns())
             }

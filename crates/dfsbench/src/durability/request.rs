@@ -10,6 +10,7 @@ use model::durability::Access;
 use model::setting::Setting;
 use model::units::parse_time_ns;
 use model::{Durability, LabSpec, RunSpec, Target};
+use plan::fault::PlannedFault;
 use plan::{Overrides, Plan, RawPlan};
 
 use super::CrashEvent;
@@ -36,7 +37,7 @@ pub struct Request {
     pub plan: Plan,
     /// The targets, one after the other.
     pub subjects: Vec<Subject>,
-    /// The promises, each once.
+    /// The promises, each once, the weakest first.
     pub promises: Vec<Durability>,
     /// The events, in the order in which they are made.
     pub events: Vec<Arranged>,
@@ -77,7 +78,9 @@ impl Request {
                 promises.push(promise);
             }
         }
-        let events = arrange(args, &subjects)?;
+        // The weakest first, however they were given.
+        promises.sort_unstable();
+        let events = arrange(args, &subjects, &plan.server.faults)?;
         let idle = match &args.idle {
             Some(text) => Some(read_time("--idle", text)?),
             None => None,
@@ -229,7 +232,11 @@ fn is_embedded(target: &Target) -> bool {
 }
 
 /// Arranges the events that were named.
-fn arrange(args: &DurabilityArgs, subjects: &[Subject]) -> Result<Vec<Arranged>, Failure> {
+fn arrange(
+    args: &DurabilityArgs,
+    subjects: &[Subject],
+    faults: &[PlannedFault],
+) -> Result<Vec<Arranged>, Failure> {
     let first = &subjects[0].spec;
     if let Some(lab) = &first.lab {
         let arranged = arrange_set_up(args, lab)?;
@@ -255,10 +262,12 @@ fn arrange(args: &DurabilityArgs, subjects: &[Subject]) -> Result<Vec<Arranged>,
         events.push(Arranged { event: CrashEvent::CutNetwork, way: cut_network(args, target)? });
     }
     if args.kill_server {
-        events.push(Arranged { event: CrashEvent::KillServer, way: kill_server(args, target)? });
+        let way = kill_server(args, target, faults)?;
+        events.push(Arranged { event: CrashEvent::KillServer, way });
     }
     if args.power_cut.is_some() || args.confirm_power_cut.is_some() {
-        events.push(Arranged { event: CrashEvent::PowerCut, way: power_cut(args, target)? });
+        let way = power_cut(args, target, faults)?;
+        events.push(Arranged { event: CrashEvent::PowerCut, way });
     }
     if args.lose_server.is_some() || args.confirm_lose_server.is_some() {
         let way = lose_server(args, target)?;
@@ -308,9 +317,20 @@ fn no_event(hint: &str) -> Failure {
     Failure::Usage(format!("{what} (hint: {hint})"))
 }
 
-fn kill_server(args: &DurabilityArgs, target: &Target) -> Result<Way, Failure> {
+/// Arranges a restart of the in-memory server, which loses data only if a fault says so.
+fn restart_embedded(faults: &[PlannedFault]) -> Way {
+    use PlannedFault::{LoseCommitted, LoseLast, LoseUnstable};
+    let loses = |fault: &PlannedFault| matches!(fault, LoseUnstable | LoseCommitted | LoseLast(_));
+    Way::RestartEmbedded { loses_data: faults.iter().any(loses) }
+}
+
+fn kill_server(
+    args: &DurabilityArgs,
+    target: &Target,
+    faults: &[PlannedFault],
+) -> Result<Way, Failure> {
     match (&args.stop_command, &args.start_command) {
-        (None, None) if is_embedded(target) => Ok(Way::RestartEmbedded),
+        (None, None) if is_embedded(target) => Ok(restart_embedded(faults)),
         (Some(make), Some(undo)) if !is_embedded(target) => Ok(Way::Commands {
             make: make.clone(),
             undo: Some(undo.clone()),
@@ -369,7 +389,11 @@ fn planned_power_cut(args: &DurabilityArgs, lab: &LabSpec) -> Result<Way, Failur
 }
 
 /// Arranges a loss of power; its host has to be named twice.
-fn power_cut(args: &DurabilityArgs, target: &Target) -> Result<Way, Failure> {
+fn power_cut(
+    args: &DurabilityArgs,
+    target: &Target,
+    faults: &[PlannedFault],
+) -> Result<Way, Failure> {
     let host = named_twice("power-cut", args.power_cut.as_ref(), args.confirm_power_cut.as_ref())?;
     if (host == EMBEDDED) != is_embedded(target) {
         let what = "the in-memory server is the host `embedded`, and no other target is";
@@ -380,7 +404,7 @@ fn power_cut(args: &DurabilityArgs, target: &Target) -> Result<Way, Failure> {
         ));
     }
     match (&args.power_cut_command, &args.power_on_command) {
-        (None, None) if is_embedded(target) => Ok(Way::RestartEmbedded),
+        (None, None) if is_embedded(target) => Ok(restart_embedded(faults)),
         _ if is_embedded(target) => {
             Err(usage("--power-cut", "the in-memory server takes no commands", "leave them out"))
         }

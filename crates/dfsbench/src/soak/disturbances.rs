@@ -1,10 +1,12 @@
 //! Disturbances of a soak: which ones, whether they fit into it, and whether they can be made.
 //!
 //! They come from flags, which win, or from the plan; each keeps its place, so that whatever is
-//! wrong with it is reported with the line or the flag.
+//! wrong with it is reported with the line or the flag. Restarts and stalls that are planned as
+//! faults of the in-memory server are disturbances like any other.
 
 use model::soak::{Disturbance, FaultKind};
 use model::{Host, LabSpec, RunSpec, Target};
+use plan::fault::PlannedFault;
 use plan::{Located, Place, PlanError, RawPlan};
 
 use super::format_ms;
@@ -29,30 +31,64 @@ pub struct Lengths {
 /// Why a disturbance can't be made, and what could be done.
 type Refusal = (String, &'static str);
 
+/// Reads what `--fault` asks for: a fault joins those of the plan, and all that have an instant are
+/// taken out and returned as disturbances, so that the soak reports what they did.
+///
+/// # Errors
+/// When one can't be read.
+pub fn take_timed_faults(
+    texts: &[String],
+    raw: &mut RawPlan,
+) -> Result<Vec<Located<Disturbance>>, Failure> {
+    let mut timed = Vec::new();
+    raw.server.faults.planned.retain(|fault| {
+        let (fault, at_ns, lasts_ns) = match fault {
+            PlannedFault::Restart { at_ns } => (FaultKind::ServerRestart, *at_ns, 0),
+            PlannedFault::Stall { lasts_ns, at_ns } => (FaultKind::ServerStall, *at_ns, *lasts_ns),
+            _ => return true,
+        };
+        let [at_ms, lasts_ms] = [at_ns, lasts_ns].map(|ns| ns / 1_000_000);
+        let value = Disturbance { fault, host: None, at_ms, lasts_ms, by_ms: 0 };
+        timed.push(Located { value, place: Place::Whole });
+        false
+    });
+    for text in texts {
+        if plan::names_disturbance(text) {
+            timed.push(plan::parse_disturbance("--fault", text)?);
+        } else {
+            raw.server.faults.planned.push(plan::fault::parse_fault(text)?);
+        }
+    }
+    Ok(timed)
+}
+
 impl Planned {
-    /// Reads what flags ask for, or else the plan; where neither says anything they are
-    /// `default`.
+    /// Reads what flags ask for, or else the plan, beside the faults that have an instant; if none
+    /// of them says anything, they are `default`.
     ///
     /// # Errors
     /// When one can't be read, is not over within its segment, or before the next one begins.
     pub fn read(
         texts: &[String],
+        timed: Vec<Located<Disturbance>>,
         raw: &RawPlan,
         default: Vec<Located<Disturbance>>,
         lengths: Lengths,
     ) -> Result<Self, Failure> {
         let mut all = match texts {
             [] if !raw.disturbances.is_empty() => raw.disturbances.clone(),
-            [] => default,
+            [] if timed.is_empty() => default,
+            [] => Vec::new(),
             [none] if none == "none" => Vec::new(),
             texts => {
                 let mut read = Vec::new();
                 for text in texts {
-                    read.push(plan::parse_disturbance(text)?);
+                    read.push(plan::parse_disturbance("--disturb", text)?);
                 }
                 read
             }
         };
+        all.extend(timed);
         all.sort_by_key(|one| one.value.at_ms);
         let planned = Self { all, source_name: raw.source_name.clone() };
         planned.refuse_by(|number, one| planned.fits(number, one, lengths))?;

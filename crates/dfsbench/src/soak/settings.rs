@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 
 use model::Soak;
 use model::setting::{Setting, Value};
+use model::soak::Disturbance;
 use model::units::parse_time_ns;
-use plan::{Plan, RawPlan};
+use plan::{Located, Plan, RawPlan};
 use workload::journal::JOURNAL_BLOCKS_MAX;
 
 use super::disturbances::{Lengths, Planned, default_of_embedded};
@@ -22,11 +23,16 @@ const SEGMENT_MS: (u64, u64) = (15_000, 600_000);
 /// Segments of a soak whose segment is chosen, about.
 const SEGMENTS: u64 = 120;
 
-/// Reads the soak from the arguments and the plan; its disturbances with their targets, too.
+/// Reads the soak from the arguments and the plan; its disturbances with their targets, too, and
+/// with those that were planned as faults.
 ///
 /// # Errors
 /// When a time or a disturbance can't be read, or doesn't fit.
-pub fn soak(args: &SoakArgs, raw: &RawPlan) -> Result<(Soak, Planned), Failure> {
+pub fn soak(
+    args: &SoakArgs,
+    timed: Vec<Located<Disturbance>>,
+    raw: &RawPlan,
+) -> Result<(Soak, Planned), Failure> {
     let duration_ms = duration_ms(raw)?.unwrap_or(DURATION_MS);
     let segment_ms = match &args.segment {
         Some(text) => time_ms(text, "--segment")?,
@@ -54,7 +60,7 @@ pub fn soak(args: &SoakArgs, raw: &RawPlan) -> Result<(Soak, Planned), Failure> 
     let is_embedded = args.run.target.as_deref().is_none_or(|target| target == "embedded");
     let lengths = Lengths { segment_ms, duration_ms };
     let default = if is_embedded { default_of_embedded(lengths) } else { Vec::new() };
-    let planned = Planned::read(&args.disturb, raw, default, lengths)?;
+    let planned = Planned::read(&args.disturb, timed, raw, default, lengths)?;
     let disturbances = planned.disturbances();
     let soak = Soak { duration_ms, segment_ms, commit_every_ops: args.commit_every, disturbances };
     Ok((soak, planned))

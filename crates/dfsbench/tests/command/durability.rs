@@ -44,21 +44,70 @@ fn tier(report: &Value, promise: &str) -> String {
 }
 
 #[test]
-fn an_honest_server_keeps_everything_under_every_promise() {
+fn says_that_nothing_was_at_risk() {
     let rig = Rig::new();
     for version in ["3", "4.1"] {
-        let flags = ["--kill-server", "--rounds", "4", "--crashes", "1", "--nfsvers", version];
-        let all = ["--promise", "none,close,sync,dsync,osync"];
-        let report = measured(&rig, 0, &[&flags[..], &all[..]].concat());
+        let flags = ["--kill-server", "--rounds", "4", "--nfsvers", version];
+        let report = measured(&rig, 0, &flags);
         assert_eq!(rows(&report).len(), 25, "{report}");
         for row in rows(&report) {
             assert_eq!(number(&row["lost_ops"]), 0, "{row}");
             assert!(number(&row["acked_ops"]) >= 8, "{row}");
         }
         for promise in ["none", "close", "sync", "dsync", "osync"] {
-            assert_eq!(tier(&report, promise), "survives server crash");
+            assert_eq!(tier(&report, promise), "not measured");
         }
+        // Repeating a crash that can't destroy anything would show nothing, either.
+        let event = &report["events"][0];
+        assert!(event["nothing_at_risk"].is_string(), "{event}");
+        assert_eq!(number(&event["crashes"]), 1, "{event}");
     }
+    let text = rig.run(&["durability", "--kill-server", "--rounds", "1", "--quiet"]).stdout;
+    assert!(text.contains("\nNothing was at risk in kill-server: "), "{text}");
+    assert!(text.contains("--fault lose-unstable"), "{text}");
+    assert!(!text.contains("survives") && text.contains("kept, not at risk"), "{text}");
+    // Of a server that can lose data the same promises have a tier.
+    let risky = ["--kill-server", "--rounds", "1", "--crashes", "1", "--fault", "lose-unstable"];
+    let report = measured(&rig, 0, &risky);
+    assert!(report["events"][0]["nothing_at_risk"].is_null(), "{report}");
+    for promise in ["sync", "dsync", "osync"] {
+        assert_eq!(tier(&report, promise), "survives server crash");
+    }
+}
+
+#[test]
+fn findings_are_a_campaign_with_a_page() {
+    let rig = Rig::new();
+    let crash = ["durability", "--kill-server", "--rounds", "1", "--crashes", "1", "--quiet"];
+    let unstable = ["--fault", "lose-unstable", "--results", "kept.db"];
+    let end = rig.run(&[&crash[..], &unstable].concat());
+    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    assert!(end.stdout.contains("results: kept.db\npage:    kept.html\n"), "{end:?}");
+    assert!(!rig.folder().join("dfsbench.db").exists());
+    let shown = rig.run(&["report", "--results", "kept.db"]);
+    assert_eq!(shown.code, 0, "{shown:?}");
+    assert!(shown.stdout.contains("Tier of none and close: none."), "{shown:?}");
+    let json = rig.run(&["report", "--results", "kept.db", "--format", "json"]);
+    let found = serde_json::from_str::<Value>(&json.stdout).unwrap()["found"].clone();
+    assert_eq!(found["asked"]["question"], "durability", "{found}");
+    assert_eq!(tier(&found["figures"][0], "osync"), "survives server crash");
+    let csv = rig.run(&["report", "--results", "kept.db", "--format", "csv"]).stdout;
+    assert_eq!(csv.lines().count(), 26, "{csv}");
+    let page = std::fs::read_to_string(rig.folder().join("kept.html")).unwrap();
+    assert!(page.contains("What survives") && page.contains("survives server crash"), "{page}");
+    assert!(page.contains("lost-0-kill-server"), "no picture");
+    let printed = rig.run(&[&crash[..], &unstable, &["--format", "html"]].concat());
+    assert!(printed.stdout.starts_with("<!DOCTYPE html>"), "{printed:?}");
+    for refused in [&["resume"][..], &["contenders"]] {
+        let end = rig.run(&[refused, &["--results", "kept.db"]].concat());
+        assert_eq!(end.code, 2, "{end:?}");
+    }
+    // What can't be kept is not measured.
+    let end = rig.run(&[&crash[..], &["--results", "/no/such/folder/kept.db"]].concat());
+    assert!([2, 3].contains(&end.code) && end.stdout.is_empty(), "{end:?}");
+    std::fs::write(rig.folder().join("other.db"), "text").unwrap();
+    let end = rig.run(&[&crash[..], &["--results", "other.db"]].concat());
+    assert!(end.code != 0 && end.stdout.is_empty(), "{end:?}");
 }
 
 #[test]
@@ -79,7 +128,7 @@ fn a_server_that_loses_what_was_not_committed_keeps_its_promises() {
                 let cause = if kind == "overwrite" { "old_data" } else { "wrong_size" };
                 assert_eq!(number(&row[cause]), lost, "{row}");
             }
-            for promise in ["sync", "osync"] {
+            for promise in ["sync", "dsync", "osync"] {
                 assert_eq!(ops(row(&report, promise, kind)).1, 0, "{report}");
             }
         }
@@ -134,7 +183,8 @@ fn loss_of_the_last_write_is_caught_in_every_run() {
 #[test]
 fn report_counts_last_writes_of_kept_promises() {
     let rig = Rig::new();
-    let flags = ["--kill-server", "--rounds", "1", "--crashes", "2", "--promise", "none,sync"];
+    let load = ["--kill-server", "--rounds", "1", "--crashes", "2", "--promise", "sync,osync"];
+    let flags = [&load[..], &["--fault", "lose-unstable"]].concat();
     let report = measured(&rig, 0, &flags);
     let event = &report["events"][0];
     assert!(number(&event["crashes"]) >= 4, "{event}");
@@ -292,7 +342,7 @@ fn a_table_names_tiers_and_csv_has_every_kind() {
     let end = rig.run(&[&flags[..], &["--quiet"]].concat());
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     for words in [
-        "Tier of sync and osync: survives server crash.",
+        "Tier of sync, dsync and osync: survives server crash.",
         "Tier of none and close: none.",
         // The rest of the cell stands in the line below: the table takes 80 columns.
         "lost (not  ",
@@ -305,7 +355,7 @@ fn a_table_names_tiers_and_csv_has_every_kind() {
     let mut lines = csv.lines();
     let columns = lines.next().unwrap().split(',').count();
     let lines: Vec<&str> = lines.collect();
-    assert_eq!(lines.len(), 20, "{csv}");
+    assert_eq!(lines.len(), 25, "{csv}");
     assert!(lines.iter().all(|line| line.split(',').count() == columns), "{csv}");
     let markdown = rig.run(&[&flags[..], &["--format", "markdown"]].concat());
     assert!(markdown.stdout.contains("| kill-server | sync |"), "{}", markdown.stdout);
@@ -563,13 +613,14 @@ fn what_a_contender_keeps_stands_beside_its_figures() {
         report["contenders"][0]["tier"].as_str().unwrap().to_owned()
     };
     // The least of both promises that its runs ask for, by the latest measurement.
-    for (fault, least) in [("lose-unstable", "none"), ("", "survives server crash")] {
-        let fault: &[&str] = if fault.is_empty() { &[] } else { &["--fault", fault] };
+    // One without any risk does not hide the one before it.
+    let unstable = ["--fault", "lose-unstable"];
+    for fault in [&unstable[..], &[]] {
         let end = rig.run(&[&load[..], &["none,sync"], &kept[..], &["nfs"], fault].concat());
         assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
-        assert_eq!(tier(), least);
+        assert_eq!(tier(), "none");
     }
-    let end = rig.run(&[&load[..], &["sync"], &kept[..], &["nfs"]].concat());
+    let end = rig.run(&[&load[..], &["sync"], &kept[..], &["nfs"], &unstable].concat());
     assert_eq!(end.code, 0, "{end:?}");
     assert_eq!(tier(), "not measured", "nothing is known of the promise none");
     let wrong = rig.run(&["contenders", "--baseline", "other"]);

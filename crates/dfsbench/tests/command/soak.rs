@@ -64,6 +64,47 @@ fn a_server_that_restarts_and_stalls_and_keeps_its_word_survives() {
 }
 
 #[test]
+fn faults_with_an_instant_are_events() {
+    let rig = Rig::new();
+    let faults = ["--fault", "restart at 1s", "--fault", "stall 500ms at 2s"];
+    let end = soaked(&rig, &[&["--duration", "4s", "--segment", "4s"], &faults[..]].concat());
+    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    let found = answer(&rig);
+    let events = found["figures"]["disturbances"].as_array().unwrap();
+    let names: Vec<&Value> = events.iter().map(|event| &event["blow"]).collect();
+    assert_eq!(names, ["server-restart", "server-stall"], "{found}");
+    assert!(number(&events[1]["stall_ns"]) >= 200_000_000, "{found}");
+    assert!(number(&found["figures"]["recovery"]["reconnects"]) >= 1, "{found}");
+}
+
+#[test]
+fn both_flags_take_both_vocabularies() {
+    let rig = Rig::new();
+    let planned = |flags: &[&str]| {
+        let end = rig.run(&[&["soak", "--duration", "30s", "--dry-run"], flags].concat());
+        assert_eq!(end.code, 0, "{end:?}");
+        let lines = end.stdout.lines().skip_while(|line| !line.starts_with("soak: "));
+        lines.skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let both = ["  server-restart at 3.00 s", "  server-stall at 9.00 s for 2.00 s"];
+    for flags in [
+        ["--fault", "restart at 3s", "--fault", "stall 2s at 9s"],
+        ["--disturb", "restart at 3s", "--disturb", "stall 2s at 9s"],
+        ["--disturb", "server-restart at 3s", "--fault", "server-stall at 9s for 2s"],
+    ] {
+        assert_eq!(planned(&flags), both, "{flags:?}");
+    }
+    // Those of a plan's server, too; a flag adds to them.
+    let head = "name = \"p\"\n[[target]]\nname = \"nfs\"\nembedded = true\n\
+                [[workload]]\nkind = \"mixed\"\n";
+    let plan = rig.folder().join("faults.toml");
+    std::fs::write(&plan, format!("{head}[server.faults]\nrestart = \"at 3s\"\n")).unwrap();
+    let plan = plan.display().to_string();
+    assert_eq!(planned(&[&plan, "--disturb", "none"]), both[..1]);
+    assert_eq!(planned(&[&plan, "--fault", "stall 2s at 9s"]), both);
+}
+
+#[test]
 fn a_session_that_the_server_forgot_is_created_again_and_no_op_fails() {
     let rig = Rig::new();
     let disturb = ["--disturb", "server-restart at 1500ms", "--nfsvers", "4.1"];
@@ -171,6 +212,9 @@ fn what_a_soak_can_t_do_is_refused_before_it_starts() {
     refused(&["--quick"], &["--quick or --thorough has no effect on a soak"]);
     refused(&["null"], &["`null` keeps nothing"]);
     refused(&["--fault", "lose-everything"], &["unknown fault"]);
+    refused(&["--fault", "restart at 1h"], &["--fault", "`server-restart at ", "30.0 s only"]);
+    refused(&[&target, "--fault", "restart at 1s"], &["can't disturb", "in-memory"]);
+    refused(&["--disturb", "drop 1%"], &["`drop` is a fault", "--fault 'drop ...'"]);
 }
 
 /// Two agents of this very host that share a folder; `lines` are further ones of the plan.

@@ -1,6 +1,7 @@
-//! Reads disturbances of a soak: `[[disturb]]` of a plan, `--disturb` of a command line.
+//! Reads disturbances of a soak: `[[disturb]]` of a plan, `--disturb` and `--fault` of a command
+//! line.
 //!
-//! Both are read to a [`Disturbance`] with its place and judged by the same rules ([`checked`]),
+//! All are read to a [`Disturbance`] with its place and judged by the same rules ([`checked`]),
 //! and a plan writes what reads back to the same. Whether one fits into a soak, and whether any
 //! host of the plan can make it, is not known here.
 
@@ -13,23 +14,35 @@ use crate::reading::document::Table;
 use crate::reading::placement::known_host;
 use crate::reading::section::Section;
 use crate::written::error::{Fault, Located, Place, PlanError};
+use crate::written::fault::KINDS;
 use crate::written::hosts::PlannedHost;
 use crate::written::limits;
 use crate::written::near::known_word;
 use crate::written::text::{quoted, time};
 
-/// The flag by which the command line asks for one.
-pub(crate) const FLAG: &str = "--disturb";
-
 const FORM: &str = "write WHAT [on HOST] at TIME [for TIME] [by TIME], such as `server-stall at \
                     20s for 3s`";
 
-/// Reads a disturbance from the command line: `WHAT [on HOST] at TIME [for TIME] [by TIME]`.
+/// The names that planned faults of the in-memory server have for two disturbances of it.
+const SHORT_NAMES: [(&str, FaultKind); 2] =
+    [("restart", FaultKind::ServerRestart), ("stall", FaultKind::ServerStall)];
+
+/// Returns true if a text of the command line begins with the name of a disturbance.
+pub fn names_disturbance(text: &str) -> bool {
+    let name = text.split_whitespace().next().unwrap_or_default();
+    find_kind(name).is_some()
+}
+
+/// Reads a disturbance from a flag: `WHAT [on HOST] at TIME [for TIME] [by TIME]`, or as faults of
+/// the in-memory server have it, `stall TIME at TIME`.
 ///
 /// # Errors
-/// When it has not that form, or what it asks for can't be.
-pub fn parse_disturbance(text: &str) -> Result<Located<Disturbance>, PlanError> {
-    let place = Place::Flag(FLAG);
+/// When it has neither form, or what it asks for can't be.
+pub fn parse_disturbance(
+    flag: &'static str,
+    text: &str,
+) -> Result<Located<Disturbance>, PlanError> {
+    let place = Place::Flag(flag);
     let read = read_words(text).and_then(checked);
     place.accept(
         read.map_err(|fault| Fault { message: format!("`{text}`: {}", fault.message), ..fault }),
@@ -44,6 +57,14 @@ fn read_words(text: &str) -> Result<Disturbance, Fault> {
     let mut one =
         Disturbance { fault: fault_named(name)?, host: None, at_ms: 0, lasts_ms: 0, by_ms: 0 };
     let mut seen: Vec<&str> = Vec::new();
+    let mut rest = rest;
+    if rest.len() % 2 == 1
+        && let [time, pairs @ ..] = rest
+        && let Ok(lasts_ms) = read_ms(time)
+    {
+        (one.lasts_ms, rest) = (lasts_ms, pairs);
+        seen.push("for");
+    }
     for pair in rest.chunks(2) {
         match *pair {
             // A word that stands twice, or without a value, is none of these.
@@ -116,8 +137,18 @@ fn checked(one: Disturbance) -> Result<Disturbance, Fault> {
     Ok(one)
 }
 
+fn find_kind(name: &str) -> Option<FaultKind> {
+    let short = SHORT_NAMES.iter().find(|(short, _)| *short == name);
+    short.map(|(_, kind)| *kind).or_else(|| FaultKind::from_name(name))
+}
+
 fn fault_named(name: &str) -> Result<FaultKind, Fault> {
-    known_word(FaultKind::from_name(name), "disturbance", name, FaultKind::NAMES)
+    let kind = find_kind(name);
+    if kind.is_none() && KINDS.iter().any(|known| known.name == name.replace('-', "_")) {
+        let what = format!("`{name}` is a fault of the in-memory server and not a disturbance");
+        return Err(Fault::new(what).hint(format!("--fault '{name} ...'")));
+    }
+    known_word(kind, "disturbance", name, FaultKind::NAMES)
 }
 
 /// Reads a time of at most a day, in milliseconds.
@@ -165,14 +196,31 @@ pub(crate) fn write(out: &mut String, disturbances: &[Disturbance]) {
 mod tests {
     use super::*;
 
+    const FLAG: &str = "--disturb";
+
     #[test]
     fn a_flag_says_what_to_whom_when_for_how_long_and_how_far() {
-        let one = parse_disturbance("clock-step on one at 10s for 500ms by -5s").unwrap();
+        let one = parse_disturbance(FLAG, "clock-step on one at 10s for 500ms by -5s").unwrap();
         let (host, fault) = (Some("one".to_owned()), FaultKind::ClockStep);
         let wanted = Disturbance { fault, host, at_ms: 10_000, lasts_ms: 500, by_ms: -5_000 };
         assert_eq!((one.value, one.place), (wanted, Place::Flag(FLAG)));
-        let restart = parse_disturbance("server-restart at 1m").unwrap().value;
+        let restart = parse_disturbance(FLAG, "server-restart at 1m").unwrap().value;
         assert_eq!((restart.at_ms, restart.lasts_ms, restart.host), (60_000, 0, None));
+    }
+
+    #[test]
+    fn reads_both_vocabularies() {
+        for (short, long) in [
+            ("restart at 3s", "server-restart at 3s"),
+            ("stall 2s at 3s", "server-stall at 3s for 2s"),
+            ("stall at 3s for 2s", "server-stall at 3s for 2s"),
+        ] {
+            assert!(names_disturbance(short) && names_disturbance(long));
+            let [short, long] = [short, long].map(|text| parse_disturbance("--fault", text));
+            assert_eq!(short, long);
+            assert_eq!(short.unwrap().place, Place::Flag("--fault"));
+        }
+        assert!(!names_disturbance("drop 1%") && !names_disturbance(""));
     }
 
     #[test]
@@ -184,13 +232,15 @@ mod tests {
             ("server-stall for 1s", "its times can't be read"),
             ("server-stall at 1s at 2s for 1s", "its times can't be read"),
             ("server-stall at 1s for", "its times can't be read"),
+            ("stall 2s at 1s for 3s", "its times can't be read"),
+            ("drop 1%", "`drop` is a fault of the in-memory server and not a disturbance"),
             ("server-stall at soon for 1s", "`soon`"),
             ("server-stall at 25h for 1s", "at most 24h, not `25h`"),
             ("client-kill on a at 1s for 1s", "leave `for` out"),
             ("clock-step on a at 1s for 1s", "how far the clock steps"),
             ("network-cut at 1s for 1s by 5s", "network-cut has no `by`"),
         ] {
-            let error = parse_disturbance(text).unwrap_err().to_string();
+            let error = parse_disturbance(FLAG, text).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }
     }

@@ -124,7 +124,9 @@ fn kept_table(all: &[Kept<'_>]) -> Table {
         } else {
             for promise in &promises {
                 let of_promise = kept.rows.iter().find(|row| row.promise == *promise);
-                cells.push(Cell::text(of_promise.map_or(NOT_APPLICABLE.to_owned(), outcome)));
+                cells.push(Cell::text(
+                    of_promise.map_or(NOT_APPLICABLE.to_owned(), |row| outcome(kept.event, row)),
+                ));
             }
             cells.push(Cell::text(Nanos(kept.event.back_ns).to_string()));
         }
@@ -141,10 +143,10 @@ fn kept_table(all: &[Kept<'_>]) -> Table {
 }
 
 /// Says in a few words what became of the ops under a promise.
-fn outcome(row: &DurabilityRow) -> String {
+fn outcome(event: &MeasuredEvent, row: &DurabilityRow) -> String {
     let DurabilityRow { acked_ops, lost_ops, .. } = *row;
     match (lost_ops, row.is_promised) {
-        (0, _) => durability::outcome(row).to_owned(),
+        (0, _) => durability::outcome_in(event, row).to_owned(),
         (_, true) => format!("LOST {lost_ops} of {acked_ops} ops"),
         (_, false) => format!("{lost_ops} of {acked_ops} ops lost"),
     }
@@ -229,7 +231,9 @@ pub fn durability_of(campaign: &Campaign, contender: &str) -> Option<StoredDurab
         let events = &mut together.report.events;
         for event in &earlier.report.events {
             match events.iter_mut().find(|known| known.event == event.event) {
-                Some(known) if known.unverified.is_some() => known.clone_from(event),
+                Some(known) if known.unverified.is_some() || known.harmless().is_some() => {
+                    known.clone_from(event);
+                }
                 Some(_) => {}
                 None => events.push(event.clone()),
             }

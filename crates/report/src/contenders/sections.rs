@@ -30,11 +30,14 @@ const COST: &str = "client CPU: of dfsbench, with the kernel's part; its program
     clients and servers sent, also to themselves. Only what was counted during the pass: data \
     that wasn't synced is written later.";
 
+/// The name of the section that answers who is how safe and how fast.
+pub const ANSWER: &str = "contenders";
+
 /// Arranges all sections.
 pub fn all(contest: &Contest<'_>) -> Vec<Section> {
     let mut sections = vec![
         section(
-            "contenders",
+            ANSWER,
             "Contenders",
             vec![
                 Block::Lead(lead(contest)),

@@ -36,11 +36,26 @@ pub fn render(document: &Document) -> String {
 /// Writes a page with a text at its end.
 pub fn page(document: &Document, footer: &str) -> String {
     let page = html! {
-        a.skip href="#figures" { "To the figures" }
+        @if let Some(id) = first_to_read(document) { a.skip href={ "#" (id) } { "Skip to content" } }
         main { (body(document)) }
         footer { (footer) }
     };
     Frame { title: &document.title, served: None }.around(&page)
+}
+
+/// The section that readers who use a keyboard skip to: the figures, or else the answer.
+fn first_to_read(document: &Document) -> Option<&'static str> {
+    let mut answer = None;
+    for part in &document.parts {
+        let Part::Section(section) = part else { continue };
+        if section.id == "figures" {
+            return Some(section.id);
+        }
+        if section.is_answer {
+            answer = answer.or(Some(section.id));
+        }
+    }
+    answer
 }
 
 /// Writes title, contents and parts.

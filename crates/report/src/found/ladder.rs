@@ -100,7 +100,7 @@ fn measure_row(layer: Layer, row: &Row<'_>) -> Option<Measured> {
         if !point.used || point.per_s <= 0.0 {
             continue;
         }
-        // Where the kernel reported no waiting, all of the time counts as work.
+        // Kernels without this counter report no waiting.
         let (mut waiting, mut held) = (0.0, 0.0);
         if let Some(result) = trial_result(row, point.trial_index)
             && let Some(wait) = result.scope.processor_wait
@@ -164,8 +164,7 @@ fn layer_table(words: &Words<'_>, ladder: &PassLayers<'_, '_>) -> Table {
     let unit = if ladder.pass.is_byte_rate() { "byte" } else { "call" };
     let waited = match &ladder.analysis {
         Some(analysis) => format!(
-            "The workers of the last layer were ready and waited for a processor for {} of their \
-             time. ",
+            "The workers of the last layer were runnable but not running {} of the time. ",
             show::percent(analysis.waited)
         ),
         None => String::new(),
@@ -177,9 +176,9 @@ fn layer_table(words: &Words<'_>, ladder: &PassLayers<'_, '_>) -> Table {
         columns,
         rows: TableRow::all(rows.into_iter()),
         reading: vec![format!(
-            "adds: the share of the working time per {unit} of the last layer that a layer takes \
-             beyond its slowest part; 0 % is hidden behind something slower, – is not on the \
-             data path. {waited}CPU: of the client, and + of a server in this process."
+            "adds: how much of the last layer's time per {unit} this layer accounts for on top of \
+             its slowest part (0 %: overlapped by a slower layer; –: not on the data path). \
+             {waited}CPU: of the client, and + of a server in this process."
         )],
         ..Table::default()
     }

@@ -141,6 +141,35 @@ fn waiting_that_follows_from_the_work_is_not_taken_for_the_limit() {
 }
 
 #[test]
+fn shares_agree_with_the_rates() {
+    // 7642, 4444 and 3786 MB/s. Over loopback our server has the processor half of the time, so
+    // that the client waits for it: without that wait, TCP would seem as fast as memory.
+    let ladder = [
+        layer(Layer::Null, 0.008),
+        layer(Layer::Memory, 1e3 / 7642.0),
+        waiting(Layer::Tcp, 1e3 / 4444.0, 0.45),
+        waiting(Layer::Own, 1e3 / 3786.0, 0.48),
+    ];
+    let analysis = analyze_layers(&ladder).unwrap();
+    let percent = |wanted| (share(&analysis, wanted).unwrap() * 100.0).round();
+    assert_eq!(
+        [Layer::Null, Layer::Memory, Layer::Tcp, Layer::Own].map(percent),
+        [3.0, 47.0, 36.0, 15.0]
+    );
+    // Waiting is the largest part, and without it the rate would be 1 / (1 - 0.48) times as high.
+    assert_eq!(analysis.limit, Limit::Processor);
+    assert!((analysis.gain - 1.0 / 0.52).abs() < 1e-9, "{}", analysis.gain);
+    // With less of it memory limits, and the gain is bounded by what TCP and the server take.
+    let mut quieter = ladder;
+    for layer in &mut quieter {
+        layer.waits = vec![0.2; 5];
+    }
+    let analysis = analyze_layers(&quieter).unwrap();
+    assert_eq!(analysis.limit, Limit::Layer(Layer::Memory));
+    assert!((1.8..1.9).contains(&analysis.gain), "{}", analysis.gain);
+}
+
+#[test]
 fn a_directory_that_the_way_does_not_lead_to_has_no_share() {
     let ladder = [
         layer(Layer::Memory, 0.1),

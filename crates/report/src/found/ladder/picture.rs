@@ -42,7 +42,7 @@ pub(super) fn waterfall(words: &Words<'_>, ladder: &PassLayers<'_, '_>) -> Optio
     let id = about.id.clone();
     Some(Picture {
         id,
-        caption: format!("{}: what each layer adds to the working time per {unit}", ladder.name),
+        caption: format!("{}: what each layer adds to the time per {unit}", ladder.name),
         svg: panel(&about, &strips, &ticks),
         notes: vec![
             "Each bar begins where the one above it ends; the one in the strong colour limits. The \
