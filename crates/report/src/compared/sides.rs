@@ -220,7 +220,7 @@ fn differing_settings(
 }
 
 /// The runs of a selection. Of a pass that is selected, too, all runs are taken that may have it.
-fn chosen_runs<'a>(selection: Selection<'a>) -> Vec<&'a Run> {
+fn chosen_runs(selection: Selection<'_>) -> Vec<&Run> {
     let mut runs: Vec<&Run> = selection.campaign.runs.iter().collect();
     runs.retain(|run| {
         let settings = run.spec.settings();
