@@ -140,7 +140,7 @@ pub fn after_conditions(sheet: &Sheet<'_>) -> Markup {
             h2 #trials { "Trials and repetition" }
             (trials::part(sheet))
             (fold(
-                "Processors, disks and network of the hosts, averages over all trials",
+                "Activity of the hosts: processors, disks and network, averages over all trials",
                 &watched::part(sheet),
             ))
             (conditions::repeat(sheet.campaign))

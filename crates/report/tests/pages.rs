@@ -47,7 +47,7 @@ fn secondary_parts_are_folded() {
         .collect();
     for fold in [
         "Quantiles of the response times",
-        "Other settings (27)",
+        "Other settings (22)",
         "The host",
         "Trial by trial, 10 runs",
     ] {
