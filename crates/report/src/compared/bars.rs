@@ -1,8 +1,8 @@
 //! The pictures of a comparison: a bar for each ratio, with its interval, the largest loss first.
 //!
-//! One picture for each measure, all with the same rows in the same order. Bars begin at 1, no change; the axis is logarithmic, so that twice
-//! as much is as long as half of it. A bound is a line across all bars. A word says what a colour
-//! does.
+//! One picture for each measure, all with the same rows in the same order. Bars begin at 1, no
+//! change; the axis is logarithmic, so that twice as much is as long as half of it. A bound is a
+//! line across all bars. A word says what a colour does.
 
 use maud::{Markup, html};
 

@@ -1,9 +1,9 @@
 //! The two sides of a comparison: which campaign each of them is, and what changed between them.
 //!
-//! [`Side`] identifies a campaign by its file, date, hosts and version. A [`Difference`] is a setting
-//! or a recorded fact (kernel, server, mount options) with other values afterwards. A fact that one
-//! side lacks is unknown there, not changed; counters and facts that vary between the trials of a
-//! run are no conditions of the measurement.
+//! [`Side`] identifies a campaign by its file, date, hosts and version. A [`Difference`] is a
+//! setting or a recorded fact (kernel, server, mount options) with other values afterwards. A fact
+//! that one side lacks is unknown there, not changed; counters and facts that vary between the
+//! trials of a run are no conditions of the measurement.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
