@@ -103,6 +103,13 @@ fn reads(tab: &mut Tab<'_>) -> Result<()> {
     tab.expect(nameless, &json!(0))?;
     let bare = "[...document.querySelectorAll('table')].filter((one) => !one.caption).length";
     tab.expect(bare, &json!(0))?;
+    // On a phone each figure is in sight before anything is scrolled sideways.
+    tab.resize(390)?;
+    let out_of_sight = "[...document.querySelectorAll('.sortable td.rate')].filter((cell) => {
+        const { left, right } = cell.getBoundingClientRect();
+        return left < 0 || right > 390;
+    }).length";
+    tab.expect(out_of_sight, &json!(0))?;
     for width in [360, 1_280] {
         tab.resize(width)?;
         let beside = "document.documentElement.scrollWidth - document.documentElement.clientWidth";

@@ -43,7 +43,7 @@ pub fn is_live(results: &Path) -> Result<()> {
 
     tab.eval("document.querySelector('input[name=after]').checked = true")?;
     tab.eval("document.querySelector('form button[type=submit]').click()")?;
-    tab.wait_for("document.querySelector('h1').textContent.startsWith('Campaigns ')")?;
+    tab.wait_for("document.querySelector('h1').textContent.startsWith('Before and after: ')")?;
     axe::expect_no_findings(&mut tab, "two campaigns compared in a view")?;
     tab.eval("document.querySelector('nav a').click()")?;
     tab.wait_for(&format!("{ROWS} === {}", before + 1))?;

@@ -43,10 +43,10 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
         return replay::compare(before, after, args);
     }
     let rules = read_rules(args)?;
-    let before = load_campaign(&args.before, &args.results)?;
-    let after = match &args.after {
+    let (before, before_file) = load_campaign(&args.before, &args.results)?;
+    let (after, after_file) = match &args.after {
         Some(after) => load_campaign(after, &args.results)?,
-        None if args.only.len() == 2 => before.clone(),
+        None if args.only.len() == 2 => (before.clone(), before_file.clone()),
         None => {
             return Err(Failure::Usage(
                 "comparing a campaign with itself needs two selections (hint: a second campaign, \
@@ -64,6 +64,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
         Selection { campaign: &after, only: &of_after },
         rules,
     );
+    compared.name_files([before_file, after_file]);
     compared.command = describe_command(args);
     check_anything(&compared)?;
     if args.quiet {
@@ -171,10 +172,10 @@ fn decide_end(compared: &Compared, inconclusive: Inconclusive) -> End {
     }
 }
 
-/// Loads a campaign by its name.
-fn load_campaign(named: &str, results: &Path) -> Result<Campaign, Failure> {
+/// Loads a campaign by its name; returns the name of its file, too.
+fn load_campaign(named: &str, results: &Path) -> Result<(Campaign, String), Failure> {
     let (store, id) = joined::find_campaign(named, results)?;
-    memory_guard::load(&store, id)
+    Ok((memory_guard::load(&store, id)?, store.path().display().to_string()))
 }
 
 /// Reads what counts as a difference and what as too much of one.

@@ -31,7 +31,7 @@ use crate::capture::gaps;
 use crate::exit::{End, Failure};
 use crate::output::Printable;
 use crate::{
-    embedded, foreign_folder, input_file, leftovers, output, output_file, signals, target,
+    calendar, embedded, foreign_folder, input_file, leftovers, output, output_file, signals, target,
 };
 use hosts::{NamedHosts, ShareHosts, SharedTrace};
 use request::{Request, check_hosts, read_request};
@@ -145,6 +145,7 @@ fn store(
     Stored {
         dfsbench_replay: FORMAT,
         made_by: format!("dfsbench {}", env!("CARGO_PKG_VERSION")),
+        made_unix_ms: Some(calendar::now_unix_ms()),
         trace: args.trace.display().to_string(),
         target: args.target.clone(),
         version: match target {

@@ -12,6 +12,7 @@ mod junit;
 mod measure;
 mod reservations;
 mod rows;
+mod sides;
 mod table;
 mod verdict;
 
@@ -28,6 +29,7 @@ pub use curves::CurvePair;
 pub use measure::{Bound, Figure, Measure};
 pub use reservations::Reservations;
 pub use rows::is_same;
+pub use sides::{Difference, Side};
 
 /// The part of a campaign on one side of a comparison.
 #[derive(Clone, Copy)]
@@ -64,8 +66,10 @@ impl Rules {
 
 /// Two selections, compared.
 pub struct Compared {
-    /// The description of each side, in a line.
-    pub sides: [String; 2],
+    /// The campaign on each side.
+    pub sides: [Side; 2],
+    /// Settings and recorded facts that are not the same on both sides.
+    pub differences: Vec<Difference>,
     /// Curves that both sides have, where both campaigns drew some: then there are no other rows.
     pub curves: Vec<CurvePair>,
     /// Rows that both sides have, in the order of the first.
@@ -76,8 +80,6 @@ pub struct Compared {
     pub rules: Rules,
     /// The command that compares the two, without selections: advice begins with it.
     pub command: String,
-    /// The selection of each side, as `--where` takes it.
-    selected: [String; 2],
     /// One side was measured before the other was begun.
     were_apart: bool,
 }
@@ -123,20 +125,28 @@ pub struct LeftOut {
 impl Compared {
     /// Matches and compares.
     pub fn of(before: Selection<'_>, after: Selection<'_>, rules: Rules) -> Self {
-        let sides = [side_name(before), side_name(after)];
-        let selected = [before, after].map(|side| where_values(side.only));
+        let sides = [before, after].map(Side::of);
+        let differences = sides::differences([before, after]);
         let command = format!("dfsbench compare {} {}", before.campaign.id, after.campaign.id);
         let were_apart = were_apart(before.campaign, after.campaign);
-        if let Some((curves, left_out)) = curves::pair_curves([before, after], &rules) {
-            let pairs = Vec::new();
-            return Self { sides, curves, pairs, left_out, rules, command, selected, were_apart };
+        let (mut pairs, mut curves) = (Vec::new(), Vec::new());
+        let left_out;
+        if let Some((drawn, others)) = curves::pair_curves([before, after], &rules) {
+            (curves, left_out) = (drawn, others);
+        } else {
+            (pairs, left_out) = rows::pair_rows([before, after], &rules);
         }
-        let (mut pairs, left_out) = rows::pair_rows([before, after], &rules);
         if rules.adjust {
             adjust_probabilities(&mut pairs);
         }
-        let curves = Vec::new();
-        Self { sides, curves, pairs, left_out, rules, command, selected, were_apart }
+        Self { sides, differences, curves, pairs, left_out, rules, command, were_apart }
+    }
+
+    /// Names the results file of each side.
+    pub fn name_files(&mut self, files: [String; 2]) {
+        for (side, file) in self.sides.iter_mut().zip(files) {
+            side.file = Some(file);
+        }
     }
 
     /// Every figure with the row that it is of.
@@ -182,7 +192,7 @@ impl Compared {
         for row in &self.left_out {
             let Some(pairing) = &row.pairing else { continue };
             let mut command = self.command.clone();
-            for (selected, own) in self.selected.iter().zip(pairing) {
+            for (Side { selected, .. }, own) in self.sides.iter().zip(pairing) {
                 let comma = if selected.is_empty() { "" } else { "," };
                 command =
                     format!("{command} --where {}", quote(&format!("{selected}{comma}{own}")));
@@ -322,14 +332,4 @@ pub fn setting_values(campaign: &Campaign, name: &str) -> Vec<String> {
         }
     }
     values
-}
-
-fn side_name(selection: Selection<'_>) -> String {
-    let Selection { campaign, only } = selection;
-    let mut name =
-        format!("campaign {} ({}, {})", campaign.id, campaign.name, campaign.tool_version);
-    for (setting, value) in only {
-        name = format!("{name}, {setting} {value}");
-    }
-    name
 }

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use model::{Pass, Workload};
+use model::{CampaignState, Pass, Workload};
 
 use crate::notes;
 use crate::quantity::quantity;
@@ -23,7 +23,7 @@ pub struct Experiment {
     pub work: Vec<(String, String)>,
     /// The factors: a setting and its levels.
     pub factors: Vec<(String, String)>,
-    /// How many runs and trials that makes, in a sentence.
+    /// How many runs and trials that makes.
     pub extent: String,
 }
 
@@ -106,13 +106,15 @@ fn describe_extent(sheet: &Sheet<'_>) -> String {
         trials += run.trials.len();
         impossible += usize::from(run.spec.impossible().is_some());
     }
-    let all = match sheet.columns.len() {
-        0 => counted(runs.len(), "run"),
-        _ => format!("{}, each a combination of levels", counted(runs.len(), "run")),
-    };
+    let noun = if sheet.columns.is_empty() { "run" } else { "combination" };
     let left_out = match impossible {
         0 => String::new(),
-        some => format!("; {some} of them are not possible, and their rows say why"),
+        some => format!(" ({some} not possible; their rows say why)"),
     };
-    format!("{all}{left_out}; {} so far.", counted(trials, "trial"))
+    let state = match sheet.campaign.state {
+        CampaignState::Complete => "",
+        CampaignState::Running => " so far",
+        CampaignState::Interrupted => " before it was interrupted",
+    };
+    format!("{}{left_out}, {}{state}", counted(runs.len(), noun), counted(trials, "trial"))
 }

@@ -5,9 +5,10 @@
 //! come from `columns`, sentences from `answer`, `found` and `notes`.
 
 use std::cell::LazyCell;
+use std::collections::HashSet;
 
 use maud::{Markup, html};
-use model::{Question, Severity, Verdict};
+use model::{Campaign, Question, Severity, Verdict};
 
 use crate::answer::{self, answer};
 use crate::columns::{self, TableKind};
@@ -16,11 +17,14 @@ use crate::document::text::{self, fits, narrow};
 use crate::document::{Block, Cell, Column, Document, Form, Part, Role, Section, Table, TableRow};
 use crate::document::{Term, Terms};
 use crate::excerpt::{self, Excerpt};
+use crate::experiment::Experiment;
 use crate::factor_effects::FactorEffects;
 use crate::row::Row;
 use crate::screen::Screen;
 use crate::sheet::Sheet;
-use crate::{contenders, found, host_settings, html as page, marks, notes, pivot, sizes};
+use crate::{
+    contenders, found, host_settings, html as page, marks, notes, pivot, show, sizes, title,
+};
 
 /// Names of targets longer than this take several lines in a terminal.
 const TARGET_WIDTH_MAX: usize = 16;
@@ -62,7 +66,10 @@ pub fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Document {
         document.about.extend(campaign.durability.iter().map(|kept| kept.report.target.clone()));
     }
     if form == Form::Html {
-        document.parts.push(Part::Page(page::experiment(sheet)));
+        document.title = page_title(campaign);
+        if !campaign.runs.is_empty() {
+            document.about.push(Experiment::of(sheet).extent);
+        }
     }
     // A report has one answer: to the campaign's question, or in the sentences on its figures.
     let has_question = push_found(&mut document, sheet, form);
@@ -111,6 +118,20 @@ fn push_surroundings(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
     if form == Form::Html {
         document.parts.push(Part::Page(page::after_conditions(sheet)));
     }
+}
+
+/// The title of a campaign's page, with its targets and its date.
+fn page_title(campaign: &Campaign) -> String {
+    // Layers of the tool alone are no targets, unless there are no others.
+    let runs = || campaign.runs.iter().map(|run| &run.spec);
+    let kept: HashSet<&str> = runs()
+        .filter(|spec| !spec.target.keeps_nothing())
+        .map(|spec| spec.target_name.as_str())
+        .collect();
+    let mut targets = notes::targets(campaign);
+    targets.retain(|(name, _)| kept.is_empty() || kept.contains(name.as_str()));
+    let places: Vec<&str> = targets.iter().map(|(_, place)| place.as_str()).collect();
+    title::of_page(&campaign.name, &places, &show::utc_minute(campaign.started_unix_ms))
 }
 
 /// Adds the answer to the campaign's question; returns whether it has one.
@@ -376,6 +397,10 @@ fn push_notes(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
         document.push(caveat_section(sheet));
     }
     document.push_list("failures", "Trials without a result", notes::partial_failures(sheet));
+    if form == Form::Html {
+        // A page has the others with its response times.
+        return;
+    }
     document.push_list("loads", notes::load::LOADS, notes::load::lines(sheet));
     document.push_list("clients", notes::CLIENTS, notes::clients(sheet));
     document.push_list(
@@ -415,13 +440,20 @@ fn caveat_section(sheet: &Sheet<'_>) -> Section {
 fn condition_section(sheet: &Sheet<'_>, form: Form) -> Section {
     let campaign = sheet.campaign;
     let mut terms = Vec::new();
-    for (name, place) in notes::targets(campaign) {
+    let experiment = Experiment::of(sheet);
+    if form == Form::Html {
+        for (name, sentence) in &experiment.work {
+            terms.push(Term::new(format!("workload {name}"), sentence));
+        }
+    }
+    for (name, place) in &experiment.targets {
         terms.push(Term::new(format!("target {name}"), place));
     }
     if form == Form::Html {
-        for (name, value) in &sheet.stated {
-            terms.push(Term::new(*name, value));
+        for (name, levels) in &experiment.factors {
+            terms.push(Term::new(format!("varied: {name}"), levels));
         }
+        terms.push(Term::new("altogether", &experiment.extent));
     } else if let Some(settings) = notes::settings(sheet) {
         terms.push(Term::new("settings", settings));
     }
@@ -449,7 +481,10 @@ fn condition_section(sheet: &Sheet<'_>, form: Form) -> Section {
             }
             terms.push(Term::new("command", &campaign.command));
         }
-        Form::Html => tables = Some(Block::Page(page::facts(campaign))),
+        Form::Html => {
+            let folds = html! { (page::settings(&sheet.stated)) (page::facts(campaign)) };
+            tables = Some(Block::Page(folds));
+        }
     }
     let mut blocks = Vec::new();
     if !terms.is_empty() {

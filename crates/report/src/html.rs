@@ -28,10 +28,12 @@ use model::Question;
 
 use crate::factor_effects::FactorEffects;
 use crate::sheet::Sheet;
-use crate::show;
+use crate::{notes, show};
 
-pub use conditions::{experiment, facts};
+pub use conditions::{facts, settings};
 pub use rates::section as rates;
+
+const FACTORS: &str = "Factors";
 
 /// Renders the part before the table of figures: of a matrix of many rows the pictures that hold
 /// all of them, of other campaigns a bar for each row.
@@ -39,16 +41,27 @@ pub fn before_figures(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
     // An answer to a question has pictures of its own: the rates of a load curve, say, are the
     // loads that were offered.
     match sheet.campaign.question {
-        Question::Figures => html! {
-            (explore::section(sheet, effects))
-            (scatter::section(sheet, effects))
-            @if !is_large_matrix(sheet) {
-                (rates::section(sheet))
-                (curves::section(sheet))
+        Question::Figures => {
+            // The panels of a matrix are read with its factors; else the bars say most of it.
+            let factors = factors::part(effects);
+            let is_matrix = explore::is_matrix(sheet);
+            let folds = if is_matrix { Markup::default() } else { fold(FACTORS, &factors) };
+            html! {
+                (explore::section(sheet, effects))
+                (scatter::section(sheet, effects))
+                @if !is_large_matrix(sheet) {
+                    (rates::section(sheet, &folds))
+                    (curves::section(sheet))
+                }
+                (heat::section(sheet))
+                @if is_matrix && !factors.0.is_empty() {
+                    section aria-labelledby="factors" {
+                        h2 #factors { (FACTORS) }
+                        (factors)
+                    }
+                }
             }
-            (heat::section(sheet))
-            (factors::section(effects))
-        },
+        }
         // Bars of all layers on one axis show the fastest alone: it is a thousand times the others.
         Question::Ladder(_)
         | Question::Curve(_)
@@ -60,24 +73,61 @@ pub fn before_figures(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
 
 /// Renders the part after the table of figures.
 pub fn after_figures(sheet: &Sheet<'_>) -> Markup {
+    html! {
+        @if is_large_matrix(sheet) {
+            (rates::section(sheet, &Markup::default()))
+            (curves::section(sheet))
+        }
+        (times_section(sheet))
+    }
+}
+
+/// Renders the response times, unless the answer has them, and folds their details away.
+fn times_section(sheet: &Sheet<'_>) -> Markup {
     let question = &sheet.campaign.question;
     let has_own_times =
         matches!(question, Question::Curve(_) | Question::Ramp(_) | Question::Soak(_));
+    let (id, heading, pictures) = if has_own_times {
+        ("details", "Loads and response times in detail", Markup::default())
+    } else {
+        let pictures = html! { (times::part(sheet)) (load::part(sheet)) };
+        ("times", "Response times", pictures)
+    };
     // The timeline of a soak has the rates of all its segments.
     let has_own_timeline = matches!(question, Question::Soak(_));
+    let folds = html! {
+        (fold("Quantiles of the response times", &quantiles::part(sheet)))
+        @if !has_own_timeline { (fold("Rates over time", &series::part(sheet))) }
+        (fold_list(notes::load::LOADS, &notes::load::lines(sheet)))
+        (fold_list(notes::CLIENTS, &notes::clients(sheet)))
+        (fold_list(notes::host_balance::TITLE, &notes::host_balance::lines(sheet)))
+    };
     html! {
-        @if is_large_matrix(sheet) {
-            (rates::section(sheet))
-            (curves::section(sheet))
+        @if !pictures.0.is_empty() || !folds.0.is_empty() {
+            section aria-labelledby=(id) {
+                h2 id=(id) { (heading) }
+                (pictures)
+                (folds)
+            }
         }
-        @if !has_own_times {
-            (times::section(sheet))
-            (load::section(sheet))
-        }
-        (quantiles::section(sheet))
-        @if !has_own_timeline { (series::section(sheet)) }
-        (watched::section(sheet))
     }
+}
+
+/// Folds content away below a line; nothing if there is none.
+fn fold(summary: &str, content: &Markup) -> Markup {
+    html! {
+        @if !content.0.is_empty() {
+            details {
+                summary { (summary) }
+                (content)
+            }
+        }
+    }
+}
+
+fn fold_list(summary: &str, lines: &[String]) -> Markup {
+    let list = html! { @if !lines.is_empty() { ul { @for line in lines { li { (line) } } } } };
+    fold(summary, &list)
 }
 
 fn is_large_matrix(sheet: &Sheet<'_>) -> bool {
@@ -89,8 +139,15 @@ fn is_large_matrix(sheet: &Sheet<'_>) -> bool {
 /// Renders the end of the page.
 pub fn after_conditions(sheet: &Sheet<'_>) -> Markup {
     html! {
-        (trials::section(sheet))
-        (conditions::repeat(sheet.campaign))
+        section aria-labelledby="trials" {
+            h2 #trials { "Trials and repetition" }
+            (trials::part(sheet))
+            (fold(
+                "Activity of the hosts: processors, disks and network, averages over all trials",
+                &watched::part(sheet),
+            ))
+            (conditions::repeat(sheet.campaign))
+        }
     }
 }
 

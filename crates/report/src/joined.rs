@@ -15,6 +15,8 @@ use crate::declared;
 use crate::show::listed;
 use crate::title;
 
+pub use properties::{LEADING, are_nearly_equal, is_noise};
+
 /// A campaign that is to be joined with others.
 pub struct Source {
     /// The campaign itself.

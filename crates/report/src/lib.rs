@@ -54,8 +54,8 @@ use crate::document::Form;
 
 pub use catalog::{ListedCampaign, Remark, Verdicts, about, about_json, list};
 pub use compared::{
-    Bound, Compared, CurvePair, Figure, LeftOut, Measure, Pair, Rules, Selection, is_same,
-    label_names, label_values, setting_names, setting_values,
+    Bound, Compared, CurvePair, Difference, Figure, LeftOut, Measure, Pair, Rules, Selection, Side,
+    is_same, label_names, label_values, setting_names, setting_values,
 };
 pub use contenders::{ContenderComparison, UnknownContender, render_contenders};
 pub use durability::render_durability;
@@ -65,7 +65,7 @@ pub use json::schema as json_schema;
 pub use next_step::NextStep;
 pub use picture::Picture;
 pub use screen::{Extent, Screen, paint};
-pub use show::{counted, utc};
+pub use show::{counted, utc, utc_minute};
 pub use watched::busy_percent;
 
 /// How output is written. Each command has some of these forms; of one that it has not, it writes

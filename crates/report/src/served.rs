@@ -52,16 +52,14 @@ impl Served {
         let sheet = Sheet::of(campaign);
         let mut document = figures::document(&sheet, Form::Html, Screen::default());
         let state = crate::title::describe_state(campaign.state, self.maker(campaign.id));
-        document.about = vec![crate::title::describe_in_state(campaign, state)];
-        self.page(&campaign.name, "../", &[campaign.id], &body::body(&document))
+        document.about[0] = crate::title::describe_in_state(campaign, state);
+        self.page(&document.title, "../", &[campaign.id], &body::body(&document))
     }
 
     /// Two campaigns, compared.
     pub fn comparison(&self, ids: [i64; 2], compared: &Compared) -> String {
-        let mut document = compared.document(Form::Html);
-        document.title = format!("Campaigns {} and {}", ids[0], ids[1]);
-        let body = body::body(&document);
-        self.page("compare", "", &ids, &body)
+        let document = compared.document(Form::Html);
+        self.page(&document.title, "", &ids, &body::body(&document))
     }
 
     fn maker(&self, campaign_id: i64) -> Maker {

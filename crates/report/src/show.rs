@@ -96,6 +96,14 @@ pub fn utc(unix_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
+/// An instant in UTC, to the minute: `2025-11-21 19:17 UTC`.
+pub fn utc_minute(unix_ms: u64) -> String {
+    let instant = utc(unix_ms);
+    // The seconds follow the last colon.
+    let minute = instant.rsplit_once(':').map_or(instant.as_str(), |(minute, _)| minute);
+    format!("{minute} UTC")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,6 +121,7 @@ mod tests {
         ] {
             assert_eq!(utc(seconds * 1_000), shown);
         }
+        assert_eq!(utc_minute(951_782_399_000), "2000-02-28 23:59 UTC");
     }
 
     #[test]

@@ -1,10 +1,36 @@
-//! The line that describes a campaign: how it stands, when it started, who measured it.
+//! The line that describes a campaign, and the titles of pages.
 //!
-//! It knows the header of a campaign alone, so that lists, pages and joined campaigns share it.
+//! It needs only the header of a campaign, so that lists, pages and joined campaigns share it.
 
 use model::{Campaign, CampaignState};
 
-use crate::show::utc;
+use crate::picture::cut;
+use crate::show::{counted, listed, utc};
+
+/// Maximum number of targets to name in a title, and length of each.
+const TARGETS_MAX: usize = 2;
+const TARGET_MAX: usize = 48;
+
+/// Returns the title of a page with its targets, each once, and its date:
+/// `quick: nfs://server/export and /srv, 2025-11-21 19:17 UTC`.
+pub fn of_page(name: &str, targets: &[&str], date: &str) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for target in targets {
+        let target = cut(target, TARGET_MAX);
+        if !names.contains(&target) {
+            names.push(target);
+        }
+    }
+    let more = names.len().saturating_sub(TARGETS_MAX);
+    names.truncate(TARGETS_MAX);
+    if more > 0 {
+        names.push(counted(more, "more target"));
+    }
+    match names.as_slice() {
+        [] => format!("{name}, {date}"),
+        names => format!("{name}: {}, {date}", listed(names)),
+    }
+}
 
 /// Returns a one-line description of the campaign, without its name.
 pub fn describe(campaign: &Campaign) -> String {

@@ -56,10 +56,10 @@ fn effective_settings_are_listed_for_each_host() {
 fn the_page_has_a_table_for_each_host_and_keeps_targets_apart() {
     let page = render(&on_hosts(), Format::Html);
     for title in ["Effective at lab", "Effective on host server", "Effective on host client"] {
-        assert_eq!(page.matches(&format!("<h3>{title}</h3>")).count(), 1, "{title}");
+        assert_eq!(page.matches(&format!("<summary>{title}</summary>")).count(), 1, "{title}");
     }
-    let target = page.split("<h3>Effective at lab</h3>").nth(1).unwrap();
-    let target = target.split("<h3>").next().unwrap();
+    let target = page.split("<summary>Effective at lab</summary>").nth(1).unwrap();
+    let target = target.split("<summary>").next().unwrap();
     assert!(target.contains("file system") && !target.contains("nfsd threads"), "{target}");
 }
 

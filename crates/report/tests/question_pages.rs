@@ -148,9 +148,10 @@ fn a_page_has_one_answer() {
     for campaign in [curve, ramp(100), soak()] {
         let page = render(&campaign, Format::Html);
         assert_eq!(page.matches("<section class=\"answer\"").count(), 1, "{page}");
+        assert_eq!(page.find("<section"), page.find("<section class=\"answer\""), "{page}");
         assert!(!page.contains("id=\"answer\""), "{page}");
         // Pictures of rates and times of each run would repeat those of the answer.
-        for other in ["id=\"rates\"", "id=\"curves\"", "id=\"times\"", "id=\"latency\""] {
+        for other in ["id=\"rates\"", "id=\"curves\"", "id=\"times", "id=\"latency\""] {
             assert!(!page.contains(other), "{other}: {page}");
         }
     }

@@ -10,7 +10,7 @@ use report::document::{Block, Column, Document, Role, Section, Table, TableRow};
 use stats::{PartSum, ratio_of_sums};
 
 use super::document::{
-    IDS, LEAVING, pace_of, pace_text, ratio, ratio_text, time, verdict_text, version_text,
+    IDS, LEAVING, identify, pace_of, pace_text, ratio, ratio_text, time, verdict_text,
 };
 use super::stored::{Stored, read_document};
 use super::{pictures, written};
@@ -76,10 +76,10 @@ fn refuse_rules(args: &CompareArgs) -> Result<(), Failure> {
 pub fn of_comparison(before: &Stored, after: &Stored) -> Option<Document> {
     let mut document = Document {
         tool: "dfsbench compare",
-        title: "Two replays".to_owned(),
+        title: format!("Two replays: {} and {}", before.target, after.target),
         about: vec![
-            format!("A: {} on {} ({})", before.trace, before.target, version_text(before)),
-            format!("B: {} on {} ({})", after.trace, after.target, version_text(after)),
+            format!("A: {}, {}", identify(before), before.made_by),
+            format!("B: {}, {}", identify(after), after.made_by),
         ],
         parts: Vec::new(),
     };

@@ -59,7 +59,7 @@ pub fn pace_of(outcome: &Outcome) -> Pace {
 pub fn of_replay(stored: &Stored) -> Document {
     let mut document = Document {
         tool: "dfsbench replay",
-        title: format!("{} on {} ({})", stored.trace, stored.target, version_text(stored)),
+        title: identify(stored),
         about: Vec::new(),
         parts: Vec::new(),
     };
@@ -75,6 +75,15 @@ pub fn of_replay(stored: &Stored) -> Document {
     }
     document.push_list("left-out", "Not replayed", left_out(stored));
     document
+}
+
+/// Identifies a replay: its trace, its target with the version, and when it was made.
+pub fn identify(stored: &Stored) -> String {
+    let what = format!("{} on {} ({})", stored.trace, stored.target, version_text(stored));
+    match stored.made_unix_ms {
+        Some(unix_ms) => format!("{what}, {}", report::utc_minute(unix_ms)),
+        None => what,
+    }
 }
 
 /// Puts all loads into one table.
@@ -517,6 +526,10 @@ pub(super) mod tests {
         }
         assert!(!text.contains("kept up"), "{text}");
         let page = document.page("");
+        let mut dated = stored(3_000_000);
+        dated.made_unix_ms = Some(951_782_399_000);
+        let title = "<h1>nfs.dfst on nfs://server/export (NFS v3), 2000-02-28 23:59 UTC</h1>";
+        assert!(of_replay(&dated).page("").contains(title));
         for part in ["in the trace", "Operations scheduled and done", "id=\"speed-2\"", "<svg"] {
             assert!(page.contains(part), "{part}");
         }

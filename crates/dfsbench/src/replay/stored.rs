@@ -17,6 +17,9 @@ pub struct Stored {
     pub dfsbench_replay: u32,
     /// Name and version of the program that made it.
     pub made_by: String,
+    /// When it was made, in milliseconds since 1970 UTC; `None` in those of earlier releases.
+    #[serde(default)]
+    pub made_unix_ms: Option<u64>,
     /// Name of the trace.
     pub trace: String,
     /// Target as it was named.

@@ -133,6 +133,11 @@ impl Maker {
         Ok(state)
     }
 
+    /// The name of the results file, without its folder.
+    fn file_name(&self) -> String {
+        self.store.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
     fn make_page(
         &self,
         page: &str,
@@ -142,8 +147,7 @@ impl Maker {
         let Some((copy, _)) = &self.copied else { return Ok(not_found()) };
         copy.renew_budget();
         if page.is_empty() {
-            let file = self.store.path().file_name().unwrap_or_default().to_string_lossy();
-            return Ok(ok_answer(served.list(&file, &copy.list()?)));
+            return Ok(ok_answer(served.list(&self.file_name(), &copy.list()?)));
         }
         if let Some(id) = page.strip_prefix("campaign/").and_then(|id| id.parse().ok()) {
             return within_memory(copy, &[id], || Ok(ok_answer(served.campaign(&copy.load(id)?))));
@@ -162,7 +166,9 @@ impl Maker {
                 return Ok(error_answer("400 Bad Request", "", sentence));
             };
             let ids = [before, after];
-            return within_memory(copy, &ids, || Ok(ok_answer(compare_page(copy, ids, served)?)));
+            return within_memory(copy, &ids, || {
+                Ok(ok_answer(compare_page(copy, ids, &self.file_name(), served)?))
+            });
         }
         Ok(not_found())
     }
@@ -185,8 +191,15 @@ fn within_memory(
     }
 }
 
-fn compare_page(copy: &Store, ids: [i64; 2], served: &Served) -> Result<String, StoreError> {
+fn compare_page(
+    copy: &Store,
+    ids: [i64; 2],
+    file: &str,
+    served: &Served,
+) -> Result<String, StoreError> {
     let [before, after] = [copy.load(ids[0])?, copy.load(ids[1])?];
     let [one, other] = [&before, &after].map(|campaign| Selection { campaign, only: &[] });
-    Ok(served.comparison(ids, &Compared::of(one, other, Rules::default())))
+    let mut compared = Compared::of(one, other, Rules::default());
+    compared.name_files([file, file].map(str::to_owned));
+    Ok(served.comparison(ids, &compared))
 }

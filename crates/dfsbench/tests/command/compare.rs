@@ -33,6 +33,9 @@ fn a_loss_ends_with_1_and_none_with_0() {
     let compare = |before, after| rig.run(&["compare", before, after, "--max-loss", "20%"]);
     let loss = compare("fast.db", "slow.db");
     let gain = compare("slow.db", "fast.db:1");
+    for side in ["before: fast.db, campaign 1 (", "after: slow.db, campaign 1 ("] {
+        assert!(loss.stdout.contains(side), "{side}: {}", loss.stdout);
+    }
     // However much the trials scatter, they don't lose 99 %.
     let same = rig.run(&["compare", "fast.db", "fast.db", "--max-loss", "99%"]);
     assert_eq!((loss.code, gain.code, same.code), (1, 0, 0), "{loss:?} {gain:?}");

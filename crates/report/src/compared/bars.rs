@@ -1,15 +1,18 @@
 //! The pictures of a comparison: a bar for each ratio, with its interval, the largest loss first.
 //!
-//! One picture for each measure. Bars begin at 1, no change; the axis is logarithmic, so that twice
-//! as much is as long as half of it. A bound is a line across all bars. A word says what a colour
-//! does.
+//! One picture for each measure, all with the same rows in the same order. Bars begin at 1, no
+//! change; the axis is logarithmic, so that twice as much is as long as half of it. A bound is a
+//! line across all bars. A word says what a colour does.
 
 use maud::{Markup, html};
 
 use super::measure::Change;
 use super::{Compared, Figure, Measure, Pair};
 use crate::grid::wrap;
-use crate::picture::{About, Picture, STRIP, Strip, Tick, describe_strips, panel, percent};
+use crate::picture::{
+    ARROW_LEFT, ARROW_RIGHT, About, Picture, STRIP, Strip, Tick, describe_strips, panel, percent,
+    shape,
+};
 
 /// So many bars of a measure are drawn; the table has them all.
 const BARS_MAX: usize = 24;
@@ -25,16 +28,25 @@ const REACH_BEYOND: f64 = 1.5;
 
 /// A picture for each measure that was compared.
 pub fn pictures(compared: &Compared) -> Vec<Picture> {
+    let mut pairs: Vec<&Pair> = compared.pairs.iter().collect();
+    pairs.sort_by(|one, other| largest_loss(other).total_cmp(&largest_loss(one)));
     let mut drawn = Vec::new();
     for measure in Measure::ALL {
-        let mut figures: Vec<(&Pair, &Figure)> = compared.figures().collect();
-        figures.retain(|(_, figure)| figure.measure == measure);
-        figures.sort_by(|(_, one), (_, other)| other.loss().total_cmp(&one.loss()));
+        let mut figures: Vec<(&Pair, &Figure)> = Vec::new();
+        for pair in &pairs {
+            let known = pair.figures.iter().find(|figure| figure.measure == measure);
+            figures.extend(known.map(|figure| (*pair, figure)));
+        }
         if !figures.is_empty() {
             drawn.push(draw(measure, &figures));
         }
     }
     drawn
+}
+
+/// The largest loss among the measures of a row.
+fn largest_loss(pair: &Pair) -> f64 {
+    pair.figures.iter().map(Figure::loss).fold(f64::NEG_INFINITY, f64::max)
 }
 
 fn draw(measure: Measure, figures: &[(&Pair, &Figure)]) -> Picture {
@@ -54,6 +66,13 @@ fn draw(measure: Measure, figures: &[(&Pair, &Figure)]) -> Picture {
     let mut notes = Vec::new();
     if figures[0].1.bound.is_some() {
         notes.push(format!("Dashed line: the bound, {}.", figures[0].1.limit()));
+    }
+    let is_cut = |(_, figure): &(&Pair, &Figure)| {
+        let (lo, hi) = figure.comparison.interval;
+        !axis.shows(lo) || !axis.shows(hi)
+    };
+    if figures.iter().take(BARS_MAX).any(is_cut) {
+        notes.push("Arrows: the interval goes on beyond the axis.".to_owned());
     }
     if figures.len() > BARS_MAX {
         let left_out = figures.len() - BARS_MAX;
@@ -102,10 +121,12 @@ fn ratio_marks(figure: &Figure, class: &str, axis: &RatioAxis) -> Markup {
         rect class=(class) x=(percent(at.min(one))) width=(percent((at - one).abs()))
             y={"-" (half - 3)} height=(2 * half - 6) {}
         line.whisker x1=(percent(axis.at(lo))) x2=(percent(axis.at(hi))) y1="0" y2="0" {}
-        @for end in [lo, hi] {
-            // An interval that reaches beyond the axis has no end there.
+        @for (end, arrow) in [(lo, ARROW_LEFT), (hi, ARROW_RIGHT)] {
             @if axis.shows(end) {
                 line.whisker x1=(percent(axis.at(end))) x2=(percent(axis.at(end))) y1="-4" y2="4" {}
+            } @else {
+                // An interval that goes on beyond the axis has no end there.
+                (shape(axis.at(end), "arrow", arrow))
             }
         }
         line.median x1=(percent(one)) x2=(percent(one)) y1={"-" (half)} y2=(half) {}

@@ -6,7 +6,7 @@
 use serde::Serialize;
 use stats::Rate;
 
-use super::{Compared, Figure, Pair};
+use super::{Compared, Difference, Figure, Pair, Side};
 
 /// Version of the format: grows when a field changes its meaning or goes.
 const SCHEMA: u32 = 1;
@@ -14,8 +14,10 @@ const SCHEMA: u32 = 1;
 #[derive(Serialize)]
 struct Document<'a> {
     schema: u32,
-    before: &'a str,
-    after: &'a str,
+    before: String,
+    after: String,
+    sides: &'a [Side; 2],
+    changed: &'a [Difference],
     smallest_effect: f64,
     adjusted: bool,
     regressions: usize,
@@ -75,7 +77,7 @@ struct LeftOutPart<'a> {
 
 /// Writes the document.
 pub fn render(compared: &Compared) -> String {
-    let [before, after] = &compared.sides;
+    let [before, after] = compared.sides.each_ref().map(Side::describe);
     let mut not_compared = Vec::new();
     for row in &compared.left_out {
         not_compared.push(LeftOutPart { name: &row.name, reason: &row.why, matters: row.matters });
@@ -89,6 +91,8 @@ pub fn render(compared: &Compared) -> String {
         schema: SCHEMA,
         before,
         after,
+        sides: &compared.sides,
+        changed: &compared.differences,
         smallest_effect: compared.rules.effect,
         adjusted: compared.rules.adjust,
         regressions: compared.regressions().count() + curves_lost,

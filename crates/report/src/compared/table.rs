@@ -7,17 +7,20 @@ use std::collections::BTreeMap;
 
 use stats::Outcome;
 
-use super::{Compared, Figure, Measure, Pair, bars, verdict};
+use super::{Compared, Figure, Measure, Pair, Side, bars, verdict};
 use crate::document::{Block, CaveatLink, Cell, Column, Document, Form, Part, Role, Section};
 use crate::document::{Table, TableRow};
 use crate::screen::Screen;
-use crate::show;
+use crate::{show, title};
 
 /// Longer names of rows take several lines in a terminal, which leaves room for the figures.
 const NAME_WIDTH_MAX: usize = 28;
 
 /// More rows of a comparison are for JSON.
 const PAIRS_MAX: usize = 2_000;
+
+/// Maximum number of differences to show with their values.
+const DIFFERENCES_MAX: usize = 8;
 
 /// From so many comparisons on, those that chance alone makes are worth a sentence.
 const FAMILY_MIN: usize = 10;
@@ -27,7 +30,7 @@ const COLUMNS: [(&str, Role); 9] = [
     ("figure", Role::Factor),
     ("before", Role::Number),
     ("after", Role::Number),
-    ("ratio", Role::Number),
+    ("ratio", Role::Rate),
     ("95 %", Role::Number),
     ("p", Role::Number),
     ("outcome", Role::Factor),
@@ -59,13 +62,46 @@ pub fn document_for(compared: &Compared, form: Form, screen: Screen) -> Document
             ..Section::default()
         }));
     }
-    let [before, after] = &compared.sides;
     Document {
         tool: "dfsbench compare",
-        title: "Before and after".to_owned(),
-        about: vec![format!("before: {before}"), format!("after: {after}")],
+        title: match form {
+            Form::Html => page_title(&compared.sides),
+            Form::Text | Form::Markdown => "Before and after".to_owned(),
+        },
+        about: about_sides(compared),
         parts,
     }
+}
+
+/// The title of a page: the targets of both sides, and their dates.
+fn page_title(sides: &[Side; 2]) -> String {
+    let mut targets: Vec<&str> = Vec::new();
+    let mut dates: Vec<String> = Vec::new();
+    for side in sides {
+        targets.extend(side.targets.iter().map(String::as_str));
+        dates.push(show::utc_minute(side.started_unix_ms));
+    }
+    dates.dedup();
+    title::of_page("Before and after", &targets, &show::listed(&dates))
+}
+
+/// The lines that identify both sides, and say what changed between them.
+fn about_sides(compared: &Compared) -> Vec<String> {
+    let [before, after] = compared.sides.each_ref().map(Side::describe);
+    let mut lines = vec![format!("before: {before}"), format!("after: {after}")];
+    let (named, others) =
+        compared.differences.split_at(compared.differences.len().min(DIFFERENCES_MAX));
+    if named.is_empty() {
+        lines.push("changed: no setting, and no recorded fact of hosts and targets".to_owned());
+    }
+    for difference in named {
+        lines.push(format!("changed: {}", difference.line()));
+    }
+    if !others.is_empty() {
+        let names: Vec<&str> = others.iter().map(|other| other.name.as_str()).collect();
+        lines.push(format!("changed, too (values in JSON): {}", names.join(", ")));
+    }
+    lines
 }
 
 /// The verdict first, with its pictures; of curves, all there is.

@@ -75,7 +75,7 @@ pub fn of(sheet: &Sheet<'_>, request: &CurveRequest) -> Found {
 fn curve_table(named: &Named, bound: Option<&ResponseBound>) -> Table {
     let columns = [
         ("offered", Role::Number),
-        ("done", Role::Number),
+        ("done", Role::Rate),
         ("share", Role::Number),
         ("mean", Role::Number),
         ("p50", Role::Number),

@@ -148,7 +148,7 @@ fn share_of(ladder: &PassLayers<'_, '_>, wanted: Layer) -> Option<f64> {
 fn layer_table(words: &Words<'_>, ladder: &PassLayers<'_, '_>) -> Table {
     let columns = [
         ("layer", Role::Words),
-        ("rate", Role::Number),
+        ("rate", Role::Rate),
         ("±95 %", Role::Number),
         ("ops", Role::Number),
         ("p50", Role::Number),

@@ -232,7 +232,7 @@ fn format_ms(ms: u64) -> Nanos {
 fn search_table(name: &str, searched: &Searched<'_>, request: &RampRequest) -> Table {
     let columns = [
         ("load", Role::Number),
-        ("rate", Role::Number),
+        ("rate", Role::Rate),
         ("p99", Role::Number),
         ("outcome", Role::Words),
     ];

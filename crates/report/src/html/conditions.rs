@@ -1,44 +1,14 @@
-//! The parts of the page that show the request, and under what conditions was measured.
+//! The parts of the page that show the conditions of the measurement and how to repeat it.
 //!
-//! Targets, workloads and factors, settings of hosts as they were read, the plan, and how to
-//! repeat the campaign; all of it text from the results, escaped by maud.
+//! Settings of hosts as they were read, the plan and the command; all of it text from the results,
+//! escaped by maud.
 
 use std::collections::{BTreeMap, HashSet};
 
 use maud::{Markup, html};
 use model::{Campaign, Fact};
 
-use crate::experiment::Experiment;
 use crate::host_settings;
-use crate::sheet::Sheet;
-
-/// Writes the request, before any answer; nothing where no run was stored.
-pub fn experiment(sheet: &Sheet<'_>) -> Markup {
-    let experiment = Experiment::of(sheet);
-    html! {
-        @if !sheet.campaign.runs.is_empty() {
-            section aria-labelledby="requested" {
-                h2 #requested { "Requested" }
-                dl.conditions {
-                    @for (name, sentence) in &experiment.work {
-                        dt { "workload " (name) }
-                        dd { (sentence) }
-                    }
-                    @for (name, place) in &experiment.targets {
-                        dt { "target " (name) }
-                        dd { (place) }
-                    }
-                    @for (name, levels) in &experiment.factors {
-                        dt { "varied: " (name) }
-                        dd { (levels) }
-                    }
-                    dt { "altogether" }
-                    dd { (experiment.extent) }
-                }
-            }
-        }
-    }
-}
 
 /// Lists the settings of this host, the targets and the hosts of a lab, each with its source.
 pub fn facts(campaign: &Campaign) -> Markup {
@@ -52,6 +22,18 @@ pub fn facts(campaign: &Campaign) -> Markup {
                 &format!("Effective on host {}", host.host),
                 host.settings.iter().map(|set| (set.name, set.shown(), set.source)),
             ))
+        }
+    }
+}
+
+/// Folds the settings away that are the same for all runs, or follow from others.
+pub fn settings(stated: &[(&str, String)]) -> Markup {
+    html! {
+        @if !stated.is_empty() {
+            details {
+                summary { "Other settings (" (stated.len()) ")" }
+                dl.conditions { @for (name, value) in stated { dt { (name) } dd { (value) } } }
+            }
         }
     }
 }
@@ -90,23 +72,25 @@ fn settings_table<'a>(
     let mut rows = rows.peekable();
     html! {
         @if rows.peek().is_some() {
-            h3 { (title) }
-            div.scroll role="region" aria-label=(title) tabindex="0" {
-                table.facts {
-                    caption { "Settings as they were read, with their source." }
-                    thead {
-                        tr {
-                            th scope="col" { "setting" }
-                            th scope="col" { "value" }
-                            th scope="col" { "source" }
-                        }
-                    }
-                    tbody {
-                        @for (name, value, source) in rows {
+            details {
+                summary { (title) }
+                div.scroll role="region" aria-label=(title) tabindex="0" {
+                    table.facts {
+                        caption { "Settings as they were read, with their source." }
+                        thead {
                             tr {
-                                th scope="row" { (name) }
-                                td { (value) }
-                                td.source { (source) }
+                                th scope="col" { "setting" }
+                                th scope="col" { "value" }
+                                th scope="col" { "source" }
+                            }
+                        }
+                        tbody {
+                            @for (name, value, source) in rows {
+                                tr {
+                                    th scope="row" { (name) }
+                                    td { (value) }
+                                    td.source { (source) }
+                                }
                             }
                         }
                     }
@@ -116,18 +100,16 @@ fn settings_table<'a>(
     }
 }
 
-/// The section on how to repeat the campaign.
+/// The plan, and the command that repeats the campaign.
 pub fn repeat(campaign: &Campaign) -> Markup {
     html! {
-        section aria-labelledby="repeat" {
-            h2 #repeat { "How to repeat it" }
-            p { "The command, of dfsbench " (campaign.tool_version) ", with seed "
-                code { (campaign.seed) } ":" }
-            pre tabindex="0" role="region" aria-label="Command" { code { (campaign.command) } }
-            details {
-                summary { "The whole plan, every default written out" }
-                pre tabindex="0" role="region" aria-label="Plan" { code { (campaign.plan_toml) } }
-            }
+        details {
+            summary { "The whole plan, every default written out" }
+            pre tabindex="0" role="region" aria-label="Plan" { code { (campaign.plan_toml) } }
         }
+        h3 #repeat { "How to repeat it" }
+        p { "The command, of dfsbench " (campaign.tool_version) ", with seed "
+            code { (campaign.seed) } ":" }
+        pre tabindex="0" role="region" aria-label="Command" { code { (campaign.command) } }
     }
 }

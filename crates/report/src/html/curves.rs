@@ -34,7 +34,8 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
                 h2 #curves { "Rates along a factor" }
                 p.legend {
                     "Medians with their 95 % intervals; the small dots are trials. A line for each \
-                     combination of the other settings."
+                     combination of the other settings. Arrows: the interval goes on beyond the \
+                     axis."
                 }
                 (figures(&drawn))
             }
@@ -79,6 +80,8 @@ fn draw_curve(
     if left_out > 0 {
         lines.sort_by(|(_, a), (_, b)| best_rate(b, metric).total_cmp(&best_rate(a, metric)));
         lines.truncate(SERIES_MAX);
+        // As in the other panels, in the order of the campaign.
+        lines.sort_by_key(|(_, rows)| rows.iter().map(|row| row.run.index).min());
     }
     // The axis holds the trials, too, which may lie above the median.
     let mut most = 0.0_f64;

@@ -13,20 +13,17 @@ use crate::show;
 
 const DISC: &str = "M-5,0 a5,5 0 1,0 10,0 a5,5 0 1,0 -10,0 Z";
 
-/// The section with the pictures; nothing where no setting varies.
-pub fn section(effects: &FactorEffects) -> Markup {
+/// The pictures with their legend; nothing if no setting varies.
+pub fn part(effects: &FactorEffects) -> Markup {
     let drawn = pictures(effects);
     html! {
         @if !drawn.is_empty() {
-            section aria-labelledby="factors" {
-                h2 #factors { "Factors" }
-                p.legend {
-                    "Ratio of each level to the one that it is compared with, all else alike, with \
-                     its 95 % interval, logarithmic; in parentheses the share of the variance that \
-                     the factor explains."
-                }
-                (figures(&drawn))
+            p.legend {
+                "Ratio of each level to the one that it is compared with, all else alike, with \
+                 its 95 % interval, logarithmic; in parentheses the share of the variance that \
+                 the factor explains."
             }
+            (figures(&drawn))
         }
     }
 }

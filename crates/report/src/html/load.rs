@@ -24,19 +24,17 @@ const KEPT_UP: f64 = 0.95;
 /// The rows of one combination of the other settings, by offered load.
 type Curve<'a, 'b> = (String, Vec<&'a Row<'b>>);
 
-/// The section; nothing where no load was offered.
-pub fn section(sheet: &Sheet<'_>) -> Markup {
+/// The pictures below a heading; nothing if no load was offered.
+pub fn part(sheet: &Sheet<'_>) -> Markup {
     let drawn = pictures(sheet);
     html! {
         @if !drawn.is_empty() {
-            section aria-labelledby="latency" {
-                h2 #latency { "Response times against the offered load" }
-                p.legend {
-                    "p50, p95 and p99 of the response times, scheduled start to completion; \
-                     logarithmic. Not sustained: less than 95 % of the scheduled ops were done."
-                }
-                (figures(&drawn))
+            h3 #latency { "Response times against the offered load" }
+            p.legend {
+                "p50, p95 and p99 of the response times, scheduled start to completion; \
+                 logarithmic. Not sustained: less than 95 % of the scheduled ops were done."
             }
+            (figures(&drawn))
         }
     }
 }

@@ -21,19 +21,16 @@ const BEYOND_MIN: f64 = 5.0;
 /// So many pictures are drawn.
 const PICTURES_MAX: usize = 24;
 
-/// The section; nothing where too few ops were recorded for a tail.
-pub fn section(sheet: &Sheet<'_>) -> Markup {
+/// The pictures with their legend; nothing if too few ops were recorded for a tail.
+pub fn part(sheet: &Sheet<'_>) -> Markup {
     let drawn = pictures(sheet);
     html! {
         @if !drawn.is_empty() {
-            section aria-labelledby="quantiles" {
-                h2 #quantiles { "Quantiles of the response times" }
-                p.legend {
-                    "The response time that a share of all ops stayed within, all trials merged; \
-                     both axes logarithmic. A line ends where too few ops lie beyond it."
-                }
-                (figures(&drawn))
+            p.legend {
+                "The response time that a share of all ops stayed within, all trials merged; \
+                 both axes logarithmic. A line ends where too few ops lie beyond it."
             }
+            (figures(&drawn))
         }
     }
 }
@@ -49,6 +46,8 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
             rows.sort_by_key(|row| row.judged.response_time.quantile(0.99));
             let end = SERIES_MAX / 2;
             rows.drain(end..rows.len() - end);
+            // As in the other panels, in the order of the campaign.
+            rows.sort_by_key(|row| row.run.index);
             notes.push(format!(
                 "The fastest and the slowest; {left_out} rows between them are in the table."
             ));

@@ -1,4 +1,4 @@
-//! The picture of the rates: for each pass a bar per row, with its interval and its trials.
+//! The pictures of the rates: for each pass a bar per row, with its interval and its trials.
 //!
 //! Every pass has an axis of its own that begins at 0: bars are compared within a pass, where
 //! they mean the same.
@@ -11,7 +11,8 @@ use super::ends::Ends;
 use crate::grid::wrap;
 use crate::picture::RateAxis;
 use crate::picture::{
-    About, Counted, Picture, Strip, cut, describe_strips, figures, panel, percent, shape,
+    ARROW_RIGHT, About, Counted, Picture, Strip, cut, describe_strips, figures, panel, percent,
+    shape,
 };
 use crate::rate_metric::RateMetric;
 use crate::sheet::{Row, Sheet};
@@ -34,17 +35,21 @@ const KINDS: [Kind; 2] = [
 
 const CROSS: &str = "M-4,-4 L4,4 M-4,4 L4,-4";
 
-/// The section with both pictures.
-pub fn section(sheet: &Sheet<'_>) -> Markup {
+/// The section with the pictures of both kinds, and with what is folded away below them.
+pub fn section(sheet: &Sheet<'_>, folds: &Markup) -> Markup {
+    let kinds = KINDS.each_ref().map(|kind| (kind, draw_kind(sheet, kind)));
     html! {
-        @for kind in &KINDS {
-            @let drawn = draw_kind(sheet, kind);
-            @if !drawn.is_empty() {
-                section aria-labelledby=(kind.id) {
-                    h2 id=(kind.id) { (kind.title) }
-                    (draw_legend())
-                    (figures(&drawn))
+        @if kinds.iter().any(|(_, drawn)| !drawn.is_empty()) {
+            section aria-labelledby="rates" {
+                h2 #rates { "Rates" }
+                (draw_legend())
+                @for (kind, drawn) in &kinds {
+                    @if !drawn.is_empty() {
+                        h3 id=(kind.id) { (kind.title) }
+                        (figures(drawn))
+                    }
                 }
+                (folds)
             }
         }
     }
@@ -98,7 +103,12 @@ fn draw_legend() -> Markup {
             svg width="12" height="14" aria-hidden="true" {
                 g transform="translate(6 7)" { path.aside d=(CROSS) {} }
             }
-            " a trial set aside as invalid"
+            " a trial set aside as invalid   "
+            svg width="34" height="14" aria-hidden="true" {
+                line.whisker x1="2" x2="32" y1="7" y2="7" {}
+                g transform="translate(32 7)" { path.arrow d=(ARROW_RIGHT) {} }
+            }
+            " goes on beyond the axis"
         }
     }
 }
@@ -198,11 +208,12 @@ fn draw_marks(row: &Row<'_>, rate: &Summary, axis: &RateAxis, metric: RateMetric
         rect.bar.(judged.verdict.name()) x="0" y="-7" width=(at(rate.median)) height="14" {}
         line.median x1=(at(rate.median)) x2=(at(rate.median)) y1="-7" y2="7" {}
         @if rate.n > 1 {
-            // A wide interval ends beyond the axis: it is drawn to its edge, and has no end there.
+            // A wide interval ends beyond the axis: an arrow at the edge says that it goes on.
             line.whisker x1=(at(lo)) x2=(percent(axis.at(hi).min(100.0))) y1="0" y2="0" {}
             @for end in [lo, hi].into_iter().filter(|end| axis.at(*end) <= 100.0) {
                 line.whisker x1=(at(end)) x2=(at(end)) y1="-5" y2="5" {}
             }
+            @if axis.at(hi) > 100.0 { (shape(100.0, "arrow", ARROW_RIGHT)) }
         }
         @for point in &judged.points {
             @if point.used {

@@ -36,8 +36,8 @@ const WATCHES: [Watch; 3] = [
     ("network", "MB/s", |watched| watched.sum_of(&["rxMB/s", "txMB/s"])),
 ];
 
-/// The section, where any trial has several intervals.
-pub fn section(sheet: &Sheet<'_>) -> Markup {
+/// The pictures with their legend; nothing if no trial has several intervals.
+pub fn part(sheet: &Sheet<'_>) -> Markup {
     let drawn = pictures(sheet);
     let mut all = 0;
     for row in &sheet.rows {
@@ -45,17 +45,14 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
     }
     html! {
         @if !drawn.is_empty() {
-            section aria-labelledby="series" {
-                h2 #series { "Time series" }
-                p.legend {
-                    "The rate in each interval, a line for each trial, after ramp and warm-up. "
-                    "Bands are times in which workers ended nothing; the longest are in front. Below, what the hosts did in \
-                     the first trial that was watched."
-                }
-                (figures(&drawn))
-                @if all > ROWS_MAX {
-                    p.legend { (counted(all - ROWS_MAX, "more row")) ": see JSON" }
-                }
+            p.legend {
+                "The rate in each interval, a line for each trial, after ramp and warm-up. \
+                 Bands are times in which workers ended nothing; the longest are in front. Below, \
+                 what the hosts did in the first trial that was watched."
+            }
+            (figures(&drawn))
+            @if all > ROWS_MAX {
+                p.legend { (counted(all - ROWS_MAX, "more row")) ": see JSON" }
             }
         }
     }

@@ -15,16 +15,13 @@ const DISC: &str = "M-5,0 a5,5 0 1,0 10,0 a5,5 0 1,0 -10,0 Z";
 const DIAMOND: &str = "M-6,0 L0,-6 L6,0 L0,6 Z";
 const BAR: &str = "M0,-7 L0,7";
 
-/// The section with a chart for each pass; nothing where nothing was recorded.
-pub fn section(sheet: &Sheet<'_>) -> Markup {
+/// A chart for each pass with its legend; nothing if nothing was recorded.
+pub fn part(sheet: &Sheet<'_>) -> Markup {
     let drawn = pictures(sheet);
     html! {
         @if !drawn.is_empty() {
-            section aria-labelledby="times" {
-                h2 #times { "Response times" }
-                (draw_legend())
-                (figures(&drawn))
-            }
+            (draw_legend())
+            (figures(&drawn))
         }
     }
 }

@@ -16,38 +16,41 @@ use crate::{document, spread};
 /// So many lines are shown trial by trial: some 700 bytes each, of the 5 MB that a page may have.
 const LINES_MAX: usize = 1_500;
 /// The number of runs from which on their list is folded away.
-const RUNS_UNFOLDED: usize = 24;
+const RUNS_UNFOLDED: usize = 4;
 /// So many rows tell how their trials lie.
 const SPREADS_MAX: usize = 500;
 
-/// The section with one folded table per run.
-pub fn section(sheet: &Sheet<'_>) -> Markup {
+/// One folded table per run; nothing if there is none.
+pub fn part(sheet: &Sheet<'_>) -> Markup {
     html! {
         @if !sheet.campaign.runs.is_empty() {
-            section aria-labelledby="trials" {
-                h2 #trials { "Trials" }
+            (render_spreads(sheet))
+            @let shown = count_shown_runs(sheet.campaign);
+            @if shown > RUNS_UNFOLDED {
+                details {
+                    summary { "Trial by trial, " (counted(shown, "run")) }
+                    div.folded { (draw_legend()) (render_runs(sheet, shown)) }
+                }
+            } @else {
+                (render_runs(sheet, shown))
+                (draw_legend())
+            }
+            @if shown < sheet.campaign.runs.len() {
                 p.legend {
-                    "Order: place among all trials of the campaign. Ops: done of issued, and \
-                     failed, for each kind. All busy: share of the window in which every worker \
-                     worked. Times are service times, from sent to done."
-                }
-                (render_spreads(sheet))
-                @let shown = count_shown_runs(sheet.campaign);
-                @if shown > RUNS_UNFOLDED {
-                    details {
-                        summary { "Trial by trial, " (counted(shown, "run")) }
-                        div.folded { (render_runs(sheet, shown)) }
-                    }
-                } @else {
-                    (render_runs(sheet, shown))
-                }
-                @if shown < sheet.campaign.runs.len() {
-                    p.legend {
-                        (counted(sheet.campaign.runs.len() - shown, "more run"))
-                        ": see JSON and the results file."
-                    }
+                    (counted(sheet.campaign.runs.len() - shown, "more run"))
+                    ": see JSON and the results file."
                 }
             }
+        }
+    }
+}
+
+fn draw_legend() -> Markup {
+    html! {
+        p.legend {
+            "Order: place among all trials of the campaign. Ops: done of issued, and failed, for \
+             each kind. All busy: share of the window in which every worker worked. Times are \
+             service times, from sent to done."
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Shows the activity of the hosts during the passes: a line for each pass of a run and host.
 //!
-//! Averages over all trials that were watched, folded away; each second of each trial stands in
+//! Averages over all trials that were watched; each second of each trial stands in
 //! the results file, and `--format sar` prints it.
 
 use maud::{Markup, html};
@@ -13,8 +13,8 @@ use crate::watched::Watched;
 /// More lines than a person reads; the results file has them all.
 const LINES_MAX: usize = 500;
 
-/// The section, where anything was watched.
-pub fn section(sheet: &Sheet<'_>) -> Markup {
+/// The table; nothing if no host was watched.
+pub fn part(sheet: &Sheet<'_>) -> Markup {
     let (mut lines, mut watched) = (Vec::new(), Vec::new());
     for row in &sheet.rows {
         lines.extend(host_lines(row));
@@ -39,15 +39,7 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
         ..Table::default()
     };
     html! {
-        @if !lines.is_empty() {
-            section aria-labelledby="hosts" {
-                h2 #hosts { "Activity of the hosts" }
-                details {
-                    summary { "Processors, disks and network, averages over all trials" }
-                    (document::html::table(&table))
-                }
-            }
-        }
+        @if !lines.is_empty() { (document::html::table(&table)) }
     }
 }
 

@@ -27,7 +27,7 @@ const NOISE: [&str; 10] = [
 
 /// Facts by which people tell machines apart, in this order: of several that change together the
 /// first one stands for all.
-const LEADING: [&str; 10] = [
+pub const LEADING: [&str; 10] = [
     "kernel",
     "distribution",
     "processor",
@@ -271,12 +271,12 @@ fn facts_by_run(campaign: &Campaign) -> BTreeMap<FactKey, FactValues> {
     found
 }
 
-fn is_noise(name: &str) -> bool {
+pub fn is_noise(name: &str) -> bool {
     NOISE.iter().any(|begin| name.starts_with(begin))
 }
 
 /// Says whether all values are numbers that differ by less than anything could matter.
-fn are_nearly_equal(name: &str, values: &[Option<String>]) -> bool {
+pub fn are_nearly_equal(name: &str, values: &[Option<String>]) -> bool {
     let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
     for value in values.iter().flatten() {
         let Some(number) = quantity(name, value) else { return false };

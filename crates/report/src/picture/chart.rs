@@ -21,6 +21,11 @@ const GAP: u32 = 14;
 const AXIS: u32 = 22;
 const UNIT: u32 = 15;
 
+/// Heads of arrows at the edge of an axis that an interval goes beyond.
+pub const ARROW_LEFT: &str = "M6,-4 L0,0 L6,4";
+pub const ARROW_RIGHT: &str = "M-6,-4 L0,0 L-6,4";
+pub const ARROW_UP: &str = "M-4,6 L0,0 L4,6";
+
 /// A picture, for the page or for a file of its own.
 #[derive(Debug)]
 pub struct Picture {

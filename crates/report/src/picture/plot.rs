@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 
 use super::axis::{Label, Tick, keep_apart};
-use super::chart::{About, Picture, cut, percent, shape};
+use super::chart::{ARROW_UP, About, Picture, cut, percent, shape};
 use crate::grid::wrap;
 
 /// So many series are distinguished by eye.
@@ -316,6 +316,11 @@ fn draw_line(number: usize, series: &Series) -> Markup {
                 @if let Some((lo, hi)) = dot.reach {
                     line.whisker x1=(x_percent(dot.x)) x2=(x_percent(dot.x)) y1=(y_percent(lo))
                         y2=(y_percent(hi)) {}
+                    @if hi > 100.0 {
+                        g transform={"translate(0 " (y_percent(hi)) ")"} {
+                            (shape(inset_percent(dot.x), "arrow", ARROW_UP))
+                        }
+                    }
                 }
                 @for trial in &dot.trials {
                     circle.{ "point s" (number) }
