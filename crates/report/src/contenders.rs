@@ -111,7 +111,7 @@ pub fn render_contenders(
     let text = match format {
         Format::Markdown => document.render(Form::Markdown),
         Format::Html => {
-            document.parts.push(Part::Page(html::rates(&sheet)));
+            document.parts.push(Part::Page(html::rates(&sheet, &maud::Markup::default())));
             document.render(Form::Html)
         }
         _ => text::render(&document, screen.columns()),
