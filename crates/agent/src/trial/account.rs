@@ -129,6 +129,9 @@ impl Trial<'_> {
         if *ending == Ending::Complete {
             let mount = self.mount.as_ref();
             caveats.extend(caveats::about_figures(spec, result, mount, seen.processors));
+            if let Some(used) = seen.processors {
+                result.scope.interference = caveats::interference(spec, result, mount, used);
+            }
             caveats.extend(caveats::about_load(spec, result));
         }
         caveats.extend(caveats::about_cache(spec, result, self.mount.as_ref()));

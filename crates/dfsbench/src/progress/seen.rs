@@ -132,6 +132,10 @@ impl Seen {
         match event {
             Event::TrialBegun { position, spec } => {
                 (self.position, self.label, self.pass) = (*position, label(spec), None);
+                // Trials in place of disturbed ones come after those that are planned.
+                if self.total > 0 {
+                    self.total = self.total.max(position + 1);
+                }
                 self.totals.work = work_of(spec);
                 self.clear_rates();
             }

@@ -98,7 +98,7 @@ fn draw_legend() -> Markup {
             svg width="12" height="14" aria-hidden="true" {
                 g transform="translate(6 7)" { path.aside d=(CROSS) {} }
             }
-            " a trial set aside as invalid"
+            " a trial set aside as invalid or disturbed"
         }
     }
 }

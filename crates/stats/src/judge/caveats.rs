@@ -10,7 +10,7 @@
 use std::fmt::Write as _;
 
 use model::units::{Nanos, three_digits};
-use model::{Caveat, CaveatCode, Evidence, Repetition, RunSpec, Severity};
+use model::{Caveat, CaveatCode, Evidence, InterferenceRule, Repetition, RunSpec, Severity};
 
 use super::rates::pass_rate;
 use super::{Extent, Judged, JudgedCaveat, PassTrial, Sorted};
@@ -20,6 +20,7 @@ use crate::criteria::{
     STEADY_RANGE_MAX, STEADY_SLOPE_MAX, TRIALS_MIN, drift_probability_max,
 };
 use crate::interact::{Dependence, neighbours};
+use crate::interference::Disturbance;
 use crate::outlier::{modified_z_scores, outliers, score_max};
 use crate::steady::{self, Steadiness};
 use crate::summary::{Summary, median, summary};
@@ -29,6 +30,7 @@ use crate::trend::trend;
 pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> Vec<JudgedCaveat> {
     let mut caveats = from_trials(sorted);
     caveats.extend(check_steady(spec, sorted));
+    caveats.extend(check_interference(spec, sorted));
     // Of trials that were all set aside the verdict is invalid, whatever their spread.
     if let (Some(rate), false) = (&judged.rate, sorted.sound.is_empty()) {
         caveats.extend(check_count(rate));
@@ -176,6 +178,29 @@ fn check_width(rate: &Summary, judged: &Judged) -> Option<JudgedCaveat> {
     let source = "half of the 95 % interval, of the median";
     let data = Evidence::shares(share, HALF_WIDTH_SHARE_MAX, source);
     Some(of_run(CaveatCode::WideInterval, evidence, data))
+}
+
+/// Notes that most trials were disturbed from outside, with the worst of the source that disturbed
+/// most trials: none was set aside then.
+fn check_interference(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCaveat> {
+    if spec.repetition.interference != InterferenceRule::Repeat || !sorted.disturbed.is_empty() {
+        return None;
+    }
+    let mut found: Vec<Disturbance> = Vec::new();
+    for pass_trial in &sorted.sound {
+        found.extend(pass_trial.disturbance());
+    }
+    // A single trial is no sample of what this machine is like.
+    if sorted.sound.len() < TRIALS_MIN {
+        return None;
+    }
+    let of_source = |source| found.iter().filter(|it| it.source == source).count();
+    let source = found.iter().map(|it| it.source).max_by_key(|source| of_source(*source))?;
+    let of_source = found.iter().filter(|it| it.source == source);
+    let worst = of_source.max_by_key(|it| it.found)?;
+    let evidence = format!("at most, {}", worst.describe());
+    let extent = Extent::Trials { seen: found.len() as u32, made: sorted.made };
+    Some(JudgedCaveat::new(CaveatCode::Interference, extent, evidence, Some(worst.evidence())))
 }
 
 /// Names the medians of cached and of other trials, where there are both.
