@@ -68,6 +68,8 @@ fn two_speeds_are_not_hidden() {
     let rate = judged.rate.unwrap();
     assert_eq!((rate.min, rate.max), (495e6, 1_010e6));
     assert_eq!(codes(&judged), ["wide-interval"]);
+    let words = "; no interference that was recorded explains that";
+    assert!(judged.caveats[0].evidence.ends_with(words), "{:?}", judged.caveats);
     // Some of its trials are disturbed, fast and slow ones alike: both speeds are still there.
     let mut disturbed = trials;
     for at in [3, 4, 5, 6] {
@@ -77,4 +79,30 @@ fn two_speeds_are_not_hidden() {
     assert_eq!((judged.trials_used, judged.set_aside.len()), (6, 4));
     let rate = judged.rate.unwrap();
     assert_eq!((rate.min, rate.max), (500e6, 1_005e6));
+}
+
+#[test]
+fn wide_interval_names_what_rates_follow() {
+    // Most trials are disturbed, so that all count.
+    let trials = [
+        (1_000, 10),
+        (610, 390),
+        (700, 310),
+        (930, 65),
+        (890, 120),
+        (1_010, 0),
+        (750, 230),
+        (940, 60),
+        (800, 190),
+        (985, 20),
+    ];
+    let judged = pass(&stolen(&trials), Pass::Write);
+    assert_eq!(codes(&judged), ["wide-interval", "interference"]);
+    let evidence = &judged.caveats[0].evidence;
+    let words = "; rates follow the hypervisor's steal, r = -1.00; 5 of 10 trials had more than \
+                 10.0 %";
+    assert!(evidence.ends_with(words), "{evidence}");
+    // Four trials may follow anything by chance.
+    let few = pass(&stolen(&trials[..4]), Pass::Write);
+    assert!(!few.caveats[0].evidence.contains("rates follow"), "{few:?}");
 }
