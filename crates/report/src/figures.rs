@@ -337,6 +337,7 @@ fn push_main_notes(document: &mut Document, sheet: &Sheet<'_>, excerpt: &Excerpt
     document.push_list("failures", "Trials without a result", notes::partial_failures(sheet));
     let set_aside: Vec<String> = notes::interference::summary(sheet).into_iter().collect();
     document.push_list("set-aside", notes::interference::TITLE, set_aside);
+    document.push_list("per-cpu", notes::load::PER_CPU, notes::load::per_cpu(sheet));
     let blocks = vec![Block::Paragraph(excerpt.rest(sheet))];
     document.push(Section { id: "rest", blocks, ..Section::default() });
 }
@@ -364,6 +365,7 @@ fn push_notes(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
     document.push_list("failures", "Trials without a result", notes::partial_failures(sheet));
     let set_aside = notes::interference::lines(sheet);
     document.push_list("set-aside", notes::interference::TITLE, set_aside);
+    document.push_list("per-cpu", notes::load::PER_CPU, notes::load::per_cpu(sheet));
     document.push_list("loads", notes::load::LOADS, notes::load::lines(sheet));
     document.push_list("clients", notes::CLIENTS, notes::clients(sheet));
     document.push_list(

@@ -3,7 +3,7 @@
 mod campaigns;
 
 use model::{
-    BackendKind, Campaign, Interference, InterferenceRule, InterferenceSource, Workload,
+    BackendKind, Campaign, CaveatCode, Interference, InterferenceRule, InterferenceSource, Workload,
 };
 use report::{Format, render};
 
@@ -73,4 +73,31 @@ fn trials_name_their_disturbance() {
     assert!(pass(2)["disturbed_by"].as_str().unwrap().starts_with("the hypervisor took 39.0 %"));
     assert_eq!(pass(0)["interference"]["steal"], 10);
     assert!(pass(0).get("disturbed_by").is_none());
+}
+
+#[test]
+fn rate_per_processor_time_stands_with_its_spread() {
+    let mut campaign = disturbed();
+    let text = unwrapped(&render(&campaign, Format::Table));
+    assert!(!text.contains("second of processor time"), "{text}");
+    for trial in &mut campaign.runs[0].trials {
+        trial.passes[0].caveats.push(CaveatCode::ProcessorContention.because("they waited"));
+    }
+    let text = unwrapped(&render(&campaign, Format::Table));
+    // Three quarters of a processor were used: the rate is a third higher than by the clock.
+    let judged = &stats::judge::run(&campaign.runs[0])[0];
+    let (rate, per_cpu) = (judged.rate.unwrap(), judged.rate_per_cpu.unwrap());
+    assert!((per_cpu.median / rate.median - 4.0 / 3.0).abs() < 0.02, "{rate:?} {per_cpu:?}");
+    let line = format!("nfs mixed: {} (", judged.shown(per_cpu.median));
+    let by_clock = format!(
+        "of the processor time of client and server; by the clock {} (",
+        judged.shown(rate.median)
+    );
+    assert!(text.contains(&line) && text.contains(&by_clock), "{text}");
+    // Processor time that varies more than the rate says nothing.
+    for trial in &mut campaign.runs[0].trials {
+        trial.passes[0].client_cpu_ns *= 1 + u64::from(trial.index % 3);
+    }
+    let text = unwrapped(&render(&campaign, Format::Table));
+    assert!(!text.contains("second of processor time"), "{text}");
 }

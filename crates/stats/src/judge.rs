@@ -28,7 +28,7 @@ mod rates;
 pub use parts::{Cpu, CpuUnit, KindShare};
 use rates::{
     RateOf, byte_rate, common_byte_rate, common_op_rate, common_share, comparable_rate,
-    first_byte_rate, first_op_rate, op_rate, pass_rate,
+    first_byte_rate, first_op_rate, op_rate, pass_rate, rate_per_cpu,
 };
 
 /// The judgement of one pass over all trials of a run.
@@ -69,6 +69,8 @@ pub struct Judged {
     pub estimated_response_time: Option<Histogram>,
     /// Processor time, over all trials behind the figures together.
     pub cpu: Option<Cpu>,
+    /// The figure per second of processor time of client and server instead of per second.
+    pub rate_per_cpu: Option<Summary>,
     /// Processor time of the client as a share of the window, in percent of one core.
     pub cpu_percent: Option<f64>,
     /// Ops per second that were scheduled in an open loop: median of the trials.
@@ -260,6 +262,7 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         service_time: parts::merge_histograms(&used, PassResult::service_time),
         estimated_response_time: parts::estimated_response_time(&run.spec.load, &used),
         cpu: parts::cpu_per_work(&used, CpuUnit::of_pass(pass)),
+        rate_per_cpu: sorted.summarize(rate_per_cpu(pass)),
         cpu_percent: parts::cpu_percent(&used),
         offered_per_s: parts::offered_per_s(&used),
         working_set: parts::working_set(&used),
