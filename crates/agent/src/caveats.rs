@@ -2,6 +2,7 @@
 //!
 //! Caveats that need several trials (too few, too wide, outliers) are raised by `stats`.
 
+mod interference;
 mod load;
 mod loops;
 mod memory;
@@ -25,6 +26,7 @@ use model::{
 use crate::accounting;
 use crate::processor_use::ProcessorUse;
 
+pub use interference::interference;
 pub use load::{LOAD_SHARE_MIN, SHARE_POINTS_MAX, about_data, about_load};
 pub use loops::{about_loops, about_uncounted_loops};
 pub use memory::about_memory;

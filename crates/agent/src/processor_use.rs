@@ -1,8 +1,7 @@
-//! Who used the processors of this host while a pass was measured.
+//! Who used the processors of this host while a pass was measured, and what else held it up.
 //!
 //! A [`ProcessorWatch`] begins before the workers start and ends after they have ended; nothing is
-//! read in between. Its counters are those of the processors that this process may use. The names
-//! of other processes are only looked up if something of ours waited, since that takes a while.
+//! read in between. Its counters are those of the processors that this process may use.
 
 use std::cell::Cell;
 
@@ -12,6 +11,7 @@ use model::{ProcessorWait, RunSpec, Target};
 
 use crate::LocalServer;
 use crate::own_address::{NFS_PORT, is_host_here};
+use crate::sources::difference;
 
 /// Maximum number of other processes to name.
 const NAMED_MAX: usize = 3;
@@ -25,13 +25,29 @@ pub struct ProcessorUse {
     pub client_ns: u64,
     /// The server of the target, if it runs on this host.
     pub server: Option<ServerUse>,
-    /// Time of the programs of a system that a recipe set up on this host, if looked up: they serve
-    /// or mount the target.
+    /// Time of the programs of a system that a recipe set up on this host: they serve or mount the
+    /// target.
     pub systems_ns: u64,
-    /// Time of other processes by name, the largest first; empty if they were not looked up.
+    /// Time of other processes by name, the largest first.
     pub others: Vec<(String, u64)>,
+    /// What other programs used; `None` if the server is among them and can't be told apart.
+    pub programs: Option<ProgramsUse>,
+    /// For how long tasks of this host waited for memory, in nanoseconds.
+    pub memory_stalled_ns: Option<u64>,
+    /// For how long processors were throttled for their heat, as a mean of them, in nanoseconds.
+    pub throttled_ns: Option<u64>,
     /// For how long a program that worked in our place waited, with all that it started.
     pub program_wait: Option<ProcessorWait>,
+}
+
+/// What programs used that have nothing to do with the run: neither threads of the kernel, which
+/// may work for it, nor agents and servers of this program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProgramsUse {
+    /// Processor time, in nanoseconds.
+    pub used_ns: u64,
+    /// Bytes that storage read and wrote for them, as far as this process may see that.
+    pub io_bytes: u64,
 }
 
 /// What a server on this host used of its processors.
@@ -131,6 +147,8 @@ struct Reading {
     process_ns: u64,
     server_used_ns: u64,
     server_waited_ns: u64,
+    memory_stalled_ns: Option<u64>,
+    throttled_ns: Option<u64>,
 }
 
 impl Reading {
@@ -138,7 +156,14 @@ impl Reading {
         let (server_used_ns, server_waited_ns) = server.times();
         // Programs that work in our place are the children of this process.
         let process_ns = counters::process_cpu_ns() + processors::children_ns();
-        Some(Self { host: HostTimes::read()?, process_ns, server_used_ns, server_waited_ns })
+        Some(Self {
+            host: HostTimes::read()?,
+            process_ns,
+            server_used_ns,
+            server_waited_ns,
+            memory_stalled_ns: processors::memory_stalled_ns(),
+            throttled_ns: processors::throttled_ns(),
+        })
     }
 }
 
@@ -162,17 +187,14 @@ impl<'a> ProcessorWatch<'a> {
         self.begun.set(Reading::take(self.server));
     }
 
-    /// Ends; `wait` is for how long workers, or the program in their place, waited. Names others if
-    /// that, and what the server waited, is more than `names_above` of the workers' time.
-    pub(crate) fn finish(
-        self,
-        wait: Option<ProcessorWait>,
-        names_above: f64,
-    ) -> Option<ProcessorUse> {
+    /// Ends, and looks up what other processes used.
+    pub(crate) fn finish(self) -> Option<ProcessorUse> {
         let (begun, now) = (self.begun.get()?, Reading::take(self.server)?);
         let mut used = ProcessorUse {
             host: now.host.since(begun.host),
             client_ns: now.process_ns.saturating_sub(begun.process_ns),
+            memory_stalled_ns: difference(begun.memory_stalled_ns, now.memory_stalled_ns),
+            throttled_ns: difference(begun.throttled_ns, now.throttled_ns),
             ..ProcessorUse::default()
         };
         let server_used_ns = now.server_used_ns.saturating_sub(begun.server_used_ns);
@@ -190,13 +212,8 @@ impl<'a> ProcessorWatch<'a> {
             used_ns: server_used_ns,
             waited_ns: server_waited_ns,
         });
-        let waited_ns = wait.map_or(0, |wait| wait.waited_ns).saturating_add(server_waited_ns);
-        let of_ns = wait.map_or(0, |wait| wait.of_ns);
-        let has_waited = waited_ns as f64 > of_ns as f64 * names_above;
-        if has_waited {
-            let uses = ProcessTable::read().used_since(&self.table);
-            used.add_processes(self.server, uses, std::process::id());
-        }
+        let table = ProcessTable::read();
+        used.add_processes(self.server, table.used_since(&self.table), std::process::id());
         Some(used)
     }
 }
@@ -204,7 +221,9 @@ impl<'a> ProcessorWatch<'a> {
 impl ProcessorUse {
     /// Adds what each process used; `own` is this one, which is counted already.
     fn add_processes(&mut self, server: &ServerPlace, uses: Vec<ProcessUse>, own: u32) {
-        for ProcessUse { pid, name, own_ns, reaped_ns, is_kernel } in uses {
+        let mut programs = ProgramsUse::default();
+        let own_name = uses.iter().find(|used| used.pid == own).map(|used| used.name.clone());
+        for ProcessUse { pid, name, own_ns, reaped_ns, io_bytes, is_kernel } in uses {
             if pid == own || server.has(pid) {
                 continue;
             }
@@ -219,6 +238,14 @@ impl ProcessorUse {
                 self.server = Some(ServerUse { name, used_ns, waited_ns: 0 });
                 continue;
             }
+            // Others of the same name are agents or servers of ours.
+            if !is_kernel && own_name.as_ref() != Some(&name) {
+                programs.used_ns = programs.used_ns.saturating_add(used_ns);
+                programs.io_bytes = programs.io_bytes.saturating_add(io_bytes);
+            }
+            if used_ns == 0 {
+                continue;
+            }
             // Threads of the kernel have their work in their names: `kworker/0:1-events`.
             let name = name.split('/').next().unwrap_or_default();
             match self.others.iter_mut().find(|(known, _)| known == name) {
@@ -226,6 +253,7 @@ impl ProcessorUse {
                 None => self.others.push((name.to_owned(), used_ns)),
             }
         }
+        self.programs = Some(programs).filter(|_| *server != ServerPlace::Hidden);
         // The tables are read a while before and after the counters, which is long on a busy host.
         let named_ns: u64 = self.others.iter().map(|(_, used_ns)| *used_ns).sum();
         let others_ns = self.others_ns();
@@ -250,7 +278,7 @@ mod tests {
     const OWN: u32 = 100;
 
     fn used(pid: u32, name: &str, own_ns: u64) -> ProcessUse {
-        ProcessUse { pid, name: name.into(), own_ns, reaped_ns: 0, is_kernel: false }
+        ProcessUse { pid, name: name.into(), own_ns, reaped_ns: 0, io_bytes: 10, is_kernel: false }
     }
 
     fn named(server: &ServerPlace, uses: Vec<ProcessUse>) -> ProcessorUse {
@@ -278,6 +306,22 @@ mod tests {
         let others = named(&ServerPlace::Elsewhere, uses).others;
         let expected = [("cc1", 80), ("kworker", 70), ("sh", 20)];
         assert_eq!(others, expected.map(|(name, ns)| (name.to_owned(), ns)));
+    }
+
+    #[test]
+    fn programs_are_what_is_not_of_the_run() {
+        let kernel = ProcessUse { is_kernel: true, ..used(4, "kworker/0:1", 300) };
+        let uses = || {
+            let ours = [used(OWN, "dfsbench", 900), used(2, "dfsbench", 400), kernel.clone()];
+            [&ours[..], &[used(3, "cc1", 50), used(5, "sh", 0), used(7, "nfsd", 80)]].concat()
+        };
+        let name = "nfsd".to_owned();
+        let server = ServerPlace::Processes { name, pids: vec![7] };
+        let programs = Some(ProgramsUse { used_ns: 50, io_bytes: 20 });
+        assert_eq!(named(&server, uses()).programs, programs);
+        assert!(named(&server, uses()).others.iter().all(|(name, _)| name != "sh"));
+        // A server that is only guessed may be another program.
+        assert_eq!(named(&ServerPlace::Hidden, uses()).programs, None);
     }
 
     #[test]
@@ -322,8 +366,7 @@ mod tests {
         while counters::process_cpu_ns() < begun_ns + 300_000_000 {
             std::hint::spin_loop();
         }
-        let wait = ProcessorWait { waited_ns: 1, held_ns: 0, of_ns: 1 };
-        let used = watch.finish(Some(wait), 0.1).unwrap();
+        let used = watch.finish().unwrap();
         assert!(used.client_ns >= 300_000_000, "{used:?}");
         // The kernel counts in ticks.
         assert!(used.host.busy_ns >= 200_000_000, "{used:?}");

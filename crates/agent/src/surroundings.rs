@@ -36,12 +36,9 @@ impl<'a> Surroundings<'a> {
         self.processors.start();
     }
 
-    /// Takes a last look; `wait` is for how long the workers waited.
-    pub(crate) fn end(
-        mut self,
-        wait: Option<ProcessorWait>,
-    ) -> (Option<ProcessorUse>, Option<Caveat>) {
-        let used = self.processors.finish(wait, caveats::PROCESSOR_WAIT_SHARE_MAX);
+    /// Takes a last look.
+    pub(crate) fn end(mut self) -> (Option<ProcessorUse>, Option<Caveat>) {
+        let used = self.processors.finish();
         self.tracers.append(&mut processors::tracers_of(std::process::id()));
         (used, caveats::about_tracers(&self.tracers))
     }
@@ -63,7 +60,7 @@ impl<'a> Surroundings<'a> {
         let waited_ns = program.waited_ns().min(of_ns);
         let wait = ProcessorWait { waited_ns, held_ns: 0, of_ns };
         self.tracers.extend(program.tracers().iter().cloned());
-        let (used, traced) = self.end(Some(wait));
+        let (used, traced) = self.end();
         (used.map(|used| ProcessorUse { program_wait: Some(wait), ..used }), traced)
     }
 }

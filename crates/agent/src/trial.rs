@@ -323,7 +323,7 @@ impl<'a> Trial<'a> {
         };
         let mut processors = None;
         if let Some(around) = surroundings.into_inner() {
-            let (used, traced) = around.end(result.scope.processor_wait);
+            let (used, traced) = around.end();
             processors = used;
             result.caveats.extend(traced);
         }

@@ -318,14 +318,21 @@ fn go_on(
     let mut failures: Vec<u32> = standing.iter().map(failures_in_a_row).collect();
     let mut so_far = store.load(id)?.runs;
     let begun_ms = (walk.now_unix_ms)();
-    for (position, Step { run, trial: index }) in steps(walk.plan).into_iter().enumerate() {
+    let planned = walk.plan.trials + walk.plan.repetition.warmup_trials;
+    let mut steps = walk.plan.order_with_repeats();
+    steps.retain(|step| specs[step.run].impossible().is_none());
+    for (position, Step { run, trial: index }) in steps.into_iter().enumerate() {
         if walk.stop.load(Relaxed) {
             break;
         }
         let (budget_ms, needed) = (walk.plan.budget_ms, walk.plan.trials_needed());
         let worked_ms = (walk.now_unix_ms)().saturating_sub(begun_ms);
         // With a budget that is spent, runs get what an interval needs and no more.
-        if budget_ms > 0 && worked_ms >= budget_ms && index >= needed {
+        let is_spent = budget_ms > 0 && worked_ms >= budget_ms;
+        let limit = if is_spent { needed.min(planned) } else { planned };
+        // Of those that an interval needs, as many are repeated as of those that are planned.
+        let repeats = judge::disturbed_trials(&so_far[run]).min(limit.div_ceil(2));
+        if index >= limit + repeats {
             continue;
         }
         let made = standing[run].trials.iter().any(|(number, _)| *number == index);
@@ -341,14 +348,23 @@ fn go_on(
         if failures[run] == FAILURES_MAX {
             (walk.observe)(Event::RunGivenUp(&specs[run]));
         }
-        if specs[run].repetition.until_permille > 0 {
-            so_far[run].trials.push(trial);
-        }
+        let settles = specs[run].repetition.until_permille > 0;
+        so_far[run].trials.push(if settles { trial } else { without_figures(trial) });
     }
     let stopped = walk.stop.load(Relaxed);
     let state = if stopped { CampaignState::Interrupted } else { CampaignState::Complete };
     store.finish(id, state)?;
     Ok(state)
+}
+
+/// Keeps of a trial only whether it counts: the figures of thousands would fill the memory.
+fn without_figures(mut trial: Trial) -> Trial {
+    for pass in &mut trial.passes {
+        let (scope, caveats) = (std::mem::take(&mut pass.scope), std::mem::take(&mut pass.caveats));
+        *pass = PassResult { scope, caveats, ..PassResult::new(pass.pass) };
+    }
+    trial.facts = Vec::new();
+    trial
 }
 
 /// How often a run failed since it last went well.

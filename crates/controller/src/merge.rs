@@ -238,6 +238,7 @@ fn merge_scopes(parts: &[Part], pass: Pass, common: Work) -> Scope {
     all.kept.clone_from(&first.kept);
     all.processor_wait = first.processor_wait;
     all.slots = first.slots;
+    all.interference.clone_from(&first.interference);
     WarmedUp::merge_all(&mut all.warmup, &first.warmup);
     for part in others {
         let more = &part.end.result.scope;
@@ -250,6 +251,7 @@ fn merge_scopes(parts: &[Part], pass: Pass, common: Work) -> Scope {
         add_known(&mut all.kept, more.kept.as_ref(), Kept::add);
         add_known(&mut all.processor_wait, more.processor_wait, ProcessorWait::add);
         all.slots = all.slots.saturating_add(more.slots);
+        all.interference.merge(&more.interference);
         WarmedUp::merge_all(&mut all.warmup, &more.warmup);
     }
     all

@@ -59,7 +59,7 @@ fn drift(times_ns: [u64; 5]) -> Option<String> {
     let first = server(0, times_ns.next()?);
     let port = first.address().port();
     let plan = planned::plan(&format!(
-        "name = \"t\"\nseed = 1\ntrials = 5\n[[target]]\nname = \"n\"\n\
+        "name = \"t\"\nseed = 1\ntrials = 5\ninterference = \"keep\"\n[[target]]\nname = \"n\"\n\
          url = \"nfs://127.0.0.1:{port}/export?mountport={port}\"\n[[workload]]\n\
          kind = \"mixed\"\nread_percent = 100\nfile_size = \"64KiB\"\nops = 8\nqueue_depth = 1\n"
     ));

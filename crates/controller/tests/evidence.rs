@@ -16,9 +16,9 @@ use lab::mounts::Mount;
 use model::testing::RunBuilder;
 use model::{
     BackendKind, BusyDevice, CaveatCode, CrossCheck, Evidence, Histogram, Host, HostResult,
-    IntervalSample, KindResult, LabSpec, Metric, MetricKind, NfsTarget, OpError, OpKind, Pass,
-    PassResult, ProcessorWait, Run, RunSpec, Stall, Stalls, Target, Telemetry, Trial, TrialState,
-    Work, Workload,
+    Interference, InterferenceSource, IntervalSample, KindResult, LabSpec, Metric, MetricKind,
+    NfsTarget, OpError, OpKind, Pass, PassResult, ProcessorWait, Run, RunSpec, Stall, Stalls,
+    Target, Telemetry, Trial, TrialState, Work, Workload,
 };
 use stats::{host_balance, judge};
 
@@ -192,6 +192,7 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
         | CaveatCode::MixedTrials
         | CaveatCode::Outlier
         | CaveatCode::TrialsInteract
+        | CaveatCode::Interference
         | CaveatCode::Drift => plant_run(code),
         CaveatCode::Interrupted
         | CaveatCode::OptionNotEffective
@@ -363,6 +364,14 @@ fn plant_run(code: CaveatCode) -> Option<Evidence> {
                 run.trials.push(trial(index, result(Pass::Stat, OpKind::Stat, rate)));
             }
             judged(code, &run, Pass::Stat)
+        }
+        CaveatCode::Interference => {
+            let mut run = run(&[100, 101, 102], &[]);
+            for trial in &mut run.trials {
+                let found = Interference::default().with(InterferenceSource::Steal, Some(120));
+                trial.passes[0].scope.interference = found;
+            }
+            judged(code, &run, Pass::Write)
         }
         CaveatCode::Drift => judged(code, &run(&[100, 99, 97, 96, 94], &[]), Pass::Write),
         _ => None,

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use controller::{ControllerError, Event, FAILURES_MAX, Hosts, Walk, preflight, resume, walk};
 use fleet::{Broken, ClockReading, Gone, Opening, Order, PassEnd, Report, Transport};
+use model::random::SplitMix64;
 use model::{
-    Campaign, CampaignState, CaveatCode, Fact, Histogram, Host, KindResult, OpKind, Pass,
-    PassResult, Span, Trial, TrialState,
+    Campaign, CampaignState, CaveatCode, Fact, Histogram, Host, Interference, InterferenceSource,
+    KindResult, OpKind, Pass, PassResult, Span, Trial, TrialState,
 };
 use plan::Plan;
 use results::Store;
@@ -281,6 +282,89 @@ fn a_run_ends_once_its_interval_is_narrow_and_the_others_go_on() {
     let trials: Vec<usize> = campaign.runs.iter().map(|run| run.trials.len()).collect();
     assert_eq!(trials, [5, 9]);
     assert_eq!(campaign.state, CampaignState::Complete);
+}
+
+/// A second of writes, of which the hypervisor took some thousandths.
+fn stolen(pass: Pass, bytes: u64, steal: u64) -> PassResult {
+    let mut result = PassResult { window_ns: 1_000_000_000, ..empty(pass) };
+    result.kinds = vec![written(bytes)];
+    result.scope.interference =
+        Interference::default().with(InterferenceSource::Steal, Some(steal));
+    result
+}
+
+/// Walks a run of ten planned trials, of which `steal` is taken in thousandths from each.
+fn walked_with_steal(
+    head: &str,
+    mut pass: impl FnMut(usize) -> (u64, u64),
+) -> (Campaign, stats::Judged) {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = planned::plan(&format!(
+        "name = \"t\"\ntrials = 10\nseed = 3\n{head}[[target]]\nname = \"d\"\npath = \"/d\"\n\
+         [[workload]]\nkind = \"stream\"\npasses = \"write\"\n"
+    ));
+    let mut agent = Scripted::new(|trial, order: &Order| match order {
+        Order::Arm { pass: kind, .. } => {
+            let (bytes, steal) = pass(trial);
+            Some(ran(stolen(*kind, bytes, steal), None))
+        }
+        _ => None,
+    });
+    let (campaign, _) = walked(&plan, &mut agent, &AtomicBool::new(false), folder.path());
+    let judged = stats::judge::pass(&campaign.runs[0], Pass::Write);
+    (campaign, judged)
+}
+
+#[test]
+fn disturbed_trials_are_repeated() {
+    for seed in 0..20 {
+        let mut random = SplitMix64::new(seed);
+        // Four of the first ten trials, and one in eight of those in their place.
+        let mut disturbed = vec![false; 10];
+        while disturbed.iter().filter(|it| **it).count() < 4 {
+            disturbed[(random.next() % 10) as usize] = true;
+        }
+        disturbed.extend([(); 5].map(|()| random.next().is_multiple_of(8)));
+        let (campaign, judged) = walked_with_steal("", |trial| {
+            // The rate of a disturbed trial suffers; the rule doesn't look at it.
+            let steal = if disturbed[trial - 1] { 300 } else { random.next() % 50 };
+            ((1 << 30) * (1_000 - steal) / 1_000, steal)
+        });
+        let made = campaign.runs[0].trials.len();
+        let planted = disturbed[..made].iter().filter(|it| **it).count();
+        assert_eq!(judged.set_aside.len(), planted, "seed {seed}");
+        // As many are repeated as were disturbed, and half of those planned at most.
+        assert_eq!(made, 10 + planted.min(5), "seed {seed}");
+        let rate = judged.rate.unwrap();
+        assert_eq!(rate.n, made - planted);
+        assert!(rate.min > 0.94 * f64::from(1 << 30), "seed {seed}: {rate:?}");
+        // All are kept in the file, with what was measured.
+        let stored = campaign.runs[0].trials.iter().map(|trial| {
+            let found = &trial.passes[0].scope.interference;
+            found.get(InterferenceSource::Steal).unwrap() == 300
+        });
+        assert_eq!(stored.collect::<Vec<_>>(), disturbed[..made]);
+    }
+}
+
+#[test]
+fn undisturbed_or_mostly_disturbed_trials_are_not_repeated() {
+    // A target with two speeds, on a quiet machine.
+    let two_speeds = |trial: usize| ((1 + trial as u64 % 2) << 30, 10);
+    let (campaign, judged) = walked_with_steal("", two_speeds);
+    assert_eq!((campaign.runs[0].trials.len(), judged.trials_used), (10, 10));
+    // A machine from which time is taken always.
+    let (campaign, judged) = walked_with_steal("", |_| (1 << 30, 300));
+    assert_eq!((campaign.runs[0].trials.len(), judged.trials_used), (10, 10));
+    let codes: Vec<_> = judged.caveats.iter().map(|caveat| caveat.code).collect();
+    assert_eq!(codes, [CaveatCode::Interference]);
+    // A plan that lets all count.
+    let some = |trial: usize| (1 << 30, if trial.is_multiple_of(3) { 300 } else { 0 });
+    let (campaign, judged) = walked_with_steal("interference = \"keep\"\n", some);
+    assert_eq!((campaign.runs[0].trials.len(), judged.trials_used), (10, 10));
+    // With `until` its number of trials is the limit.
+    let (campaign, judged) = walked_with_steal("until = \"50%\"\n", some);
+    assert_eq!((campaign.runs[0].trials.len(), judged.trials_used), (7, 5));
 }
 
 /// Writes of so many bytes in all.

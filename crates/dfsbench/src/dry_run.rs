@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use lab::{commands, compose, fresh_from, redo_from, reusable_steps};
 use model::units::{Nanos, Size, Wait};
-use model::{Fresh, Host, Invalidation, LabSpec, LabStep, RunSpec};
+use model::{Fresh, Host, InterferenceRule, Invalidation, LabSpec, LabStep, RunSpec};
 use plan::{Estimate, Plan, Rates, estimate_at, estimate_by};
 use report::counted;
 use report::document::text::{fits, narrow, push_beside, push_table};
@@ -130,6 +130,9 @@ fn describe_estimate(plan: &Plan, estimate: &Estimate, basis: &str) -> String {
         counted(estimate.trials as usize, "trial"),
         plan.seed,
     );
+    if let Some(rule) = describe_repeats(plan) {
+        push_beside(&mut text, "repeats:", 10, &rule, columns);
+    }
     let (written, read) = (Size(estimate.bytes_written), Size(estimate.bytes_read));
     let sum = format!("{written} written, {read} read, {} in all ({basis})", estimate.duration());
     push_beside(&mut text, "estimate:", 10, &sum, columns);
@@ -139,6 +142,20 @@ fn describe_estimate(plan: &Plan, estimate: &Estimate, basis: &str) -> String {
     text.push_str(&contenders::describe_differences(plan, columns));
     text.push_str(&describe_hosts(plan));
     text
+}
+
+/// Describes what happens to trials that are disturbed from outside; `None` if all count.
+fn describe_repeats(plan: &Plan) -> Option<String> {
+    let rule = "trials that the hypervisor or other programs disturb are set aside and repeated";
+    match plan.repeats_max() {
+        _ if plan.repetition.interference == InterferenceRule::Keep => None,
+        0 if plan.repetition.until_permille == 0 => None,
+        0 => Some(format!(
+            "{rule}, within the {} of each run",
+            counted(plan.trials as usize, "trial")
+        )),
+        most => Some(format!("{rule}, at most {most} of each run")),
+    }
 }
 
 /// The matrix: a column for each setting that varies, or a line above each run where a terminal of

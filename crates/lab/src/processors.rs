@@ -1,8 +1,9 @@
 //! Finds out who used this host's CPUs, and how long tasks waited for one.
 //!
 //! [`HostTimes`] are the counters of the CPUs available to this process, [`ProcessTable`] has the
-//! CPU time of every process, and [`ProgramWatch`] follows a program and everything it starts.
-//! Don't use any of them while measuring: reading the table takes about 20 us per process.
+//! CPU time and storage traffic of every process, and [`ProgramWatch`] follows a program and
+//! everything it starts. Don't use any of them while measuring: reading the table takes about 30 us
+//! per process.
 //!
 //! **Source:** proc_stat(5), proc_pid_stat(5), sched_getaffinity(2);
 //! Documentation/scheduler/sched-stats.rst of Linux for `schedstat`.
@@ -13,7 +14,7 @@ use std::path::Path;
 
 use model::system::SYSTEMS_DIR;
 use procfs::process::{Process, Stat, StatFlags};
-use procfs::{CpuTime, CurrentSI as _, KernelStats};
+use procfs::{CpuTime, Current as _, CurrentSI as _, KernelStats};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::processes;
@@ -99,6 +100,8 @@ struct ProcessTimes {
     own_ns: u64,
     /// Time of children that have exited and been reaped, in nanoseconds.
     reaped_ns: u64,
+    /// Bytes that storage read and wrote for it and for those children; 0 if that is hidden.
+    io_bytes: u64,
     is_kernel: bool,
 }
 
@@ -112,6 +115,9 @@ pub struct ProcessUse {
     pub own_ns: u64,
     /// Time of children that exited in between, in nanoseconds.
     pub reaped_ns: u64,
+    /// Bytes that storage read and wrote for all of these; 0 if that is hidden, as it is from users
+    /// other than its own and root.
+    pub io_bytes: u64,
     /// Whether it is a kernel thread.
     pub is_kernel: bool,
 }
@@ -122,8 +128,12 @@ impl ProcessTable {
         let mut table = BTreeMap::new();
         for pid in processes::numbers() {
             // A process that cannot be read has exited.
-            if let Ok(stat) = Process::new(pid.cast_signed()).and_then(|process| process.stat()) {
-                table.insert(pid, ProcessTimes::of(&stat));
+            let Ok(process) = Process::new(pid.cast_signed()) else { continue };
+            if let Ok(stat) = process.stat() {
+                table.insert(
+                    pid,
+                    ProcessTimes { io_bytes: io_bytes(&process), ..ProcessTimes::of(&stat) },
+                );
             }
         }
         Self(table)
@@ -133,29 +143,35 @@ impl ProcessTable {
     pub fn used_since(&self, before: &Self) -> Vec<ProcessUse> {
         // A child's whole time is added to its parent when it exits. Subtract what it had already
         // used at the time of the earlier table.
-        let mut earlier: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut earlier: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
         for (pid, ended) in &before.0 {
             if !self.is_same(*pid, ended)
                 && let Some(ancestor) = self.living_ancestor(before, ended.parent)
             {
-                *earlier.entry(ancestor).or_default() += ended.own_ns + ended.reaped_ns;
+                let (time_ns, bytes) = earlier.entry(ancestor).or_default();
+                *time_ns += ended.own_ns + ended.reaped_ns;
+                *bytes += ended.io_bytes;
             }
         }
         let mut uses = Vec::new();
         for (pid, now) in &self.0 {
-            let (own_ns, reaped_ns) = match before.0.get(pid) {
-                Some(then) if then.started == now.started => (then.own_ns, then.reaped_ns),
-                _ => (0, 0),
+            let (own_ns, reaped_ns, io_bytes) = match before.0.get(pid) {
+                Some(then) if then.started == now.started => {
+                    (then.own_ns, then.reaped_ns, then.io_bytes)
+                }
+                _ => (0, 0, 0),
             };
-            let reaped_ns = reaped_ns + earlier.get(pid).copied().unwrap_or(0);
+            let (earlier_ns, earlier_bytes) = earlier.get(pid).copied().unwrap_or_default();
+            let (reaped_ns, io_bytes) = (reaped_ns + earlier_ns, io_bytes + earlier_bytes);
             let used = ProcessUse {
                 pid: *pid,
                 name: now.name.clone(),
                 own_ns: now.own_ns.saturating_sub(own_ns),
                 reaped_ns: now.reaped_ns.saturating_sub(reaped_ns),
+                io_bytes: now.io_bytes.saturating_sub(io_bytes),
                 is_kernel: now.is_kernel,
             };
-            if used.own_ns + used.reaped_ns > 0 {
+            if used.own_ns + used.reaped_ns + used.io_bytes > 0 {
                 uses.push(used);
             }
         }
@@ -232,9 +248,49 @@ impl ProcessTimes {
             started: stat.starttime,
             own_ns: stat.utime.saturating_add(stat.stime) * tick_ns,
             reaped_ns: (stat.cutime + stat.cstime).max(0).cast_unsigned() * tick_ns,
+            io_bytes: 0,
             is_kernel: flags.contains(StatFlags::PF_KTHREAD),
         }
     }
+}
+
+/// Returns the bytes that storage read and wrote for a process; 0 if that is hidden.
+///
+/// **Source:** proc_pid_io(5).
+fn io_bytes(process: &Process) -> u64 {
+    process.io().map_or(0, |io| {
+        let written = io.write_bytes.saturating_sub(io.cancelled_write_bytes);
+        io.read_bytes.saturating_add(written)
+    })
+}
+
+/// Returns for how long tasks have waited for memory since the host was booted, in nanoseconds;
+/// `None` if the kernel does not keep it.
+pub fn memory_stalled_ns() -> Option<u64> {
+    Some(procfs::MemoryPressure::current().ok()?.some.total.saturating_mul(1_000))
+}
+
+/// Maximum number of processors whose throttling is read: each is a file of its own.
+const THROTTLED_MAX: usize = 32;
+
+/// Returns for how long processors were throttled for their heat since the host was booted, in
+/// nanoseconds, as a mean of the processors; `None` if the kernel does not count it, as on virtual
+/// machines.
+///
+/// **Source:** Documentation/ABI/testing/sysfs-devices-system-cpu of Linux.
+pub fn throttled_ns() -> Option<u64> {
+    throttled_ns_in(Path::new("/sys/devices/system/cpu"))
+}
+
+fn throttled_ns_in(folder: &Path) -> Option<u64> {
+    let (mut total_ms, mut processors) = (0_u64, 0);
+    for number in 0..THROTTLED_MAX {
+        let file = format!("cpu{number}/thermal_throttle/core_throttle_total_time_ms");
+        let Ok(text) = fs::read_to_string(folder.join(file)) else { continue };
+        total_ms = total_ms.saturating_add(text.trim().parse().ok()?);
+        processors += 1;
+    }
+    total_ms.saturating_mul(1_000_000).checked_div(processors)
 }
 
 /// Returns the CPU time of the given processes, including that of threads that have exited.
@@ -492,6 +548,30 @@ mod tests {
         let listed = table(parents.map(|(pid, parent)| process(pid, "x", parent, 0, 0)));
         assert_eq!(listed.family(5), BTreeSet::from([5, 6, 7]));
         assert_eq!(listed.family(99), BTreeSet::from([99]));
+    }
+
+    #[test]
+    fn storage_traffic_of_ended_children_is_not_counted_twice() {
+        let with =
+            |(pid, times): (u32, ProcessTimes), io_bytes| (pid, ProcessTimes { io_bytes, ..times });
+        let shell = || process(5, "sh", 1, 0, 0);
+        let before = table([with(shell(), 10), with(process(6, "dd", 5, 1, 0), 500)]);
+        let after = table([with(shell(), 10 + 800), with(process(7, "cat", 5, 0, 0), 40)]);
+        let used = after.used_since(&before);
+        let bytes: Vec<_> = used.iter().map(|used| (used.pid, used.io_bytes)).collect();
+        assert_eq!(bytes, [(5, 300), (7, 40)]);
+    }
+
+    #[test]
+    fn reads_throttling_of_each_processor() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(throttled_ns_in(folder.path()), None);
+        for (number, ms) in [(0, "30"), (3, "10")] {
+            let of_one = folder.path().join(format!("cpu{number}/thermal_throttle"));
+            fs::create_dir_all(&of_one).unwrap();
+            fs::write(of_one.join("core_throttle_total_time_ms"), format!("{ms}\n")).unwrap();
+        }
+        assert_eq!(throttled_ns_in(folder.path()), Some(20_000_000));
     }
 
     #[test]

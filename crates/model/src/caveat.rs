@@ -231,6 +231,10 @@ codes! {
     NotQuiet, "not-quiet", Degraded,
         "Disks or networks of the hosts were at work before the trial began.",
         "See what works there, or wait longer for it to end: quiet = \"5m\" in the plan.";
+    Interference, "interference", Note,
+        "Most trials were disturbed from outside, so none was set aside for that.",
+        "Stop what the evidence names, or use a machine that is not shared; more trials of this \
+         kind don't help.";
     FitsMemory, "fits-memory", Note,
         "The files fit in this host's memory, and no counter shows that storage delivered them.",
         "Use files larger than memory, or remount between passes.";

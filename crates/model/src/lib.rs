@@ -17,6 +17,7 @@ pub mod fact;
 mod held_ops;
 pub mod histogram;
 pub mod impossible;
+pub mod interference;
 mod invalidation;
 pub mod lab;
 pub mod nfs;
@@ -59,6 +60,7 @@ pub use fact::Fact;
 pub use held_ops::HeldOps;
 pub use histogram::Histogram;
 pub use impossible::Impossible;
+pub use interference::{Interference, InterferenceRule, InterferenceSource};
 pub use lab::{
     DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, Mounting, Protocol, Raid, ServerKind,
     Serving, SiteMount, Storage, System, Tuning, TunnelForwards, Tunnelling,

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::interference::InterferenceRule;
 use crate::words::words;
 
 words! {
@@ -48,11 +49,19 @@ pub struct Repetition {
     pub until_permille: u32,
     /// Trials that are made first and never count.
     pub warmup_trials: u32,
+    /// What to do about trials that were disturbed from outside. Results of earlier releases have
+    /// no record of that, so that all their trials count.
+    pub interference: InterferenceRule,
 }
 
 impl Default for Repetition {
     fn default() -> Self {
-        Self { discard: Discard::None, until_permille: 0, warmup_trials: 0 }
+        Self {
+            discard: Discard::None,
+            until_permille: 0,
+            warmup_trials: 0,
+            interference: InterferenceRule::Repeat,
+        }
     }
 }
 

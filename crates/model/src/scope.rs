@@ -5,6 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::interference::Interference;
 use crate::op::OpKind;
 use crate::sampling::{ProcessorWait, Stalls, Work};
 use crate::soak::{Kept, Recovery};
@@ -33,6 +34,8 @@ pub struct Scope {
     pub recovery: Option<Recovery>,
     /// Ops that could be in flight at a time, all workers together; 0 where it is not known.
     pub slots: u32,
+    /// What disturbed the pass from outside.
+    pub interference: Interference,
 }
 
 impl Scope {

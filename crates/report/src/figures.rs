@@ -372,6 +372,9 @@ fn push_main_notes(document: &mut Document, sheet: &Sheet<'_>, excerpt: &Excerpt
     }
     document.push_list("caveats", "Caveats (results that have them)", lines);
     document.push_list("failures", "Trials without a result", notes::partial_failures(sheet));
+    let set_aside: Vec<String> = notes::interference::summary(sheet).into_iter().collect();
+    document.push_list("set-aside", notes::interference::TITLE, set_aside);
+    document.push_list("per-cpu", notes::load::PER_CPU, notes::load::per_cpu(sheet));
     let blocks = vec![Block::Paragraph(excerpt.rest(sheet))];
     document.push(Section { id: "rest", blocks, ..Section::default() });
 }
@@ -397,6 +400,9 @@ fn push_notes(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
         document.push(caveat_section(sheet));
     }
     document.push_list("failures", "Trials without a result", notes::partial_failures(sheet));
+    let set_aside = notes::interference::lines(sheet);
+    document.push_list("set-aside", notes::interference::TITLE, set_aside);
+    document.push_list("per-cpu", notes::load::PER_CPU, notes::load::per_cpu(sheet));
     if form == Form::Html {
         // A page has the others with its response times.
         return;
@@ -464,6 +470,9 @@ fn condition_section(sheet: &Sheet<'_>, form: Form) -> Section {
     if campaign.question != Question::Durability {
         terms.push(Term::new("ceiling", notes::ceiling(campaign)));
         terms.push(Term::new("order", notes::order(campaign)));
+        if let Some(rule) = notes::interference::rule(sheet) {
+            terms.push(Term::new("interference", rule));
+        }
     }
     let mut tables = None;
     match form {

@@ -4,6 +4,7 @@
 //! Each function gives plain sentences without markup; the formats decide how they look.
 
 pub mod host_balance;
+pub mod interference;
 pub mod load;
 
 use model::units::Nanos;

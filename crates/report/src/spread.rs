@@ -4,7 +4,7 @@
 //! was left out is listed with the reason: nothing that was measured is hidden.
 
 use model::Discard;
-use stats::{Rate, Summary};
+use stats::{Rate, SetAside, Summary};
 
 use crate::document::text::{WIDTH_MAX, push};
 use crate::document::{Column, Role, Table, TableRow};
@@ -17,8 +17,8 @@ const COLUMNS: [&str; 8] =
 
 /// The explanation of the columns.
 const READING: [&str; 3] = [
-    "n: trials behind the figures. Those that were left out, by the plan's rule or as invalid, are \
-     in parentheses.",
+    "n: trials behind the figures. Those that were left out, by the plan's rule, as invalid or as \
+     disturbed from outside, are in parentheses.",
     "median, with its 95 % interval; trimmed: the mean without the highest and the \
      lowest trial; deviation: standard deviation of the trials (divisor n - 1).",
     "lowest, highest: of the trials behind the figures.",
@@ -33,7 +33,7 @@ struct Spread {
     /// Every trial in its order: `356 MB/s, (828 MB/s), 361 MB/s`.
     pub trials: String,
     /// Why some are left out, in a few words; empty where none is.
-    pub left_out: &'static str,
+    pub left_out: String,
 }
 
 impl Spread {
@@ -42,32 +42,43 @@ impl Spread {
         let judged = &row.judged;
         // Every trial is listed, so that a reader can check what the plan's rule left out.
         let mut trials = Vec::new();
-        let mut all_used = true;
+        let mut reasons = Vec::new();
+        for SetAside { trial_index, disturbance } in &judged.set_aside {
+            reasons.push(format!("trial {}, {}", trial_index + 1, disturbance.describe()));
+        }
+        let mut others = 0;
         for point in &judged.points {
             let rate = shown(row, point.per_s);
             trials.push(if point.used { rate } else { format!("({rate})") });
-            all_used &= point.used;
+            others += usize::from(!point.used);
+        }
+        if others > judged.set_aside.len() {
+            reasons.push(rule_of(row.run.spec.repetition.discard).to_owned());
         }
         Self {
             name: sheet.name(row),
             cells: judged.rate.as_ref().map(|rate| summary_cells(row, rate)),
             trials: trials.join(", "),
-            left_out: match row.run.spec.repetition.discard {
-                _ if all_used => "",
-                Discard::None => "invalid",
-                Discard::Extremes => "the highest and the lowest, or invalid",
-                Discard::Outliers => "far from the others, or invalid",
-                Discard::Cached => "cached, or invalid",
-            },
+            left_out: reasons.join("; "),
         }
     }
 
     /// The trials with what the parentheses mean.
     fn trials_line(&self) -> String {
-        match self.left_out {
+        match self.left_out.as_str() {
             "" => self.trials.clone(),
             why => format!("{}; in parentheses, left out: {why}", self.trials),
         }
+    }
+}
+
+/// Why a rule of the plan leaves trials out.
+const fn rule_of(discard: Discard) -> &'static str {
+    match discard {
+        Discard::None => "invalid",
+        Discard::Extremes => "the highest and the lowest, or invalid",
+        Discard::Outliers => "far from the others, or invalid",
+        Discard::Cached => "cached, or invalid",
     }
 }
 

@@ -2,12 +2,13 @@
 //!
 //! [`pass`] is the way in, [`Judged`] what comes out. A trial whose pass has an invalid caveat, or
 //! that was interrupted, is set aside: it enters no figure unless there is no sound trial, and
-//! then the whole row is invalid. A failed trial keeps the passes it finished. Histograms are
-//! merged; percentiles are never averaged.
+//! then the whole row is invalid. So is a trial that was disturbed from outside, unless most were
+//! ([`crate::interference`]). A failed trial keeps the passes it finished. Histograms are merged;
+//! percentiles are never averaged.
 
 use model::{
-    CaveatCode, Discard, Evidence, Histogram, Pass, PassResult, ProgramUse, Run, Severity, Trial,
-    TrialState, Verdict, WorkingSet,
+    CaveatCode, Discard, Evidence, Histogram, InterferenceRule, Pass, PassResult, ProgramUse, Run,
+    Severity, Trial, TrialState, Verdict, WorkingSet,
 };
 
 use crate::criteria::{
@@ -15,6 +16,7 @@ use crate::criteria::{
 };
 use crate::fairness::Fairness;
 use crate::host_balance::HostsCompared;
+use crate::interference::{Disturbance, disturbance, sets_aside};
 use crate::outlier;
 use crate::rate::Rate;
 use crate::summary::{Summary, median, summary};
@@ -26,7 +28,7 @@ mod rates;
 pub use parts::{Cpu, CpuUnit, KindShare};
 use rates::{
     RateOf, byte_rate, common_byte_rate, common_op_rate, common_share, comparable_rate,
-    first_byte_rate, first_op_rate, op_rate, pass_rate,
+    first_byte_rate, first_op_rate, op_rate, pass_rate, rate_per_cpu,
 };
 
 /// The judgement of one pass over all trials of a run.
@@ -56,6 +58,8 @@ pub struct Judged {
     pub common_window_share: Option<f64>,
     /// The rate of every trial that has one, also of those set aside.
     pub points: Vec<Point>,
+    /// The trials that were disturbed from outside and are set aside for it.
+    pub set_aside: Vec<SetAside>,
     /// Times from scheduled to done, merged over the trials behind the figures.
     pub response_time: Histogram,
     /// Times from sent to done, merged over the trials behind the figures.
@@ -65,6 +69,8 @@ pub struct Judged {
     pub estimated_response_time: Option<Histogram>,
     /// Processor time, over all trials behind the figures together.
     pub cpu: Option<Cpu>,
+    /// The figure per second of processor time of client and server instead of per second.
+    pub rate_per_cpu: Option<Summary>,
     /// Processor time of the client as a share of the window, in percent of one core.
     pub cpu_percent: Option<f64>,
     /// Ops per second that were scheduled in an open loop: median of the trials.
@@ -141,6 +147,15 @@ pub struct Point {
     pub comparable_per_s: f64,
     /// It is behind the figures; else it was set aside as invalid.
     pub used: bool,
+}
+
+/// A trial that does not count, since something outside of the run disturbed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetAside {
+    /// Number of the trial within the run, from 0.
+    pub trial_index: u32,
+    /// What disturbed it.
+    pub disturbance: Disturbance,
 }
 
 /// The trials in which a caveat was seen.
@@ -242,10 +257,12 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         common: sorted.summarize(if is_bytes { common_byte_rate } else { common_op_rate }),
         common_window_share: median(&rates_of(sorted.used_trials(), common_share)),
         points: sorted.list_points(pass),
+        set_aside: sorted.list_set_aside(),
         response_time: parts::merge_histograms(&used, PassResult::response_time),
         service_time: parts::merge_histograms(&used, PassResult::service_time),
         estimated_response_time: parts::estimated_response_time(&run.spec.load, &used),
         cpu: parts::cpu_per_work(&used, CpuUnit::of_pass(pass)),
+        rate_per_cpu: sorted.summarize(rate_per_cpu(pass)),
         cpu_percent: parts::cpu_percent(&used),
         offered_per_s: parts::offered_per_s(&used),
         working_set: parts::working_set(&used),
@@ -283,6 +300,12 @@ pub fn is_settled(run: &Run) -> bool {
     true
 }
 
+/// Returns how many trials of a run are set aside as disturbed: the most of any pass.
+pub fn disturbed_trials(run: &Run) -> u32 {
+    let of_pass = |pass: &Pass| Sorted::of(run, *pass).disturbed.len() as u32;
+    run.spec.passes().iter().map(of_pass).max().unwrap_or(0)
+}
+
 /// The result of one trial for a pass.
 struct PassTrial<'a> {
     trial: &'a Trial,
@@ -294,12 +317,19 @@ impl PassTrial<'_> {
     fn is_cached(&self) -> bool {
         self.result.caveats.iter().any(|caveat| caveat.code.is_cache_hit())
     }
+
+    /// Returns what disturbed the trial from outside.
+    fn disturbance(&self) -> Option<Disturbance> {
+        disturbance(&self.result.scope.interference)
+    }
 }
 
 /// The trials of a run, by what became of one pass.
 struct Sorted<'a> {
     sound: Vec<PassTrial<'a>>,
     set_aside: Vec<PassTrial<'a>>,
+    /// Sound, but disturbed from outside.
+    disturbed: Vec<PassTrial<'a>>,
     /// Sound, but left out by the plan's rule.
     discarded: Vec<PassTrial<'a>>,
     rule: Discard,
@@ -314,6 +344,7 @@ impl<'a> Sorted<'a> {
         let mut sorted = Self {
             sound: Vec::new(),
             set_aside: Vec::new(),
+            disturbed: Vec::new(),
             discarded: Vec::new(),
             rule: run.spec.repetition.discard,
             failures: Vec::new(),
@@ -338,8 +369,23 @@ impl<'a> Sorted<'a> {
                 (None, TrialState::Done) => sorted.add_failure("the trial has no such pass"),
             }
         }
+        let rule = run.spec.repetition.interference;
+        // A soak disturbs its hosts itself, and each of its segments counts.
+        if rule == InterferenceRule::Repeat && run.spec.soak.is_none() {
+            sorted.set_disturbed_aside();
+        }
         sorted.apply_discard(pass);
         sorted
+    }
+
+    /// Sets sound trials aside that were disturbed from outside, unless most were.
+    fn set_disturbed_aside(&mut self) {
+        let is_disturbed = |it: &PassTrial<'_>| it.disturbance().is_some();
+        let disturbed = self.sound.iter().filter(|it| is_disturbed(it)).count();
+        if sets_aside(disturbed, self.sound.len()) {
+            let sound = std::mem::take(&mut self.sound);
+            (self.disturbed, self.sound) = sound.into_iter().partition(is_disturbed);
+        }
     }
 
     /// Leaves out sound trials by the rule of the plan; they stay among the points.
@@ -406,12 +452,24 @@ impl<'a> Sorted<'a> {
         self.used_trials().iter().map(|pass_trial| pass_trial.result).collect()
     }
 
+    /// Lists the trials that are set aside as disturbed, in their order.
+    fn list_set_aside(&self) -> Vec<SetAside> {
+        let mut set_aside = Vec::new();
+        for pass_trial in &self.disturbed {
+            if let Some(disturbance) = pass_trial.disturbance() {
+                set_aside.push(SetAside { trial_index: pass_trial.trial.index, disturbance });
+            }
+        }
+        set_aside
+    }
+
     /// Lists the rate of each trial that has one, in the order of the trials.
     fn list_points(&self, pass: Pass) -> Vec<Point> {
         let (rate, comparable) = (pass_rate(pass), comparable_rate(pass));
         let lists = [
             (&self.sound, true),
             (&self.set_aside, self.sound.is_empty()),
+            (&self.disturbed, false),
             (&self.discarded, false),
         ];
         let mut points = Vec::new();

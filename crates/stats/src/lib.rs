@@ -1,10 +1,10 @@
 //! Statistics: the meaning of the trials of a campaign, and how far it can be trusted.
 //!
 //! [`summary`] condenses the figures of several trials: median, spread and a confidence interval.
-//! [`judge::pass`] applies it to one pass of a run, sets invalid trials aside, gathers the
-//! caveats and gives the verdict. The thresholds stand in [`criteria`], each with its reason.
-//! [`compare()`] lays two sets of trials side by side, [`effects()`] finds the dominant factor,
-//! [`size_sweep()`] the sizes at which a rate falls.
+//! [`judge::pass`] applies it to one pass of a run, sets invalid and disturbed trials aside,
+//! gathers the caveats and gives the verdict. The thresholds stand in [`criteria`], each with its
+//! reason. [`compare()`] lays two sets of trials side by side, [`effects()`] finds the dominant
+//! factor, [`size_sweep()`] the sizes at which a rate falls.
 //! Pure: the same trials give the same figures on every machine, to the last bit, since no function
 //! of libm is called whose last digit differs between systems; `effects` and the comparison of
 //! curves alone take logarithms.
@@ -19,6 +19,7 @@ mod fairness;
 mod family;
 pub mod host_balance;
 pub mod interact;
+pub mod interference;
 pub mod judge;
 pub mod ladder;
 mod outlier;
@@ -37,7 +38,7 @@ pub use effects::{Effects, Observation, effects};
 pub use fairness::{ClientShare, Fairness, jain_index};
 pub use family::holm;
 pub use host_balance::{HostShare, HostsCompared, StartSkew, WorstTimes};
-pub use judge::{Cpu, CpuUnit, Extent, Failure, Judged, JudgedCaveat, KindShare, Point};
+pub use judge::{Cpu, CpuUnit, Extent, Failure, Judged, JudgedCaveat, KindShare, Point, SetAside};
 pub use outlier::{Score, discarded, modified_z_scores, outliers};
 pub use rank::{rank_test, smallest_probability};
 pub use rate::Rate;

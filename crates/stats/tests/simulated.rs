@@ -2,10 +2,11 @@
 //!
 //! Each count comes from a fixed seed, so that a test repeats itself exactly.
 
-use model::Discard;
 use model::random::SplitMix64;
+use model::{Discard, Interference, InterferenceSource};
 use stats::criteria::{DRIFT_SHARE_MIN, INTERACT_PROBABILITY_MAX, drift_probability_max};
 use stats::interact::neighbours;
+use stats::interference::{disturbance, sets_aside};
 use stats::{discarded, outliers, summary, trend};
 
 /// Noise of trials, with the median that it truly has.
@@ -84,6 +85,50 @@ fn intervals_hold_the_true_median_as_often_as_they_say() {
                 let wanted = 0.93..=0.97;
                 assert!(wanted.contains(&covered), "{noise:?}, {n} trials, {rule:?}: {covered}");
             }
+        }
+    }
+}
+
+/// A trial on a machine whose hypervisor takes a tenth to two fifths of one trial in four, and less
+/// than a hundredth of the others: its rate, and whether it is set aside unless most are.
+fn disturbed_trial(noise: Noise, random: &mut SplitMix64) -> (f64, bool) {
+    let stolen = if unit(random) < 0.25 { 0.1 + 0.3 * unit(random) } else { 0.01 * unit(random) };
+    let permille = (stolen * 1e3).round() as u64;
+    let recorded = Interference::default().with(InterferenceSource::Steal, Some(permille));
+    (noise.draw(random) * (1.0 - stolen), disturbance(&recorded).is_some())
+}
+
+#[test]
+fn kept_trials_cover_the_undisturbed_median() {
+    const SAMPLES: u32 = 2_000;
+    for noise in Noise::ALL {
+        for n in [5_usize, 8, 12] {
+            let mut random = SplitMix64::new(400 + n as u64);
+            let (mut judged, mut covered, mut covered_by_all) = (0, 0, 0);
+            for _ in 0..SAMPLES {
+                let mut trials = Vec::new();
+                // As many again as were disturbed, and half of those planned at most.
+                let disturbed = |trials: &[(f64, bool)]| trials.iter().filter(|it| it.1).count();
+                while trials.len() < n + disturbed(&trials).min(n.div_ceil(2)) {
+                    trials.push(disturbed_trial(noise, &mut random));
+                }
+                if !sets_aside(disturbed(&trials), trials.len()) && disturbed(&trials) > 0 {
+                    // Most were disturbed, and a caveat says so.
+                    continue;
+                }
+                judged += 1;
+                let holds = |rates: &[f64]| {
+                    let (lo, hi) = summary(rates).unwrap().interval;
+                    u32::from(lo <= noise.median() && noise.median() <= hi)
+                };
+                let kept: Vec<f64> = trials.iter().filter(|it| !it.1).map(|it| it.0).collect();
+                covered += holds(&kept);
+                covered_by_all += holds(&trials.iter().map(|it| it.0).collect::<Vec<_>>());
+            }
+            let share = f64::from(covered) / f64::from(judged);
+            assert!((0.92..=0.98).contains(&share), "{noise:?}, {n} trials: {share}");
+            assert!(judged > SAMPLES * 9 / 10, "{n} trials: {judged} of {SAMPLES} samples");
+            assert!(covered_by_all < covered, "{noise:?}, {n} trials");
         }
     }
 }

@@ -27,7 +27,7 @@ const ALL_PROCESSORS_SHARE: f64 = 0.90;
 const OTHERS_SHARE_MAX: f64 = 0.10;
 
 /// The kernel counts in ticks of 10 ms: over a shorter time shares of it are too coarse.
-const COUNTED_NS_MIN: u64 = 200_000_000;
+pub(super) const COUNTED_NS_MIN: u64 = 200_000_000;
 
 /// Returns a caveat if the client was at its own limit, or others had the processors; a server that
 /// shares this host may have them.
@@ -169,7 +169,7 @@ fn check_wait_alone(spec: &RunSpec, result: &PassResult, shares_host: bool) -> O
 
 /// For how long something of ours was ready and waited for a processor.
 #[derive(Clone, Copy, Debug)]
-struct Waits {
+pub(super) struct Waits {
     /// Of the workers, or of the program in their place.
     ours: ProcessorWait,
     /// Of the threads of a server on this host: an op waits for both, one after the other.
@@ -180,7 +180,7 @@ struct Waits {
 }
 
 impl Waits {
-    fn of(result: &PassResult, used: Option<&ProcessorUse>) -> Option<Self> {
+    pub(super) fn of(result: &PassResult, used: Option<&ProcessorUse>) -> Option<Self> {
         let server = used.and_then(|used| used.server.as_ref());
         let server_ns = server.map_or(0, |server| server.waited_ns);
         if let Some(ours) = used.and_then(|used| used.program_wait) {
@@ -194,7 +194,7 @@ impl Waits {
     }
 
     /// No waiting that is known of, over the time of the workers.
-    fn none(spec: &RunSpec, used: &ProcessorUse) -> Self {
+    pub(super) fn none(spec: &RunSpec, used: &ProcessorUse) -> Self {
         let of_ns = span_ns(used).saturating_mul(spec.workers.max(1).into());
         let ours = ProcessorWait { of_ns, ..ProcessorWait::default() };
         let (who, source) = ("workers were runnable but not running", "not counted");
@@ -209,7 +209,7 @@ impl Waits {
 
     /// The share of the workers' time that the hypervisor took, if it took from each as much as it
     /// used: a processor that is taken away makes no queue, so the time is not among those waited.
-    fn share_of_stolen(&self, used: &ProcessorUse) -> f64 {
+    pub(super) fn share_of_stolen(&self, used: &ProcessorUse) -> f64 {
         let server_ns = used.server.as_ref().map_or(0, |server| server.used_ns);
         let ours_ns = used.client_ns.saturating_add(server_ns) as f64;
         let ours = (ours_ns / used.host.busy_ns.max(1) as f64).min(1.0);
@@ -252,7 +252,7 @@ impl Shares {
 }
 
 /// Returns the time that each processor had.
-fn span_ns(used: &ProcessorUse) -> u64 {
+pub(super) fn span_ns(used: &ProcessorUse) -> u64 {
     used.host.all_ns() / used.host.processors.max(1)
 }
 
@@ -347,8 +347,7 @@ mod tests {
                     waited_ns: 0,
                 }),
                 others: vec![("cc1".into(), time(self.others))],
-                systems_ns: 0,
-                program_wait: None,
+                ..ProcessorUse::default()
             }
         }
 

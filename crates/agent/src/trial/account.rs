@@ -135,6 +135,9 @@ impl Trial<'_> {
         caveats.extend(caveats::about_outcome(result, ending, tally));
         if *ending == Ending::Complete {
             caveats.extend(caveats::about_figures(spec, result, server, seen.processors));
+            if let Some(used) = seen.processors {
+                result.scope.interference = caveats::interference(spec, result, mount, used);
+            }
             caveats.extend(caveats::about_load(spec, result));
         }
         caveats.extend(caveats::about_cache(spec, result, mount));

@@ -9,8 +9,8 @@ use std::time::Duration;
 use agent::caveats::{self, about_calendar};
 use engine::{Clock, SystemClock};
 use model::{
-    BackendKind, CaveatCode, Durability, Load, Pass, PassResult, ProcessorWait, Run, RunSpec,
-    Sampling, Scope, Severity, Target, Trial, TrialState, Workload,
+    BackendKind, CaveatCode, Durability, InterferenceSource, Load, Pass, PassResult, ProcessorWait,
+    Run, RunSpec, Sampling, Scope, Severity, Target, Trial, TrialState, Workload,
 };
 use nfs_server::{BandwidthCap, CappedBytes, FaultPlan, Server, ServerConfig, ServiceTime};
 use stats::{Judged, judge};
@@ -250,10 +250,17 @@ fn processors_that_others_take_are_missed() {
         let spec = mix(target, 1_000, Load::default());
         rig.begin(&spec);
         let hogs = Hogs::start();
-        let caveats = rig.run(Pass::Mix).result.caveats;
+        let PassResult { caveats, scope, .. } = rig.run(Pass::Mix).result;
         drop(hogs);
         rig.end();
         let target = &spec.target;
+        // Such a trial is set aside, if most others are not disturbed.
+        let disturbed = stats::interference::disturbance(&scope.interference);
+        let source = disturbed.map(|disturbance| disturbance.source);
+        let sources = [InterferenceSource::Programs, InterferenceSource::Steal];
+        assert!(source.is_some_and(|source| sources.contains(&source)), "{target}: {scope:?}");
+        let taken = scope.interference.get(InterferenceSource::Programs).unwrap_or(0);
+        assert!(taken > 100, "{target}: {scope:?}");
         let stated = evidence(&caveats, CaveatCode::ProcessorContention)
             .unwrap_or_else(|| panic!("{target}: {caveats:?}"));
         let begins = "workers were runnable but not running ";

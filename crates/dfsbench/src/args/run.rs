@@ -88,6 +88,10 @@ pub struct RunArgs {
     /// grouped (runs whose hosts are set up alike together)
     #[arg(long, value_name = "ORDER", help_heading = "Trials")]
     order: Option<String>,
+    /// Trials disturbed by the hypervisor or other programs: repeat (set them aside and make
+    /// others), keep (let all count) [default: repeat]
+    #[arg(long, value_name = "RULE", help_heading = "Trials")]
+    interference: Option<String>,
     /// Seed of every random choice [default: drawn and printed]
     #[arg(long, value_name = "N", help_heading = "Trials")]
     seed: Option<String>,
@@ -230,6 +234,7 @@ impl RunArgs {
             budget: self.budget.clone(),
             warmup_trials: self.warmup_trials.clone(),
             order: self.order.clone(),
+            interference: self.interference.clone(),
             seed: self.seed.clone(),
             server_memory: self.server_memory.clone(),
             server_threads: self.server_threads.clone(),

@@ -60,6 +60,8 @@ impl Lines {
         let line = match event {
             Event::TrialBegun { position, spec } => {
                 (self.position, self.pass) = (*position, None);
+                // Trials in place of disturbed ones come after those that are planned.
+                self.trials = self.trials.max(position + 1);
                 run_event("trial_begun", spec)
             }
             Event::PassBegun(pass) => {

@@ -154,6 +154,10 @@ impl Seen {
             Event::TrialBegun { position, spec } => {
                 self.position = *position;
                 (self.label, self.pass) = (self.labels.label(spec), None);
+                // Trials in place of disturbed ones come after those that are planned.
+                if self.total > 0 {
+                    self.total = self.total.max(position + 1);
+                }
                 self.totals.work = work_of(spec);
                 self.clear_rates();
             }

@@ -89,6 +89,7 @@ pub fn refuse_meaningless(args: &SoakArgs) -> Result<(), Failure> {
         (flags.budget.is_some(), "--budget", "--duration alone determines how long a soak lasts"),
         (flags.warmup_trials.is_some(), "--warmup-trials", "every segment counts"),
         (flags.order.is_some(), "--order", "its segments follow each other"),
+        (flags.interference.is_some(), "--interference", "every segment counts"),
         (args.run.effort().is_some(), "--quick or --thorough", "--duration determines its length"),
         (args.run.until_broken.is_some(), "--until-broken", "`dfsbench run` has it"),
     ];

@@ -4,7 +4,7 @@ use crate::rig::Rig;
 
 /// A plan whose in-memory server moves 8 MB a second: a trial of 16 MiB takes over four seconds,
 /// on the fastest machine and on the slowest.
-const PLAN: &str = "name = \"p\"\ntrials = 10\n[server.faults]\nbandwidth = \"8MB/s\"\n\
+const PLAN: &str = "name = \"p\"\ntrials = 10\ninterference = \"keep\"\n[server.faults]\nbandwidth = \"8MB/s\"\n\
     [[target]]\nname = \"n\"\nembedded = true\n[[workload]]\nkind = \"stream\"\n\
     file_size = \"16MiB\"\nio_size = \"256KiB\"\n";
 

@@ -127,8 +127,13 @@ fn what_a_killed_campaign_left_locked_is_removed_by_the_next_one() {
 fn a_killed_campaign_goes_on_where_it_was() {
     let plan = ["--workload", "mixed", "--file-size", "1MiB", "--duration", "300ms"];
     let factors = ["--read-percent", "0,100", "--trials", "3", "--seed", "5"];
-    let (rig, end) =
-        interrupted(&[plan, factors].concat(), Duration::from_millis(900), Signal::KILL);
+    // Whatever else runs here, no trial is repeated.
+    let kept = ["--interference", "keep"];
+    let (rig, end) = interrupted(
+        &[&plan[..], &factors, &kept].concat(),
+        Duration::from_millis(900),
+        Signal::KILL,
+    );
     assert_eq!(end.code, -1, "{end:?}");
     let resumed = rig.run(&["resume", "--quiet", "--format", "json"]);
     assert_eq!(resumed.code, 0, "{resumed:?}");

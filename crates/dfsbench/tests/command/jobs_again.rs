@@ -78,7 +78,8 @@ fn trials(rig: &Rig) -> (usize, usize) {
 fn stopped_half_way(rig: &Rig) {
     let (count, target) = (TRIALS.to_string(), rig.target().display().to_string());
     let mix = ["--workload", "mixed", "--file-size", "64KiB", "--duration", "300ms"];
-    let words = [&["run", &target], &mix[..], &["--trials", &count]].concat();
+    let words =
+        [&["run", &target], &mix[..], &["--interference", "keep", "--trials", &count]].concat();
     let job = Job::start(rig, &words, "node");
     let begun = Instant::now();
     let has_trial = || {

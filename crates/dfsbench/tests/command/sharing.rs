@@ -15,6 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn plan<'a>(duration: &'a str, trials: &'a str, results: &'a str) -> Vec<&'a str> {
     let what = ["run", "target", "--workload", "mixed", "--file-size", "64KiB", "--quiet"];
     let matrix = ["--read-percent", "0,100", "--seed", "5", "--duration", duration];
+    let matrix = [&matrix[..], &["--interference", "keep"]].concat();
     [&what[..], &matrix, &["--trials", trials, "--results", results]].concat()
 }
 

@@ -55,6 +55,29 @@ impl Plan {
         steps
     }
 
+    /// The same trials in the same order, and those that may be made in place of disturbed ones:
+    /// last of all, or of their group or run where those stand apart.
+    pub fn order_with_repeats(&self) -> Vec<Step> {
+        let planned = self.trials + self.repetition.warmup_trials;
+        let repeats = planned..planned + self.repeats_max();
+        let parts = match self.order {
+            Order::Blocks | Order::Random => vec![(0..self.runs.len()).collect()],
+            Order::Grouped => self.groups(),
+            Order::Sequential => (0..self.runs.len()).map(|run| vec![run]).collect(),
+        };
+        let mut order = self.order().into_iter().peekable();
+        let mut steps = Vec::new();
+        for part in parts {
+            while let Some(step) = order.next_if(|step| part.contains(&step.run)) {
+                steps.push(step);
+            }
+            for trial in repeats.clone() {
+                self.add_block(&part, trial, &mut steps);
+            }
+        }
+        steps
+    }
+
     /// The runs by how hosts are set up for them, as indices into [`Plan::runs`], groups that
     /// share most side by side.
     ///
@@ -96,10 +119,15 @@ impl Plan {
     /// Adds the blocks of some runs.
     fn add_blocks(&self, group: &[usize], trials: u32, steps: &mut Vec<Step>) {
         for trial in 0..trials {
-            for step in block(self.seed, trial, group.len()) {
-                // A block numbers the runs of its group from 0.
-                steps.push(Step { run: group[step.run], ..step });
-            }
+            self.add_block(group, trial, steps);
+        }
+    }
+
+    /// Adds one trial of each of some runs.
+    fn add_block(&self, group: &[usize], trial: u32, steps: &mut Vec<Step>) {
+        for step in block(self.seed, trial, group.len()) {
+            // A block numbers the runs of its group from 0.
+            steps.push(Step { run: group[step.run], ..step });
         }
     }
 }
@@ -145,6 +173,8 @@ fn draw_below(random: &mut SplitMix64, bound: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use model::InterferenceRule;
+
     use super::*;
     use crate::{RawPlan, Surroundings};
 
@@ -178,6 +208,27 @@ mod tests {
             assert_eq!(steps.is_sorted_by_key(|step| step.1), name == "blocks", "{steps:?}");
             steps.sort_unstable();
             assert_eq!(steps, all);
+        }
+    }
+
+    #[test]
+    fn repeats_follow_the_planned_trials() {
+        let text = "name = \"t\"\nseed = 4\ntrials = 3\nwarmup_trials = 1\norder = \"ORDER\"\n\
+                    [[target]]\nname = \"n\"\nnull = true\n[[workload]]\nkind = \"mixed\"\n\
+                    queue_depth = [1, 2, 4, 8]\n";
+        let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 0, job: None };
+        for order in ["blocks", "random", "sequential", "grouped"] {
+            let raw = RawPlan::parse(&text.replace("ORDER", order), "t").unwrap();
+            let mut plan = Plan::resolve(&raw, &around).unwrap();
+            let (planned, mut all) = (plan.order(), plan.order_with_repeats());
+            assert_eq!((plan.repeats_max(), all.len()), (2, planned.len() + 8), "{order}");
+            for run in 0..4 {
+                assert!(all.iter().filter(|step| step.run == run).is_sorted_by_key(|it| it.trial));
+            }
+            all.retain(|step| step.trial < 4);
+            assert_eq!(all, planned, "{order}");
+            plan.repetition.interference = InterferenceRule::Keep;
+            assert_eq!(plan.order_with_repeats(), planned, "{order}");
         }
     }
 

@@ -55,6 +55,9 @@ impl RawRepetition {
         if let Some(warmup) = self.warmup_trials {
             each.warmup_trials = warmup.value;
         }
+        if let Some(interference) = self.interference {
+            each.interference = interference.value;
+        }
         let budget_ms = self.budget_ms.map_or(0, |budget| budget.value);
         Ok(Repeated { trials, each, budget_ms, order: self.order.map(|order| order.value) })
     }

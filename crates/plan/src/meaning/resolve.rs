@@ -8,7 +8,7 @@ use std::path::Path;
 
 use model::contender::{Fairness, compares_systems, contenders, differences};
 use model::soak::Disturbance;
-use model::{Conclusion, Order, Repetition, RunSpec, Target};
+use model::{Conclusion, InterferenceRule, Order, Repetition, RunSpec, Target};
 
 use crate::meaning::checks;
 use crate::meaning::matrix::{self, Matrix};
@@ -121,6 +121,16 @@ impl Plan {
     /// as many more as an interval needs.
     pub fn trials_needed(&self) -> u32 {
         self.repetition.warmup_trials + self.trials.min(limits::UNTIL_TRIALS_MIN)
+    }
+
+    /// Returns the most trials that each run is given in place of disturbed ones: half of those
+    /// that are planned, since none is set aside if most are disturbed. None where `trials` is a
+    /// limit already.
+    pub fn repeats_max(&self) -> u32 {
+        let repeats = self.repetition.interference == InterferenceRule::Repeat
+            && self.repetition.until_permille == 0
+            && self.runs.iter().all(|run| run.soak.is_none());
+        if repeats { self.trials.div_ceil(2) } else { 0 }
     }
 
     /// Sets in every run on the in-memory server the port where it now listens, for NFS and MOUNT,

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use model::contender::Fairness;
 use model::setting::{Setting, Value};
 use model::{
-    Host, LabSpec, NfsTarget, Placement, Repetition, RunSpec, Sec, SiteMount, Target, TcpTarget,
+    Host, InterferenceRule, LabSpec, NfsTarget, Placement, Repetition, RunSpec, Sec, SiteMount,
+    Target, TcpTarget,
 };
 
 use crate::meaning::matrix::product;
@@ -64,7 +65,7 @@ impl Plan {
     }
 
     fn write_repetition(&self, out: &mut String) {
-        let Repetition { discard, until_permille, warmup_trials } = self.repetition;
+        let Repetition { discard, until_permille, warmup_trials, interference } = self.repetition;
         let (discard, order) = (quoted(discard.name()), quoted(self.order.name()));
         let _ = writeln!(out, "discard = {discard}\nwarmup_trials = {warmup_trials}");
         if until_permille > 0 {
@@ -74,6 +75,9 @@ impl Plan {
             let _ = writeln!(out, "budget = {}", quoted(&time(self.budget_ms)));
         }
         let _ = writeln!(out, "order = {order}");
+        if interference != InterferenceRule::Repeat {
+            let _ = writeln!(out, "interference = {}", quoted(interference.name()));
+        }
         if self.fair != Fairness::Named {
             let _ = writeln!(out, "fair = {}", quoted(self.fair.name()));
         }

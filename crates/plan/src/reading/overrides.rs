@@ -41,6 +41,8 @@ pub struct Overrides {
     pub warmup_trials: Option<String>,
     /// Value of `--order`.
     pub order: Option<String>,
+    /// Value of `--interference`.
+    pub interference: Option<String>,
     /// Value of `--seed`.
     pub seed: Option<String>,
     /// Value of `--server-memory`.
@@ -76,6 +78,7 @@ impl Overrides {
             ("budget", &mut self.budget),
             ("warmup_trials", &mut self.warmup_trials),
             ("order", &mut self.order),
+            ("interference", &mut self.interference),
             ("seed", &mut self.seed),
             ("server_memory", &mut self.server_memory),
             ("server_threads", &mut self.server_threads),
@@ -137,6 +140,7 @@ impl RawPlan {
             "budget" => repetition.budget_ms.is_some(),
             "warmup_trials" => repetition.warmup_trials.is_some(),
             "order" => repetition.order.is_some(),
+            "interference" => repetition.interference.is_some(),
             "seed" => self.seed.is_some(),
             "server_memory" => self.server.memory_bytes.is_some(),
             "server_threads" => self.server.threads.is_some(),
@@ -207,6 +211,7 @@ impl RawPlan {
     fn apply_repetition(&mut self, flags: &Overrides) -> Result<(), PlanError> {
         let until = flags.until.as_ref();
         let warmup = flags.warmup_trials.as_ref();
+        let interference = flags.interference.as_ref();
         let trials = read_count(flags.trials.as_ref(), "--trials", limits::TRIALS)?;
         if let Some(trials) = trials
             && trials.value <= limits::UNTIL_TRIALS_MIN
@@ -221,6 +226,7 @@ impl RawPlan {
             budget_ms: read_one(flags.budget.as_ref(), "--budget", repetition::budget_ms)?,
             warmup_trials: read_count(warmup, "--warmup-trials", limits::WARMUP_TRIALS)?,
             order: read_one(flags.order.as_ref(), "--order", repetition::order_named)?,
+            interference: read_one(interference, "--interference", repetition::interference_named)?,
         });
         Ok(())
     }

@@ -86,6 +86,10 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "blocks: a trial of every run, shuffled, then the next, so that drift falls on all alike. \
          random: all shuffled. sequential: run after run. grouped: runs whose hosts are set up \
          alike together, in blocks, so that file systems, servers and mounts are made once."),
+    key(Plan, "interference", ["text", ""], "\"repeat\" or \"keep\"", "repeat",
+        "Trials that the hypervisor, other programs, memory pressure or heat disturbed: repeat sets \
+         them aside and makes others in their place, at most half as many as `trials`, unless most \
+         are disturbed. keep lets all count."),
     key(Plan, "fair", ["text", ""], "\"named\" or \"strict\"", "named",
         "What to do where the targets that are compared differ in more than the system. named: each \
          difference is named beside the figures. strict: the plan is refused."),

@@ -1,12 +1,12 @@
 //! Reads how runs are repeated, from the keys at the head of a plan.
 //!
-//! `trials`, `discard`, `until`, `budget`, `warmup_trials`, `order`, `fair` and `quiet`; the words
-//! of each are read by the same functions for a flag.
+//! `trials`, `discard`, `until`, `budget`, `warmup_trials`, `order`, `interference`, `fair` and
+//! `quiet`; the words of each are read by the same functions for a flag.
 
 use model::contender::Fairness;
 use model::setting::Range;
 use model::units::parse_time_ns;
-use model::{Discard, Order};
+use model::{Discard, InterferenceRule, Order};
 
 use crate::reading::document::{Field, Table};
 use crate::reading::values::bounded_u32;
@@ -21,6 +21,7 @@ pub(crate) const UNTIL: &str = "until";
 pub(crate) const BUDGET: &str = "budget";
 pub(crate) const WARMUP_TRIALS: &str = "warmup_trials";
 pub(crate) const ORDER: &str = "order";
+pub(crate) const INTERFERENCE: &str = "interference";
 
 impl RawRepetition {
     /// Reads the keys.
@@ -33,6 +34,7 @@ impl RawRepetition {
             warmup_trials: root
                 .read(WARMUP_TRIALS, |field| bounded_u32(field, limits::WARMUP_TRIALS))?,
             order: read_word(root, ORDER, order_named)?,
+            interference: read_word(root, INTERFERENCE, interference_named)?,
         })
     }
 }
@@ -54,6 +56,11 @@ pub(crate) fn discard_named(name: &str) -> Result<Discard, Fault> {
 /// Finds an order by its name.
 pub(crate) fn order_named(name: &str) -> Result<Order, Fault> {
     Order::from_name(name).ok_or_else(|| not_one_of(Order::NAMES, name))
+}
+
+/// Finds a rule for disturbed trials by its name.
+pub(crate) fn interference_named(name: &str) -> Result<InterferenceRule, Fault> {
+    InterferenceRule::from_name(name).ok_or_else(|| not_one_of(InterferenceRule::NAMES, name))
 }
 
 /// Reads the rule for contenders that differ in more than the system.

@@ -1,9 +1,9 @@
 //! How runs are repeated, as it was written.
 //!
-//! `trials`, `discard`, `until`, `budget`, `warmup_trials` and `order` stand at the head of a plan
-//! and are the same for all its runs.
+//! `trials`, `discard`, `until`, `budget`, `warmup_trials`, `order` and `interference` stand at the
+//! head of a plan and are the same for all its runs.
 
-use model::{Discard, Order};
+use model::{Discard, InterferenceRule, Order};
 
 use crate::written::error::Located;
 
@@ -22,6 +22,8 @@ pub struct RawRepetition {
     pub warmup_trials: Option<Located<u32>>,
     /// The order of the trials.
     pub order: Option<Located<Order>>,
+    /// What to do about trials that were disturbed from outside.
+    pub interference: Option<Located<InterferenceRule>>,
 }
 
 impl RawRepetition {
@@ -33,5 +35,6 @@ impl RawRepetition {
         self.budget_ms = with.budget_ms.or(self.budget_ms);
         self.warmup_trials = with.warmup_trials.or(self.warmup_trials);
         self.order = with.order.or(self.order);
+        self.interference = with.interference.or(self.interference);
     }
 }

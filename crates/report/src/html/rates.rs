@@ -103,7 +103,7 @@ fn draw_legend() -> Markup {
             svg width="12" height="14" aria-hidden="true" {
                 g transform="translate(6 7)" { path.aside d=(CROSS) {} }
             }
-            " a trial set aside as invalid   "
+            " a trial set aside as invalid or disturbed   "
             svg width="34" height="14" aria-hidden="true" {
                 line.whisker x1="2" x2="32" y1="7" y2="7" {}
                 g transform="translate(32 7)" { path.arrow d=(ARROW_RIGHT) {} }

@@ -8,6 +8,7 @@
 use maud::{Markup, html};
 use model::units::{Nanos, Size};
 use model::{Campaign, PassResult, Run, Trial, TrialState};
+use stats::interference::disturbance;
 
 use crate::sheet::Sheet;
 use crate::show::{counted, percent, utc};
@@ -153,6 +154,9 @@ fn render_trial(trial: &Trial) -> Markup {
                 (render_pass(pass))
                 td { (render_cross_checks(pass)) }
                 td.evidence {
+                    @if let Some(disturbance) = disturbance(&pass.scope.interference) {
+                        p { "disturbed: " (disturbance.describe()) }
+                    }
                     @for caveat in &pass.caveats {
                         p {
                             code { (caveat.code) } " " (caveat.evidence)

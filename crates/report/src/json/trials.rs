@@ -1,7 +1,8 @@
 //! Trials in JSON: their passes, and the ops of each kind.
 
 use model::{
-    Caveat, CrossCheck, Fact, IntervalSample, KindResult, PassResult, Telemetry, Trial, TrialState,
+    Caveat, CrossCheck, Fact, Interference, IntervalSample, KindResult, PassResult, Telemetry,
+    Trial, TrialState,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -43,6 +44,15 @@ struct PassPart<'a> {
     stalls: Option<model::Stalls>,
     #[serde(skip_serializing_if = "Option::is_none")]
     processor_wait: Option<model::ProcessorWait>,
+    /// What disturbed the pass from outside, by source: thousandths of the time, for `disk` bytes
+    /// per second.
+    #[serde(skip_serializing_if = "Interference::is_empty")]
+    #[schemars(with = "std::collections::BTreeMap<String, u64>")]
+    interference: &'a Interference,
+    /// The source above its limit that disturbed the pass most; unless that is so of most trials,
+    /// the trial is set aside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disturbed_by: Option<String>,
     client_cpu_ns: u64,
     server_cpu_ns: Option<u64>,
     storage_read_bytes: Option<u64>,
@@ -121,6 +131,9 @@ impl<'a> PassPart<'a> {
             common_window: pass.scope.common,
             stalls: pass.scope.stalls,
             processor_wait: pass.scope.processor_wait,
+            interference: &pass.scope.interference,
+            disturbed_by: stats::interference::disturbance(&pass.scope.interference)
+                .map(|disturbance| disturbance.describe()),
             client_cpu_ns: pass.client_cpu_ns,
             server_cpu_ns: pass.server_cpu_ns,
             storage_read_bytes: pass.storage_read_bytes,

@@ -3,12 +3,12 @@
 //!
 //! Sentences without markup, as in `notes`; of large campaigns the first figures are described.
 
-use model::Pass;
 use model::units::{Size, three_digits};
+use model::{CaveatCode, Pass};
 use stats::Rate;
 
 use crate::sheet::{Row, Sheet};
-use crate::show::{counted, times};
+use crate::show::{counted, spread, times};
 
 /// The heading of the lines of [`lines`].
 pub const LOADS: &str = "Loads";
@@ -104,6 +104,44 @@ fn describe_touched(row: &Row<'_>) -> Option<String> {
     };
     let files = counted(usize::try_from(set.files).unwrap_or(usize::MAX), "file");
     Some(format!("touched {files}, {}{unit}", Size(set.bytes)))
+}
+
+/// The heading of the lines of [`per_cpu`].
+pub const PER_CPU: &str = "Rate for each second of processor time, where processors are the limit";
+
+/// A line for each figure that processors limit: its work for each second of processor time, which
+/// varies less than its rate, with the rate beside it.
+pub fn per_cpu(sheet: &Sheet<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for row in &sheet.rows {
+        let limits = [CaveatCode::ProcessorContention, CaveatCode::ClientSaturated];
+        let is_limited = row.judged.caveats.iter().any(|caveat| limits.contains(&caveat.code));
+        let (Some(rate), Some(per_cpu)) = (&row.judged.rate, &row.judged.rate_per_cpu) else {
+            continue;
+        };
+        // Where something else is the limit, such as a disk, it varies more than the rate.
+        let varies_more = match (per_cpu.half_width_share(), rate.half_width_share()) {
+            (Some(per_cpu), Some(rate)) => per_cpu > rate * 1.01,
+            _ => false,
+        };
+        // A command has a wall time and no rate.
+        if !is_limited || varies_more || row.judged.pass == Pass::App {
+            continue;
+        }
+        let whose = match row.judged.cpu.and_then(|cpu| cpu.server) {
+            Some(_) => "client and server",
+            None => "the client",
+        };
+        lines.push(format!(
+            "{}: {} ({}) of the processor time of {whose}; by the clock {} ({})",
+            sheet.name(row),
+            row.judged.shown(per_cpu.median),
+            spread(per_cpu),
+            row.judged.shown(rate.median),
+            spread(rate),
+        ));
+    }
+    first(lines)
 }
 
 /// How busy the client was in each pass: `dir: stream write 97 %; nfs: ...`; `None` where that

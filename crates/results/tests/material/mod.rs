@@ -9,10 +9,11 @@ use model::testing::RunBuilder;
 use model::{
     BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, ClientRecord, ClientResult,
     ClientTimes, Completion, CrossCheck, Durability, Evidence, Fact, FaultEvent, Histogram,
-    HostResult, Identity, IntervalSample, IntervalStats, Kept, KindResult, Metric, MetricKind,
-    NfsSettings, NfsTarget, NfsVersion, Offered, Op, OpError, OpKind, Outcome, Pass, PassResult,
-    ProcessorWait, ProgramUse, Run, RunSpec, Scope, Sec, Stable, Stall, Stalls, Target, Telemetry,
-    TlsOptions, Trial, TrialState, WarmedUp, Work, WorkingSet, Workload, XprtSec,
+    HostResult, Identity, Interference, InterferenceSource, IntervalSample, IntervalStats, Kept,
+    KindResult, Metric, MetricKind, NfsSettings, NfsTarget, NfsVersion, Offered, Op, OpError,
+    OpKind, Outcome, Pass, PassResult, ProcessorWait, ProgramUse, Run, RunSpec, Scope, Sec, Stable,
+    Stall, Stalls, Target, Telemetry, TlsOptions, Trial, TrialState, WarmedUp, Work, WorkingSet,
+    Workload, XprtSec,
 };
 use results::Store;
 use tempfile::TempDir;
@@ -118,6 +119,7 @@ pub fn scope() -> Scope {
         }),
         processor_wait: Some(ProcessorWait { waited_ns: 1, held_ns: 1, of_ns: 2 }),
         slots: 16,
+        interference: Interference::default().with(InterferenceSource::Steal, Some(120)),
         recovery: Some(Recovery { reconnects: 1, resent_bytes: 4096, ..Recovery::default() }),
         kept: Some(Kept { blocks: 4, written: 3, lost: 1, ..Kept::default() }),
     }

@@ -10,9 +10,9 @@
 use std::fmt::Write as _;
 
 use model::units::{Nanos, three_digits};
-use model::{Caveat, CaveatCode, Evidence, Repetition, RunSpec, Severity};
+use model::{Caveat, CaveatCode, Evidence, InterferenceRule, Repetition, RunSpec, Severity};
 
-use super::rates::pass_rate;
+use super::rates::{comparable_rate, pass_rate};
 use super::{Extent, Judged, JudgedCaveat, PassTrial, Sorted};
 use crate::criteria::{
     DRIFT_SHARE_MIN, DRIFT_TRIALS_MIN, EFFECT_MIN, HALF_WIDTH_SHARE_MAX, INTERACT_PROBABILITY_MAX,
@@ -20,6 +20,7 @@ use crate::criteria::{
     STEADY_RANGE_MAX, STEADY_SLOPE_MAX, TRIALS_MIN, drift_probability_max,
 };
 use crate::interact::{Dependence, neighbours};
+use crate::interference::{Disturbance, Explanation, explanation, limit_of};
 use crate::outlier::{modified_z_scores, outliers, score_max};
 use crate::rate::Rate;
 use crate::steady::{self, Steadiness};
@@ -30,10 +31,11 @@ use crate::trend::trend;
 pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> Vec<JudgedCaveat> {
     let mut caveats = from_trials(sorted);
     caveats.extend(check_steady(spec, sorted));
+    caveats.extend(check_interference(spec, sorted));
     // Of trials that were all set aside the verdict is invalid, whatever their spread.
     if let (Some(rate), false) = (&judged.rate, sorted.sound.is_empty()) {
         caveats.extend(check_count(rate));
-        caveats.extend(check_width(rate, judged));
+        caveats.extend(check_width(rate, sorted, judged));
         caveats.extend(check_kinds(sorted, judged));
         caveats.extend(check_outliers(rate, judged, accuracy_max(&spec.repetition)));
         // Trials that rise or fall all the way depend on those before them, too, and that is
@@ -161,21 +163,70 @@ fn check_count(rate: &Summary) -> Option<JudgedCaveat> {
     Some(of_run(CaveatCode::TooFewTrials, evidence, data))
 }
 
-fn check_width(rate: &Summary, judged: &Judged) -> Option<JudgedCaveat> {
+fn check_width(rate: &Summary, sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
     let share = rate.half_width_share()?;
     if rate.n < TRIALS_MIN || share <= HALF_WIDTH_SHARE_MAX {
         return None;
     }
-    let evidence = format!(
+    let mut evidence = format!(
         "the interval from {} is ±{:.0} % of the median {} (at most ±{:.0} %)",
         Rate::interval(judged.pass, rate.interval.0, rate.interval.1),
         share * 100.0,
         judged.shown(rate.median),
         HALF_WIDTH_SHARE_MAX * 100.0,
     );
+    if let Some(why) = explain_width(sorted, judged) {
+        let _ = write!(evidence, "; {why}");
+    }
     let source = "half of the 95 % interval, of the median";
     let data = Evidence::shares(share, HALF_WIDTH_SHARE_MAX, source);
     Some(of_run(CaveatCode::WideInterval, evidence, data))
+}
+
+/// Names what the rates of the sound trials follow, or says that they follow nothing that was
+/// recorded; `None` if there are too few trials or no records.
+fn explain_width(sorted: &Sorted<'_>, judged: &Judged) -> Option<String> {
+    let rate_of = comparable_rate(judged.pass);
+    let mut trials = Vec::new();
+    for PassTrial { result, .. } in &sorted.sound {
+        trials.push((*result, rate_of(result)?));
+    }
+    match explanation(&trials)? {
+        Explanation::Follows { covariate, correlation, trials_above } => Some(format!(
+            "rates follow {}, r = {correlation:.2}; {trials_above} of {} trials had more than {}",
+            covariate.name(),
+            trials.len(),
+            covariate.show_much(),
+        )),
+        Explanation::Nothing { looked_at: 0 } => None,
+        Explanation::Nothing { .. } => {
+            Some("no interference that was recorded explains that".to_owned())
+        }
+    }
+}
+
+/// Notes that most trials were disturbed from outside, with the worst of the source that disturbed
+/// most trials: none was set aside then.
+fn check_interference(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCaveat> {
+    if spec.repetition.interference != InterferenceRule::Repeat || !sorted.disturbed.is_empty() {
+        return None;
+    }
+    let mut found: Vec<Disturbance> = Vec::new();
+    for pass_trial in &sorted.sound {
+        found.extend(pass_trial.disturbance());
+    }
+    // A single trial is no sample of what this machine is like.
+    if sorted.sound.len() < TRIALS_MIN {
+        return None;
+    }
+    let of_source = |source| found.iter().filter(|it| it.source == source).count();
+    let source = found.iter().map(|it| it.source).max_by_key(|source| of_source(*source))?;
+    let of_source = found.iter().filter(|it| it.source == source);
+    let worst = of_source.max_by_key(|it| it.found)?;
+    let most = format!("up to {}", source.show(worst.found));
+    let evidence = format!("{} (limit {})", source.describe(&most), source.show(limit_of(source)));
+    let extent = Extent::Trials { seen: found.len() as u32, made: sorted.made };
+    Some(JudgedCaveat::new(CaveatCode::Interference, extent, evidence, Some(worst.evidence())))
 }
 
 /// Names the medians of cached and of other trials, where there are both.

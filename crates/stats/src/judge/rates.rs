@@ -98,6 +98,25 @@ pub(super) fn common_op_rate(result: &PassResult) -> Option<f64> {
     per_second(result.scope.common?.ops, result.common_window_ns)
 }
 
+/// Returns the function that reads the work of a pass for each second of processor time that client
+/// and server used. It is less than a rate the affair of others who use the processors.
+pub(super) fn rate_per_cpu(pass: Pass) -> RateOf {
+    if pass.is_byte_rate() { bytes_per_cpu } else { ops_per_cpu }
+}
+
+fn bytes_per_cpu(result: &PassResult) -> Option<f64> {
+    per_second(result.bytes(), cpu_ns(result))
+}
+
+fn ops_per_cpu(result: &PassResult) -> Option<f64> {
+    per_second(result.ops(), cpu_ns(result))
+}
+
+/// Returns the processor time of the client, and of the server where that is known.
+fn cpu_ns(result: &PassResult) -> u64 {
+    result.client_cpu_ns.saturating_add(result.server_cpu_ns.unwrap_or(0))
+}
+
 /// Returns the share of the window in which all workers were busy.
 pub(super) fn common_share(result: &PassResult) -> Option<f64> {
     if result.window_ns == 0 {

@@ -12,6 +12,7 @@ use model::{
 use super::*;
 
 mod accuracy;
+mod interference;
 mod timeline;
 
 const MB: u64 = 1_000_000;
