@@ -9,14 +9,15 @@ use lab::mounts::Mount;
 use model::{Interference, InterferenceSource, PassResult, RunSpec, Target};
 
 use super::processors::{COUNTED_NS_MIN, Waits, span_ns};
-use super::server_here;
 use crate::processor_use::ProcessorUse;
 
 /// Returns what disturbed a pass; nothing if it was too short for the counters of the kernel.
+/// `server_here` is the server if it is on this host.
 pub fn interference(
     spec: &RunSpec,
     result: &PassResult,
     mount: Option<&Mount>,
+    server_here: Option<&str>,
     used: &ProcessorUse,
 ) -> Interference {
     let span_ns = span_ns(used);
@@ -27,7 +28,10 @@ pub fn interference(
     let is_file_here = matches!(spec.target, Target::Directory { .. });
     let is_on_storage = is_file_here && !mount.is_some_and(Mount::is_nfs);
     let goes_past_memory = !is_file_here || spec.direct;
-    let programs = used.programs.filter(|_| !may_be_served_here(spec, mount));
+    // Another program of this host may serve the directory.
+    let is_served_here =
+        is_file_here && (server_here.is_some() || mount.is_some_and(Mount::is_fuse));
+    let programs = used.programs.filter(|_| !is_served_here);
     let share = |ns: u64| permille(ns as f64 / span_ns as f64);
     let disk = programs.filter(|_| is_on_storage).map(|programs| {
         (u128::from(programs.io_bytes) * 1_000_000_000 / u128::from(span_ns)) as u64
@@ -47,15 +51,6 @@ pub fn interference(
         .with(InterferenceSource::Heat, used.throttled_ns.map(share))
 }
 
-/// Returns true if another program of this host may serve the directory that is measured.
-fn may_be_served_here(spec: &RunSpec, mount: Option<&Mount>) -> bool {
-    let is_file_here = matches!(spec.target, Target::Directory { .. });
-    is_file_here
-        && mount.is_some_and(|mount| {
-            mount.is_fuse() || server_here::describe(&spec.target, Some(mount)).is_some()
-        })
-}
-
 fn permille(share: f64) -> u64 {
     (share.clamp(0.0, 1.0) * 1e3).round() as u64
 }
@@ -68,6 +63,7 @@ mod tests {
     use model::testing::RunBuilder;
     use model::{Pass, ProcessorWait, Scope, Workload};
 
+    use super::super::find_server;
     use super::*;
     use crate::processor_use::ProgramsUse;
 
@@ -95,7 +91,8 @@ mod tests {
         let wait = ProcessorWait { of_ns: SECOND, ..ProcessorWait::default() };
         let scope = Scope { processor_wait: Some(wait), ..Scope::default() };
         let result = PassResult { window_ns: SECOND, scope, ..PassResult::new(Pass::Read) };
-        interference(spec, &result, mount, used)
+        let server = find_server(&spec.target, mount);
+        interference(spec, &result, mount, server.as_deref(), used)
     }
 
     fn directory() -> RunBuilder {

@@ -136,7 +136,8 @@ impl Trial<'_> {
         if *ending == Ending::Complete {
             caveats.extend(caveats::about_figures(spec, result, server, seen.processors));
             if let Some(used) = seen.processors {
-                result.scope.interference = caveats::interference(spec, result, mount, used);
+                result.scope.interference =
+                    caveats::interference(spec, result, mount, server, used);
             }
             caveats.extend(caveats::about_load(spec, result));
         }
