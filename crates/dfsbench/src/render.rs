@@ -82,8 +82,9 @@ pub fn next_line(campaign: &Campaign, results: &Path) -> String {
     match NextStep::of(campaign) {
         NextStep::Resume => {
             let consent = if runs_programs(campaign) { " --allow-program" } else { "" };
-            format!("\nnext:    dfsbench resume{consent}{file}\n")
+            format!("\nnext:    dfsbench resume {}{consent}{file}\n", campaign.id)
         }
+        NextStep::Repeat => REPEAT.to_owned(),
         NextStep::Settle { flag, caveat, settled, having } if settled < having => {
             format!("\nnext:    {flag} to settle {caveat} in {settled} of {having} results\n")
         }
@@ -107,6 +108,10 @@ fn runs_programs(campaign: &Campaign) -> bool {
 
 const REPAIR: &str = "
 next:    remove the cause of the failures, then repeat the command
+";
+
+const REPEAT: &str = "
+next:    repeat the command: a search can't be continued, and what it measured is kept
 ";
 
 const EXPLORE: &str = "

@@ -16,6 +16,8 @@ use crate::sheet::{Row, Sheet};
 pub enum NextStep {
     /// Make the runs that are missing.
     Resume,
+    /// Start again: a search that was stopped cannot be continued.
+    Repeat,
     /// Repeat it with a flag that settles its most frequent caveat.
     Settle {
         /// The flag with its value.
@@ -38,8 +40,12 @@ pub enum NextStep {
 impl NextStep {
     /// Chooses the step for a campaign.
     pub fn of(campaign: &Campaign) -> Self {
-        if campaign.state != CampaignState::Complete {
-            return Self::Resume;
+        match campaign.state {
+            CampaignState::Complete => {}
+            // `resume` refuses a campaign that a process is still making.
+            CampaignState::Running => return Self::View,
+            CampaignState::Interrupted if campaign.question.is_search() => return Self::Repeat,
+            CampaignState::Interrupted => return Self::Resume,
         }
         // A curve, ladder, ramp or soak chooses trials and times by rules of its own, and its
         // answer says which of its flags would help. Its page has the pictures.
