@@ -22,6 +22,7 @@ mod schedule;
 mod serve;
 mod settings;
 mod soak;
+mod suggestion;
 mod systems;
 mod trace;
 

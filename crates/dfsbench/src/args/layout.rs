@@ -20,7 +20,7 @@ use super::config_file::ConfigFile;
 use super::defaults::Defaults;
 use super::run::FEW_EXAMPLES;
 use super::settings::own_words;
-use super::{Args, EXAMPLES};
+use super::{Args, EXAMPLES, suggestion};
 use crate::exit::Failure;
 use crate::presets::Preset;
 use crate::user_dirs;
@@ -133,7 +133,7 @@ pub fn parse() -> Result<Args, Failure> {
     match parsed {
         Ok(args) => Ok(args),
         Err(error) => {
-            let error = without_hidden_commands(error, &command);
+            let error = suggestion::improve(error, &in_use, &command);
             let error = suggest_run(error, &in_use, &command);
             let text = error.render().to_string();
             if text.contains(is_steering) {
@@ -174,7 +174,8 @@ fn suggest_run(mut error: clap::Error, first: &str, command: &Command) -> clap::
             run.get_arguments().any(|arg| arg.get_long() == Some(flag))
         }
         (ErrorKind::InvalidSubcommand, None) => {
-            first.contains('/') || is_plan(Path::new(first)) || Preset::named(first).is_some()
+            let is_place = first.contains('/') || first == "." || first == "..";
+            is_place || is_plan(Path::new(first)) || Preset::named(first).is_some()
         }
         _ => false,
     };
@@ -182,29 +183,6 @@ fn suggest_run(mut error: clap::Error, first: &str, command: &Command) -> clap::
         let word = flag.map_or_else(|| first.to_owned(), |flag| format!("--{flag}"));
         let tip = StyledStr::from(format!("what measures is `run`: dfsbench run {word}"));
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
-    }
-    error
-}
-
-/// Removes hidden commands from the suggestions of an error.
-fn without_hidden_commands(mut error: clap::Error, command: &Command) -> clap::Error {
-    if error.kind() != ErrorKind::InvalidSubcommand {
-        return error;
-    }
-    let Some(ContextValue::Strings(suggested)) = error.remove(ContextKind::SuggestedSubcommand)
-    else {
-        return error;
-    };
-    let mut visible = Vec::new();
-    for name in suggested {
-        if let Some(found) = command.find_subcommand(&name)
-            && !found.is_hide_set()
-        {
-            visible.push(name);
-        }
-    }
-    if !visible.is_empty() {
-        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(visible));
     }
     error
 }
