@@ -285,7 +285,7 @@ pub fn walk(
     campaign: &Campaign,
 ) -> Result<(i64, CampaignState), ControllerError> {
     let id = store.begin_campaign(campaign)?;
-    let state = go_on(walk, store, id, Vec::new())?;
+    let state = go_on_or_end(walk, store, id, Vec::new())?;
     Ok((id, state))
 }
 
@@ -300,7 +300,22 @@ pub fn resume(
     id: i64,
 ) -> Result<CampaignState, ControllerError> {
     let standing = store.reopen(id)?;
-    go_on(walk, store, id, standing)
+    go_on_or_end(walk, store, id, standing)
+}
+
+/// Makes what is missing of a campaign. One that ends with an error is interrupted.
+fn go_on_or_end(
+    walk: &mut Walk<'_>,
+    store: &mut Store,
+    id: i64,
+    standing: Vec<Standing>,
+) -> Result<CampaignState, ControllerError> {
+    let made = go_on(walk, store, id, standing);
+    if made.is_err() {
+        // Where this can't be stored, the lost lock says it.
+        let _ = store.finish(id, CampaignState::Interrupted);
+    }
+    made
 }
 
 /// Makes what is missing of a campaign.

@@ -440,5 +440,6 @@ fn an_agent_that_dies_ends_the_campaign_and_keeps_its_trials() {
     let error = walk(&mut campaign, &mut store, &planned::header(&plan)).unwrap_err();
     assert!(matches!(error, ControllerError::Gone(_)));
     let id = store.latest().unwrap().unwrap();
-    assert_eq!(store.load(id).unwrap().runs[0].trials.len(), 1);
+    let kept = store.load(id).unwrap();
+    assert_eq!((kept.runs[0].trials.len(), kept.state), (1, CampaignState::Interrupted));
 }

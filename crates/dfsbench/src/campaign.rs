@@ -291,6 +291,7 @@ pub fn prepare(means: &Means<'_>) -> Result<(), Failure> {
     if means.watch {
         check_screen(means.json_progress)?;
     }
+    results::check_results_path(means.results)?;
     if means.results.exists() {
         match Store::open_existing(means.results) {
             // Such a file is left by a process that was killed before its first transaction ended.

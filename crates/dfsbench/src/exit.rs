@@ -5,7 +5,7 @@
 //! | 0 | ok |
 //! | 1 | a comparison failed |
 //! | 2 | usage, plan, or a results file that can't be used |
-//! | 3 | lab or fleet: the server, host or page can't be used; or a bug of ours outside of trials |
+//! | 3 | a server, host or output can't be used, or has no room; or a bug outside of trials |
 //! | 4 | measured, but something is invalid, failed or was interrupted |
 
 use std::io::ErrorKind;
@@ -124,6 +124,7 @@ impl Failure {
     /// The exit code.
     pub const fn code(&self) -> u8 {
         match self {
+            Self::Store(error) if error.is_failed_write() => 3,
             Self::Usage(_) | Self::Plan(_) | Self::Store(_) => 2,
             Self::Lab(_) | Self::Output { .. } | Self::Bug(_) => 3,
             Self::BrokenPipe => 0,
