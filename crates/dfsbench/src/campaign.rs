@@ -345,6 +345,7 @@ pub fn with_agents<T>(
             None
         } else {
             leftovers::Record::begin(means.results, &campaign, &plan.runs, means.resumes)?
+                .map(|record| record.with_index(means.results))
         };
         let read_clocks = || agent::read(&*clock);
         let opening = Opening {

@@ -119,7 +119,8 @@ fn measure_one(
     foreign_folder::warn_beside(&args.results);
     foreign_folder::warn_of_targets(&request.plan.runs);
     leftovers::warn(&args.results, &request.plan.runs);
-    let _record = leftovers::Record::begin(&args.results, &campaign, &request.plan.runs, None)?;
+    let _record = leftovers::Record::begin(&args.results, &campaign, &request.plan.runs, None)?
+        .map(|record| record.with_index(&args.results));
     let target = &request.subjects[0].spec.target;
     let measurement = Measurement {
         request,
