@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use agent::{Agent, LocalServer};
 use controller::{ControllerError, Event, Hosts, Walk};
@@ -105,6 +105,8 @@ pub fn warn_of_idle_settings(plan: &Plan) {
 pub struct Means<'a> {
     /// The results file.
     pub results: &'a Path,
+    /// When the page beside it was last written; `None` if there is none.
+    pub page_written: Option<SystemTime>,
     /// Form of the report at its end.
     pub format: Format,
     /// Print nothing while it runs.
@@ -132,6 +134,7 @@ impl<'a> Means<'a> {
     pub fn of(args: &'a MakingArgs) -> Self {
         Self {
             results: &args.results,
+            page_written: last_written(&page_path(&args.results)),
             format: args.format,
             quiet: args.quiet,
             watch: args.watch,
@@ -473,7 +476,7 @@ pub fn header(walk: &mut Walk<'_>, question: &Question) -> Result<Campaign, Cont
 
 /// Prints the table, writes the page, and says what to try next.
 pub fn conclude(means: &Means<'_>, campaign: &Campaign) -> Result<End, Failure> {
-    let page = page_path(means.results);
+    let page = place_page(means, campaign.id)?;
     let written = output_file::write(
         &page,
         report::render(campaign, Format::Html).as_bytes(),
@@ -523,6 +526,32 @@ fn is_complete(campaign: &Campaign) -> bool {
 
 fn page_path(results: &Path) -> PathBuf {
     results.with_extension("html")
+}
+
+fn last_written(path: &Path) -> Option<SystemTime> {
+    path.metadata().and_then(|found| found.modified()).ok()
+}
+
+/// Returns where the page of a campaign is written: beside the results file, and under a name of
+/// its own if another process has written a page there since this one started.
+///
+/// # Errors
+/// When the file of that name is no page.
+fn place_page(means: &Means<'_>, campaign_id: i64) -> Result<PathBuf, Failure> {
+    let usual = page_path(means.results);
+    if last_written(&usual) == means.page_written {
+        return Ok(usual);
+    }
+    let mut name = means.results.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{campaign_id}.html"));
+    let own = means.results.with_file_name(name);
+    render::check_page(&own, means.results)?;
+    output::message(&format!(
+        "note: another run has written {} meanwhile; the page of this one is {}",
+        usual.display(),
+        own.display()
+    ));
+    Ok(own)
 }
 
 fn command_line() -> String {

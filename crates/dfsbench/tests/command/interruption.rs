@@ -325,3 +325,26 @@ fn keeps_record_of_what_a_server_does_not_remove() {
         assert_eq!(kept, records, "{fault}: {end:?}");
     }
 }
+
+#[test]
+fn runs_that_overlap_keep_both_pages() {
+    let rig = Rig::new();
+    let read = |name: &str| std::fs::read_to_string(rig.folder().join(name)).unwrap();
+    let mixed = ["--workload", "mixed", "--file-size", "1MiB", "--quiet"];
+    let long = [&["run", "target", "--duration", "600s"], &mixed[..]].concat();
+    let child = rig.command(&long).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = in_a_trial(child, || entries(&rig.target()));
+    let short = [&["run", "null", "--duration", "10ms", "--trials", "1"], &mixed[..]].concat();
+    assert_eq!(rig.run(&short).code, 0);
+    let page = read("dfsbench.html");
+    assert!(page.contains(", campaign 2<"), "{page}");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let end = End::of(child.wait_with_output().unwrap());
+    assert!(end.stdout.contains("page:    dfsbench-1.html\n"), "{end:?}");
+    assert!(read("dfsbench-1.html").contains(", campaign 1<"));
+    assert_eq!(read("dfsbench.html"), page);
+    // One that overlaps with no other takes the usual place.
+    let end = rig.run(&short);
+    assert!(end.stdout.contains("page:    dfsbench.html\n"), "{end:?}");
+    assert_ne!(read("dfsbench.html"), page);
+}
