@@ -55,6 +55,9 @@ pub enum ControllerError {
     /// The same, where the first is a directory of this host: the user named a wrong one.
     #[error("{0}")]
     UnusableHere(String),
+    /// The campaign was stopped before its first trial.
+    #[error("interrupted during set-up: nothing was measured")]
+    Interrupted,
     /// The results can't be kept.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -167,7 +170,12 @@ pub fn preflight(walk: &mut Walk<'_>) -> Result<(), ControllerError> {
             Some(why) => _ = first.get_or_insert(unusable(spec, why)),
         }
     }
-    first.map_or(Ok(()), Err)
+    first.map_or(Ok(()), |error| Err(or_interrupted(walk, error)))
+}
+
+/// Returns why set-up failed: a request to stop makes it fail, and says nothing about the target.
+fn or_interrupted(walk: &Walk<'_>, error: ControllerError) -> ControllerError {
+    if walk.stop.load(Relaxed) { ControllerError::Interrupted } else { error }
 }
 
 /// Why a run's target can't be used, by where it is.
@@ -189,7 +197,7 @@ pub fn preflight_all(walk: &mut Walk<'_>) -> Result<(), ControllerError> {
     preflight(walk)?;
     for (number, spec) in uses_from_here(walk.plan).into_iter().enumerate() {
         if let Some(why) = trial::check(walk, spec, number + 1)? {
-            return Err(unusable(spec, why));
+            return Err(or_interrupted(walk, unusable(spec, why)));
         }
     }
     Ok(())

@@ -405,6 +405,32 @@ fn preflight_wants_one_target_that_works() {
 }
 
 #[test]
+fn preflight_reports_interruption_as_such() {
+    let plan = plan("[[workload]]\nkind = \"stream\"\nbackends = [\"posix\"]\n");
+    let stop = AtomicBool::new(false);
+    let mut agent = Scripted::new(|_, order: &Order| match order {
+        Order::Begin(_) => {
+            stop.store(true, Relaxed);
+            Some(Report::Failed("MOUNT: interrupted".into()))
+        }
+        _ => None,
+    });
+    let mut campaign = Walk {
+        plan: &plan,
+        agent: &mut agent,
+        hosts: no_hosts(),
+        stop: &stop,
+        wait: &|_| (),
+        observe: &mut |_| {},
+        now_unix_ms: &|| 7,
+        token: 1,
+        keep: true,
+        inject_fault: None,
+    };
+    assert!(matches!(preflight(&mut campaign), Err(ControllerError::Interrupted)));
+}
+
+#[test]
 fn an_agent_that_dies_ends_the_campaign_and_keeps_its_trials() {
     struct Mortal<T>(T, u32);
     impl<T: Transport> Transport for Mortal<T> {

@@ -142,11 +142,43 @@ pub fn release() {
     }
 }
 
-/// Writes a line to stderr; a stderr that is closed is no error.
+/// Calls what writes, at a moment when nothing is drawn.
+pub type WriteBeside = dyn Fn(&dyn Fn()) + Send;
+
+/// What is drawn on stderr, which messages must not run into.
+pub struct DrawnBar {
+    /// Writes while nothing is drawn.
+    pub suspend: Box<WriteBeside>,
+    /// Removes it for good.
+    pub clear: Box<dyn Fn() + Send>,
+}
+
+/// The bar that is drawn on stderr at the moment.
+static BAR: Mutex<Option<DrawnBar>> = Mutex::new(None);
+
+/// Names the bar that is drawn from now on, or says that there is none any more.
+pub fn set_bar(bar: Option<DrawnBar>) {
+    *lock_always(&BAR) = bar;
+}
+
+/// Removes the bar, for a process that ends without unwinding.
+pub fn clear_bar() {
+    if let Some(bar) = lock_always(&BAR).take() {
+        (bar.clear)();
+    }
+}
+
+/// Writes a line to stderr, above the bar if one is drawn; a stderr that is closed is no error.
 pub fn message(line: &str) {
-    match lock_held_output().as_mut() {
-        Some(lines) => lines.push(line.to_owned()),
-        None => _ = writeln!(io::stderr().lock(), "{}", printable::to_printable(line)),
+    if let Some(lines) = lock_held_output().as_mut() {
+        lines.push(line.to_owned());
+        return;
+    }
+    let line = printable::to_printable(line);
+    let write = || _ = writeln!(io::stderr().lock(), "{line}");
+    match &*lock_always(&BAR) {
+        Some(bar) => (bar.suspend)(&write),
+        None => write(),
     }
 }
 
