@@ -126,11 +126,12 @@ checks! {
 
 /// Commands that make files, each with a row of the table that it must be seen to make. `target`
 /// is the measured directory, `r.db` the results file.
-const MAKERS: [(&[&str], &str); 4] = [
+const MAKERS: [(&[&str], &str); 5] = [
     (
         &["run", "target", "--workload", "metadata", "--small-files", "9"],
         "/.dfsbench-CAMPAIGN-N/...",
     ),
+    (&["run", "target", "--workload", "metadata", "--small-files", "8"], "/run-CAMPAIGN"),
     (&["run", "target", "--workload", "stream", "--file-size", "64KiB"], "-campaign-N.lock"),
     (&["run", "embedded", "--xprtsec", "tls", "--file-size", "64KiB"], "/dfsbench-ca-NAME"),
     (&["clean"], "/undo.jsonl"),
@@ -141,11 +142,11 @@ const MAKERS: [(&[&str], &str); 4] = [
 fn made_paths_are_known() -> Result<()> {
     let folder = TempDir::new()?;
     let at = |name: &str| folder.path().join(name);
-    for name in ["target", "tmp", "home", "calls"] {
-        fs::create_dir(at(name))?;
+    for name in ["target", "tmp", "home/.local/state", "calls"] {
+        fs::create_dir_all(at(name))?;
     }
-    let [target, tmp, results] =
-        ["target", "tmp", "r.db"].map(|name| at(name).display().to_string());
+    let [target, tmp, results, own] = ["target", "tmp", "r.db", "home/.local/state/dfsbench"]
+        .map(|name| at(name).display().to_string());
     let page_of_results = at("r.html").display().to_string();
     let page = fs::read_to_string(root().join("docs/leftovers.md"))?;
     let words = [
@@ -154,6 +155,7 @@ fn made_paths_are_known() -> Result<()> {
         ("PAGE", &page_of_results),
         ("TMP", &tmp),
         ("STATE", "/var/lib/dfsbench"),
+        ("OWN", &own),
     ];
     let table = Table::parse(&page, &words)?;
     for (number, (arguments, row)) in MAKERS.into_iter().enumerate() {

@@ -55,6 +55,9 @@ pub enum ControllerError {
     /// The same, where the first is a directory of this host: the user named a wrong one.
     #[error("{0}")]
     UnusableHere(String),
+    /// The campaign was stopped before its first trial.
+    #[error("interrupted during set-up: nothing was measured")]
+    Interrupted,
     /// The results can't be kept.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -167,7 +170,12 @@ pub fn preflight(walk: &mut Walk<'_>) -> Result<(), ControllerError> {
             Some(why) => _ = first.get_or_insert(unusable(spec, why)),
         }
     }
-    first.map_or(Ok(()), Err)
+    first.map_or(Ok(()), |error| Err(or_interrupted(walk, error)))
+}
+
+/// Returns why set-up failed: a request to stop makes it fail, and says nothing about the target.
+fn or_interrupted(walk: &Walk<'_>, error: ControllerError) -> ControllerError {
+    if walk.stop.load(Relaxed) { ControllerError::Interrupted } else { error }
 }
 
 /// Why a run's target can't be used, by where it is.
@@ -189,7 +197,7 @@ pub fn preflight_all(walk: &mut Walk<'_>) -> Result<(), ControllerError> {
     preflight(walk)?;
     for (number, spec) in uses_from_here(walk.plan).into_iter().enumerate() {
         if let Some(why) = trial::check(walk, spec, number + 1)? {
-            return Err(unusable(spec, why));
+            return Err(or_interrupted(walk, unusable(spec, why)));
         }
     }
     Ok(())
@@ -285,7 +293,7 @@ pub fn walk(
     campaign: &Campaign,
 ) -> Result<(i64, CampaignState), ControllerError> {
     let id = store.begin_campaign(campaign)?;
-    let state = go_on(walk, store, id, Vec::new())?;
+    let state = go_on_or_end(walk, store, id, Vec::new())?;
     Ok((id, state))
 }
 
@@ -300,7 +308,22 @@ pub fn resume(
     id: i64,
 ) -> Result<CampaignState, ControllerError> {
     let standing = store.reopen(id)?;
-    go_on(walk, store, id, standing)
+    go_on_or_end(walk, store, id, standing)
+}
+
+/// Makes what is missing of a campaign. One that ends with an error is interrupted.
+fn go_on_or_end(
+    walk: &mut Walk<'_>,
+    store: &mut Store,
+    id: i64,
+    standing: Vec<Standing>,
+) -> Result<CampaignState, ControllerError> {
+    let made = go_on(walk, store, id, standing);
+    if made.is_err() {
+        // Where this can't be stored, the lost lock says it.
+        let _ = store.finish(id, CampaignState::Interrupted);
+    }
+    made
 }
 
 /// Makes what is missing of a campaign.

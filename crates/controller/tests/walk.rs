@@ -489,6 +489,32 @@ fn preflight_wants_one_target_that_works() {
 }
 
 #[test]
+fn preflight_reports_interruption_as_such() {
+    let plan = plan("[[workload]]\nkind = \"stream\"\nbackends = [\"posix\"]\n");
+    let stop = AtomicBool::new(false);
+    let mut agent = Scripted::new(|_, order: &Order| match order {
+        Order::Begin(_) => {
+            stop.store(true, Relaxed);
+            Some(Report::Failed("MOUNT: interrupted".into()))
+        }
+        _ => None,
+    });
+    let mut campaign = Walk {
+        plan: &plan,
+        agent: &mut agent,
+        hosts: no_hosts(),
+        stop: &stop,
+        wait: &|_| (),
+        observe: &mut |_| {},
+        now_unix_ms: &|| 7,
+        token: 1,
+        keep: true,
+        inject_fault: None,
+    };
+    assert!(matches!(preflight(&mut campaign), Err(ControllerError::Interrupted)));
+}
+
+#[test]
 fn an_agent_that_dies_ends_the_campaign_and_keeps_its_trials() {
     struct Mortal<T>(T, u32);
     impl<T: Transport> Transport for Mortal<T> {
@@ -524,7 +550,8 @@ fn an_agent_that_dies_ends_the_campaign_and_keeps_its_trials() {
     let error = walk(&mut campaign, &mut store, &planned::header(&plan)).unwrap_err();
     assert!(matches!(error, ControllerError::Gone(_)));
     let id = store.latest().unwrap().unwrap();
-    assert_eq!(store.load(id).unwrap().runs[0].trials.len(), 1);
+    let kept = store.load(id).unwrap();
+    assert_eq!((kept.runs[0].trials.len(), kept.state), (1, CampaignState::Interrupted));
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod schedule;
 mod serve;
 mod settings;
 mod soak;
+mod suggestion;
 mod systems;
 mod trace;
 
@@ -365,7 +366,8 @@ pub struct PatternArgs {
 /// dropped from the record instead, and what stays is printed.
 #[derive(Debug, Parser)]
 pub struct CleanArgs {
-    /// Path of the results file: what killed runs left at their targets is on record beside it
+    /// Results file beside which a killed run recorded its targets; those that this user's runs
+    /// recorded are found without it
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
     /// Drop from the record what can't be restored or removed, and print what stays

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use agent::{Agent, LocalServer};
 use controller::{ControllerError, Event, Hosts, Walk};
@@ -105,6 +105,8 @@ pub fn warn_of_idle_settings(plan: &Plan) {
 pub struct Means<'a> {
     /// The results file.
     pub results: &'a Path,
+    /// When the page beside it was last written; `None` if there is none.
+    pub page_written: Option<SystemTime>,
     /// Form of the report at its end.
     pub format: Format,
     /// Print nothing while it runs.
@@ -132,6 +134,7 @@ impl<'a> Means<'a> {
     pub fn of(args: &'a MakingArgs) -> Self {
         Self {
             results: &args.results,
+            page_written: last_written(&page_path(&args.results)),
             format: args.format,
             quiet: args.quiet,
             watch: args.watch,
@@ -303,6 +306,7 @@ pub fn prepare(means: &Means<'_>) -> Result<(), Failure> {
 /// # Errors
 /// When they can't.
 pub fn check_outputs(results: &Path) -> Result<(), Failure> {
+    results::check_results_path(results)?;
     if results.exists() {
         match Store::open_existing(results) {
             // Such a file is left by a process that was killed before its first transaction ended.
@@ -352,6 +356,7 @@ pub fn with_agents<T>(
             None
         } else {
             leftovers::Record::begin(means.results, &campaign, &plan.runs, means.resumes)?
+                .map(|record| record.with_index(means.results))
         };
         let read_clocks = || agent::read(&*clock);
         let opening = Opening {
@@ -479,8 +484,8 @@ pub fn header(walk: &mut Walk<'_>, question: &Question) -> Result<Campaign, Cont
 
 /// Prints the table, writes the page, and says what to try next.
 pub fn conclude(means: &Means<'_>, campaign: &Campaign) -> Result<End, Failure> {
-    let page = page_path(means.results);
-    let written = write_page(means.results, campaign);
+    let page = place_page(means, campaign.id)?;
+    let written = write_page(&page, means.results, campaign);
     if means.format == Format::Table {
         output::painted(&report::render_screen(campaign, output::screen(Extent::Main)))?;
     } else {
@@ -523,18 +528,44 @@ fn is_complete(campaign: &Campaign) -> bool {
     true
 }
 
-/// Writes the page of a campaign beside the results file.
+/// Writes the page of a campaign.
 ///
 /// # Errors
 /// When it can't be written.
-pub fn write_page(results: &Path, campaign: &Campaign) -> Result<(), Failure> {
-    let page = report::render(campaign, Format::Html);
-    output_file::write(&page_path(results), page.as_bytes(), Some(results))
+pub fn write_page(page: &Path, results: &Path, campaign: &Campaign) -> Result<(), Failure> {
+    let text = report::render(campaign, Format::Html);
+    output_file::write(page, text.as_bytes(), Some(results))
 }
 
 /// Returns the path of the page that belongs to a results file.
 pub fn page_path(results: &Path) -> PathBuf {
     results.with_extension("html")
+}
+
+fn last_written(path: &Path) -> Option<SystemTime> {
+    path.metadata().and_then(|found| found.modified()).ok()
+}
+
+/// Returns where the page of a campaign is written: beside the results file, and under a name of
+/// its own if another process has written a page there since this one started.
+///
+/// # Errors
+/// When the file of that name is no page.
+fn place_page(means: &Means<'_>, campaign_id: i64) -> Result<PathBuf, Failure> {
+    let usual = page_path(means.results);
+    if last_written(&usual) == means.page_written {
+        return Ok(usual);
+    }
+    let mut name = means.results.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{campaign_id}.html"));
+    let own = means.results.with_file_name(name);
+    render::check_page(&own, means.results)?;
+    output::message(&format!(
+        "note: another run has written {} meanwhile; the page of this one is {}",
+        usual.display(),
+        own.display()
+    ));
+    Ok(own)
 }
 
 /// Returns the command line, with the user's defaults written out.

@@ -25,15 +25,16 @@ use crate::{leftovers, output, output_file, plan_source, signals, temporary, use
 /// When the plan can't be read, a host can't be reached, or something can't be restored.
 pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     let stop = signals::stop_flag()?;
-    let cleaned = leftovers::clean(&args.results);
+    let results_files = leftovers::results_files(&args.results);
+    let cleaned = leftovers::clean(&results_files);
     for place in &cleaned.removed {
         output::text(&format!("removed: {place}\n"))?;
     }
     for record in &cleaned.foreign {
         output::message(&format!("note: {record} (hint: its owner can clean up by it)"));
     }
-    match results::remove_abandoned(&args.results) {
-        0 => {}
+    match results_files.iter().map(|file| results::remove_abandoned(file)).sum() {
+        0_usize => {}
         1 => output::message("removed the lock file of a campaign that no process runs"),
         count => {
             output::message(&format!(
@@ -41,7 +42,10 @@ pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
             ));
         }
     }
-    let parts = output_file::remove_abandoned_parts(&args.results.with_extension("html"));
+    let mut parts = 0;
+    for results in &results_files {
+        parts += output_file::remove_abandoned_parts(&results.with_extension("html"));
+    }
     let temporary = parts + temporary::remove_abandoned() + ssh::remove_abandoned_folders();
     if temporary > 0 {
         output::message(&format!(

@@ -11,7 +11,7 @@ use ::report::{
     Bound, Compared, Extent, FactorEffects, Format, Joined, Measure, Rules, Selection, is_same,
     label_names, label_values, setting_names, setting_values,
 };
-use model::Campaign;
+use model::{Campaign, Question};
 use stats::criteria::EFFECT_MIN;
 
 use crate::args::{Adjust, CompareArgs, FactorsArgs, Inconclusive, RESULTS};
@@ -66,7 +66,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     );
     compared.name_files([before_file, after_file]);
     compared.command = describe_command(args);
-    check_anything(&compared)?;
+    check_anything(&compared, [&before, &after])?;
     if args.quiet {
         return Ok(decide_end(&compared, args.inconclusive).into());
     }
@@ -98,7 +98,7 @@ fn describe_command(args: &CompareArgs) -> String {
 }
 
 /// Refuses what has no row on one side, or, where no bound asks for it, no pair.
-fn check_anything(compared: &Compared) -> Result<(), Failure> {
+fn check_anything(compared: &Compared, campaigns: [&Campaign; 2]) -> Result<(), Failure> {
     let [before, after] = &compared.sides;
     let Some(first) = compared.left_out.first() else {
         if compared.pairs.is_empty() && compared.curves.is_empty() {
@@ -113,15 +113,39 @@ fn check_anything(compared: &Compared) -> Result<(), Failure> {
     if !nothing || !compared.rules.bounds.is_empty() {
         return Ok(());
     }
-    let hint = if compared.left_out.iter().any(|row| row.matched) {
-        "`dfsbench report` shows what is wrong with their figures"
+    let hint = if let Some(hint) = curve_hint(campaigns) {
+        hint
+    } else if compared.left_out.iter().any(|row| row.matched) {
+        "`dfsbench report` shows what is wrong with their figures".to_owned()
+    } else if let Some(command) = compared.pairing_commands().first() {
+        format!("to compare rows that differ in this: `{command}`")
     } else {
-        "rows are matched by all settings that --where does not name"
+        "rows are matched by all settings that --where does not name".to_owned()
     };
     Err(Failure::Usage(format!(
         "{before} and {after} have no row in common that could be compared; {}: {} (hint: {hint})",
         first.name, first.why
     )))
+}
+
+/// Returns what makes two campaigns comparable that chose their load points by themselves.
+fn curve_hint(campaigns: [&Campaign; 2]) -> Option<String> {
+    let [Question::Curve(before), Question::Curve(after)] = campaigns.map(|one| &one.question)
+    else {
+        return None;
+    };
+    if before.bound.or(after.bound).is_none() && before.loads_per_s == after.loads_per_s {
+        return Some(
+            "curves are matched by target and settings: --where, once for each side, \
+                     picks one of each"
+                .to_owned(),
+        );
+    }
+    let per_s = before.maximum.per_s.max(after.maximum.per_s);
+    Some(format!(
+        "their load points differ: repeat both with the same load points, `dfsbench curve \
+         --max-load {per_s}`, and without --bound"
+    ))
 }
 
 /// Shows which factors change a campaign's figures.

@@ -119,7 +119,7 @@ fn print_findings(
     // A campaign that was named has its outputs already.
     let Some(campaign) = stored.filter(|_| args.campaign.is_none()) else { return Ok(()) };
     let (results, page) = (&args.results, campaign::page_path(&args.results));
-    campaign::write_page(results, campaign)?;
+    campaign::write_page(&page, results, campaign)?;
     let summary = format!("results: {}\npage:    {}", results.display(), page.display());
     if args.format == Format::Table {
         let next = render::next_line(campaign, results);
@@ -146,7 +146,8 @@ fn measure_one(
     foreign_folder::warn_beside(&args.results);
     foreign_folder::warn_of_targets(&request.plan.runs);
     leftovers::warn(&args.results, &request.plan.runs);
-    let _record = leftovers::Record::begin(&args.results, &campaign, &request.plan.runs, None)?;
+    let _record = leftovers::Record::begin(&args.results, &campaign, &request.plan.runs, None)?
+        .map(|record| record.with_index(&args.results));
     let target = &request.subjects[0].spec.target;
     let measurement = Measurement {
         request,

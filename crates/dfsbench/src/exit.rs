@@ -5,7 +5,7 @@
 //! | 0 | ok |
 //! | 1 | a comparison failed |
 //! | 2 | usage, plan, or a results file that can't be used |
-//! | 3 | lab or fleet: the server, host or page can't be used; or a bug of ours outside of trials |
+//! | 3 | a server, host or output can't be used, or has no room; or a bug outside of trials |
 //! | 4 | measured, but something is invalid, failed or was interrupted |
 
 use std::io::ErrorKind;
@@ -68,6 +68,7 @@ impl From<ControllerError> for Failure {
             ControllerError::Store(error) => Self::Store(error),
             // A directory of this host is the user's to name, a server is not.
             ControllerError::UnusableHere(reason) => Self::Usage(reason),
+            error @ ControllerError::Interrupted => Self::Interrupted(error.to_string()),
             error => Self::Lab(error.to_string()),
         }
     }
@@ -102,6 +103,9 @@ pub enum Failure {
     /// A server, host or directory can't be used.
     #[error("{0}")]
     Lab(String),
+    /// The user or a batch system stopped the program before it had measured anything.
+    #[error("{0}")]
+    Interrupted(String),
     /// Output could not be written.
     #[error("can't write {what}: {reason} (hint: {hint})")]
     Output {
@@ -124,9 +128,20 @@ impl Failure {
     /// The exit code.
     pub const fn code(&self) -> u8 {
         match self {
+            Self::Store(error) if error.is_failed_write() => 3,
             Self::Usage(_) | Self::Plan(_) | Self::Store(_) => 2,
             Self::Lab(_) | Self::Output { .. } | Self::Bug(_) => 3,
+            Self::Interrupted(_) => End::Invalid.code(),
             Self::BrokenPipe => 0,
+        }
+    }
+
+    /// Returns the failure of a program that was asked to stop: whatever could not be reached or
+    /// set up then failed because of that.
+    pub fn after_stop(self) -> Self {
+        match self {
+            Self::Lab(reason) => Self::Interrupted(format!("interrupted: {reason}")),
+            other => other,
         }
     }
 
@@ -137,8 +152,10 @@ impl Failure {
 
     /// Prints the error message, once, and returns the exit code.
     pub fn end(failure: &Self) -> ExitCode {
-        if !matches!(failure, Self::BrokenPipe) {
-            output::message(&format!("error: {failure}"));
+        match failure {
+            Self::BrokenPipe => {}
+            Self::Interrupted(what) => output::message(what),
+            _ => output::message(&format!("error: {failure}")),
         }
         ExitCode::from(failure.code())
     }
@@ -148,6 +165,7 @@ impl Failure {
 /// for ever, and those can't be joined.
 #[allow(clippy::disallowed_methods, reason = "this file owns the exit codes")]
 pub fn end_now(why: &str, code: u8) -> ! {
+    output::clear_bar();
     output::message(why);
     process::exit(i32::from(code))
 }

@@ -6,6 +6,7 @@
 //! no process holds therefore names what may still be there: `dfsbench clean` and `resume` remove
 //! it, and the next run on the same target says so.
 
+mod index;
 mod record_file;
 
 use std::fs::{self, File};
@@ -20,6 +21,7 @@ use model::{RunSpec, Target};
 use crate::calendar::now_unix_ms;
 use crate::exit::Failure;
 use crate::{output, user_dirs};
+use index::IndexEntry;
 use record_file::{AbandonedRecord, RecordContent, Worked};
 
 /// A working directory could not be removed by this process.
@@ -36,6 +38,8 @@ pub struct Record {
     path: PathBuf,
     targets: Vec<Worked>,
     campaign: String,
+    /// Leads a later `clean` to the record.
+    index: Option<IndexEntry>,
     /// Locked; the lock ends when it is closed.
     _file: File,
 }
@@ -57,6 +61,12 @@ impl Record {
             return Ok(None);
         }
         Self::write(results, content_of(campaign, targets, resumes)).map(Some)
+    }
+
+    /// Lets `dfsbench clean` find the record without the name of the results file.
+    pub fn with_index(mut self, results: &Path) -> Self {
+        self.index = IndexEntry::add(results, &self.campaign);
+        self
     }
 
     /// Writes that a replay is about to make this directory at its target; the record is among
@@ -81,9 +91,10 @@ impl Record {
         } else {
             "keep results where files can be made: --results"
         };
-        let file =
-            record_file::write(&path, &content).map_err(|error| unwritable(&path, &error, hint))?;
-        Ok(Self { path, targets: content.targets, campaign: content.campaign, _file: file })
+        let file = record_file::write(&path, &content)
+            .map_err(|error| unwritable(record_file::folder_of(&path), &error, hint))?;
+        let RecordContent { targets, campaign, .. } = content;
+        Ok(Self { path, targets, campaign, index: None, _file: file })
     }
 }
 
@@ -101,8 +112,9 @@ fn content_of(campaign: &str, targets: Vec<Worked>, resumes: Option<i64>) -> Rec
 const REPLAY_HINT: &str = "set XDG_STATE_HOME to a folder in which files can be made, or keep the \
                            tree: --tree";
 
-fn unwritable(path: &Path, error: &io::Error, hint: &'static str) -> Failure {
-    Failure::Output { what: path.display().to_string(), reason: error.to_string(), hint }
+fn unwritable(folder: &Path, error: &io::Error, hint: &'static str) -> Failure {
+    let what = format!("to the folder {}", folder.display());
+    Failure::Output { what, reason: error.to_string(), hint }
 }
 
 /// Returns where records of replays are kept, as beside a results file of that name.
@@ -125,6 +137,9 @@ impl Drop for Record {
             }
         }
         let _ = fs::remove_file(&self.path);
+        if let Some(index) = &self.index {
+            index.remove();
+        }
     }
 }
 
@@ -186,14 +201,25 @@ fn describe_refused(path: &Path, why: &str) -> String {
     printable(&format!("{} is not followed: {why}", path.display()))
 }
 
-/// Removes what killed processes left that kept their results in this file, and what killed
-/// replays of this user left.
-pub fn clean(results: &Path) -> Cleaned {
+/// Removes what killed processes left that kept their results in one of these files, and what
+/// killed replays of this user left.
+pub fn clean(results_files: &[PathBuf]) -> Cleaned {
     let mut cleaned = Cleaned::default();
-    for records in [results, &replay_records()] {
-        clean_recorded(records, &mut cleaned);
+    for results in results_files {
+        clean_recorded(results, &mut cleaned);
     }
+    clean_recorded(&replay_records(), &mut cleaned);
+    index::list().iter().filter(|entry| entry.is_stale()).for_each(IndexEntry::remove);
     cleaned
+}
+
+/// Returns this results file and all others beside which campaigns of this user have records.
+pub fn results_files(named: &Path) -> Vec<PathBuf> {
+    let mut files = vec![std::path::absolute(named).unwrap_or_else(|_| named.to_owned())];
+    files.extend(index::list().into_iter().map(|entry| entry.results));
+    files.sort();
+    files.dedup();
+    files
 }
 
 /// Removes what the records beside a file name.

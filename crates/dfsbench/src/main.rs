@@ -74,7 +74,10 @@ use exit::Failure;
 fn main() -> ExitCode {
     signals::make_file_limit_an_error();
     exit::note_panics();
-    exit::caught(run_command).unwrap_or_else(|failure| Failure::end(&with_origin(failure)))
+    exit::caught(run_command).unwrap_or_else(|failure| {
+        let failure = if signals::is_stopped() { failure.after_stop() } else { failure };
+        Failure::end(&with_origin(failure))
+    })
 }
 
 /// Adds to a wrong value where it is set, if that is not the command line.

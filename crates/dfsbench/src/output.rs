@@ -140,16 +140,45 @@ pub fn release() {
     }
 }
 
-/// Writes a line to stderr, broken between words on a terminal; a stderr that is closed is no
-/// error.
+/// Calls what writes, at a moment when nothing is drawn.
+pub type WriteBeside = dyn Fn(&dyn Fn()) + Send;
+
+/// What is drawn on stderr, which messages must not run into.
+pub struct DrawnBar {
+    /// Writes while nothing is drawn.
+    pub suspend: Box<WriteBeside>,
+    /// Removes it for good.
+    pub clear: Box<dyn Fn() + Send>,
+}
+
+/// The bar that is drawn on stderr at the moment.
+static BAR: Mutex<Option<DrawnBar>> = Mutex::new(None);
+
+/// Names the bar that is drawn from now on, or says that there is none any more.
+pub fn set_bar(bar: Option<DrawnBar>) {
+    *lock_always(&BAR) = bar;
+}
+
+/// Removes the bar, for a process that ends without unwinding.
+pub fn clear_bar() {
+    if let Some(bar) = lock_always(&BAR).take() {
+        (bar.clear)();
+    }
+}
+
+/// Writes a line to stderr, above the bar if one is drawn, and broken between words on a terminal;
+/// a stderr that is closed is no error.
 pub fn message(line: &str) {
-    let mut held = lock_held_output();
-    if let Some(lines) = held.as_mut() {
+    if let Some(lines) = lock_held_output().as_mut() {
         lines.push(line.to_owned());
         return;
     }
     let text = fit_terminal(&printable::to_printable(line));
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let write = || _ = writeln!(io::stderr().lock(), "{text}");
+    match &*lock_always(&BAR) {
+        Some(bar) => (bar.suspend)(&write),
+        None => write(),
+    }
 }
 
 /// Breaks the lines of a message that are wider than the terminal on stderr.

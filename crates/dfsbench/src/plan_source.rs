@@ -86,11 +86,30 @@ fn check_spelling(text: &str) -> Result<(), Failure> {
     let mut known = Preset::ALL.map(|preset| preset.name).to_vec();
     known.extend(targets);
     match plan::nearest_word(text, &known) {
+        None if text.starts_with("seed-") => Err(Failure::Usage(format!(
+            "there is no directory, plan or preset `{text}` (hint: `dfsbench preset` lists the \
+             presets)"
+        ))),
         None => Ok(()),
         Some(near) => Err(Failure::Usage(format!(
             "there is no directory, plan or target `{text}` (hint: did you mean `{near}`? A \
              directory that is to be named so is written as `./{text}`)"
         ))),
+    }
+}
+
+/// Refuses to scale what is no plan: there is nothing written that could be smaller.
+fn check_scale(given: &Overrides, target: Option<&str>) -> Result<(), Failure> {
+    match target {
+        Some(text)
+            if given.scale.is_some() && !is_plan_file(text) && Preset::named(text).is_none() =>
+        {
+            Err(Failure::Usage(format!(
+                "--scale: applies only to plans and presets; `{text}` is a target (hint: \
+                 --file-size and --duration)"
+            )))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -104,6 +123,7 @@ pub fn apply(raw: &mut RawPlan, args: &RunArgs) -> Result<(), Failure> {
     // First, since values of flags are not scaled.
     raw.apply(&Overrides { scale: defaults.scale.take(), ..Overrides::default() })?;
     let given = args.overrides();
+    check_scale(&given, args.target.as_deref())?;
     raw.apply(&given)?;
     if let Some((trials, duration)) = args.effort() {
         raw.apply(&effort_overrides(raw, &given, trials, duration))?;

@@ -85,8 +85,9 @@ pub fn next_line(campaign: &Campaign, results: &Path) -> String {
     let step = match step {
         NextStep::Resume => {
             let consent = if runs_programs(campaign) { " --allow-program" } else { "" };
-            format!("dfsbench resume{consent}{file}")
+            format!("dfsbench resume {}{consent}{file}", campaign.id)
         }
+        NextStep::Repeat => REPEAT.to_owned(),
         NextStep::Settle { flag, caveat, settled, having } if settled < having => {
             format!("{flag} to settle {caveat} in {settled} of {having} results")
         }
@@ -117,6 +118,9 @@ fn runs_programs(campaign: &Campaign) -> bool {
 
 /// Columns before the step.
 const NEXT: usize = 9;
+
+const REPEAT: &str =
+    "repeat the command: a search can't be continued, and what it measured is kept";
 
 /// Refuses to write a page over a file that is not a page of ours.
 ///

@@ -77,7 +77,7 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     plan.check_destroy(&args.making.allow_destroy)?;
     // Before anything is measured: what a killed run left would fill the target, or be found by
     // passes that list directories.
-    let cleaned = leftovers::clean(&args.making.results);
+    let cleaned = leftovers::clean(std::slice::from_ref(&args.making.results));
     for place in &cleaned.removed {
         output::message(&format!("removed what a killed run left: {place}"));
     }

@@ -11,7 +11,7 @@
 use std::io::{self, Read as _};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -53,12 +53,20 @@ static DIRECTORY: Mutex<Option<(String, String)>> = Mutex::new(None);
 /// Another one waits for the second signal, and ends the process at it.
 static IS_AWAITED_ELSEWHERE: AtomicBool = AtomicBool::new(false);
 
+/// The flag that the first signal sets, once signals are handled.
+static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// Returns true if this process was asked to stop.
+pub fn is_stopped() -> bool {
+    STOP.get().is_some_and(|stop| stop.load(Relaxed))
+}
+
 /// Returns a flag that is set by the first signal.
 ///
 /// # Errors
 /// When the system refuses a handler, or a thread.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
+    let stop = Arc::clone(STOP.get_or_init(Arc::default));
     let is_second = Arc::new(AtomicBool::new(false));
     let mut signals = vec![SIGINT, SIGTERM];
     for signal in IGNORABLE {
@@ -227,6 +235,7 @@ fn end_at_second(mut receiver: UnixStream, is_second: &AtomicBool) {
 
 /// Prints what is left behind and ends the process, without any clean-up.
 pub fn end_now() -> ! {
+    output::clear_bar();
     let progress = removal::progress();
     // Not waited for: the thread that holds the lock may hang.
     let directory = match DIRECTORY.try_lock() {

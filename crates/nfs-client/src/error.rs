@@ -21,6 +21,9 @@ mod connection;
 
 pub use connection::{ConnectionError, PendingCalls};
 
+/// Name of the service that gives the root of an export.
+pub(crate) const MOUNT: &str = "MOUNT";
+
 /// Tells why a target could not be mounted.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
@@ -69,7 +72,7 @@ pub enum MountError {
     /// Nothing listens, or the network does not reach it.
     #[error(
         "no connection to {service} at {server}: {reason}\n  hint: {}",
-        connect_hint(.reason)
+        connect_hint(service, .reason)
     )]
     Connect {
         /// Name of the service that was expected there.
@@ -162,15 +165,29 @@ pub enum MountError {
         reason: io::Error,
     },
     /// Another service listens there.
-    #[error(
-        "{server} does not offer {service}\n  \
-         hint: it listens on another port; `rpcinfo -p` lists the ports of a server"
-    )]
+    #[error("{server} does not offer {service}\n  hint: {}", other_port_hint(service))]
     NotOffered {
         /// Name of the service that was queried.
         service: &'static str,
         /// Address of the server.
         server: SocketAddr,
+    },
+    /// Another protocol than RPC is spoken there.
+    #[error(
+        "{server} is not {service}: its answer begins with `{begin}`{}\n  \
+         hint: name the port of NFS, usually 2049", if begin == "HTTP" {
+            ", so it is an HTTP server"
+        } else {
+            ""
+        }
+    )]
+    NotRpc {
+        /// Name of the service that was expected there.
+        service: &'static str,
+        /// Address of the server.
+        server: SocketAddr,
+        /// The first four characters of its answer.
+        begin: String,
     },
     /// The server speaks other versions.
     #[error(
@@ -426,12 +443,23 @@ fn exports_hint(exports: Option<&[String]>) -> String {
     }
 }
 
+/// Returns advice where a port is not that of the service.
+fn other_port_hint(service: &str) -> &'static str {
+    if service == MOUNT {
+        "MOUNT may have another port: name it with `?mountport=` at the end of the address \
+         (`rpcinfo -p` lists the ports of a server), or use version 4, which does without MOUNT"
+    } else {
+        "it listens on another port; `rpcinfo -p` lists the ports of a server"
+    }
+}
+
 /// Returns advice for a connection that was not made.
-fn connect_hint(reason: &io::Error) -> &'static str {
+fn connect_hint(service: &str, reason: &io::Error) -> &'static str {
     // ENFILE and EMFILE: nothing is wrong with the network, this process can't open a socket.
     // Source: errno(3); the numbers are the same on Linux and macOS.
     match reason.raw_os_error() {
         Some(23 | 24) => "each connection is an open file: raise `ulimit -n`, or use fewer clients",
+        _ if service == MOUNT => other_port_hint(service),
         _ => "is the server running, and does a firewall let this port through?",
     }
 }
@@ -442,7 +470,7 @@ mod tests {
 
     #[test]
     fn a_limit_of_open_files_is_not_taken_for_a_firewall() {
-        let hint = |code| connect_hint(&io::Error::from_raw_os_error(code));
+        let hint = |code| connect_hint("NFS", &io::Error::from_raw_os_error(code));
         assert!(hint(24).contains("ulimit -n"));
         assert!(hint(111).contains("firewall"));
     }

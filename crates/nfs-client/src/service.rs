@@ -7,14 +7,14 @@
 use std::io::ErrorKind;
 
 use nfs_proto::client::ProtocolVersion;
-use nfs_proto::{CallError, RpcError, Status, mount1, mount3, nfs3, portmap};
+use nfs_proto::{CallError, RpcError, Status, StreamError, mount1, mount3, nfs3, portmap};
 
+pub(crate) use crate::error::MOUNT;
 use crate::error::{CallFailure, MountError, Silence};
 use crate::options::MountOptions;
 use crate::transport::refuses_certificate;
 
 pub(crate) const NFS: &str = "NFS";
-pub(crate) const MOUNT: &str = "MOUNT";
 pub(crate) const PORTMAPPER: &str = "the portmapper";
 
 /// Returns the program and version of a service.
@@ -65,6 +65,12 @@ pub(crate) fn explain(
             error: CallError::Rpc(RpcError::ProgramUnavailable),
             ..
         } => MountError::NotOffered { service, server },
+        CallFailure::Garbage {
+            server, error: StreamError::RecordTooLong { bytes, .. }, ..
+        } if text_of_mark(bytes).is_some() => {
+            let begin = text_of_mark(bytes).unwrap_or_default();
+            MountError::NotRpc { service, server, begin }
+        }
         // All of version 4 is one RPC version: that a minor version is missing is stated by the
         // compound's status.
         CallFailure::Answered { server, error, .. }
@@ -74,4 +80,12 @@ pub(crate) fn explain(
         }
         failure => MountError::Call { service, failure: Box::new(failure) },
     }
+}
+
+/// Returns the text that was taken for the mark of a record of this length: servers of other
+/// protocols answer in words, such as `HTTP/1.1 400` or `SSH-2.0`.
+fn text_of_mark(bytes: usize) -> Option<String> {
+    let begin = u32::try_from(bytes).ok()?.to_be_bytes();
+    let is_text = begin.iter().all(u8::is_ascii_graphic);
+    is_text.then(|| String::from_utf8_lossy(&begin).into_owned())
 }

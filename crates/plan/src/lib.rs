@@ -34,7 +34,7 @@ pub use meaning::resolve::Plan;
 pub use meaning::server::ServerPlan;
 pub use meaning::surroundings::Surroundings;
 pub use reading::disturb::{names_disturbance, parse_disturbance};
-pub use reading::keys::reference;
+pub use reading::keys::{key_elsewhere, reference};
 pub use reading::overrides::Overrides;
 pub use reading::page::reference_page;
 pub use reading::recipe::{RECIPES, built_in_recipe, is_recipe_path, parse_recipe};

@@ -7,6 +7,7 @@ pub(crate) mod checks;
 pub mod defaults;
 pub(crate) mod destroy;
 pub(crate) mod estimate;
+pub(crate) mod idle;
 pub(crate) mod lab;
 pub(crate) mod ladder;
 pub(crate) mod matrix;

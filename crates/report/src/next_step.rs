@@ -17,6 +17,8 @@ use crate::sheet::{Row, Sheet};
 pub enum NextStep {
     /// Make the runs that are missing.
     Resume,
+    /// Start again: a search that was stopped cannot be continued.
+    Repeat,
     /// Repeat it with a flag that settles its most frequent caveat.
     Settle {
         /// The flag with its value.
@@ -44,12 +46,18 @@ const QUICK: &str = "quick";
 impl NextStep {
     /// Chooses the step for a campaign; `None` if no step fits.
     pub fn of(campaign: &Campaign) -> Option<Self> {
-        // What crashes left can't be continued, and has no runs to advise on.
+        // What crashes left has no runs to advise on.
         if campaign.question == Question::Durability {
             return Some(Self::View);
         }
-        if campaign.state != CampaignState::Complete {
-            return Some(Self::Resume);
+        match campaign.state {
+            CampaignState::Complete => {}
+            // `resume` refuses a campaign that a process is still making.
+            CampaignState::Running => return Some(Self::View),
+            CampaignState::Interrupted if campaign.question.is_search() => {
+                return Some(Self::Repeat);
+            }
+            CampaignState::Interrupted => return Some(Self::Resume),
         }
         let sheet = Sheet::of(campaign);
         let has_figures = sheet.rows.iter().any(|row| row.judged.trials_used > 0);

@@ -270,6 +270,28 @@ fn a_failure_leads_to_its_hint_or_to_nothing() {
     assert_eq!(NextStep::of(&all), Some(NextStep::Probe("nfs://filer/export".to_owned())));
 }
 
+#[test]
+fn never_suggests_resume_that_is_refused() {
+    let curve = model::question::CurveRequest::default();
+    let bound = model::question::ResponseBound { most_ns: 1, quantile_permille: None };
+    let search = model::question::CurveRequest { bound: Some(bound), ..curve.clone() };
+    for question in [
+        model::Question::Ramp(model::question::RampRequest::default()),
+        model::Question::Curve(search),
+        model::Question::Curve(curve),
+        model::Question::Soak(model::soak::Soak::default()),
+        model::Question::Figures,
+    ] {
+        let step = if question.is_search() { NextStep::Repeat } else { NextStep::Resume };
+        let interrupted = model::CampaignState::Interrupted;
+        let mut campaign = Campaign { question, state: interrupted, ..sweep() };
+        assert_eq!(NextStep::of(&campaign), step, "{:?}", campaign.question);
+        // A process is making it.
+        campaign.state = model::CampaignState::Running;
+        assert_eq!(NextStep::of(&campaign), NextStep::View, "{:?}", campaign.question);
+    }
+}
+
 /// A campaign of so many trials each, which take turns at two rates: half the interval is so many
 /// percent of the median.
 fn alternating(trials: u32, percent: u64) -> Campaign {

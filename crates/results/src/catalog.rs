@@ -36,7 +36,11 @@ impl Store {
     /// # Errors
     /// When the file is locked by another process or damaged.
     pub fn list(&self) -> Result<Vec<CampaignLine>, StoreError> {
-        self.explain(read_lines(&self.connection))
+        let mut lines = self.explain(read_lines(&self.connection))?;
+        for line in &mut lines {
+            line.state = self.state_now(line.id, line.state);
+        }
+        Ok(lines)
     }
 
     /// The campaign that was begun last; `None` when there is none.

@@ -18,7 +18,10 @@ pub enum StoreError {
     )]
     Missing(PathBuf),
     /// The directory that should hold the file does not exist.
-    #[error("the directory of `{}` does not exist (hint: make it first)", .0.display())]
+    #[error(
+        "the folder `{}` of the results file does not exist (hint: make it first, or name a file \
+         elsewhere)", .0.parent().unwrap_or(.0).display()
+    )]
     DirectoryMissing(PathBuf),
     /// The path leads to something that is not a regular file.
     #[error("`{}` is not a file (hint: name a file, such as dfsbench.db)", .0.display())]
@@ -100,6 +103,19 @@ pub enum StoreError {
          full or failing, or a quota or a limit of file sizes is reached)", .0.display()
     )]
     Refused(PathBuf),
+    /// A write failed while a campaign was being made.
+    #[error(
+        "{cause}; campaign {campaign_id} keeps the trials that were stored before (`dfsbench \
+         report {campaign_id} --results {}` shows them, and how to go on)", path.display()
+    )]
+    WhileMeasuring {
+        /// The results file.
+        path: PathBuf,
+        /// Key of the campaign.
+        campaign_id: i64,
+        /// Why the write failed.
+        cause: Box<StoreError>,
+    },
     /// The content is not what this program writes.
     #[error("`{}` is damaged: {what} (hint: restore it from a copy)", path.display())]
     Damaged {
@@ -186,6 +202,14 @@ pub enum StoreError {
         /// The error of SQLite.
         source: rusqlite::Error,
     },
+}
+
+impl StoreError {
+    /// Returns true if the system could not write what there was to store: the file is sound, and
+    /// the request was, too.
+    pub const fn is_failed_write(&self) -> bool {
+        matches!(self, Self::DiskFull(_) | Self::Refused(_) | Self::WhileMeasuring { .. })
+    }
 }
 
 fn describe_latest(latest: Option<i64>) -> String {

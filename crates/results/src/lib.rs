@@ -40,4 +40,4 @@ pub use hold::remove_abandoned;
 pub use import::{Imported, Merged};
 pub use join::Gained;
 pub use resume::Standing;
-pub use store::{APPLICATION_ID, SCHEMA_VERSION, Store};
+pub use store::{APPLICATION_ID, SCHEMA_VERSION, Store, check_results_path};

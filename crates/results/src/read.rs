@@ -19,7 +19,8 @@ use crate::store::Store;
 use crate::{durability, host_results, soak, telemetry};
 
 impl Store {
-    /// Loads a campaign exactly as it was stored.
+    /// Loads a campaign exactly as it was stored; if it is stored as running and no process makes
+    /// it, it is interrupted.
     ///
     /// # Errors
     /// When there is no such campaign, or the file is locked or damaged.
@@ -40,7 +41,10 @@ impl Store {
         // One transaction, so that all tables are read in the same state.
         let snapshot = self.explain(self.connection.unchecked_transaction())?;
         match self.explain(read_campaign(&snapshot, id, depth))? {
-            Some(campaign) => Ok(campaign),
+            Some(mut campaign) => {
+                campaign.state = self.state_now(id, campaign.state);
+                Ok(campaign)
+            }
             None => Err(self.no_campaign(id)),
         }
     }

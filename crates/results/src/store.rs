@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use model::CampaignState;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
@@ -192,6 +193,15 @@ impl Store {
         is_held(&self.path, campaign_id)
     }
 
+    /// Returns the state of a campaign: one that is stored as running, and that no process makes,
+    /// was killed, or could not store its end.
+    pub(crate) fn state_now(&self, campaign_id: i64, stored: CampaignState) -> CampaignState {
+        match stored {
+            CampaignState::Running if !self.is_made(campaign_id) => CampaignState::Interrupted,
+            stored => stored,
+        }
+    }
+
     /// Allows other processes to add to a campaign.
     pub(crate) fn release(&mut self, campaign_id: i64) {
         self.holds.retain(|hold| hold.campaign_id != campaign_id);
@@ -205,7 +215,16 @@ impl Store {
         let before = thread_written_bytes();
         let value = commit_work(&mut self.connection, work);
         self.written_bytes += thread_written_bytes().saturating_sub(before);
-        self.explain(value)
+        match (self.explain(value), self.holds.last()) {
+            (Err(cause), Some(hold)) if cause.is_failed_write() => {
+                Err(StoreError::WhileMeasuring {
+                    path: self.path.clone(),
+                    campaign_id: hold.campaign_id,
+                    cause: Box::new(cause),
+                })
+            }
+            (result, _) => result,
+        }
     }
 
     /// Turns an error of SQLite into one that names the file.
@@ -333,6 +352,14 @@ fn commit_work<T>(
     let value = work(&transaction)?;
     transaction.commit()?;
     Ok(value)
+}
+
+/// Checks that a results file can be at this path; none is made.
+///
+/// # Errors
+/// When its folder does not exist, or something else has the path.
+pub fn check_results_path(path: &Path) -> Result<(), StoreError> {
+    check_place(path, Absent::IsMade)
 }
 
 /// How a missing or empty file is handled.

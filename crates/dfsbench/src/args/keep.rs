@@ -162,11 +162,11 @@ impl From<ExportForm> for results::ExportFormat {
 /// The state of a campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum State {
-    /// Running now, or killed
+    /// Running now
     Running,
     /// Every planned trial was made
     Complete,
-    /// Stopped before its end
+    /// Stopped or killed before its end
     Interrupted,
 }
 

@@ -23,7 +23,7 @@ use super::examples::fit_examples;
 use super::groups::group_commands;
 use super::run::FEW_EXAMPLES;
 use super::settings::own_words;
-use super::{Args, EXAMPLES};
+use super::{Args, EXAMPLES, suggestion};
 use crate::exit::Failure;
 use crate::output;
 use crate::presets::Preset;
@@ -139,7 +139,7 @@ pub fn parse() -> Result<Args, Failure> {
     match parsed {
         Ok(args) => Ok(args),
         Err(error) => {
-            let error = without_hidden_commands(error, &command);
+            let error = suggestion::improve(error, &in_use, &command);
             let error = suggest_run(error, &in_use, &command);
             let text = error.render().to_string();
             // A pattern of the shell may expand to names that anybody chose.
@@ -180,7 +180,8 @@ fn suggest_run(mut error: clap::Error, first: &str, command: &Command) -> clap::
             run.get_arguments().any(|arg| arg.get_long() == Some(flag))
         }
         (ErrorKind::InvalidSubcommand, None) => {
-            first.contains('/') || is_plan(Path::new(first)) || Preset::named(first).is_some()
+            let is_place = first.contains('/') || first == "." || first == "..";
+            is_place || is_plan(Path::new(first)) || Preset::named(first).is_some()
         }
         _ => false,
     };
@@ -188,29 +189,6 @@ fn suggest_run(mut error: clap::Error, first: &str, command: &Command) -> clap::
         let word = flag.map_or_else(|| first.to_owned(), |flag| format!("--{flag}"));
         let tip = StyledStr::from(format!("what measures is `run`: dfsbench run {word}"));
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
-    }
-    error
-}
-
-/// Removes hidden commands from the suggestions of an error.
-fn without_hidden_commands(mut error: clap::Error, command: &Command) -> clap::Error {
-    if error.kind() != ErrorKind::InvalidSubcommand {
-        return error;
-    }
-    let Some(ContextValue::Strings(suggested)) = error.remove(ContextKind::SuggestedSubcommand)
-    else {
-        return error;
-    };
-    let mut visible = Vec::new();
-    for name in suggested {
-        if let Some(found) = command.find_subcommand(&name)
-            && !found.is_hide_set()
-        {
-            visible.push(name);
-        }
-    }
-    if !visible.is_empty() {
-        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(visible));
     }
     error
 }

@@ -6,8 +6,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
-use controller::Walk;
+use controller::{ControllerError, Walk};
 use model::question::{ClosedLoop, LoadMaximum};
 use model::units::Nanos;
 use model::{RunSpec, TrialState, Workload};
@@ -87,13 +88,15 @@ fn find_best(walk: &mut Walk<'_>) -> Result<ClosedLoop, Failure> {
             continue;
         }
         let trial = controller::once(walk, run)?;
+        if walk.stop.load(Relaxed) {
+            return Err(ControllerError::Interrupted.into());
+        }
         if let TrialState::Failed(reason) = trial.state {
             let what = "the closed loop that finds the heaviest load failed";
             return Err(Failure::Lab(format!(
                 "{what}: {reason} (hint: name the load with --max-load)"
             )));
         }
-        // A trial that was stopped early has no pass, and no rate.
         let Some(pass) = trial.passes.first() else { continue };
         let files = if run.workload == Workload::OpMix { FILES } else { 0 };
         let found = ClosedLoop { ops: pass.ops(), window_ns: pass.window_ns, files };

@@ -227,7 +227,7 @@ pub fn write(path: &Path, content: &RecordContent) -> io::Result<File> {
 }
 
 /// Returns the directory of a file; a bare name has an empty parent, which can't be opened.
-fn folder_of(path: &Path) -> &Path {
+pub fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

@@ -11,6 +11,8 @@ use super::seen::sparkline;
 use crate::output;
 use crate::wrap::cut_line;
 
+use crate::output::{self, DrawnBar};
+
 /// How often the bar is drawn, per second.
 const DRAWS_HZ: u8 = 10;
 /// Columns of the bar, and of the space behind it.
@@ -54,14 +56,24 @@ impl Bar {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(None, target);
-        let template = format!("{{bar:{BAR}}} {{wide_msg}}");
+        // The cursor stays before the end of the line: the `^C` that a terminal prints would else
+        // begin the next one, and the bar would be left above what is printed then.
+        let template = format!("{{bar:{BAR}}} {{wide_msg}}   \u{1b}[3D");
         let style = ProgressStyle::with_template(&template).expect("the template is well-formed");
         bar.set_style(style.progress_chars("━╸─"));
+        if is_drawn {
+            let (suspended, cleared) = (bar.clone(), bar.clone());
+            output::set_bar(Some(DrawnBar {
+                suspend: Box::new(move |write| suspended.suspend(write)),
+                clear: Box::new(move || cleared.finish_and_clear()),
+            }));
+        }
         Self(bar)
     }
 
     /// Stops drawing.
     pub fn hide(&self) {
+        self.forget();
         self.0.set_draw_target(ProgressDrawTarget::hidden());
     }
 
@@ -88,7 +100,20 @@ impl Bar {
 
     /// Removes the bar.
     pub fn finish(&self) {
+        self.forget();
         self.0.finish_and_clear();
+    }
+
+    fn forget(&self) {
+        if !self.0.is_hidden() {
+            output::set_bar(None);
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.finish();
     }
 }
 

@@ -18,6 +18,9 @@ use crate::exit::Failure;
 
 /// How long a soak measures by default, in milliseconds.
 const DURATION_MS: u64 = 30_000;
+/// Minimum length of a segment, in milliseconds.
+const SEGMENT_MS_MIN: u64 = 1_000;
+
 /// The shortest and the longest segment that is chosen, in milliseconds.
 const SEGMENT_MS: (u64, u64) = (15_000, 600_000);
 /// Segments of a soak whose segment is chosen, about.
@@ -34,11 +37,17 @@ pub fn soak(
     raw: &RawPlan,
 ) -> Result<(Soak, Planned), Failure> {
     let duration_ms = duration_ms(raw)?.unwrap_or(DURATION_MS);
+    if duration_ms < SEGMENT_MS_MIN {
+        let (least, given) = (format_ms(SEGMENT_MS_MIN), format_ms(duration_ms));
+        return Err(Failure::Usage(format!(
+            "--duration: a soak lasts at least one segment of {least}, not {given}"
+        )));
+    }
     let segment_ms = match &args.segment {
         Some(text) => time_ms(text, "--segment")?,
         None => choose_segment_ms(duration_ms),
     };
-    if segment_ms < 1_000 || segment_ms > duration_ms {
+    if segment_ms < SEGMENT_MS_MIN || segment_ms > duration_ms {
         return Err(Failure::Usage(format!(
             "--segment: must be 1 s to the duration of the soak ({}), not {}",
             format_ms(duration_ms),

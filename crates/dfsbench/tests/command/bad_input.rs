@@ -16,9 +16,49 @@ fn sizes_counts_and_names_that_are_wrong() {
         (&["--io-size", "1MiB", "--file-size", "64KiB"], &["1 MiB", "64 KiB"]),
         (&["--direct=maybe"], &["--direct", "`maybe`"]),
         (&["--read-percent", "101"], &["--read-percent", "101"]),
+        (&["--io-size", "4kb"], &["4000 bytes", "\"4KiB\""]),
+        (&["--workers", "1-4"], &["`1..4`", "`1,4`"]),
+        (&["--io-size", "4k-1m"], &["`4k..1m*2`"]),
+        (&["--file-size", "100GB"], &["100GB", "\"100GiB\""]),
+        (&["--rate", "2k", "--workload", "mixed"], &["`2k`", "`2000`"]),
+        (&["--durability", "fsync"], &["did you mean `sync`?"]),
+        (&["--proto", "TCP"], &["did you mean `tcp`?"]),
+        (&["--scale", "2"], &["applies only to plans and presets", "`target`"]),
+        (&["--duration", "-5s"], &["below zero"]),
+        (&["--workload", "randread"], &["`mixed`", "read_percent 100"]),
+        (&["--backend", "libaio"], &["did you mean `uring`?"]),
+        (&["--nfsvers", "3"], &["applies only to nfs:// targets", "`target` is a directory"]),
+        (&["--files", "2", "--workload", "metadata"], &["does not apply to metadata"]),
     ] {
         let args: Vec<&str> = ["run", "target"].iter().chain(args).copied().collect();
         rig.refused(&args, 2, words);
+    }
+}
+
+#[test]
+fn guesses_commands_and_options() {
+    let rig = Rig::new();
+    for (args, words) in [
+        (&["rnu", "target"][..], &["a similar subcommand exists: 'run'"][..]),
+        (&["/srv/data"], &["dfsbench run /srv/data"]),
+        (&["run", "target", "--bs", "4k"], &["it is called '--io-size' here"]),
+        (&["run", "target", "--iodepth", "4"], &["it is called '--queue-depth' here"]),
+        (&["run", "target", "--rw", "read"], &["it is called '--workload' here"]),
+        (&["run", "target", "--nfsver", "3"], &["a similar argument exists: '--nfsvers'"]),
+    ] {
+        rig.refused(args, 2, words);
+    }
+    // Nothing is like it: no tip leads astray.
+    let end = rig.run(&["run", "target", "--colour", "red"]);
+    assert_eq!((end.code, end.stderr.contains("tip:")), (2, false), "{end:?}");
+}
+
+#[test]
+fn names_missing_folder_of_results() {
+    let rig = Rig::new();
+    for command in ["run", "report", "resume"] {
+        let args = [command, "--results", "no/such/x.db"];
+        rig.refused(&args, 2, &["the folder `no/such` of the results file does not exist"]);
     }
 }
 
@@ -62,7 +102,14 @@ fn addresses_that_are_wrong() {
         ("nfs://host", "path"),
         ("nfs://host/export?verison=3", "version"),
         ("nfs://host/export?version=9", "version"),
-        ("http://host/export", "http"),
+        ("http://host/export", "did you mean `nfs://host/export`?"),
+        ("s3://bucket", "mount it"),
+        ("me@host:/export", "`nfs://host/export`"),
+        ("10.0.0.1:2049/export", "`nfs://10.0.0.1:2049/export`"),
+        ("nfs:/host/export", "did you mean `nfs://host/export`?"),
+        ("nfs:host/export", "did you mean `nfs://host/export`?"),
+        ("nfs://host/export?vers=3", "it is called `version` here"),
+        ("nfs://host/export?port=1", "nfs://host:port/path"),
     ] {
         rig.refused(&["run", url], 2, &[word]);
     }

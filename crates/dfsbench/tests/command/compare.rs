@@ -75,10 +75,23 @@ fn what_can_not_be_compared_is_not_taken_for_equal() {
     let rig = Rig::new();
     campaign(&rig, "a.db", &[]);
     campaign(&rig, "b.db", &["--io-size", "8KiB"]);
-    rig.refused(&["compare", "a.db", "b.db"], 2, &["no row in common", "hint"]);
+    rig.refused(&["compare", "a.db", "b.db"], 2, &["no row in common", "--where io_size"]);
     let end = rig.run(&["compare", "a.db:1", "b.db", "--max-loss", "5%"]);
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stdout.contains("only before"), "{}", end.stdout);
+}
+
+#[test]
+fn tells_how_to_compare_curves_of_other_loads() {
+    let rig = Rig::new();
+    let search = ["--workload", "mixed", "--bound", "1s", "--duration", "50ms", "--warmup", "0s"];
+    for (results, max_load) in [("a.db", "100"), ("b.db", "131")] {
+        let own = ["--max-load", max_load, "--results", results, "--quiet"];
+        let end = rig.run(&[&["curve", "null"], &search[..], &own].concat());
+        assert!([0, 4].contains(&end.code), "{end:?}");
+    }
+    let words = ["no row in common", "`dfsbench curve --max-load 131`", "without --bound"];
+    rig.refused(&["compare", "a.db", "b.db"], 2, &words);
 }
 
 /// Makes the trials of a copy last so much longer, in percent, one after the other.

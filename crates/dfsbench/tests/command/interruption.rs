@@ -330,3 +330,72 @@ fn keeps_record_of_what_a_server_does_not_remove() {
         assert_eq!(kept, records, "{fault}: {end:?}");
     }
 }
+
+/// Starts a command whose set-up never ends, interrupts it during that, and waits.
+fn interrupt_set_up(rig: &Rig, args: &[&str], is_setting_up: impl Fn() -> bool) -> End {
+    let mut command = rig.command(args);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = Instant::now();
+    while !is_setting_up() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{args:?} set nothing up");
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    End::of(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn reports_interrupted_set_up_as_such() {
+    let rig = Rig::new();
+    let holds = |part: &str| entries(rig.folder()).iter().any(|name| name.contains(part));
+    let silent = Served::start(&rig, &["--fault", "service-time 600s on MKDIR"]);
+    let end = interrupt_set_up(&rig, &["run", &silent.url], || holds("-work-"));
+    assert_eq!((end.code, end.stdout.as_str()), (4, ""), "{end:?}");
+    assert_eq!(end.stderr, "interrupted during set-up: nothing was measured\n");
+    assert!(!holds(".db"), "{:?}", entries(rig.folder()));
+    // The closed loop prepares its files before it could reach any rate.
+    let slow = Served::start(&rig, &["--fault", "service-time 600s on CREATE"]);
+    let is_preparing = || names(&slow).iter().any(|name| !name.contains("check"));
+    let end = interrupt_set_up(&rig, &["curve", &slow.url, "--quiet"], is_preparing);
+    assert_eq!((end.code, end.stdout.as_str()), (4, ""), "{end:?}");
+    assert_eq!(end.stderr, "interrupted during set-up: nothing was measured\n");
+}
+
+#[test]
+fn interrupted_search_suggests_no_resume() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &[]);
+    let small = ["--workload", "mixed", "--file-size", "1MiB", "--duration", "600s", "--quiet"];
+    let mut command = rig.command(&[&["ramp", &served.url], &small[..]].concat());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = in_a_trial(child, || names(&served));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let end = End::of(child.wait_with_output().unwrap());
+    assert_eq!(end.code, 4, "{end:?}");
+    assert!(end.stdout.contains("\nnext:    repeat the command"), "{end:?}");
+    assert!(!end.stdout.contains("dfsbench resume"), "{end:?}");
+    assert_eq!(rig.run(&["resume"]).code, 2);
+}
+
+#[test]
+fn runs_that_overlap_keep_both_pages() {
+    let rig = Rig::new();
+    let read = |name: &str| std::fs::read_to_string(rig.folder().join(name)).unwrap();
+    let mixed = ["--workload", "mixed", "--file-size", "1MiB", "--quiet"];
+    let long = [&["run", "target", "--duration", "600s"], &mixed[..]].concat();
+    let child = rig.command(&long).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = in_a_trial(child, || entries(&rig.target()));
+    let short = [&["run", "null", "--duration", "10ms", "--trials", "1"], &mixed[..]].concat();
+    assert_eq!(rig.run(&short).code, 0);
+    let page = read("dfsbench.html");
+    assert!(page.contains(", campaign 2<"), "{page}");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let end = End::of(child.wait_with_output().unwrap());
+    assert!(end.stdout.contains("page:    dfsbench-1.html\n"), "{end:?}");
+    assert!(read("dfsbench-1.html").contains(", campaign 1<"));
+    assert_eq!(read("dfsbench.html"), page);
+    // One that overlaps with no other takes the usual place.
+    let end = rig.run(&short);
+    assert!(end.stdout.contains("page:    dfsbench.html\n"), "{end:?}");
+    assert_ne!(read("dfsbench.html"), page);
+}

@@ -181,6 +181,7 @@ fn bounded(rig: &Rig, kib: u32, args: &[&str]) -> crate::rig::End {
     let line = format!("trap '' XFSZ; ulimit -f {}; exec {program} \"$@\"", 2 * kib);
     let mut command = std::process::Command::new("sh");
     command.current_dir(rig.folder()).args(["-c", &line, "sh"]).args(args);
+    command.env("XDG_STATE_HOME", rig.folder().join("state"));
     crate::rig::End::of(command.output().unwrap())
 }
 
@@ -206,11 +207,31 @@ fn results_without_room_are_one_sentence() {
     let end = bounded(&rig, 16, &["tag", "1", "nightly"]);
     let end_of_run = bounded(&rig, 16, &RUN);
     for end in [end, end_of_run] {
-        assert_eq!((end.code, end.stderr.matches("error: ").count()), (2, 1), "{end:?}");
+        assert_eq!((end.code, end.stderr.matches("error: ").count()), (3, 1), "{end:?}");
         assert!(end.stderr.contains("dfsbench.db") && end.stderr.contains("hint"), "{end:?}");
     }
     assert_eq!(rig.run(&["list", "--format", "csv"]).stdout, before);
     let end = bounded(&rig, 16, &["export", "out", "--format", "json"]);
     assert_eq!(end.code, 3, "{end:?}");
     assert!(!rig.folder().join("out").exists());
+}
+
+#[test]
+fn full_disk_interrupts_campaign_and_keeps_trials() {
+    let rig = rig();
+    let bytes = std::fs::metadata(rig.folder().join("dfsbench.db")).unwrap().len();
+    // Room for the head of the campaign and a few trials, but not for a thousand.
+    let kib = u32::try_from(bytes / 1024 + 128).unwrap();
+    let short = ["--workload", "mixed", "--duration", "10ms", "--warmup", "0s", "--quiet"];
+    let end = bounded(&rig, kib, &[&["run", "null", "--trials", "1000"], &short[..]].concat());
+    assert_eq!((end.code, end.stderr.matches("error: ").count()), (3, 1), "{end:?}");
+    assert!(end.stderr.contains("campaign 3 keeps the trials"), "{end:?}");
+    let list = rig.run(&["list", "--format", "csv"]).stdout;
+    let last = list.lines().last().unwrap();
+    assert!(last.starts_with("3,") && last.contains(",interrupted,"), "{list}");
+    let report = rig.run(&["report", "--format", "json"]).stdout;
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let trials = report["runs"][0]["trials"].as_array().unwrap().len();
+    assert!((1..1000).contains(&trials), "{trials} trials");
+    assert!(rig.run(&["report"]).stdout.contains("next:    dfsbench resume 3"));
 }

@@ -14,7 +14,7 @@ use model::{NfsTarget, Target};
 use nfs_client::Mount;
 use plan::{Surroundings, parse_target};
 
-use crate::rig::{Rig, Served};
+use crate::rig::{End, Rig, Served};
 use crate::traces::write_pcap;
 
 const RUN: [&str; 10] = [
@@ -120,21 +120,42 @@ fn clean_removes_what_killed_runs_left_in_a_directory() {
     }
 }
 
+/// Kills runs on the target until one leaves files there: a trial may end, and take its directory
+/// away, between the look and the kill.
+fn leave_files(rig: &Rig) {
+    let target = rig.target();
+    for _ in 0..20 {
+        let _ = std::fs::remove_file(rig.folder().join(PROGRESS));
+        kill_a_run_at_work(rig, &target);
+        if std::fs::read_dir(&target).unwrap().next().is_some() {
+            return;
+        }
+        rig.run(&["clean", "--results", "r.db"]);
+    }
+    panic!("no run left anything");
+}
+
+#[test]
+fn clean_finds_leftovers_without_results_file() {
+    let rig = Rig::new();
+    leave_files(&rig);
+    // From a folder that holds neither the results nor a record.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let clean = || End::of(rig.command(&["clean"]).current_dir(&elsewhere).output().unwrap());
+    let end = clean();
+    assert_eq!((end.code, records(&rig)), (0, 0), "{end:?}");
+    assert!(end.stdout.contains("removed: "), "{end:?}");
+    rig.assert_target_is_empty();
+    assert_eq!(std::fs::read_dir(rig.folder().join("state")).unwrap().count(), 0);
+    assert!(!clean().stdout.contains("removed: "));
+}
+
 #[test]
 fn the_next_run_says_what_a_killed_one_left_and_resume_removes_it() {
     let rig = Rig::new();
     let target = rig.target();
     let is_left = || std::fs::read_dir(&target).unwrap().next().is_some();
-    // A trial may end, and take its directory away, between the look and the kill.
-    for _ in 0..20 {
-        let _ = std::fs::remove_file(rig.folder().join(PROGRESS));
-        kill_a_run_at_work(&rig, &target);
-        if is_left() {
-            break;
-        }
-        rig.run(&["clean", "--results", "r.db"]);
-    }
-    assert!(is_left());
+    leave_files(&rig);
     let small = ["--workload", "metadata", "--small-files", "10", "--trials", "1"];
     let mut args = vec!["run", target.to_str().unwrap(), "--results", "r.db"];
     args.extend(small);
@@ -143,7 +164,7 @@ fn the_next_run_says_what_a_killed_one_left_and_resume_removes_it() {
     assert!(next.stderr.contains("dfsbench clean --results r.db"), "{next:?}");
     assert!(is_left(), "a run removes nothing of another one");
     let list = rig.run(&["list", "--results", "r.db", "--format", "csv"]);
-    let interrupted = list.stdout.lines().skip(1).filter(|line| line.contains("running"));
+    let interrupted = list.stdout.lines().skip(1).filter(|line| line.contains("interrupted"));
     let mut interrupted = interrupted;
     let first = interrupted.find_map(|line| line.split(',').next());
     let Some(first) = first else { panic!("no campaign was interrupted: {list:?}") };

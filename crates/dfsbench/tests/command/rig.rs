@@ -21,6 +21,7 @@ impl Rig {
     pub fn new() -> Self {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         std::fs::create_dir(folder.path().join("target")).unwrap();
+        std::fs::create_dir(folder.path().join("state")).unwrap();
         Self { folder }
     }
 

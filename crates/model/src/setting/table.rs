@@ -301,19 +301,22 @@ settings! {
     QueueDepth => count("queue_depth", run!(queue_depth)).unit("ops")
         .range(1, 4_096, "an io_uring or a connection holds no more in flight")
         .default_rule("uring, nfs: 8; null, transactions: 1").when(is_asynchronous).always_shown();
-    /// Version of NFS; it is not negotiated. Also with a target. Only for nfs and mounts of ours.
+    /// Version of NFS; it is not negotiated. Also with a target. Only for nfs:// targets and mounts
+    /// that a plan makes.
     NfsVers => word("nfsvers", nfs!(version), NfsVersion::NAMES).of_targets().always_shown();
-    /// Transport of RPC; udp for v2 and v3. Also with a target. Only for nfs and mounts of ours.
+    /// Transport of RPC; udp for v2 and v3. Also with a target. Only for nfs:// targets and mounts
+    /// that a plan makes.
     Proto => word("proto", nfs!(proto), Proto::NAMES).of_targets().always_shown();
     /// Protection of the transport: tls is RPC-over-TLS (RFC 9289), for v3 and newer over tcp. Also
-    /// with a target. Only for nfs and mounts of ours.
+    /// with a target. Only for nfs:// targets and mounts that a plan makes.
     XprtSec => word("xprtsec", nfs!(xprtsec), XprtSec::NAMES).of_targets().always_shown();
-    /// Connections of one client, over tcp. Also with a target. Only for nfs and mounts of ours.
+    /// Connections of one client, over tcp. Also with a target. Only for nfs:// targets and mounts
+    /// that a plan makes.
     // nfs(5), nconnect.
     Nconnect => count("nconnect", nfs!(nconnect)).unit("connections")
         .range(1, 16, "kernels take no other nconnect either").of_targets().always_shown();
     /// Largest payload of one READ or WRITE on the wire (rsize, wsize). Also with a target. Only
-    /// for nfs and mounts of ours; not for metadata.
+    /// for nfs:// targets and mounts that a plan makes; not for metadata.
     // Linux, include/linux/nfs_xdr.h: NFS_MIN_FILE_IO_SIZE, NFS_MAX_FILE_IO_SIZE.
     TransferSize => size("transfer_size", run!(transfer_size_bytes)).family(Family::Nfs)
         .range(KIB, 4 * MIB, "kernels take no other rsize or wsize either").open("server")

@@ -7,6 +7,7 @@ pub(crate) mod lab;
 mod work;
 
 use model::setting::{Setting, Value};
+use model::units::Size;
 use model::{Impossible, RunSpec, Sharing, Target, Workload};
 
 use workload::opmix::OpMixSet;
@@ -209,14 +210,32 @@ fn check_data(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
         return Err(written.fault(run, &sizes, fault));
     }
     if !file.is_multiple_of(io) {
-        let what =
-            format!("file_size {} is no multiple of io_size {}", text::size(file), text::size(io));
-        let near = text::size(file - file % io);
-        let fault =
-            Fault::new(what).hint(format!("every op has the same size: \"{near}\" would do"));
+        let [file_shown, io_shown] = [file, io].map(|bytes| Size(bytes).exact().replace(' ', ""));
+        let what = format!("file_size {file_shown} is no multiple of io_size {io_shown}");
+        let hint = describe_decimal("io_size", io)
+            .or_else(|| describe_decimal("file_size", file))
+            .unwrap_or_else(|| {
+                let near = text::size(file - file % io);
+                format!("every op has the same size: \"{near}\" would do")
+            });
+        let fault = Fault::new(what).hint(hint);
         return Err(written.fault(run, &[Setting::FileSize, Setting::IoSize], fault));
     }
     Ok(())
+}
+
+/// Suggests the binary unit for a size that was written in a decimal one, such as `4kb`.
+fn describe_decimal(key: &str, bytes: u64) -> Option<String> {
+    const UNITS: [(u64, &str); 3] = [(1_000_000_000, "GiB"), (1_000_000, "MiB"), (1_000, "KiB")];
+    let (factor, binary) = UNITS.iter().find(|(factor, _)| bytes.is_multiple_of(*factor))?;
+    let count = bytes / factor;
+    // What is a short number of binary units, such as 500KiB, was meant so.
+    let exact = text::size(bytes);
+    let is_binary = exact.ends_with("iB") && exact.len() <= "1023KiB".len();
+    if is_binary || count >= 1 << 10 {
+        return None;
+    }
+    Some(format!("{key} is {bytes} bytes; did you mean \"{count}{binary}\"?"))
 }
 
 fn check_direct(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {

@@ -11,6 +11,7 @@ use model::setting::{Setting, Value};
 use model::{BackendKind, NfsSettings, NfsVersion, RunSpec, Stable, Target, Workload};
 
 use crate::meaning::checks::{self, Written};
+use crate::meaning::idle::{describe_idle, describe_overridden};
 use crate::meaning::lab;
 use crate::meaning::placement;
 use crate::meaning::server::ServerPlan;
@@ -135,14 +136,15 @@ impl UsedSettings {
 
     /// Lists a warning for each setting that was written and that no run depends on.
     fn list_unused(&self, raw: &RawPlan) -> Vec<PlanError> {
-        let mut unused = self.unused_of(&raw.factors, &Source::Factors);
+        let mut unused = self.unused_of(raw, &raw.factors, &Source::Factors);
         for target in &raw.targets {
             if let Some(settings) = target.what.settings() {
-                unused.extend(self.unused_of(settings, &Source::Target(target.name.value.clone())));
+                let source = Source::Target(target.name.value.clone());
+                unused.extend(self.unused_of(raw, settings, &source));
             }
         }
         for (number, workload) in raw.workloads.iter().enumerate() {
-            unused.extend(self.unused_of(&workload.settings, &Source::Workload(number)));
+            unused.extend(self.unused_of(raw, &workload.settings, &Source::Workload(number)));
         }
         for warning in &mut unused {
             warning.source_name.clone_from(&raw.source_name);
@@ -150,15 +152,20 @@ impl UsedSettings {
         unused
     }
 
-    fn unused_of(&self, settings: &Settings, source: &Source) -> Vec<PlanError> {
+    fn unused_of(&self, raw: &RawPlan, settings: &Settings, source: &Source) -> Vec<PlanError> {
         let mut unused = Vec::new();
         for setting in Setting::ALL {
             let Some([first, ..]) = settings.get(setting) else { continue };
             let is_used = self.0.contains(&(setting, source.clone()));
             // A ladder sets some for its layers that the plan does not contain.
             if !is_used && first.place != Place::Whole {
-                let fault = Fault::new("no run of this plan depends on it");
-                unused.push(fault.hint(setting.meaning()).of_key(setting.key(), first.place));
+                let is_set_elsewhere = self.0.iter().any(|(used, _)| *used == setting);
+                let fault = if is_set_elsewhere {
+                    describe_overridden()
+                } else {
+                    describe_idle(setting, raw)
+                };
+                unused.push(fault.of_key(setting.key(), first.place));
             }
         }
         unused

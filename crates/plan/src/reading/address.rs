@@ -13,6 +13,7 @@ use model::{Family, Identity, NfsTarget, Sec, TlsOptions};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use url::{Host, Url};
 
+use crate::reading::keys::key_elsewhere;
 use crate::reading::level;
 use crate::written::address::NfsAddress;
 use crate::written::error::{Fault, Located, Place};
@@ -38,7 +39,11 @@ pub(crate) fn parse_url(text: &str, place: Place) -> Result<NfsAddress, Fault> {
     let url = if text.starts_with("nfs://") {
         Url::parse(text).map_err(|error| malformed(text, &error.to_string()))?
     } else {
-        return Err(malformed(text, "the address does not begin with `nfs://`"));
+        let what = "the address does not begin with `nfs://`";
+        return Err(malformed(text, what).hint(match guess_address(text) {
+            Some(address) => format!("did you mean `{address}`?"),
+            None => "for other file systems mount it, and name the directory".to_owned(),
+        }));
     };
     let host = match url.host() {
         Some(Host::Domain(name)) if !name.is_empty() => percent_decoded(text, name)?,
@@ -69,6 +74,20 @@ pub(crate) fn parse_url(text: &str, place: Place) -> Result<NfsAddress, Fault> {
     };
     read_query(&url, &mut address, place)?;
     Ok(address)
+}
+
+/// Returns the address that a text was most likely meant to be; `None` if it is one of another
+/// protocol.
+pub(crate) fn guess_address(text: &str) -> Option<String> {
+    let place = match text.split_once("://") {
+        Some((scheme, rest)) => {
+            let is_near = scheme.to_ascii_lowercase().starts_with("nfs") || scheme == "http";
+            is_near.then(|| rest.to_owned())?
+        }
+        // `nfs:/host/path`, and `host:/path` as mount(8) takes it.
+        None => text.trim_start_matches("nfs:").trim_start_matches('/').replacen(":/", "/", 1),
+    };
+    Some(format!("nfs://{place}"))
 }
 
 fn malformed(text: &str, what: &str) -> Fault {
@@ -140,10 +159,19 @@ fn read_pair(key: &str, value: &str, address: &mut NfsAddress, place: Place) -> 
             address.family = Some(known_word(family, "address family", value, Family::NAMES)?);
         }
         key if TLS_KEYS.contains(&key) => set_tls(&mut address.tls, key, value),
+        "port" => {
+            return Err(Fault::new(format!("`{written}`: the port of NFS follows the host"))
+                .hint("write nfs://host:port/path; mountport is that of MOUNT"));
+        }
         other => {
             let settings = Setting::OF_TARGETS.map(query_key);
             let known = [&settings[..], &QUERY_KEYS[..], &TLS_KEYS[..]].concat();
-            return Err(unknown_word("key in the address", other, &known));
+            let fault = unknown_word("key in the address", other, &known);
+            let ours = key_elsewhere(other).and_then(Setting::from_key).map(query_key);
+            return Err(match ours.filter(|ours| known.contains(ours)) {
+                Some(ours) => fault.hint(format!("it is called `{ours}` here")),
+                None => fault,
+            });
         }
     }
     check_groups(&address.user.groups)

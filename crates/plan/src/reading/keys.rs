@@ -97,7 +97,10 @@ const ALIASES: &[(&str, &str)] = &[
     ("blocksize", "io_size"),
     ("block_size", "io_size"),
     ("record_size", "io_size"),
+    ("size", "file_size"),
+    ("filesize", "file_size"),
     ("iodepth", "queue_depth"),
+    ("qd", "queue_depth"),
     ("numjobs", "workers"),
     ("jobs", "workers"),
     ("nrfiles", "files"),
@@ -116,6 +119,9 @@ const ALIASES: &[(&str, &str)] = &[
     ("wsize", "transfer_size"),
     ("rwmixread", "read_percent"),
     ("runtime", "duration"),
+    ("ramp_time", "warmup"),
+    ("odirect", "direct"),
+    ("o_direct", "direct"),
     ("time", "duration"),
     ("rw", "kind"),
     ("loops", "trials"),
@@ -132,6 +138,12 @@ const ALIASES: &[(&str, &str)] = &[
     ("sysctl", "server_sysctl"),
     ("read_ahead_kb", "bdi_read_ahead"),
 ];
+
+/// Finds our key for a name that other tools use for it.
+pub fn key_elsewhere(name: &str) -> Option<&'static str> {
+    let name = name.replace('-', "_");
+    ALIASES.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours)
+}
 
 /// So many keys are listed in a hint.
 const LISTED_MAX: usize = 20;

@@ -15,7 +15,7 @@ use workload::opmix::PROFILES;
 
 use crate::written::error::Fault;
 use crate::written::limits;
-use crate::written::near::{known_word, unknown_word};
+use crate::written::near::{known_word, nearest_word, unknown_word};
 use crate::written::text;
 
 /// Reads a level from text.
@@ -49,10 +49,15 @@ pub(crate) fn read(setting: Setting, text: &str) -> Result<Value, Fault> {
 /// levels are no numbers.
 fn read_number(setting: Setting, text: &str) -> Result<Option<u64>, Fault> {
     Ok(Some(match setting.kind() {
+        // The unit says that it is per second; people write that, too.
+        Kind::Size if setting.unit().ends_with("/s") => {
+            parse_size(text.strip_suffix("/s").unwrap_or(text))?
+        }
         Kind::Size => parse_size(text)?,
         // Skew counts hundredths; with a point it is the exponent itself.
         Kind::Percent if setting == Setting::Skew && text.contains('.') => read_hundredths(text)?,
-        Kind::Count | Kind::Kib | Kind::Percent => read_integer(text)?,
+        Kind::Percent => read_integer(text.trim_end_matches('%').trim_end())?,
+        Kind::Count | Kind::Kib => read_integer(text)?,
         Kind::Time => read_time(text, 1_000_000, "milliseconds")?,
         Kind::FineTime => parse_time_ns(text)?,
         Kind::MicroTime => read_time(text, 1_000, "microseconds")?,
@@ -65,7 +70,10 @@ fn read_number(setting: Setting, text: &str) -> Result<Option<u64>, Fault> {
 /// Reads one level, or all of a range of numbers: `1..8`, `1..64*2`, `0..100+25`.
 pub(crate) fn read_levels(setting: Setting, text: &str) -> Result<Vec<Value>, Fault> {
     let Some((first_text, rest)) = text.split_once("..") else {
-        return Ok(vec![read(setting, text)?]);
+        return match describe_dashes(setting, text) {
+            Some(fault) => Err(fault),
+            None => Ok(vec![read(setting, text)?]),
+        };
     };
     let Some(first) = read_number(setting, first_text.trim())? else {
         // Two points may be part of a name.
@@ -89,6 +97,20 @@ pub(crate) fn read_levels(setting: Setting, text: &str) -> Result<Vec<Value>, Fa
         number = next;
     }
     Ok(levels)
+}
+
+/// Refuses `1-4`, which may mean a range or its ends.
+fn describe_dashes(setting: Setting, text: &str) -> Option<Fault> {
+    let (first, last) = text.split_once('-')?;
+    for end in [first, last] {
+        read_number(setting, end.trim()).ok()??;
+    }
+    let step = match setting.kind() {
+        Kind::Count | Kind::Kib | Kind::Percent => "",
+        _ => "*2",
+    };
+    let hint = format!("a range is `{first}..{last}{step}`, a list `{first},{last}`");
+    Some(Fault::new(format!("`{text}` is no single value")).hint(hint))
 }
 
 /// Levels of a range, at most.
@@ -159,7 +181,12 @@ fn not_legal(setting: Setting, text: &str) -> Fault {
         (Setting::NfsVers, "4") => {
             fault.hint("no minor version is negotiated: write 4.0, 4.1 or 4.2")
         }
-        _ => fault,
+        // Of numbers none is nearer than another.
+        _ if text.parse::<f64>().is_ok() => fault,
+        _ => match nearest_word(text, setting.words()) {
+            Some(near) => fault.hint(format!("did you mean `{near}`?")),
+            None => fault,
+        },
     }
 }
 
@@ -204,11 +231,16 @@ pub(crate) fn in_range(number: u64, range: Limits, legal: &str, shown: &str) -> 
 
 /// Reads a whole number.
 pub(crate) fn read_integer(text: &str) -> Result<u64, Fault> {
-    match text.parse() {
-        Ok(number) => Ok(number),
-        Err(_) => Err(Fault::new(format!("`{text}` is not a whole number"))
-            .hint("write digits only, such as `4`")),
+    if let Ok(number) = text.parse() {
+        return Ok(number);
     }
+    // `1k` of a count is a thousand, whatever it is of bytes.
+    let example = match text.strip_suffix(['k', 'K']).map(str::parse::<u64>) {
+        Some(Ok(thousands)) => thousands.saturating_mul(1_000),
+        _ => 4,
+    };
+    Err(Fault::new(format!("`{text}` is not a whole number"))
+        .hint(format!("write digits only, such as `{example}`")))
 }
 
 /// Reads a time in whole units of so many nanoseconds.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use model::Target;
 
-use crate::reading::address::parse_url;
+use crate::reading::address::{guess_address, parse_url};
 use crate::written::address::User;
 use crate::written::error::{Fault, Place, PlanError};
 use crate::written::target::TargetArg;
@@ -56,11 +56,25 @@ pub(crate) fn parse_directory(text: &str) -> Result<PathBuf, Fault> {
         return Err(Fault::new(format!("`{text}` is an address, not a directory"))
             .hint(format!("write `url = \"{text}\"`")));
     }
+    if text.starts_with("nfs:") {
+        let hint = format!("did you mean `{}`?", guess_address(text).unwrap_or_default());
+        return Err(Fault::new(format!("`{text}` is an address, not a directory")).hint(hint));
+    }
     if let Some((host, path)) = text.split_once(":/")
         && !host.contains('/')
     {
+        // NFS has no user names in its addresses.
+        let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
         return Err(Fault::new(format!("`{text}` is an address, not a directory"))
             .hint(format!("write `nfs://{host}/{path}`, or `./{text}` for a directory")));
+    }
+    if let Some((host, rest)) = text.split_once(':')
+        && let Some((port, _)) = rest.split_once('/')
+        && !host.contains('/')
+        && port.parse::<u16>().is_ok()
+    {
+        return Err(Fault::new(format!("`{text}` is an address, not a directory"))
+            .hint(format!("write `nfs://{text}`, or `./{text}` for a directory")));
     }
     if text == "~" || text.starts_with("~/") {
         return Err(Fault::new(format!("`{text}`: `~` is not expanded"))

@@ -11,7 +11,7 @@ use crate::reading::document::{Field, Table};
 use crate::reading::level::{self, in_range};
 use crate::written::error::{Fault, Located, PlanError};
 use crate::written::limits;
-use crate::written::near::known_word;
+use crate::written::near::{known_word, unknown_word};
 use crate::written::settings::Settings;
 
 /// Reads a whole number within its limits.
@@ -46,15 +46,51 @@ pub(crate) fn backend(field: &Field<'_>) -> Result<Located<BackendKind>, PlanErr
     field.parse("\"posix\"", backend_named)
 }
 
+/// Names of fio's engines for our backends.
+///
+/// **Source:** fio(1), `ioengine`.
+const ENGINES: [(&str, BackendKind); 7] = [
+    ("io_uring", BackendKind::Uring),
+    ("libaio", BackendKind::Uring),
+    ("posixaio", BackendKind::Uring),
+    ("sync", BackendKind::Posix),
+    ("psync", BackendKind::Posix),
+    ("pvsync", BackendKind::Posix),
+    ("libnfs", BackendKind::Nfs),
+];
+
+/// Patterns of fio and names of other tools, with what does the same here.
+///
+/// **Source:** fio(1), `readwrite`.
+const ELSEWHERE: [(&str, &str); 13] = [
+    ("random", "it is called `mixed` now"),
+    ("randread", "random reads are `mixed` with read_percent 100"),
+    ("randwrite", "random writes are `mixed` with read_percent 0"),
+    ("randrw", "random reads and writes are `mixed`; read_percent is the share of reads"),
+    ("read", "sequential reads are a pass of `stream`, after its writes"),
+    ("write", "sequential writes are `stream` with passes `write`"),
+    ("rw", "sequential writes and reads are `stream`, one after the other"),
+    ("readwrite", "sequential writes and reads are `stream`, one after the other"),
+    ("seq", "sequential writes and reads are `stream`, one after the other"),
+    ("sequential", "sequential writes and reads are `stream`, one after the other"),
+    ("ior", "IOR's pattern is `stream`"),
+    ("mdtest", "mdtest's operations are `metadata`"),
+    ("postmark", "PostMark's operations are `transactions`"),
+];
+
 /// Finds a backend by its name.
 pub(crate) fn backend_named(name: &str) -> Result<BackendKind, Fault> {
+    if let Some((_, backend)) = ENGINES.iter().find(|(engine, _)| *engine == name) {
+        return Err(unknown_word("backend", name, BackendKind::NAMES)
+            .hint(format!("did you mean `{backend}`?")));
+    }
     known_word(BackendKind::from_name(name), "backend", name, BackendKind::NAMES)
 }
 
 /// Finds a workload by its name.
 pub(crate) fn workload_named(name: &str) -> Result<Workload, Fault> {
-    if name == "random" {
-        return Err(Fault::new("unknown workload `random`").hint("it is called `mixed` now"));
+    if let Some((_, ours)) = ELSEWHERE.iter().find(|(theirs, _)| *theirs == name) {
+        return Err(Fault::new(format!("unknown workload `{name}`")).hint(*ours));
     }
     known_word(Workload::from_name(name), "workload", name, Workload::NAMES)
 }

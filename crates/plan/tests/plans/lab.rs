@@ -206,7 +206,7 @@ fn file_systems_are_no_factor_of_a_server_that_keeps_its_files_in_memory() {
     let mut raw = RawPlan::parse(&text("", "server_kind = \"dfsbench\""), "p.toml").unwrap();
     raw.apply(&Overrides::default().with(Setting::FileSystem, &["xfs", "tmpfs"])).unwrap();
     let error = Plan::resolve(&raw, &around()).unwrap_err().to_string();
-    assert!(error.starts_with("--file-system: no run of this plan depends on it"), "{error}");
+    assert!(error.starts_with("--file-system: applies only to targets with `server`"), "{error}");
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn flags_of_hosts_are_levels_too() {
     raw.apply(&flags).unwrap();
     // A flag that changes nothing is refused: no data goes through a tunnel here.
     let error = Plan::resolve(&raw, &around()).unwrap_err().to_string();
-    assert!(error.starts_with("--tunnel-cipher: no run of this plan depends on it"), "{error}");
+    assert!(error.starts_with("--tunnel-cipher: applies only to data_path tunnel"), "{error}");
     let mut raw = RawPlan::parse(&text("", "data_path = \"tunnel\""), "p.toml").unwrap();
     raw.apply(&flags).unwrap();
     let plan = Plan::resolve(&raw, &around()).unwrap();

@@ -214,8 +214,8 @@ fn retransmission_without_udp_is_a_warning() {
     .unwrap();
     let warnings: Vec<String> = without_effect(&raw).iter().map(ToString::to_string).collect();
     assert_eq!(warnings.len(), 2, "{warnings:?}");
-    assert!(warnings[0].starts_with("p.toml:3:11: retrans: no run"), "{warnings:?}");
-    assert!(warnings[1].starts_with("p.toml:9:7: timeo: no run"), "{warnings:?}");
+    assert!(warnings[0].starts_with("p.toml:3:11: retrans: applies only over udp"), "{warnings:?}");
+    assert!(warnings[1].starts_with("p.toml:9:7: timeo: applies only over udp"), "{warnings:?}");
 }
 
 #[test]
@@ -316,13 +316,12 @@ fn settings_without_effect_are_warnings() {
     assert_eq!(
         warnings,
         [
-            "p.toml:4:11: io_size: no run of this plan depends on it (hint: Bytes of one read or \
-             write. Not for metadata.)",
-            "p.toml:3:17: transfer_size: no run of this plan depends on it (hint: Largest payload \
-             of one READ or WRITE on the wire (rsize, wsize). Also with a target. Only for nfs \
-             and mounts of ours; not for metadata.)",
-            "p.toml:10:15: queue_depth: no run of this plan depends on it (hint: Ops in flight \
-             per worker, over NFS per client. Not for posix, whose calls are synchronous.)",
+            "p.toml:4:11: io_size: no run of this plan depends on it (hint: the workloads or \
+             targets that it applies to set it themselves)",
+            "p.toml:3:17: transfer_size: applies only to nfs:// targets and mounts that a plan \
+             makes; `m` is a directory (posix)",
+            "p.toml:10:15: queue_depth: does not apply to posix, whose calls are synchronous; `m` \
+             is a directory (posix)",
         ]
     );
 }

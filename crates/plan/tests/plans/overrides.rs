@@ -158,13 +158,11 @@ fn a_flag_that_does_not_go_with_the_plan_is_named() {
     );
     refused(
         &Overrides { workload: texts(&["metadata"]), ..none().with(Setting::Files, &["10"]) },
-        "--files: no run of this plan depends on it (hint: Data files, all workers together. Not \
-         for metadata, which has small_files.)",
+        "--files: does not apply to metadata, which has small_files; the workload is metadata",
     );
     refused(
         &none().with(Setting::ReadPercent, &["50"]),
-        "--read-percent: no run of this plan depends on it (hint: Share of reads in a mix. Only \
-         for mixed.)",
+        "--read-percent: applies only to mixed; the workloads are stream, metadata",
     );
     refused(
         &none().with(Setting::IoSize, &["4MiB"]),
