@@ -8,7 +8,6 @@ use model::printable::{to_printable, to_printable_line};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::seen::sparkline;
-use crate::output;
 use crate::wrap::cut_line;
 
 use crate::output::{self, DrawnBar};
