@@ -1,5 +1,5 @@
 //! Developers' commands: `cargo xtask setup|test|tidy|real|vm|static|dist|fuzz|
-//! peers|book|python|ansible|grafana|deny|crates|api|workflows`.
+//! peers|book|python|ansible|grafana|deny|crates|workflows`.
 //!
 //! Everything that a person or CI has to do to this repository is one of these commands, so that
 //! there is one way to do it. Nothing here is part of the benchmark: xtask uses no crate of the
@@ -24,7 +24,6 @@ use real::Selection;
 use checks::{native, noise, proc, repo, setup};
 
 mod ansible;
-mod api;
 mod book;
 mod crates;
 mod deny;
@@ -101,8 +100,6 @@ enum Task {
     Deny(deny::Options),
     /// Packs what crates.io gets, and installs the program from that and nothing else.
     Crates,
-    /// Writes down the interfaces of the crates that others use; tidy compares them.
-    Api,
     /// Lints the workflows for GitHub and the example of our action by actionlint.
     Workflows,
     /// Performance as ratios against fio, libnfs and iperf3, on the same work in the same minutes.
@@ -150,7 +147,6 @@ fn run(task: Task) -> anyhow::Result<bool> {
         Task::Grafana => Ok(grafana::run()),
         Task::Deny(options) => deny::run(&options),
         Task::Crates => crates::run(),
-        Task::Api => api::write(),
         Task::Workflows => Ok(workflows::run()),
         Task::Peers(options) => peers::run(&options),
     }

@@ -11,10 +11,8 @@ use std::fs;
 
 use anyhow::{Context, Result};
 
-use crate::api::LIBRARIES;
 use crate::repo;
 
-mod api;
 mod architecture;
 mod ceilings;
 mod circles;
@@ -119,23 +117,7 @@ fn find_all() -> Result<Vec<Finding>> {
         findings.extend(circles::check(krate, &files));
     }
     findings.extend(check_pages()?);
-    findings.extend(check_interfaces(&members)?);
     findings.sort_by(|a, b| b.level.cmp(&a.level).then_with(|| a.place.cmp(&b.place)));
-    Ok(findings)
-}
-
-/// Checks the interfaces of the crates that others use.
-fn check_interfaces(members: &[metadata::Member]) -> Result<Vec<Finding>> {
-    let libraries: Vec<_> = members.iter().map(|member| member.name.replace('-', "_")).collect();
-    let mut findings = Vec::new();
-    for library in LIBRARIES {
-        let path = library.listing_path();
-        // A listing that is missing has no line.
-        let written = fs::read_to_string(repo::root().join(&path)).unwrap_or_default();
-        let interface = library.read()?;
-        findings.extend(api::check(&path, &written, &interface.list()));
-        findings.extend(api::check_strangers(&path, &interface.strangers(&libraries)));
-    }
     Ok(findings)
 }
 
