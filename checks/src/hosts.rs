@@ -2,7 +2,8 @@
 //!
 //! Principal type: [`Lab`]. The `/run`, `/tmp`, `/srv` and `/var/lib` of a host are its own, so
 //! that what is left there can be seen, and so is its home: start-up files of this machine's shell
-//! may wait for locks that a check which is killed leaves. Needs root. Ends with the value, or with
+//! may wait for locks that a check which is killed leaves. A `dfsbench` that is installed on this
+//! machine is hidden, because hosts would use it instead of the one that is pushed. Needs root. Ends with the value, or with
 //! the process.
 //!
 //! **Source:** sshd_config(5), ip-netns(8), unshare(1).
@@ -397,6 +398,8 @@ sed "s|$1/id|/run/keys/id|" "$1/config" >/run/keys/config
 mount --bind /run/keys/config /etc/ssh/ssh_config
 for place in /srv /var/lib; do mount -t tmpfs tmpfs $place; done; mkdir /srv/data
 mount -t tmpfs -o size=400m tmpfs /tmp
+mount -t tmpfs tmpfs /usr/local/bin
+[ ! -e /usr/bin/dfsbench ] || mount --bind /dev/null /usr/bin/dfsbench
 exec /usr/sbin/sshd -D -f /dev/null -h /run/keys/hostkey -o AuthorizedKeysFile=/run/keys/id.pub \
   -o StrictModes=no -o UsePAM=no -o PermitRootLogin=yes -o PidFile=none -o Port=22 \
   -o AcceptEnv=XDG_CACHE_HOME -o SetEnv=HOME=/run/home -o PermitTunnel=point-to-point

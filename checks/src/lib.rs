@@ -24,6 +24,7 @@ pub mod capture_tls;
 pub mod check;
 pub mod cluster;
 pub mod durability;
+pub mod fresh;
 pub mod ganesha;
 pub mod guard;
 pub mod hosts;
