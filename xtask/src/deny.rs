@@ -22,7 +22,7 @@ const CARGO_DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2", flags: &[
 const DATABASE: &str = "advisory-db-3157b0e258782691";
 
 /// Lines of `deny.toml`, each with what breaks its rule, the check of the rule, and what that says.
-const PLANTED: [[&str; 4]; 3] = [
+const PLANTED: [[&str; 4]; 4] = [
     ["    \"MIT\",\n", "", "licenses", "failed to satisfy license requirements"],
     [
         "    { crate = \"openssl-sys\" },\n",
@@ -30,6 +30,7 @@ const PLANTED: [[&str; 4]; 3] = [
         "bans",
         "is explicitly banned",
     ],
+    ["idna_adapter@>1.0.0", "idna_adapter@>=1.0.0", "bans", "--precise 1.0.0"],
     [
         "unknown-registry = \"deny\"\n",
         "unknown-registry = \"deny\"\nallow-registry = []\n",
