@@ -91,7 +91,8 @@ mod tests {
             File::create(path(name)).unwrap().set_modified(built).unwrap();
         }
         let folder = folder.path().display();
-        fs::write(path("tool.d"), format!("{folder}/tool: {folder}/a\\ b.rs {folder}/c.rs\n")).unwrap();
+        fs::write(path("tool.d"), format!("{folder}/tool: {folder}/a\\ b.rs {folder}/c.rs\n"))
+            .unwrap();
         check(&path("tool")).unwrap();
 
         let changed = built + Duration::from_secs(1);

@@ -8,9 +8,8 @@ use model::printable::{to_printable, to_printable_line};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::seen::sparkline;
-use crate::wrap::cut_line;
-
 use crate::output::{self, DrawnBar};
+use crate::wrap::cut_line;
 
 /// How often the bar is drawn, per second.
 const DRAWS_HZ: u8 = 10;
