@@ -1,7 +1,7 @@
 //! Refuses to test programs that are missing, or older than their sources.
 //!
-//! `cargo test` builds a test, and not the programs that it runs: those of an earlier build would be
-//! tested, and nobody would notice. Cargo lists the sources of each program in a file beside it.
+//! `cargo test` builds a test, and not the programs that it runs: those of an earlier build would
+//! be tested, and nobody would notice. Cargo lists the sources of each program in a file beside it.
 //!
 //! **Source:** The Cargo book, "Build cache", dep-info files.
 

@@ -3,8 +3,8 @@
 //! Principal type: [`Lab`]. The `/run`, `/tmp`, `/srv` and `/var/lib` of a host are its own, so
 //! that what is left there can be seen, and so is its home: start-up files of this machine's shell
 //! may wait for locks that a check which is killed leaves. A `dfsbench` that is installed on this
-//! machine is hidden, because hosts would use it instead of the one that is pushed. Needs root. Ends with the value, or with
-//! the process.
+//! machine is hidden, because hosts would use it instead of the one that is pushed. Needs root.
+//! Ends with the value, or with the process.
 //!
 //! **Source:** sshd_config(5), ip-netns(8), unshare(1).
 

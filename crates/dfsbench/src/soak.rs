@@ -82,8 +82,8 @@ pub fn apply(plan: &mut Plan, soak: &Soak) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the plan that the arguments name, or one of the in-memory server; with the faults that have
-/// an instant.
+/// Reads the plan that the arguments name, or one of the in-memory server; with the faults that
+/// have an instant.
 fn read_plan(args: &SoakArgs) -> Result<(RawPlan, Vec<Located<Disturbance>>), Failure> {
     let mut raw = match args.run.target {
         None => RawPlan::for_target(plan::parse_target("embedded")?),
