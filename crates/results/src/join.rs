@@ -41,11 +41,11 @@ pub(crate) fn join(connection: &Connection, here: i64, from: i64) -> rusqlite::R
     let mut keys: Keys<'_> = vec![(ROOT, Key::Shifted(here - from))];
     let mut of_trials = Vec::new();
     for table in &tree.tables {
-        if let Some(rows) = chosen_rows(&tree, table, "trials") {
+        if let Some(rows) = chosen_rows(tree, table, "trials") {
             of_trials.push((table, rows));
             continue;
         }
-        match (table.name.as_str(), chosen_rows(&tree, table, "runs")) {
+        match (table.name.as_str(), chosen_rows(tree, table, "runs")) {
             (ROOT, _) => {}
             (name, Some(rows)) => {
                 let copied = copy_table(connection, table, &rows, &mut keys)?;
