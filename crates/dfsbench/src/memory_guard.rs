@@ -92,6 +92,7 @@ mod tests {
         db.execute_batch(
             "INSERT INTO campaigns (id, name, started_unix_ms, tool_version, command, plan_toml,
                  seed, state) VALUES (1, 'n', 0, '', '', '', '0', 'complete');
+             INSERT INTO identities VALUES (1, 'u');
              INSERT INTO runs VALUES (1, 1, 0, 't', 't', 'null', 'stream', '{}');
              WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
              INSERT INTO trials SELECT i + 1, 1, i, i, 0, 'done', NULL FROM n",

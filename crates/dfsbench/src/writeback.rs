@@ -121,7 +121,7 @@ fn describe_work(work: StorageWork, stalled_percent: f64) -> Option<String> {
     }
     if stalled_percent > STALLED_PERCENT_MAX {
         let percent = three_digits(stalled_percent);
-        parts.push(format!("programs waited for it {percent} % of the time"));
+        parts.push(format!("programs waited for I/O {percent} % of the time"));
     }
     if parts.is_empty() { None } else { Some(parts.join(", and ")) }
 }

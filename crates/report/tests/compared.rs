@@ -155,7 +155,7 @@ fn names_both_sides_and_what_changed() {
     for format in [Format::Table, Format::Markdown, Format::Html] {
         let text = compared.render(format);
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let verdict = flat.find("No difference: each").expect(&flat);
+        let verdict = flat.find("No difference: all").expect(&flat);
         for line in sides.iter().chain(&changed) {
             assert!(flat.find(line).is_some_and(|at| at < verdict), "{line} is not above: {flat}");
         }

@@ -477,7 +477,7 @@ fn the_page_of_contenders_has_their_tables_and_bars() {
     assert!(page.starts_with("<!DOCTYPE html>"), "{page}");
     assert_eq!(page.matches("<section class=\"answer\"").count(), 1);
     assert!(page.contains("href=\"#contenders\"") && page.contains("id=\"contenders\""));
-    for id in ["fairness", "what-was-kept", "ratios", "figures-of-contenders", "byte-rates"] {
+    for id in ["fairness", "what-was-kept", "ratios", "figures-of-contenders", "rates"] {
         assert!(page.contains(&format!("<h2 id=\"{id}\"")), "{id}");
     }
     assert!(page.contains("survives power loss"));

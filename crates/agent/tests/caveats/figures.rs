@@ -24,7 +24,9 @@ pub(crate) fn result() -> PassResult {
 }
 
 fn raises_code(spec: &RunSpec, result: &PassResult, code: CaveatCode) -> bool {
-    caveats::about_figures(spec, result, None, None).iter().any(|caveat| caveat.code == code)
+    let server = caveats::find_server(&spec.target, None);
+    let raised = caveats::about_figures(spec, result, server.as_deref(), None);
+    raised.iter().any(|caveat| caveat.code == code)
 }
 
 #[test]

@@ -62,13 +62,13 @@ impl Rig {
     }
 
     /// Repeats a question until the answer is right; the closure returns the answer, and whether it
-    /// is right. Where other processes take the processors the answer is that the client was at its
-    /// own limit, and that figures say nothing of the server: then the question is repeated, three
-    /// times in all. Any other answer is wrong. Returns whether a right one was given.
+    /// is right. If other processes use the CPUs, the answer is that this host was short of CPU time,
+    /// and that results say nothing about the server: then the question is repeated, three times in
+    /// all. Any other answer is wrong. Returns whether a right one was given.
     pub fn unless_limited(ask: impl Fn() -> (String, bool)) -> bool {
         (1..=3).any(|_| {
             let (sentence, is_right) = ask();
-            assert!(is_right || sentence.contains(" at its own limit"), "{sentence}");
+            assert!(is_right || sentence.contains("short of CPU time"), "{sentence}");
             is_right
         })
     }

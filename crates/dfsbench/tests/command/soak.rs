@@ -71,7 +71,7 @@ fn faults_with_an_instant_are_events() {
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     let found = answer(&rig);
     let events = found["figures"]["disturbances"].as_array().unwrap();
-    let names: Vec<&Value> = events.iter().map(|event| &event["blow"]).collect();
+    let names: Vec<&Value> = events.iter().map(|event| &event["fault"]).collect();
     assert_eq!(names, ["server-restart", "server-stall"], "{found}");
     assert!(number(&events[1]["stall_ns"]) >= 200_000_000, "{found}");
     assert!(number(&found["figures"]["recovery"]["reconnects"]) >= 1, "{found}");

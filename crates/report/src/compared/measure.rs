@@ -149,6 +149,10 @@ impl Figure {
             let [ratio, lo, hi] = [ratio, lo, hi].map(three_digits);
             return format!("{name} is {ratio} times as high ({lo} to {hi})");
         }
+        if lo <= 1.0 && hi >= 1.0 {
+            let [ratio, lo, hi] = [ratio, lo, hi].map(|ratio| (ratio - 1.0) * 100.0);
+            return format!("{name} changed by {ratio:+.1} % ({lo:+.1} to {hi:+.1} %)");
+        }
         let (verb, sign) = if ratio < 1.0 { ("fell", -1.0) } else { ("rose", 1.0) };
         let percent = |ratio: f64| format!("{:.0}", (ratio - 1.0) * 100.0 * sign);
         let (least, most) = if ratio < 1.0 { (hi, lo) } else { (lo, hi) };
