@@ -1,8 +1,8 @@
-//! Who used the processors of this host while a pass was measured.
+//! CPU usage on this host while a pass was measured.
 //!
-//! A [`ProcessorWatch`] begins before the workers start and ends after they have ended; nothing is
-//! read in between. Its counters are those of the processors that this process may use. The names
-//! of other processes are only looked up if something of ours waited, since that takes a while.
+//! A [`ProcessorWatch`] reads counters before the workers start and after they have finished, but
+//! not in between. It covers the CPUs that this process may use. Other processes are only looked up
+//! by name if our threads had to wait, because that takes a while.
 
 use std::cell::Cell;
 
@@ -16,41 +16,41 @@ use crate::own_address::{NFS_PORT, is_host_here};
 /// Maximum number of other processes to name.
 const NAMED_MAX: usize = 3;
 
-/// Who used the processors that this process may use.
+/// Usage of the CPUs that this process may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessorUse {
-    /// What these processors did.
+    /// Totals of these CPUs.
     pub host: HostTimes,
-    /// Time of this process without its server, and of the programs that it ran for the pass.
+    /// CPU time of this process without its server, including programs that it ran for the pass.
     pub client_ns: u64,
-    /// The server of the target, if it runs on this host.
+    /// The target's server, if it runs on this host.
     pub server: Option<ServerUse>,
-    /// Time of the programs of a system that a recipe set up on this host, if looked up: they serve
+    /// CPU time of programs of a system set up on this host by a recipe, if looked up. They serve
     /// or mount the target.
     pub systems_ns: u64,
-    /// Time of other processes by name, the largest first; empty if they were not looked up.
+    /// CPU time of other processes by name, largest first; empty if not looked up.
     pub others: Vec<(String, u64)>,
-    /// For how long a program that worked in our place waited, with all that it started.
+    /// How long an external program and its children waited for a CPU.
     pub program_wait: Option<ProcessorWait>,
 }
 
-/// What a server on this host used of its processors.
+/// CPU usage of a server on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerUse {
-    /// As messages name it: `the server in this process`.
+    /// Name for messages, such as `the server in this process`.
     pub name: String,
-    /// Processor time, in nanoseconds.
+    /// CPU time, in nanoseconds.
     pub used_ns: u64,
-    /// Time for which its threads were ready and waited, in nanoseconds.
+    /// Time that its threads were runnable but not running, in nanoseconds.
     pub waited_ns: u64,
 }
 
 impl ProcessorUse {
-    /// Returns the time of all other processes, and of the kernel for itself.
+    /// Returns the CPU time of all other processes and of the kernel.
     pub fn others_ns(&self) -> u64 {
         let server_ns = self.server.as_ref().map_or(0, |server| server.used_ns);
         let ours_ns = [self.client_ns, server_ns, self.systems_ns];
-        // The counters are read a moment apart, so the difference may seem negative.
+        // The counters are not read at exactly the same time, so the difference may be negative.
         ours_ns.into_iter().fold(self.host.busy_ns, u64::saturating_sub)
     }
 }
@@ -58,13 +58,13 @@ impl ProcessorUse {
 /// Where the server of a target runs, as seen from this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ServerPlace {
-    /// There is none, or it is on another host.
+    /// There is no server, or it is on another host.
     Elsewhere,
     /// In threads of this process.
     InProcess(Vec<u32>),
-    /// In other processes of this host.
+    /// In other processes on this host.
     Processes { name: String, pids: Vec<u32> },
-    /// On this host, in a process that this one can't identify.
+    /// On this host, in a process that we cannot identify.
     Hidden,
 }
 
@@ -90,7 +90,7 @@ impl ServerPlace {
         }
         let table = ProcessTable::read();
         if pids.is_empty() {
-            // Sockets of the kernel have no process, and those of other users are hidden.
+            // Kernel sockets have no process, and those of other users are hidden.
             pids = table.nfs_servers();
         }
         match pids.first().and_then(|pid| table.name_of(*pid)) {
@@ -99,7 +99,7 @@ impl ServerPlace {
         }
     }
 
-    /// Returns the processor time that its threads used and the time that they waited.
+    /// Returns the CPU time of the server's threads, and the time they spent waiting for a CPU.
     fn times(&self) -> (u64, u64) {
         match self {
             Self::Elsewhere | Self::Hidden => (0, 0),
@@ -118,13 +118,13 @@ impl ServerPlace {
         }
     }
 
-    /// Returns true if a process belongs to it.
+    /// Returns true if a process belongs to the server.
     fn has(&self, pid: u32) -> bool {
         matches!(self, Self::Processes { pids, .. } if pids.contains(&pid))
     }
 }
 
-/// Counters at one instant.
+/// Counters at one point in time.
 #[derive(Clone, Copy)]
 struct Reading {
     host: HostTimes,
@@ -136,13 +136,13 @@ struct Reading {
 impl Reading {
     fn take(server: &ServerPlace) -> Option<Self> {
         let (server_used_ns, server_waited_ns) = server.times();
-        // Programs that work in our place are the children of this process.
+        // External programs are children of this process.
         let process_ns = counters::process_cpu_ns() + processors::children_ns();
         Some(Self { host: HostTimes::read()?, process_ns, server_used_ns, server_waited_ns })
     }
 }
 
-/// See the module.
+/// Collects CPU usage; see the module documentation.
 pub(crate) struct ProcessorWatch<'a> {
     server: &'a ServerPlace,
     table: ProcessTable,
@@ -150,20 +150,20 @@ pub(crate) struct ProcessorWatch<'a> {
 }
 
 impl<'a> ProcessorWatch<'a> {
-    /// Begins once everything is open.
+    /// Takes a first reading once everything is open.
     pub(crate) fn begin(server: &'a ServerPlace) -> Self {
         let table = ProcessTable::read();
         Self { server, table, begun: Cell::new(Reading::take(server)) }
     }
 
-    /// Counts from now on, right before the start: what went on while the workers waited for
-    /// other hosts is no part of the pass.
+    /// Restarts counting right before the start, because the time spent waiting for other hosts
+    /// doesn't belong to the pass.
     pub(crate) fn start(&self) {
         self.begun.set(Reading::take(self.server));
     }
 
-    /// Ends; `wait` is for how long workers, or the program in their place, waited. Names others if
-    /// that, and what the server waited, is more than `names_above` of the workers' time.
+    /// Finishes. `wait` is how long the workers or the external program waited. Other processes are
+    /// looked up if these waits and the server's exceed `names_above` of the workers' time.
     pub(crate) fn finish(
         self,
         wait: Option<ProcessorWait>,
@@ -202,7 +202,7 @@ impl<'a> ProcessorWatch<'a> {
 }
 
 impl ProcessorUse {
-    /// Adds what each process used; `own` is this one, which is counted already.
+    /// Adds the usage of each process except `own`, which is already counted.
     fn add_processes(&mut self, server: &ServerPlace, uses: Vec<ProcessUse>, own: u32) {
         for ProcessUse { pid, name, own_ns, reaped_ns, is_kernel } in uses {
             if pid == own || server.has(pid) {
@@ -214,19 +214,21 @@ impl ProcessorUse {
                 continue;
             }
             if *server == ServerPlace::Hidden && self.server.is_none() && !is_kernel {
-                // The uses begin with the largest: the best guess, which the message names.
+                // The first entry has the largest usage and is our best guess, so say so in the
+                // name.
                 let name = format!("{name}, taken for the server,");
                 self.server = Some(ServerUse { name, used_ns, waited_ns: 0 });
                 continue;
             }
-            // Threads of the kernel have their work in their names: `kworker/0:1-events`.
+            // Kernel threads have their work item in the name: `kworker/0:1-events`.
             let name = name.split('/').next().unwrap_or_default();
             match self.others.iter_mut().find(|(known, _)| known == name) {
                 Some((_, known_ns)) => *known_ns = known_ns.saturating_add(used_ns),
                 None => self.others.push((name.to_owned(), used_ns)),
             }
         }
-        // The tables are read a while before and after the counters, which is long on a busy host.
+        // The process tables are read some time before and after the counters, which makes a
+        // difference on a busy host.
         let named_ns: u64 = self.others.iter().map(|(_, used_ns)| *used_ns).sum();
         let others_ns = self.others_ns();
         if named_ns > others_ns {
@@ -293,7 +295,7 @@ mod tests {
         let name = "ganesha.nfsd".to_owned();
         let found = ServerPlace::Processes { name, pids: vec![7] };
         assert_eq!(named(&found, uses()).others[0].0, "sh");
-        // One that can't be identified is taken to be the largest process, and that is named.
+        // If the server cannot be identified, the largest process is assumed and named.
         let guessed = named(&ServerPlace::Hidden, uses());
         let server = guessed.server.unwrap();
         assert!(server.name.starts_with("ganesha.nfsd, taken for") && server.used_ns == 80);
