@@ -382,11 +382,11 @@ pub struct Service {
 pub struct SystemSteps {
     /// Name of the recipe.
     pub system: String,
-    /// Folder of its own files, which marks its processes.
+    /// Directory for its own files, which identifies its processes.
     pub dir: PathBuf,
-    /// Number of the first of them among those of the system: others come before.
+    /// Index of the first of these steps among all steps of the system.
     pub first: usize,
-    /// Whether a program was started on this host before: what is waited for ends with it.
+    /// A program was started on this host earlier; stop waiting if it exits.
     pub has_program: bool,
     /// The steps, in this order.
     pub steps: Vec<FilledStep>,

@@ -178,7 +178,7 @@ pub struct PassResult {
     /// Statistics of each interval of a soak.
     #[serde(default)]
     pub intervals: Vec<IntervalStats>,
-    /// The fault events on the hosts of a soak during the pass.
+    /// Faults that were injected during the pass of a soak.
     #[serde(default)]
     pub fault_events: Vec<FaultEvent>,
     /// Results for each kind of op.

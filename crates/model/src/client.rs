@@ -80,7 +80,7 @@ impl ClientRecord {
 /// Results of one client in one pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientResult {
-    /// Its number within the run, from 0.
+    /// Number of the client within the run, from 0.
     pub client: u32,
     /// Ops that succeeded, not counting syncs.
     pub ops: u64,

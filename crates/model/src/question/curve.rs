@@ -28,7 +28,7 @@ pub struct CurveRequest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoadMaximum {
-    /// In ops per second.
+    /// Ops per second.
     pub per_s: u64,
     /// The closed loop that determined it; `None` if the user specified it.
     pub found: Option<ClosedLoop>,
@@ -38,9 +38,9 @@ pub struct LoadMaximum {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClosedLoop {
-    /// Ops that it did.
+    /// Ops completed.
     pub ops: u64,
-    /// In so many nanoseconds.
+    /// Duration in nanoseconds.
     pub window_ns: u64,
     /// Number of files used; 0 if they were the same as for the load points.
     pub files: u32,
