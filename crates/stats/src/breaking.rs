@@ -445,10 +445,10 @@ impl Search {
         None
     }
 
-    /// Finds why one pass speaks against a load.
+    /// Returns what in one pass suggests that the load is too heavy.
     ///
-    /// The rate comes first, since a server that does less is answer enough; then what was left
-    /// undone; response times last, which rise for the other two reasons, too.
+    /// The rate comes first, because a lower rate is reason enough; then what was left undone; then
+    /// response times, which rise for the other two reasons as well.
     fn find_deviation_in(&self, load: u32, pass: usize, figure: &Figure) -> Option<Deviation> {
         let lighter = self.borne_below(load, pass);
         let best = lighter.iter().max_by(|one, other| one.1.per_s.total_cmp(&other.1.per_s));

@@ -59,7 +59,7 @@ pub struct Comparison {
     /// The same, adjusted for the whole family of comparisons; see [`crate::holm`]. Equal to
     /// `probability` in a family of one.
     pub adjusted: f64,
-    /// How many comparisons `adjusted` makes up for.
+    /// Number of comparisons that `adjusted` accounts for.
     pub family: usize,
     /// Number of trials before and after.
     pub trials: (usize, usize),

@@ -54,12 +54,12 @@ pub const OUTLIER_TRIALS_MIN: usize = 5;
 /// Minimum number of trials for excluding outliers; with fewer, too much information would be lost.
 pub const OUTLIER_DISCARD_TRIALS_MIN: usize = 7;
 
-/// The largest share of trials that a rule leaves out as outliers: more are no accident, but
-/// another way in which the target behaves, and then none is left out.
+/// Maximum share of trials excluded as outliers. More are not an accident but a second mode of the
+/// target, and then none is excluded.
 pub const OUTLIER_DISCARD_SHARE_MAX: f64 = 0.25;
 
-/// A trial nearer to the median than this share of it is never called an outlier: five trials
-/// within 0.1 % would else condemn one that is 1 % off, which misleads no reader.
+/// Minimum distance from the median, as a share of it, for an outlier. Otherwise, five trials
+/// within 0.1 % would reject one that is off by 1 %, which misleads nobody.
 pub const OUTLIER_SHARE_MIN: f64 = 0.05;
 
 /// Minimum share of the variance that an interaction of two factors must explain to be mentioned.
@@ -69,9 +69,9 @@ pub const INTERACTION_SHARE_MIN: f64 = 0.01;
 /// factors have ten pairs.
 pub const INTERACTION_PROBABILITY_MAX: f64 = 0.01;
 
-/// The smallest difference between two campaigns that is worth a sentence, unless set otherwise.
-/// Half of what makes a single interval too wide ([`HALF_WIDTH_SHARE_MAX`]): a smaller difference
-/// could seldom be shown with the trials that people have the patience for.
+/// Smallest difference between two campaigns to mention, unless configured otherwise. Half of what
+/// makes a single interval too wide ([`HALF_WIDTH_SHARE_MAX`]). A smaller difference could rarely
+/// be shown with the number of trials that people are willing to wait for.
 pub const EFFECT_MIN: f64 = 0.05;
 
 /// Number of rounds into which a pass is divided to check for steady state.

@@ -39,8 +39,8 @@ pub struct Judged {
     pub trials_made: u32,
     /// Trials that count.
     pub trials_used: u32,
-    /// The figure: bytes per second for writes and reads, else ops per second, each over the
-    /// whole window (`last_done`). `None` when no trial gave one: see [`Judged::reason`].
+    /// The main result over the whole window (`last_done`): bytes per second for reads and writes,
+    /// otherwise ops per second. `None` if no trial has a result; see [`Judged::reason`].
     pub rate: Option<Summary>,
     /// Ops per second.
     pub ops_per_s: Option<Summary>,

@@ -13,8 +13,8 @@ use crate::summary::median;
 /// probability is 1 in 20.
 pub const TURNS_MIN: usize = 3;
 
-/// After so many turns the answer remains unknown. They show a fall to half in 98 of 100 where
-/// trials scatter by a fifth, and to 70 % in 7 of 10 where they scatter by a tenth.
+/// Maximum number of turns, after which the result is unknown. They detect a drop by half in 98 of
+/// 100 cases if trials vary by 20 %, and a drop to 70 % in 7 of 10 if they vary by 10 %.
 pub const TURNS_MAX: usize = 6;
 
 /// Number of turns after which no more are run if all went well.

@@ -52,8 +52,9 @@ pub struct CurvesCompared {
     pub time_ratio: Option<Between>,
     /// Change of response times.
     pub time: Outcome,
-    /// Overall response times over the loads of the pairs, in nanoseconds, the interval of the
-    /// later one being that of the ratio; `None` as [`CurvesCompared::time_ratio`].
+    /// Overall response times over the loads of the pairs, in nanoseconds. The interval of the
+    /// later one is derived from the ratio. `None` in the same cases as
+    /// [`CurvesCompared::time_ratio`].
     pub overall_ns: Option<(f64, Between)>,
     /// The peaks in ops per second. Each upper bound is the second load above it that is not
     /// sustained.

@@ -106,7 +106,6 @@ fn from_trials(sorted: &Sorted<'_>) -> Vec<JudgedCaveat> {
 
 /// The caveats raised so far, each with the last trial that raised it.
 struct Raised {
-    /// Number of trials that were made.
     made: u32,
     caveats: Vec<(JudgedCaveat, u32)>,
 }

@@ -186,7 +186,6 @@ pub(super) fn cpu_per_work(used: &[&PassResult], unit: CpuUnit) -> Option<Cpu> {
 ///
 /// **Source:** the pace is that of wrk 4 (`stats_correct`): the measured time divided by the ops of
 /// each connection.
-/// ops of each connection.
 pub(super) fn estimated_response_time(load: &Load, used: &[&PassResult]) -> Option<Histogram> {
     if load.rate_per_s > 0 {
         return None;
