@@ -1,8 +1,9 @@
-//! Issued = accounted = at the target, or the trial is invalid.
+//! Cross-checks of a pass: ops issued = ops accounted for = effects at the target. If they differ,
+//! the trial is invalid.
 //!
-//! Each cross-check is one comparison of what the recorder counted with an independent count:
-//! the backend, the kernel, the server, or the files themselves. fio's nfs engine loses writes at
-//! depth 32 and exits with 0; this is the page that must not let it pass.
+//! Each cross-check compares a number from the recorder with an independent count by the backend,
+//! the kernel, the server, or the files themselves. The motivating case: fio's nfs engine loses
+//! writes at depth 32 and exits with 0.
 
 mod inventory;
 mod served;
@@ -14,30 +15,30 @@ use model::{Caveat, CaveatCode, CrossCheck, Evidence, OpKind, PassResult, RunSpe
 
 use crate::ServerCounts;
 
-/// Independent counts of a pass.
+/// Independent counts for a pass.
 #[derive(Clone, Debug)]
 pub struct CrossCheckSources {
-    /// The backends of all workers, or the kernel for their threads.
+    /// Counts by the backends of all workers, or by the kernel for their threads.
     pub tally: Tally,
     /// Files, bytes, directories and links in the working directory after the pass.
     pub inventory: Option<Inventory>,
-    /// The counts of our server over the pass.
+    /// Counters of our own server during the pass.
     pub server: Option<ServerCounts>,
-    /// Workers whose files the inventory counted, where each agent counts its own.
+    /// Workers whose files are in the inventory, if each agent counts its own.
     pub share: Share,
-    /// Ops of other agents, where the inventory counted their files, too.
+    /// Ops of other agents, if their files are in the inventory, too.
     pub others: Vec<Done>,
 }
 
 impl Default for CrossCheckSources {
-    /// No independent counts, and no other agents.
+    /// Returns sources without any counts.
     fn default() -> Self {
         let (tally, inventory, server) = (Tally::default(), None, None);
         Self { tally, inventory, server, share: Share::ALL, others: Vec::new() }
     }
 }
 
-/// Returns how many ops of each kind were done, the warm-up included.
+/// Returns the number of ops of each kind, including the warm-up.
 pub fn done(result: &PassResult) -> Vec<Done> {
     let mut all = Vec::new();
     for &kind in OpKind::ALL {
@@ -78,14 +79,14 @@ pub fn cross_checks(
     cross_checks
 }
 
-/// Allows more than was recorded where calls were sent again: a server may have carried some out
-/// twice, so it must have seen what was recorded, and may have seen more.
+/// Turns an exact check into a lower bound, for passes in which calls were retransmitted: the
+/// server may have executed some of them twice.
 fn at_least(cross_check: CrossCheck) -> CrossCheck {
     let CrossCheck { expected, found, source } = cross_check;
     CrossCheck { expected, found: found.min(expected), source: format!("{source}, at least") }
 }
 
-/// Raises a caveat for each cross-check that does not hold.
+/// Raises a caveat for each cross-check that fails.
 pub fn caveats(cross_checks: &[CrossCheck]) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     for CrossCheck { expected, found, source } in cross_checks {
@@ -102,7 +103,7 @@ fn cross_check(expected: u64, found: u64, source: &str) -> CrossCheck {
     CrossCheck { expected, found, source: source.to_owned() }
 }
 
-/// Returns ops and bytes of a kind, those of the warm-up among them: the sources counted them too.
+/// Returns ops and bytes of a kind, including the warm-up, because the sources counted it, too.
 fn of(result: &PassResult, kind: OpKind) -> (u64, u64) {
     let (mut ops, mut bytes) = result.scope.warmed_up(kind);
     for recorded in &result.kinds {
@@ -114,7 +115,7 @@ fn of(result: &PassResult, kind: OpKind) -> (u64, u64) {
     (ops, bytes)
 }
 
-/// Returns how many ops ended, however and whenever.
+/// Returns how many ops finished at any time, with any outcome.
 fn ended(result: &PassResult) -> u64 {
     let mut ended = result.errors();
     for warm in &result.scope.warmup {
@@ -126,7 +127,7 @@ fn ended(result: &PassResult) -> u64 {
     ended
 }
 
-/// Returns the bytes that ops of some kinds moved.
+/// Returns the bytes transferred by ops of the selected kinds.
 fn bytes_of(result: &PassResult, is_one: fn(OpKind) -> bool) -> u64 {
     let mut bytes = 0;
     for &kind in OpKind::ALL {
@@ -137,9 +138,9 @@ fn bytes_of(result: &PassResult, is_one: fn(OpKind) -> bool) -> u64 {
     bytes
 }
 
-/// Compares ops that ended with those that were issued: an op that never ended is in one alone.
+/// Compares finished ops with issued ones. An op that never finished was only issued.
 fn issued(result: &PassResult) -> CrossCheck {
-    // Issued ops are counted in the window only, so the warm-up is left out on both sides.
+    // Issued ops are only counted within the window, so leave out the warm-up on both sides.
     let mut window = result.errors();
     let mut issued = 0;
     for kind in &result.kinds {
@@ -149,13 +150,14 @@ fn issued(result: &PassResult) -> CrossCheck {
     cross_check(window, issued, "ops issued to the backend")
 }
 
-/// Compares the recorder with what the backends or the kernel counted.
+/// Compares the recorder with the counts of backends or kernel.
 fn tallied(result: &PassResult, tally: &Tally) -> Vec<CrossCheck> {
     let mut cross_checks = Vec::new();
     if let Some(ops) = tally.ops {
         cross_checks.push(cross_check(ended(result), ops, "ops counted by the backend"));
     }
-    // A failed op may have moved part of its bytes; only clean passes can be exact.
+    // A failed op may have transferred part of its bytes, so byte counts are only exact without
+    // errors.
     if result.errors() > 0 {
         return cross_checks;
     }

@@ -1,6 +1,7 @@
 //! Caveats about one pass of one trial, each with its numbers and their source.
 //!
-//! Caveats that need several trials (too few, too wide, outliers) are raised by `stats`.
+//! Caveats that need several trials (too few trials, wide interval, outliers) are raised by
+//! `stats`.
 
 mod interference;
 mod load;
@@ -38,11 +39,12 @@ pub use storage::{RESIDENT_SHARE_MAX, RunCounts, about_cache, about_direct, abou
 pub use surroundings::{about_neighbors, about_tracers};
 pub use timeline::{CALENDAR_SLEW_MAX, CALENDAR_STEP_MIN_NS, Calendar, about_calendar};
 
-/// A pass shorter than five scheduling slices of some 4 ms is a throw of dice: one slice lost to
-/// another process is a fifth of it.
+/// Minimum length of a pass: five scheduling slices of about 4 ms. In anything shorter, a single
+/// slice lost to another process is more than a fifth of the pass.
 pub const WINDOW_MIN_NS: u64 = 20_000_000;
 
-/// Below this share of bytes read from storage the page cache had its hand in the figure.
+/// Minimum share of bytes read that must come from storage. Below it, the page cache affected the
+/// result.
 pub const STORAGE_SHARE_MIN: f64 = 0.9;
 
 /// Raises caveats about whether the pass did what it reports.
@@ -77,8 +79,8 @@ pub fn about_outcome(result: &PassResult, ending: &Ending, tally: &Tally) -> Vec
     caveats
 }
 
-/// Raises caveats about how the result was measured; `server_here` is the server if it is on this
-/// host, and `used` is who used the processors, if the kernel counts that.
+/// Raises caveats about how the result was measured. `server_here` describes the server if it is on
+/// this host, and `used` is the CPU usage if the kernel counts it.
 pub fn about_figures(
     spec: &RunSpec,
     result: &PassResult,
@@ -87,7 +89,7 @@ pub fn about_figures(
 ) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     caveats.extend(too_short(result));
-    // Passes in which workers are idle by design can't be synchronised.
+    // In some passes workers are idle by design, so they cannot be synchronized.
     if !spec.stands_idle(result.pass) {
         caveats.extend(result.unsynchronised(spec.workers));
     }
@@ -98,16 +100,16 @@ pub fn about_figures(
     caveats
 }
 
-/// Below this share of the time in which connections of our own had data to send, a pass tells
-/// nothing about what limits sending: as one that reads, whose sender is the server.
+/// Minimum share of time in which our connections must have had data to send. Below it, as in
+/// passes that mostly read, the pass shows nothing about the limits of sending.
 pub const SENDING_SHARE_MIN: f64 = 0.1;
 
-/// Says what limited our own connections while they had data to send: the server's window (the
-/// server took it slowly), the buffer of this end, or else the congestion window and the line.
+/// Reports what limited our connections while they had data to send: the server's receive window
+/// (the server was slow), our send buffer, or else the congestion window and the network.
 pub fn sending_limits(result: &PassResult, tcp: &TcpCounters) -> Option<Fact> {
     let TcpCounters { connections, busy_us, bytes_retransmitted, .. } = *tcp;
     let sent_share = busy_us as f64 * 1e3 / (result.window_ns as f64 * f64::from(connections));
-    // No connection, or no window, makes no number.
+    // Without a connection or a window, the share is not a number.
     if !sent_share.is_finite() || sent_share < SENDING_SHARE_MIN {
         return None;
     }
@@ -185,8 +187,8 @@ fn losses_in_words(recovered: &Recovered) -> Option<String> {
 /// figure. Each of them is one more round trip, so that one in a hundred costs about 1 %.
 pub const SHORT_SHARE_MAX: f64 = 0.01;
 
-/// Raises a caveat about calls that moved less data than they asked for: each block then takes more
-/// round trips than the transfer size explains.
+/// Raises a caveat about calls that transferred less data than requested, since each block then
+/// takes more round trips than the transfer size suggests.
 pub fn about_short_transfers(transfers: &ShortTransfers, source: &str) -> Option<Caveat> {
     let ShortTransfers { calls, short_reads, short_writes, missing_bytes } = *transfers;
     let share = (short_reads + short_writes) as f64 / calls.max(1) as f64;
@@ -207,12 +209,12 @@ pub fn about_short_transfers(transfers: &ShortTransfers, source: &str) -> Option
     Some(CaveatCode::ShortTransfers.because(evidence).with_data(data))
 }
 
-/// Says whether a directory lies on a mount of the kernel's NFS client.
+/// Returns true if a directory is on a mount of the kernel's NFS client.
 fn is_on_nfs(mount: Option<&Mount>) -> bool {
     mount.is_some_and(Mount::is_nfs)
 }
 
-/// Returns the bytes that ops read in the window.
+/// Returns the bytes read by ops in the window.
 fn read_bytes(result: &PassResult) -> u64 {
     let mut read = 0_u64;
     for kind in &result.kinds {
@@ -223,13 +225,13 @@ fn read_bytes(result: &PassResult) -> u64 {
     read
 }
 
-/// Returns the evidence that reads were served from memory: too few of the bytes that were read
-/// are from the source; `None` where enough are, or nothing was read.
+/// Returns the evidence that reads were served from memory because too few bytes came from the
+/// source. Returns `None` if enough came from there or nothing was read.
 fn evidence_of_cache(source_bytes: u64, read_bytes: u64, source: &str) -> Option<Evidence> {
     evidence_below(STORAGE_SHARE_MIN, source_bytes, read_bytes, source)
 }
 
-/// Returns the same evidence if the source is to deliver at least a share of what was read.
+/// Like [`evidence_of_cache`], with a custom minimum share.
 fn evidence_below(
     share_min: f64,
     source_bytes: u64,
@@ -243,11 +245,11 @@ fn evidence_below(
     Some(Evidence::shares(share, share_min, source))
 }
 
-/// Notes that a server whose memory can't be observed may have answered reads from it: all that is
-/// read was written there before, by this very trial.
+/// Notes that a server whose memory we cannot observe may have served reads from it, because
+/// everything that is read was written by the same trial.
 ///
-/// Where hosts are set up, the controller reads the counters of the server's disks itself.
-/// `memory_bytes` is that of this host, which is the server's where it is here.
+/// If hosts are set up by us, the controller reads the counters of the server's disks instead.
+/// `memory_bytes` is the memory of this host, which matters if the server is here.
 pub fn about_server_cache(
     spec: &RunSpec,
     result: &PassResult,
@@ -262,7 +264,7 @@ pub fn about_server_cache(
     }
     let set_bytes = spec.set_bytes();
     let set = Size(set_bytes);
-    // The plan may name the server's memory; a server on this host has this host's.
+    // The plan may specify the server's memory; a server on this host shares our memory.
     let memory = match spec.server_memory_bytes {
         0 if server_here.is_some() => memory_bytes,
         0 => None,
@@ -280,7 +282,7 @@ pub fn about_server_cache(
     Some(CaveatCode::MayBeServerCached.because(evidence).with_data(data))
 }
 
-/// Describes the errors of a pass in one phrase: `100 failed ops (100 x ENOSPC on write)`.
+/// Describes the errors of a pass in a phrase such as `100 failed ops (100 x ENOSPC on write)`.
 pub fn errors_in_words(result: &PassResult) -> String {
     let mut errors = Vec::new();
     for kind in &result.kinds {
@@ -316,8 +318,7 @@ fn too_short(result: &PassResult) -> Option<Caveat> {
     Some(CaveatCode::TooShort.because(evidence).with_data(data))
 }
 
-/// Raises a caveat where the processor is emulated; `emulator` is what [`lab::facts::emulated`]
-/// returns.
+/// Raises a caveat if the CPU is emulated. `emulator` is the result of [`lab::facts::emulated`].
 pub fn about_host(emulator: Option<&str>) -> Option<Caveat> {
     let emulator = emulator?;
     Some(CaveatCode::Emulated.because(format!("the processor is a {emulator} (/proc/cpuinfo)")))
@@ -334,8 +335,8 @@ fn not_durable(spec: &RunSpec, pass: Pass) -> Option<Caveat> {
     if !writes || spec.durability != Durability::None {
         return None;
     }
-    // Data of a WRITE that asks for more than UNSTABLE is durable when it is answered, and bonnie++
-    // syncs on its own. **Source:** RFC 1813, section 3.3.7.
+    // The data of a WRITE that isn't UNSTABLE is durable when the reply arrives, and bonnie++ syncs
+    // by itself. **Source:** RFC 1813, section 3.3.7.
     let is_stable = match spec.target.nfs() {
         Some(nfs) => nfs.settings.stable != Stable::Unstable,
         None => false,

@@ -1,10 +1,10 @@
-//! Ends waits for a mount that doesn't answer: unmounts it by force, or gives the agent up.
+//! Ends waits for a mount that doesn't respond, by unmounting it forcibly or giving up the agent.
 //!
-//! Principal type: [`HangGuard`], a thread beside the agent's own. A thread that waits for a dead
-//! NFS server sleeps in the kernel (state `D`): it can't be joined, and sees no request to stop. So
-//! this one looks from outside. It touches no path, since that would wait, too, and only mounts
-//! of ours are unmounted. Where the agent is given up, this thread undoes the changes of the host
-//! in its place. **Source:** proc_pid_status(5), `State` and `voluntary_ctxt_switches`.
+//! A thread that waits for a dead NFS server sleeps in the kernel (state `D`). It cannot be joined
+//! and doesn't see a stop request. So [`HangGuard`] runs a separate thread that watches from
+//! outside. It must not access any path, because that would hang, too, and it only unmounts mounts
+//! that we created. If it gives up the agent, it first undoes the changes to the host in the
+//! agent's place. **Source:** proc_pid_status(5), `State` and `voluntary_ctxt_switches`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,26 +19,28 @@ use fleet::Assignment;
 
 use crate::this_host::HostChanges;
 
-/// How often is looked; silence is counted in these.
+/// How often to check. Silence is counted in these ticks.
 const TICK: Duration = Duration::from_millis(500);
-/// The least time that a server gets for an answer: a COMMIT of much data takes a slow disk long.
+/// Minimum time that a server gets to answer. A COMMIT of much data takes a long time on a slow
+/// disk.
 const SILENCE_MS_MIN: u64 = 30_000;
-/// Time for a server to recover from an outage that a soak makes: reconnecting, and grace period.
+/// Time for a server to recover from an outage caused by a soak, including reconnects and grace
+/// period.
 const RECOVERY_MS: u64 = 180_000;
-/// Silence on a mount of ours that ends a wait when the trial is to stop.
+/// Ticks of silence that count as a hang on one of our mounts when the trial is to stop.
 const STOPPED_TICKS: u64 = 6;
-/// The same where nothing can be unmounted, since the mount isn't ours.
+/// Same for other mounts, which we must not unmount.
 const FOREIGN_STOPPED_TICKS: u64 = 20;
-/// Ticks for waiting threads to end once the mount is gone, before the agent is given up.
+/// Ticks for waiting threads to return after the unmount, before the agent is given up.
 const RELEASE_TICKS: u64 = 10;
 
-/// Ends an agent whose threads never come back, and is passed the reason.
+/// Function that ends an agent whose threads never return. Its argument is the reason.
 pub type GiveUp = fn(&str);
 
-/// Ends an agent whose threads never come back.
+/// What to do if the agent's threads never return.
 pub(crate) struct LastResort {
     pub(crate) give_up: GiveUp,
-    /// Undone before: the thread that made them can't do it any more.
+    /// Changes to undo first, because the thread that made them can no longer do it.
     pub(crate) changes: HostChanges,
 }
 
@@ -53,20 +55,20 @@ impl LastResort {
     }
 }
 
-/// The waits that are watched while an order of a trial is executed.
+/// What to watch while an order of a trial is executed.
 #[derive(Clone, Debug)]
 pub(crate) struct Watched {
-    /// The mounts of ours; none where the files lie on the mount of another.
+    /// Our mounts; empty if the files are on a mount of someone else.
     points: Vec<PathBuf>,
-    /// Whether the answers of their servers are counted.
+    /// Whether replies of the servers are counted.
     has_answers: bool,
-    /// Ticks of silence that are a hang; `None` until the trial is to stop.
+    /// Ticks of silence that count as a hang; `None` means no limit until the trial is to stop.
     silence_ticks: Option<u64>,
     stop: Stop,
 }
 
 impl Watched {
-    /// Returns the waits to watch in a trial; `None` where something else bounds them.
+    /// Returns what to watch during a trial, or `None` if its waits are limited otherwise.
     pub(crate) fn of(assignment: &Assignment, stop: &Stop) -> Option<Self> {
         let spec = &assignment.spec;
         let stop = stop.clone();
@@ -77,8 +79,8 @@ impl Watched {
         if !lab.is_mounted() {
             return None;
         }
-        // A fault that a soak injects is silence, too: it lasts as long as the longest of them, and
-        // as long as the server needs to recover from it.
+        // A fault injected by a soak causes silence, too, for as long as the longest fault plus the
+        // server's recovery.
         let mut outage_ms = 0;
         if let Some(soak) = &spec.soak {
             for one in &soak.disturbances {
@@ -91,7 +93,7 @@ impl Watched {
         Some(Self { points, has_answers, silence_ticks: Some(ticks), stop })
     }
 
-    /// Ticks of silence that are a hang just now.
+    /// Returns the current number of ticks of silence that count as a hang.
     fn limit_ticks(&self) -> Option<u64> {
         match (self.stop.is_set(), self.points.is_empty()) {
             (false, _) => self.silence_ticks,
@@ -101,7 +103,7 @@ impl Watched {
     }
 }
 
-/// The thread that looks, and what it found.
+/// The watching thread and its findings.
 pub(crate) struct HangGuard {
     shared: Arc<Shared>,
     thread: Option<(Sender<()>, JoinHandle<()>)>,
@@ -124,7 +126,7 @@ impl Shared {
 }
 
 impl HangGuard {
-    /// Begins to look. The agent is ended by `last_resort` where threads never come back.
+    /// Starts the thread. `last_resort` ends the agent if its threads never return.
     pub(crate) fn start(last_resort: Option<LastResort>) -> Self {
         let shared = Arc::new(Shared::default());
         let (end, ended) = channel();
@@ -138,14 +140,14 @@ impl HangGuard {
         Self { shared, thread: Some((end, thread)) }
     }
 
-    /// Watches from now on, until [`Self::release`].
+    /// Starts watching, until [`Self::release`].
     pub(crate) fn watch(&self, watched: Option<Watched>) {
         *self.shared.watched() = watched;
     }
 
-    /// Watches nothing any more; says why an earlier wait was ended, if one was.
+    /// Stops watching. Returns why an earlier wait was ended, if one was.
     pub(crate) fn release(&self) -> Option<String> {
-        // The guard holds this while it unmounts: what was found is known when it is free.
+        // The guard holds this lock while it unmounts, so its findings are complete once we get it.
         *self.shared.watched() = None;
         self.shared.hung().clone()
     }
@@ -155,24 +157,24 @@ impl Drop for HangGuard {
     fn drop(&mut self) {
         if let Some((end, thread)) = self.thread.take() {
             drop(end);
-            // It can only have ended.
+            // The thread can only have ended.
             let _ = thread.join();
         }
     }
 }
 
-/// For how long threads have waited without an answer.
+/// How long threads have been waiting without a reply.
 #[derive(Default)]
 struct Silence {
     ticks: u64,
     answers: u64,
-    /// How often each thread had gone to sleep that now waits in the kernel.
+    /// Voluntary context switches of each thread that is waiting in the kernel.
     waiting: BTreeMap<u32, u64>,
-    /// Ticks since the mount was removed; `None` while it is there.
+    /// Ticks since the mount was removed; `None` while it exists.
     removed_for: Option<u64>,
 }
 
-/// Looks once, and acts where what is watched hangs.
+/// Checks once, and acts if there is a hang.
 fn look(shared: &Shared, silence: &mut Silence, last_resort: Option<&LastResort>) {
     let mut watched = shared.watched();
     let Some(now) = watched.as_mut() else {
@@ -189,7 +191,7 @@ fn look(shared: &Shared, silence: &mut Silence, last_resort: Option<&LastResort>
         return;
     }
     if now.has_answers {
-        // Several mounts are of one server.
+        // Several mounts may have the same server.
         let answers = now.points.iter().map(|point| lab::mounts::answers(point)).sum();
         silence.count_unanswered(waiting_threads(), answers);
     } else {
@@ -224,18 +226,19 @@ fn look(shared: &Shared, silence: &mut Silence, last_resort: Option<&LastResort>
 }
 
 impl Silence {
-    /// Counts a tick without an answer on a mount of ours, or begins again where one arrived or no
-    /// thread waits.
+    /// Counts a tick without a reply on our mounts, or starts over if a reply arrived or no thread
+    /// is waiting.
     ///
-    /// Threads wake up to send again, so that they move proves nothing: the server's answers do.
+    /// Threads wake up to retransmit, so their activity proves nothing; only replies of the server
+    /// do.
     fn count_unanswered(&mut self, waiting: BTreeMap<u32, u64>, answers: u64) {
         let is_silent = answers == self.answers && !waiting.is_empty();
         self.answers = answers;
         self.count(waiting, is_silent.into());
     }
 
-    /// Counts a tick in which the very same wait of a thread goes on, on a mount whose answers
-    /// can't be counted.
+    /// Counts a tick in which the same wait of a thread continues, on mounts whose replies cannot
+    /// be counted.
     fn count_unmoved(&mut self, waiting: BTreeMap<u32, u64>) {
         let mut unmoved = 0;
         for (id, sleeps) in &waiting {
@@ -246,15 +249,15 @@ impl Silence {
         self.count(waiting, unmoved);
     }
 
-    /// Counts one more tick where something stands still, or begins again.
+    /// Counts another tick if anything is stuck, or starts over.
     fn count(&mut self, waiting: BTreeMap<u32, u64>, unmoved: u64) {
         self.waiting = waiting;
         self.ticks = if unmoved > 0 { self.ticks + 1 } else { 0 };
     }
 }
 
-/// Says whether some thread of this process has been in one wait in the kernel at every look;
-/// `looks` is how many, and `pause` what passes between two.
+/// Returns true if a thread of this process stayed in the same wait in the kernel for all of the
+/// `looks` checks. `pause` is called between checks.
 pub fn is_stuck(looks: u32, mut pause: impl FnMut()) -> bool {
     let mut waiting = waiting_threads();
     for _ in 1..looks {
@@ -265,13 +268,14 @@ pub fn is_stuck(looks: u32, mut pause: impl FnMut()) -> bool {
     !waiting.is_empty()
 }
 
-/// The threads of this process that wait in the kernel, each with how often it has gone to sleep.
+/// Returns the threads of this process that are waiting in the kernel, with their number of
+/// voluntary context switches.
 fn waiting_threads() -> BTreeMap<u32, u64> {
     let mut waiting = BTreeMap::new();
     let Ok(tasks) = fs::read_dir("/proc/self/task") else { return waiting };
     for task in tasks {
         let Ok(task) = task else { continue };
-        // A thread may have ended meanwhile.
+        // The thread may have ended in the meantime.
         let Ok(status) = fs::read_to_string(task.path().join("status")) else { continue };
         if !status_field(&status, "State:").starts_with('D') {
             continue;
@@ -284,7 +288,7 @@ fn waiting_threads() -> BTreeMap<u32, u64> {
     waiting
 }
 
-/// Returns a field of a thread's status; an empty one where it is missing.
+/// Returns a field of a thread's status, or an empty string if it is missing.
 fn status_field<'s>(status: &'s str, name: &str) -> &'s str {
     for line in status.lines() {
         if let Some(value) = line.strip_prefix(name) {

@@ -1,9 +1,10 @@
-//! One host's half: makes a target, runs passes on it, counts, raises caveats, and cleans up.
+//! The part of the benchmark that runs on one host: creates a target, runs passes on it, counts,
+//! raises caveats, and cleans up.
 //!
-//! [`serve`] obeys a controller until it is gone. After each pass the agent holds what the
-//! recorder says against independent counts ([`accounting`]) and raises the caveats that only
-//! this host can know ([`caveats`]). An agent whose controller is gone removes its target, and
-//! undoes what it did to its host.
+//! [`serve`] executes a controller's orders until it disconnects. After each pass, the agent
+//! compares the recorder with independent counts ([`accounting`]) and raises the caveats that only
+//! this host can detect ([`caveats`]). When its controller is gone, the agent removes its target
+//! and undoes its changes to the host.
 
 pub mod accounting;
 pub mod caveats;
@@ -22,7 +23,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Counts of calls, as backends and servers of ours keep them.
 pub use engine::backend::Calls;
 use engine::{Clock, Stop};
 use fleet::in_process::AgentEnd;
@@ -38,44 +38,44 @@ use workload::Pattern;
 use this_host::ThisHost;
 use trial::Trial;
 
-/// Name of the agent's host in telemetry: only controllers know its real one.
+/// Name of the agent's host in telemetry. Only the controller knows its real name.
 const THIS_HOST: &str = "client";
 
 /// How often telemetry is read.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The least time that clients have to remove their files on this host before its exports are
-/// withdrawn.
+/// Minimum time for clients to remove their files on this host before its exports are withdrawn.
 const OTHERS_LEAVE_NS: u64 = 10_000_000_000;
 
-/// The most time that they have while they are connected: dirty pages may have to be sent first.
+/// Maximum time for that while clients are connected; they may have to write back dirty pages
+/// first.
 const OTHERS_WRITE_NS: u64 = 60_000_000_000;
 
-/// How often their connections are checked.
+/// How often client connections are checked.
 const LOOK_NS: u64 = 500_000_000;
 
-/// The parts that an agent is given when it starts.
+/// Everything an agent needs.
 pub struct Agent {
-    /// The clock of every worker.
+    /// Clock of all workers.
     pub clock: Arc<dyn Clock>,
     /// Set by the caller to stop everything.
     pub stop: Arc<AtomicBool>,
     /// Directory of this host's undo log.
     pub state_dir: PathBuf,
-    /// A server of ours in this process, where there is one.
+    /// Our server in this process, if there is one.
     pub local_server: Option<LocalServer>,
-    /// Ends this process where its threads never come back from a mount that doesn't answer, once
-    /// the changes of its host are undone; only where it is a process of its own.
+    /// Ends this process if its threads never return from a hung mount, after undoing the changes
+    /// to its host. Only set if the agent has its own process.
     pub give_up: Option<GiveUp>,
 }
 
 impl Agent {
-    /// Tells what the clocks show.
+    /// Reports a reading of the clocks.
     fn clocks(&self) -> Report {
         Report::Clock(read(&*self.clock))
     }
 
-    /// Starts to read the telemetry of this host.
+    /// Starts to collect telemetry of this host.
     fn watch(&self) -> Watch {
         let clock = Arc::clone(&self.clock);
         Watch::start(WATCH_INTERVAL, move || clock.now_ns())
@@ -87,33 +87,33 @@ pub fn read(clock: &dyn Clock) -> ClockReading {
     ClockReading { mono_ns: clock.now_ns(), wall_ns: clock.calendar_ns() }
 }
 
-/// A server of ours in this process, whose counters are known.
+/// Our server in this process, whose counters we can read.
 pub struct LocalServer {
-    /// Reads its counters.
+    /// Reads the server's counters.
     pub counts: Box<dyn Fn() -> ServerCounts + Send>,
-    /// Kernel ids of its threads.
+    /// Kernel thread IDs.
     pub thread_ids: Vec<u32>,
-    /// Disturbs it for so many milliseconds; the agent itself never does.
+    /// Injects faults for the controller; the agent itself never does.
     pub inject_fault: Option<Arc<FaultInjector>>,
 }
 
-/// Disturbs a server in this process, for so many milliseconds.
+/// Injects a fault into a server in this process, for a duration in milliseconds.
 pub type FaultInjector = dyn Fn(FaultKind, u64) -> Result<(), String> + Send + Sync;
 
-/// Counters of a server of ours since it started.
+/// Counters of our server since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerCounts {
-    /// Bytes of file data in answers to READ.
+    /// Bytes of file data in replies to READ.
     pub read_bytes: u64,
-    /// Bytes of file data that WRITE calls stored.
+    /// Bytes of file data stored by WRITE calls.
     pub write_bytes: u64,
-    /// Calls answered, by procedure; those of version 4 under what it has: OPEN, CREATE (as MKDIR),
-    /// REMOVE, READDIR, and no GETATTR.
+    /// Answered calls by procedure. NFSv4 operations are counted as OPEN, CREATE (as MKDIR), REMOVE
+    /// and READDIR; GETATTR is not counted.
     pub calls: Calls,
 }
 
 impl ServerCounts {
-    /// Returns what was counted since `before`.
+    /// Returns the increase since `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self {
@@ -124,9 +124,9 @@ impl ServerCounts {
     }
 }
 
-/// Obeys the controller at the other end until it is gone, then leaves the host as it was.
+/// Executes the controller's orders until it disconnects, then restores the host.
 ///
-/// What could not be restored is returned, a sentence each.
+/// Returns a sentence for each change that could not be undone.
 pub fn serve(agent: &Agent, end: &AgentEnd) -> Vec<String> {
     let host = ThisHost::new(&agent.state_dir, &agent.stop);
     let mut last_resort = None;
@@ -137,15 +137,15 @@ pub fn serve(agent: &Agent, end: &AgentEnd) -> Vec<String> {
     let mut held =
         Held { agent, trial: None, content: None, host, watch: None, guard, watched: None };
     while let Some(order) = end.next_order() {
-        // A panic ends what was ordered and not the agent: it has to undo what it did before.
+        // A panic ends the order but not the agent, which still has to undo earlier changes.
         let obeyed = panicked::catch(|| held.obey(order, end));
         let report = obeyed.unwrap_or_else(|panicked| Report::Failed(panicked.to_string()));
         let Some(why) = held.guard.release() else {
             end.report(report);
             continue;
         };
-        // Its mount is gone, and what the controller believes of this host is wrong: it is left as
-        // if it were lost, and restored.
+        // The mount is gone, so the controller's view of this host is wrong. End as if the
+        // controller were gone, and restore the host.
         end.report(Report::Failed(why.clone()));
         let mut left = held.leave();
         left.push(why);
@@ -154,17 +154,17 @@ pub fn serve(agent: &Agent, end: &AgentEnd) -> Vec<String> {
     held.leave()
 }
 
-/// State that is held for a controller.
+/// State of a controller's session.
 struct Held<'a> {
     agent: &'a Agent,
     trial: Option<Trial<'a>>,
-    /// The pattern that the last trial wrote, for the next one.
+    /// Content pattern of the last trial, for reuse by the next one.
     content: Option<Pattern>,
     host: ThisHost<'a>,
-    /// Runs while another host works.
+    /// Telemetry collection while another host works.
     watch: Option<Watch>,
     guard: HangGuard,
-    /// The waits of the trial that may hang.
+    /// What to watch for hangs during the trial.
     watched: Option<Watched>,
 }
 
@@ -172,7 +172,7 @@ impl Held<'_> {
     fn obey(&mut self, order: Order, end: &AgentEnd) -> Report {
         match order {
             Order::Begin(assignment) => {
-                // What was cancelled before has ended.
+                // An earlier cancellation no longer applies.
                 end.cancelled().store(false, Relaxed);
                 let stop = Stop::new(Arc::clone(&self.agent.stop), Arc::clone(end.cancelled()));
                 let before = self.content.take();
@@ -193,7 +193,7 @@ impl Held<'_> {
             Order::Go { .. } => Report::Failed("no workers wait to start".to_owned()),
             Order::Disarm => Report::Disarmed,
             Order::End { inherits } => {
-                // The agent that made the directory is lost: this one removes it in its place.
+                // The agent that created the directory is lost, so this one removes it.
                 if inherits && let Some(trial) = &mut self.trial {
                     trial.inherit();
                 }
@@ -233,7 +233,7 @@ impl Held<'_> {
         }
     }
 
-    /// Ends the trial, and keeps the pattern that it wrote for the next one.
+    /// Ends the trial and keeps its content pattern for the next one.
     fn end_trial(&mut self) -> Report {
         self.guard.watch(self.watched.clone());
         self.content = None;
@@ -245,10 +245,11 @@ impl Held<'_> {
         }
     }
 
-    /// Ends what the controller left.
+    /// Cleans up after the controller is gone.
     fn leave(mut self) -> Vec<String> {
         if self.trial.is_none() && self.host.is_changed() {
-            // Another host may work on what this one serves, and is left alone just now, too.
+            // Other hosts may be using what this host exports, and may have just lost their
+            // controller, too.
             let clock = &self.agent.clock;
             let begun_ns = clock.now_ns();
             clock.sleep_until(begun_ns + OTHERS_LEAVE_NS);
@@ -261,14 +262,14 @@ impl Held<'_> {
         }
         let mut reasons = Vec::new();
         if let Some(trial) = self.trial.take() {
-            // The host is restored whatever becomes of the trial, a panic included.
+            // The host is restored whatever happens to the trial, even a panic.
             match panicked::catch(|| trial.end()) {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => reasons.push(error.to_string()),
                 Err(panicked) => reasons.push(panicked.to_string()),
             }
         }
-        // What a change may take is bounded where it is made.
+        // Undoing changes has time limits of its own.
         let _ = self.guard.release();
         let host = self.host;
         match panicked::catch(|| host.leave()) {
@@ -280,7 +281,7 @@ impl Held<'_> {
     }
 }
 
-/// Obeys an order that is about a pass.
+/// Executes an order that belongs to a pass.
 fn in_trial(
     trial: &mut Trial<'_>,
     order: Order,

@@ -1,8 +1,7 @@
-//! Passes that another program makes: through the same target, facts, cross_checks and caveats as
-//! ours.
+//! Passes run by external programs, with the same target, facts, cross-checks and caveats as ours.
 //!
-//! Nothing is prepared for a program but an empty directory, and the recorder has no part in it, so
-//! what can be compared is what it says with what it left behind.
+//! Nothing is prepared for a program except an empty directory, and the recorder is not involved.
+//! So the only possible cross-check compares what the program reports with what it left behind.
 
 use std::sync::Arc;
 
@@ -18,7 +17,7 @@ use crate::surroundings::{FollowedProgram, Surroundings};
 use crate::trial::{Gate, Trial, Worked};
 
 impl Trial<'_> {
-    /// Has the program make one pass, from the instant that the gate names.
+    /// Lets the program run one pass, starting when the gate opens.
     pub(crate) fn work_outside(
         &self,
         external: &mut External,
@@ -54,14 +53,14 @@ impl Trial<'_> {
         if measured.ending == Ending::Complete {
             result.caveats.extend(self.neighbors.look(self.target()));
         }
-        // Storage reads for the program, not for this process.
+        // Storage reads are done for the program, not for this process.
         if let Some(sources) = &mut sources {
             sources.own_stored_bytes = result.storage_read_bytes.unwrap_or(0);
         }
         if let Some(reads) = whole_run {
-            // Counters of one pass have nothing to do with the program's passes.
+            // Counters of a single pass are unrelated to the program's own passes.
             sources = None;
-            // The counters of the run that made all passes are not those of one of them.
+            // The counters of the run that made all passes don't belong to any single one.
             if starts_program {
                 self.run_telemetry.replace(Some(telemetry));
             }
@@ -87,7 +86,7 @@ impl Trial<'_> {
         Ok(Worked { pass, share, measured, facts, server: None, sources, processors })
     }
 
-    /// Compares the sizes of the files that a program leaves with the bytes that it says it wrote.
+    /// Compares the sizes of the files left by a program with the bytes it claims to have written.
     pub(crate) fn left_behind(
         &self,
         result: &PassResult,
@@ -108,7 +107,7 @@ impl Trial<'_> {
     }
 }
 
-/// A trial has several passes, and each may say the same of itself.
+/// Adds the pass to a fact's name, since each pass of a trial may report the same fact.
 fn name_after(fact: &mut Fact, pass: Pass) {
     fact.name = format!("{pass}: {}", fact.name);
 }

@@ -4,19 +4,18 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSo
 
 use lab::namespaces;
 
-/// The port of NFS.
 pub(crate) const NFS_PORT: u16 = 2049;
 
-/// Returns true if a name or an address is one of this host's own.
+/// Returns true if a name or an address belongs to this host.
 pub(crate) fn is_host_here(host: &str) -> bool {
     let Ok(mut addresses) = (host, NFS_PORT).to_socket_addrs() else { return false };
     addresses.any(|address| is_own(address.ip()))
 }
 
-/// Returns true if an address leads to this host itself: to its own addresses a host sends from
-/// those addresses.
+/// Returns true if an address belongs to this host. When a host sends to one of its own addresses,
+/// the source address is the same.
 pub(crate) fn is_own(address: IpAddr) -> bool {
-    // A datagram socket that connects sends nothing; it only learns its own address.
+    // Connecting a datagram socket sends nothing; it only selects the source address.
     let sends_from_it = || {
         let socket = UdpSocket::bind(SocketAddr::new(unspecified(address), 0)).ok()?;
         socket.connect((address, NFS_PORT)).ok()?;
@@ -25,7 +24,7 @@ pub(crate) fn is_own(address: IpAddr) -> bool {
     sends_from_it().unwrap_or(false) || namespaces::is_own_address(address)
 }
 
-/// Returns the address that stands for all of this host's, of the same family.
+/// Returns the unspecified address of the same family.
 const fn unspecified(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),

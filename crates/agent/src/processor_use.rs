@@ -16,14 +16,14 @@ use crate::sources::difference;
 /// Maximum number of other processes to name.
 const NAMED_MAX: usize = 3;
 
-/// Who used the processors that this process may use.
+/// Usage of the CPUs that this process may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessorUse {
-    /// What these processors did.
+    /// Totals of these CPUs.
     pub host: HostTimes,
-    /// Time of this process without its server, and of the programs that it ran for the pass.
+    /// CPU time of this process without its server, including programs that it ran for the pass.
     pub client_ns: u64,
-    /// The server of the target, if it runs on this host.
+    /// The target's server, if it runs on this host.
     pub server: Option<ServerUse>,
     /// Time of the programs of a system that a recipe set up on this host: they serve or mount the
     /// target.
@@ -53,20 +53,20 @@ pub struct ProgramsUse {
 /// What a server on this host used of its processors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerUse {
-    /// As messages name it: `the server in this process`.
+    /// Name for messages, such as `the server in this process`.
     pub name: String,
-    /// Processor time, in nanoseconds.
+    /// CPU time, in nanoseconds.
     pub used_ns: u64,
-    /// Time for which its threads were ready and waited, in nanoseconds.
+    /// Time that its threads were runnable but not running, in nanoseconds.
     pub waited_ns: u64,
 }
 
 impl ProcessorUse {
-    /// Returns the time of all other processes, and of the kernel for itself.
+    /// Returns the CPU time of all other processes and of the kernel.
     pub fn others_ns(&self) -> u64 {
         let server_ns = self.server.as_ref().map_or(0, |server| server.used_ns);
         let ours_ns = [self.client_ns, server_ns, self.systems_ns];
-        // The counters are read a moment apart, so the difference may seem negative.
+        // The counters are not read at exactly the same time, so the difference may be negative.
         ours_ns.into_iter().fold(self.host.busy_ns, u64::saturating_sub)
     }
 }
@@ -74,13 +74,13 @@ impl ProcessorUse {
 /// Where the server of a target runs, as seen from this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ServerPlace {
-    /// There is none, or it is on another host.
+    /// There is no server, or it is on another host.
     Elsewhere,
     /// In threads of this process.
     InProcess(Vec<u32>),
-    /// In other processes of this host.
+    /// In other processes on this host.
     Processes { name: String, pids: Vec<u32> },
-    /// On this host, in a process that this one can't identify.
+    /// On this host, in a process that we cannot identify.
     Hidden,
 }
 
@@ -106,7 +106,7 @@ impl ServerPlace {
         }
         let table = ProcessTable::read();
         if pids.is_empty() {
-            // Sockets of the kernel have no process, and those of other users are hidden.
+            // Kernel sockets have no process, and those of other users are hidden.
             pids = table.nfs_servers();
         }
         match pids.first().and_then(|pid| table.name_of(*pid)) {
@@ -115,7 +115,7 @@ impl ServerPlace {
         }
     }
 
-    /// Returns the processor time that its threads used and the time that they waited.
+    /// Returns the CPU time of the server's threads, and the time they spent waiting for a CPU.
     fn times(&self) -> (u64, u64) {
         match self {
             Self::Elsewhere | Self::Hidden => (0, 0),
@@ -134,13 +134,13 @@ impl ServerPlace {
         }
     }
 
-    /// Returns true if a process belongs to it.
+    /// Returns true if a process belongs to the server.
     fn has(&self, pid: u32) -> bool {
         matches!(self, Self::Processes { pids, .. } if pids.contains(&pid))
     }
 }
 
-/// Counters at one instant.
+/// Counters at one point in time.
 #[derive(Clone, Copy)]
 struct Reading {
     host: HostTimes,
@@ -154,7 +154,7 @@ struct Reading {
 impl Reading {
     fn take(server: &ServerPlace) -> Option<Self> {
         let (server_used_ns, server_waited_ns) = server.times();
-        // Programs that work in our place are the children of this process.
+        // External programs are children of this process.
         let process_ns = counters::process_cpu_ns() + processors::children_ns();
         Some(Self {
             host: HostTimes::read()?,
@@ -167,7 +167,7 @@ impl Reading {
     }
 }
 
-/// See the module.
+/// Collects CPU usage; see the module documentation.
 pub(crate) struct ProcessorWatch<'a> {
     server: &'a ServerPlace,
     table: ProcessTable,
@@ -175,14 +175,14 @@ pub(crate) struct ProcessorWatch<'a> {
 }
 
 impl<'a> ProcessorWatch<'a> {
-    /// Begins once everything is open.
+    /// Takes a first reading once everything is open.
     pub(crate) fn begin(server: &'a ServerPlace) -> Self {
         let table = ProcessTable::read();
         Self { server, table, begun: Cell::new(Reading::take(server)) }
     }
 
-    /// Counts from now on, right before the start: what went on while the workers waited for
-    /// other hosts is no part of the pass.
+    /// Restarts counting right before the start, because the time spent waiting for other hosts
+    /// doesn't belong to the pass.
     pub(crate) fn start(&self) {
         self.begun.set(Reading::take(self.server));
     }
@@ -219,7 +219,7 @@ impl<'a> ProcessorWatch<'a> {
 }
 
 impl ProcessorUse {
-    /// Adds what each process used; `own` is this one, which is counted already.
+    /// Adds the usage of each process except `own`, which is already counted.
     fn add_processes(&mut self, server: &ServerPlace, uses: Vec<ProcessUse>, own: u32) {
         let mut programs = ProgramsUse::default();
         let own_name = uses.iter().find(|used| used.pid == own).map(|used| used.name.clone());
@@ -233,7 +233,8 @@ impl ProcessorUse {
                 continue;
             }
             if *server == ServerPlace::Hidden && self.server.is_none() && !is_kernel {
-                // The uses begin with the largest: the best guess, which the message names.
+                // The first entry has the largest usage and is our best guess, so say so in the
+                // name.
                 let name = format!("{name}, taken for the server,");
                 self.server = Some(ServerUse { name, used_ns, waited_ns: 0 });
                 continue;
@@ -337,7 +338,7 @@ mod tests {
         let name = "ganesha.nfsd".to_owned();
         let found = ServerPlace::Processes { name, pids: vec![7] };
         assert_eq!(named(&found, uses()).others[0].0, "sh");
-        // One that can't be identified is taken to be the largest process, and that is named.
+        // If the server cannot be identified, the largest process is assumed and named.
         let guessed = named(&ServerPlace::Hidden, uses());
         let server = guessed.server.unwrap();
         assert!(server.name.starts_with("ganesha.nfsd, taken for") && server.used_ns == 80);

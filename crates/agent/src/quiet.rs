@@ -1,16 +1,17 @@
-//! Waits until disks and networks of this host are quiet.
+//! Waits until disks and networks of this host are idle.
 
 use engine::{Clock, Stop};
 use fleet::QuietWait;
 use lab::activity::Activity;
 
-/// Time between two looks, in nanoseconds: long enough for rates.
+/// Time between two checks, in nanoseconds: long enough to compute rates.
 const LOOK_NS: u64 = 250_000_000;
 
-/// How often in a row a host must look quiet: what writes back does so in bursts.
+/// Number of idle checks in a row before the host counts as idle, because write-back comes in
+/// bursts.
 const QUIET_LOOKS: u32 = 2;
 
-/// Waits until nothing moves, for so long at most.
+/// Waits until nothing is transferred, up to a time limit.
 pub(crate) fn await_quiet(clock: &dyn Clock, stop: &Stop, within_ns: u64) -> QuietWait {
     await_quiet_of(clock, stop, within_ns, &mut Activity::read)
 }
@@ -29,7 +30,7 @@ fn await_quiet_of(
         clock.sleep_until(looked_ns + LOOK_NS);
         let now_ns = clock.now_ns();
         let after = read();
-        // A signal may have ended the sleep.
+        // A signal may have ended the sleep early.
         let elapsed_s = now_ns.saturating_sub(looked_ns).max(1) as f64 / 1e9;
         let busy = after.busy_since(&before, elapsed_s);
         quiet_looks = if busy.is_empty() { quiet_looks + 1 } else { 0 };
@@ -47,7 +48,7 @@ mod tests {
 
     use super::*;
 
-    /// Waits for a disk that moves so many bytes between two looks.
+    /// Waits for a disk that transfers the given bytes between checks.
     fn wait_for(moves: &[u64], within_ms: u64) -> QuietWait {
         let (mut moved, mut looks) = (0, 0);
         let mut read = || {
@@ -63,7 +64,7 @@ mod tests {
     #[test]
     fn a_quiet_host_is_found_so_at_the_second_look() {
         assert_eq!(wait_for(&[], 10_000), QuietWait { waited_ms: 500, busy: Vec::new() });
-        // A little is no work.
+        // A small amount doesn't count as busy.
         assert_eq!(wait_for(&[200_000; 9], 10_000).waited_ms, 500);
     }
 

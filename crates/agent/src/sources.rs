@@ -1,18 +1,18 @@
-//! Counters of where reads come from, on file systems whose reads from storage the kernel does not
-//! count for this process: FUSE, overlays, network file systems other than NFS.
+//! Counters of where reads come from, for file systems whose storage reads the kernel doesn't
+//! attribute to this process: FUSE, overlays, and network file systems other than NFS.
 //!
-//! They are read before a pass and after it; [`crate::caveats::about_memory`] judges them.
+//! They are read before and after a pass and evaluated by [`crate::caveats::about_memory`].
 
 use lab::counters;
 use lab::fuse::{FuseReads, FuseServers};
 use lab::mounts::Mount;
 
-/// Counters of where the bytes that a pass read came from.
+/// Where the bytes read by a pass came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadSources {
-    /// Bytes that storage read for this process itself, or for the program that it ran.
+    /// Bytes that storage read for this process or the external program.
     pub own_stored_bytes: u64,
-    /// The programs that serve the mount, or may do so, by FUSE; `None` on other file systems.
+    /// The programs that serve the mount, or may do so, through FUSE; `None` on other file systems.
     pub fuse: Option<FuseReads>,
 }
 
@@ -20,12 +20,12 @@ pub struct ReadSources {
 pub(crate) struct SourceWatch {
     own_stored_bytes: Option<u64>,
     fuse: Option<FuseServers>,
-    /// Number of the mount's device.
+    /// Device number of the mount.
     device: String,
 }
 
 impl SourceWatch {
-    /// Reads the counters; `None` if others tell what the mount reads.
+    /// Reads the counters. Returns `None` if other counters cover the mount's reads.
     pub(crate) fn begin(mount: Option<&Mount>) -> Option<Self> {
         let mount = mount?;
         if mount.counts_storage_reads() || mount.is_nfs() {
@@ -36,7 +36,7 @@ impl SourceWatch {
         Some(Self { own_stored_bytes, fuse, device: mount.device.clone() })
     }
 
-    /// Returns by how much they have risen.
+    /// Returns the increase of the counters.
     pub(crate) fn end(self) -> ReadSources {
         let own = difference(self.own_stored_bytes, counters::storage_read_bytes());
         ReadSources {
@@ -46,7 +46,7 @@ impl SourceWatch {
     }
 }
 
-/// Returns by how much a counter has risen; `None` where it could not be read both times.
+/// Returns the increase of a counter, or `None` if either reading failed.
 pub(crate) fn difference(before: Option<u64>, after: Option<u64>) -> Option<u64> {
     Some(after?.saturating_sub(before?))
 }

@@ -1,8 +1,7 @@
-//! What else went on while a pass was measured: who used the processors, who traced the program,
-//! and who else worked in the target.
+//! Other activity while a pass was measured: CPU usage, tracers, and other campaigns in the target.
 //!
-//! [`Surroundings`] are looked at before the workers start and after they have ended, never while
-//! they work. A program that works in our place is followed while it runs, by a [`ProgramWatch`].
+//! [`Surroundings`] are checked before the workers start and after they finish, never while they
+//! run. External programs are observed while they run, using a [`ProgramWatch`].
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -18,20 +17,20 @@ use crate::ProcessorUse;
 use crate::caveats;
 use crate::processor_use::{ProcessorWatch, ServerPlace};
 
-/// See the module.
+/// CPU usage and tracers; see the module documentation.
 pub(crate) struct Surroundings<'a> {
     processors: ProcessorWatch<'a>,
     tracers: BTreeSet<Tracer>,
 }
 
 impl<'a> Surroundings<'a> {
-    /// Takes a first look, once all workers are there.
+    /// Takes a first reading once all workers exist.
     pub(crate) fn begin(server: &'a ServerPlace) -> Self {
         let tracers = processors::tracers_of(std::process::id());
         Self { processors: ProcessorWatch::begin(server), tracers }
     }
 
-    /// Counts processor time from now on, right before the start.
+    /// Restarts counting CPU time right before the start.
     pub(crate) fn start(&self) {
         self.processors.start();
     }
@@ -43,7 +42,7 @@ impl<'a> Surroundings<'a> {
         (used, caveats::about_tracers(&self.tracers))
     }
 
-    /// Takes a last look after a program worked; `span_ns` is the time that it took.
+    /// Takes a last reading after an external program ran for `span_ns`.
     pub(crate) fn end_of_program(
         mut self,
         program: &FollowedProgram,
@@ -51,7 +50,7 @@ impl<'a> Surroundings<'a> {
         span_ns: u64,
     ) -> (Option<ProcessorUse>, Option<Caveat>) {
         let program = program.0.borrow();
-        // Only these two have workers; what others start is not known.
+        // Only these two have workers; we don't know what the others start.
         let workers = match spec.workload {
             Workload::Fio | Workload::Iozone => spec.workers.max(1),
             _ => 1,
@@ -65,11 +64,11 @@ impl<'a> Surroundings<'a> {
     }
 }
 
-/// The watch of a program that works in our place.
+/// Observes an external program.
 pub(crate) struct FollowedProgram(Rc<RefCell<ProgramWatch>>);
 
 impl FollowedProgram {
-    /// Follows what the next pass starts.
+    /// Observes the program that the next pass starts.
     pub(crate) fn of(external: &mut External, clock: Arc<dyn Clock>) -> Self {
         let watch = Rc::new(RefCell::new(ProgramWatch::default()));
         let observed = Rc::clone(&watch);
@@ -81,23 +80,24 @@ impl FollowedProgram {
     }
 }
 
-/// Looks for other campaigns in the target of a trial.
+/// Detects other campaigns in the target of a trial.
 pub(crate) struct NeighborWatch(RefCell<Option<Neighbors>>);
 
 impl NeighborWatch {
-    /// Takes a first look, if this agent has the first workers: one of each campaign is enough.
+    /// Takes a first look if this agent has the first workers: one agent per campaign is enough.
     pub(crate) fn begin(target: &TrialTarget, share: Share) -> Self {
         Self(RefCell::new(if share.first == 0 { target.neighbors() } else { None }))
     }
 
-    /// Shows others that this campaign works here.
+    /// Shows others that this campaign is active.
     pub(crate) fn show_life(&self, target: &TrialTarget) {
         if self.0.borrow().is_some() {
             target.show_life();
         }
     }
 
-    /// Compares the target with the last look after a pass, and shows that this campaign is alive.
+    /// After a pass, compares the target with the last look, and shows that this campaign is
+    /// active.
     pub(crate) fn look(&self, target: &TrialTarget) -> Option<Caveat> {
         let mut last = self.0.borrow_mut();
         let before = last.as_ref()?;

@@ -1,8 +1,8 @@
-//! Applies, checks and undoes on this host what a controller orders.
+//! Applies, checks and undoes changes to this host as ordered by the controller.
 //!
-//! Answers are sentences that name no host, as all of an agent's. The undo log is opened by the
-//! first order that may change something. What it holds is undone by this thread, or by the one
-//! that ends the agent where this one hangs: see [`HostChanges`].
+//! Answers are sentences without a host name, like all answers of an agent. The undo log is opened
+//! by the first order that may change something. Its changes are undone by this thread or, if it
+//! hangs, by the thread that ends the agent; see [`HostChanges`].
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -13,13 +13,13 @@ use fleet::{KERNEL_FACT, Opening, Order, Report, RestoredChange};
 use lab::{Cleaned, Lab, LabError};
 use model::{EffectiveSettings, Fact};
 
-/// The answer to an order that changes this host before it was opened.
+/// Answer to an order that would change this host before it was opened.
 const NOT_OPENED: &str = "this host was not opened to be changed";
 
-/// The changes of this host, which the thread that ends a hung agent can undo, too.
+/// The changes to this host, shared with the thread that ends a hung agent.
 ///
-/// It is locked while an order about this host is carried out, and no longer: no such order waits
-/// for a mount without a limit.
+/// The lock is only held while an order about this host is executed. No such order waits for a
+/// mount without a time limit.
 #[derive(Clone, Default)]
 pub(crate) struct HostChanges(Arc<Mutex<Option<Lab>>>);
 
@@ -28,8 +28,8 @@ impl HostChanges {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Undoes all changes and closes the undo log, so that other processes can open it even where
-    /// this one can't end.
+    /// Undoes all changes and closes the undo log, so that other processes can open it even if this
+    /// process cannot end.
     pub(crate) fn leave(&self) -> Result<(), String> {
         let Some(mut lab) = self.lock().take() else { return Ok(()) };
         let hint = "hint: `dfsbench clean` on this host tries again";
@@ -37,7 +37,7 @@ impl HostChanges {
     }
 }
 
-/// Captures the settings of this host, with the identity of its kernel.
+/// Collects the settings of this host and the identity of its kernel.
 pub(crate) fn facts() -> Vec<Fact> {
     let mut facts = lab::facts::host();
     let source = "/proc/sys/kernel/random/boot_id";
@@ -45,26 +45,27 @@ pub(crate) fn facts() -> Vec<Fact> {
     facts
 }
 
-/// This host, as far as a controller changes it.
+/// The changes that a controller makes to this host.
 pub(crate) struct ThisHost<'a> {
     state_dir: &'a Path,
-    /// Gives up a change that is in flight.
+    /// Aborts a change in progress.
     stop: &'a Arc<AtomicBool>,
     changes: HostChanges,
 }
 
 impl<'a> ThisHost<'a> {
-    /// Unchanged; `state_dir` is where the undo log is, and `stop` gives up what is being changed.
+    /// Starts without changes. `state_dir` is where the undo log is, and `stop` aborts a change in
+    /// progress.
     pub(crate) fn new(state_dir: &'a Path, stop: &'a Arc<AtomicBool>) -> Self {
         Self { state_dir, stop, changes: HostChanges::default() }
     }
 
-    /// Returns the changes, for the thread that ends this agent where it hangs.
+    /// Returns the changes, for the thread that ends this agent if it hangs.
     pub(crate) fn changes(&self) -> HostChanges {
         self.changes.clone()
     }
 
-    /// Obeys an order that is about this host.
+    /// Executes an order about this host.
     pub(crate) fn obey(&mut self, order: Order) -> Report {
         let done = match order {
             Order::Open(opening) => self.open(opening),
@@ -83,7 +84,7 @@ impl<'a> ThisHost<'a> {
     fn open(&mut self, opening: Opening) -> Result<Report, LabError> {
         let Opening { campaign, allow_destroy, keep, after_power_loss } = opening;
         let mut held = self.changes.lock();
-        // One process at a time holds the log: ours is closed before it is opened again.
+        // Only one process can hold the log, so close ours before opening it again.
         *held = None;
         let open = if after_power_loss { Lab::open_after_power_loss } else { Lab::open };
         let mut lab = open(self.state_dir, &campaign, allow_destroy)?.stopped_by(self.stop);
@@ -94,7 +95,7 @@ impl<'a> ThisHost<'a> {
         Ok(Report::Opened)
     }
 
-    /// Disturbs this host, or lets it be again.
+    /// Starts or ends a disturbance of this host.
     pub(crate) fn disturb(&mut self, order: Order) -> Report {
         let mut held = self.changes.lock();
         let Some(lab) = &mut *held else {
@@ -107,19 +108,19 @@ impl<'a> ThisHost<'a> {
         Report::Disturbed(done.map_err(|error| error.to_string()))
     }
 
-    /// Obeys orders that arrive while workers work: those can only disturb them.
+    /// Executes orders that arrive while workers are running. These can only be disturbances.
     pub(crate) fn receive_disturbances(&mut self, end: &AgentEnd) {
         while let Some(order) = end.try_disturbance() {
             end.report(self.disturb(order));
         }
     }
 
-    /// Says whether anything is left to be undone.
+    /// Returns true if there are changes to undo.
     pub(crate) fn is_changed(&self) -> bool {
         self.changes.lock().as_ref().is_some_and(|lab| lab.height() > 0)
     }
 
-    /// Undoes what is left.
+    /// Undoes all remaining changes.
     pub(crate) fn leave(self) -> Result<(), String> {
         self.changes.leave()
     }
@@ -151,7 +152,7 @@ fn change(lab: &mut Lab, order: Order) -> Result<Report, LabError> {
     })
 }
 
-/// Words what was restored, and why where it could not be.
+/// Converts a restored change to its report.
 fn report_change(Cleaned { campaign, what, outcome, stays }: Cleaned) -> RestoredChange {
     let refused = outcome.err().map(|error| error.to_string());
     RestoredChange { campaign, what, refused, stays }

@@ -1,7 +1,7 @@
-//! One trial on this host: a target, and the passes on it.
+//! One trial on this host: a target and the passes on it.
 //!
-//! A pass is prepared, worked and accounted for, each by an order of its own, since other agents
-//! may work on the same files at the same moment.
+//! A pass is prepared, executed and accounted for by separate orders, because other agents may work
+//! on the same files at the same time.
 
 mod account;
 
@@ -42,60 +42,59 @@ pub(crate) struct Trial<'a> {
     stop: Stop,
     target: TrialTarget,
     pub(crate) mount: Option<Mount>,
-    /// Loop devices that the target lies on.
+    /// Loop devices below the target.
     loops: Vec<LoopDevice>,
-    /// Counters of this host while a program made all passes in one go.
+    /// Counters of this host for the time in which a program made all passes in one run.
     pub(crate) run_telemetry: RefCell<Option<Telemetry>>,
-    /// Who used the processors of this host then, and who traced the program.
+    /// CPU usage during this run, and the caveat about tracers of the program.
     pub(crate) run_surroundings: RefCell<(Option<ProcessorUse>, Option<Caveat>)>,
     /// Where the server of the target runs.
     pub(crate) server_place: ServerPlace,
-    /// The server, described for caveats, if it is on this host.
+    /// Description of the server for caveats, if it is on this host.
     pub(crate) server_here: Option<String>,
-    /// Looks for other campaigns in the target.
     pub(crate) neighbors: NeighborWatch,
-    /// The program that works in our place.
+    /// The external program that runs the passes.
     external: Option<External>,
     /// The clocks when they were last compared.
     clocks: Cell<ClockReading>,
-    /// The pass that was worked last, until it is accounted for.
+    /// The latest pass, until it is accounted for.
     worked: Option<Worked>,
     /// Parts of the file set that this host may have in its page cache.
     cached: Vec<InventoryScope>,
-    /// Free space of the file systems before it, where names are made by the thousand.
+    /// Free space of the file systems before the trial, if it creates thousands of names.
     settling: Settling,
-    /// The acknowledgement journal of a soak, where it is to outlive this process.
+    /// The acknowledgement journal of a soak, if it has to outlive this process.
     ack_journal: Option<PathBuf>,
 }
 
-/// A pass whose workers have ended.
+/// A pass whose workers have finished.
 pub(crate) struct Worked {
     pub(crate) pass: Pass,
-    /// Workers that were executed.
+    /// The workers that ran.
     pub(crate) share: Share,
     pub(crate) measured: Measured,
     pub(crate) facts: Vec<Fact>,
-    /// The counts of our server over the pass.
+    /// Counters of our server during the pass.
     pub(crate) server: Option<ServerCounts>,
-    /// Where reads came from, if the kernel does not count that for this process.
+    /// Where reads came from, if the kernel doesn't attribute them to this process.
     pub(crate) sources: Option<ReadSources>,
-    /// Who used the processors of this host.
+    /// CPU usage on this host.
     pub(crate) processors: Option<ProcessorUse>,
 }
 
-/// Reports to the controller that all is open, and waits for the order to start.
+/// Reports to the controller that everything is open, and waits for the order to start.
 pub(crate) struct Gate<'a> {
     agent: &'a Agent,
     end: &'a AgentEnd,
-    /// The order that was received in place of a start.
+    /// The order that arrived instead of a start.
     instead: Option<Order>,
 }
 
 impl Gate<'_> {
-    /// Waits for the instant to start; `None` where the pass is not to start.
+    /// Waits for the start and returns its time, or `None` if the pass will not start.
     ///
-    /// The controller reads this host's clock meanwhile: a reading right before the start maps its
-    /// instant best.
+    /// The controller reads this host's clock in the meantime, because a reading right before the
+    /// start gives the best mapping of its time.
     pub(crate) fn pass(&mut self) -> Option<u64> {
         self.end.report(Report::Armed);
         loop {
@@ -112,7 +111,7 @@ impl Gate<'_> {
 }
 
 impl<'a> Trial<'a> {
-    /// Begins; content that was made for an earlier trial is used again.
+    /// Begins a trial. Content created for an earlier trial is reused.
     pub(crate) fn begin(
         agent: &'a Agent,
         assignment: Assignment,
@@ -156,14 +155,15 @@ impl<'a> Trial<'a> {
         if spec.workload.is_external() {
             external = Some(External::begin(&target, spec, &stop)?);
         }
-        // Inodes are released late, and the next trial would wait for them within its own time.
+        // Inodes are released late, and the next trial would have to wait for that in its measured
+        // time.
         let settling = match spec.workload {
             Workload::Metadata | Workload::Transactions if spec.files >= settle::FILES_MIN => {
                 Settling::beside(&target.local_paths())
             }
             _ => Settling::default(),
         };
-        // Files of a program, and those of an agent that is alone, are all ours.
+        // The files of a program, or of a single agent, are all ours.
         let cached = if spec.workload.is_external() || assignment.share.count >= spec.workers {
             InventoryScope::All
         } else {
@@ -194,12 +194,12 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// Reports the findings at the target.
+    /// Reports what was found at the target.
     pub(crate) fn begun(&self) -> Begun {
         Begun { facts: self.facts(), made_directory: self.target.made_directory() }
     }
 
-    /// Settings of the target that are effective.
+    /// Returns the effective settings of the target.
     fn facts(&self) -> Vec<Fact> {
         let mut facts = self.target.facts();
         if let Some(mount) = &self.mount {
@@ -212,7 +212,7 @@ impl<'a> Trial<'a> {
         facts
     }
 
-    /// Makes what a pass expects to find.
+    /// Creates what a pass expects to find.
     pub(crate) fn prepare(&mut self, pass: Pass) -> Result<(), TargetError> {
         if self.external.is_some() {
             return Ok(());
@@ -222,7 +222,7 @@ impl<'a> Trial<'a> {
         self.target.prepare(&self.assignment.spec, pass)
     }
 
-    /// Has the workers of a share do a pass, from the instant that the controller names.
+    /// Runs a pass with the workers of a share, starting at the time given by the controller.
     pub(crate) fn work(
         &mut self,
         pass: Pass,
@@ -265,8 +265,8 @@ impl<'a> Trial<'a> {
         self.note_cached(pass, share);
         self.target.make_content_of(&self.assignment.spec, pass, share);
         let spec = &self.assignment.spec;
-        // Opening files calls the server, too: its counters, and those of this host, are read after
-        // it and before the first op.
+        // Opening files calls the server, too. So its counters and those of this host are read
+        // after opening and before the first op.
         let counts_before = Cell::new(None);
         let watch = Cell::new(None);
         let surroundings = OnceCell::new();
@@ -285,7 +285,7 @@ impl<'a> Trial<'a> {
             },
             gate: &mut || {
                 let start_ns = gate.pass();
-                // What went on while other hosts were waited for is no part of the pass.
+                // Activity while waiting for other hosts doesn't belong to the pass.
                 surroundings.get().inspect(|around| around.start());
                 start_ns
             },
@@ -303,8 +303,7 @@ impl<'a> Trial<'a> {
         let result = &mut measured.result;
         if calendar.has_stepped() {
             result.caveats.extend(calendar.caveat());
-            // These steps are reported; the comparison over the whole trial begins again after
-            // them.
+            // These steps are reported now, so the comparison over the whole trial restarts here.
             self.clocks.set(read_clocks(self.agent));
         }
         if let Some(watch) = watch.take() {
@@ -316,7 +315,7 @@ impl<'a> Trial<'a> {
         if self.uses_local_server() {
             result.server_cpu_ns = difference(server_cpu_before, self.server_cpu_ns());
         }
-        // Counting the directory calls the server, too: its counters are read before that.
+        // Taking the inventory calls the server, too, so read its counters first.
         let server = match (counts_before.get(), self.server_counts()) {
             (Some(before), Some(after)) if self.is_on_local_server() => Some(after.since(&before)),
             _ => None,
@@ -327,7 +326,7 @@ impl<'a> Trial<'a> {
             processors = used;
             result.caveats.extend(traced);
         }
-        // A target that is lost would only be waited for.
+        // If the target is lost, looking at it would hang.
         if measured.ending == Ending::Complete {
             result.caveats.extend(self.neighbors.look(&self.target));
         }
@@ -339,31 +338,31 @@ impl<'a> Trial<'a> {
         Ok(Worked { pass, share, measured, facts, server, sources, processors })
     }
 
-    /// Says whether no other agent works in the same trial.
+    /// Returns true if no other agent works in the same trial.
     fn is_alone(&self) -> bool {
         self.assignment.share.count >= self.assignment.spec.workers
     }
 
-    /// Holds nothing open until the next pass.
+    /// Closes all files until the next pass.
     pub(crate) fn close_handles(&mut self) {
         self.target.close_handles();
     }
 
-    /// Adopts the directory that it joined: the agent that made it is lost.
+    /// Takes over the directory that it joined, because the agent that created it is lost.
     pub(crate) fn inherit(&mut self) {
         self.target.adopt_directory();
     }
 
-    /// Removes what the trial made.
+    /// Removes everything that the trial created.
     pub(crate) fn end(self) -> Result<(), TargetError> {
-        // What was made is removed even where a clean-up fails.
+        // Remove the target even if the program's cleanup fails.
         let cleaned = self.external.map_or(Ok(()), External::end);
         if let Some(path) = &self.ack_journal {
-            // Where it was never written there is nothing to remove.
+            // If it was never written, there is nothing to remove.
             let _ = std::fs::remove_file(path);
         }
         let removed = self.target.remove();
-        // A campaign that is stopped has no next trial that would suffer.
+        // If the campaign is stopped, there is no next trial that would suffer.
         if !self.stop.is_set() {
             let _ = self.settling.settle(&*self.agent.clock);
         }
@@ -382,13 +381,13 @@ impl<'a> Trial<'a> {
         self.mount.as_ref().is_some_and(Mount::counts_storage_reads)
     }
 
-    /// Counts pages of our files that the page cache holds, where a pass is to go past it.
+    /// Counts pages of our files in the page cache, if the pass is supposed to bypass it.
     fn sample_residency(&self, pass: Pass) -> Option<Residency> {
         let goes_past = self.assignment.spec.direct && pass.opens() != Opens::Nothing;
         if goes_past { Residency::sample(&self.target.local_paths()) } else { None }
     }
 
-    /// Takes note of whose files a pass leaves in the memory of this host.
+    /// Records whose files a pass leaves in the page cache of this host.
     fn note_cached(&mut self, pass: Pass, share: Share) {
         let spec = &self.assignment.spec;
         let whose = if works_anywhere(spec, pass) {
@@ -401,8 +400,9 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Drops from the page cache what this agent put there in its trial. Where several share a
-    /// host, each does that before any of them starts; so none has to drop the files of the others.
+    /// Drops pages that this agent put into the page cache during its trial. If several agents
+    /// share a host, each does so before any of them starts, so none has to drop the files of the
+    /// others.
     pub(crate) fn invalidate(&self, pass: Pass) -> Result<(), TargetError> {
         let spec = &self.assignment.spec;
         let is_wanted = match &spec.lab {
@@ -423,7 +423,7 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// Says whether this host may have a file in its page cache, by the file's name.
+    /// Returns true if the file with this name may be in this host's page cache.
     fn may_be_cached(&self, name: &OsStr) -> bool {
         self.cached.iter().any(|whose| whose.counts_name(name.as_bytes()))
     }
@@ -432,7 +432,8 @@ impl<'a> Trial<'a> {
         self.assignment.spec.target.nfs().is_some_and(|nfs| nfs.embedded)
     }
 
-    /// The same, or it is spoken to over TCP alone, where it counts no calls.
+    /// Like [`Self::is_on_local_server`], but also true for raw TCP, where the server counts no
+    /// calls.
     fn uses_local_server(&self) -> bool {
         self.assignment.spec.target.is_embedded()
     }
@@ -451,13 +452,13 @@ impl<'a> Trial<'a> {
         Some(total_ns)
     }
 
-    /// Processor time of this process without that of our server in it.
+    /// Returns the CPU time of this process without our server.
     fn client_cpu_ns(&self) -> u64 {
         counters::process_cpu_ns().saturating_sub(self.server_cpu_ns().unwrap_or(0))
     }
 }
 
-/// Returns the path of an acknowledgement journal that is to outlive this process.
+/// Returns the path of an acknowledgement journal that has to outlive this process.
 fn journal_path(agent: &Agent, assignment: &Assignment) -> Option<PathBuf> {
     let Assignment { journal, work_name, share, .. } = assignment;
     if *journal == JournalLocation::InMemory {

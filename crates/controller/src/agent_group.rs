@@ -1,8 +1,8 @@
-//! The agents that make one trial together, one or a thousand in the same way.
+//! Group of agents that run one trial together, from one agent to a thousand.
 //!
-//! An [`AgentGroup`] gives each order to all of its agents and waits until all have answered: that
-//! is the barrier. While it waits it watches all hosts of the run, those that are idle and those
-//! that serve among them, so that a lost host is noticed wherever the others are.
+//! An [`AgentGroup`] sends each order to all of its agents and waits until every one has answered;
+//! this is the barrier between steps. While it waits, it checks all hosts of the run, including
+//! idle hosts and servers, so that a lost host is noticed no matter which step the others are in.
 
 mod ending;
 mod rounds;
@@ -20,42 +20,41 @@ use rounds::Rounds;
 /// The agents of one trial, in the order of their workers.
 pub(crate) struct AgentGroup<'s> {
     members: Vec<Member>,
-    /// Agents that a soak has killed, whose places other agents take.
+    /// Agents killed by a soak, until they are replaced.
     killed: Vec<Killed>,
-    /// The hosts that are set up for it.
+    /// Hosts that are set up for the run.
     lab: Option<&'s LabSpec>,
 }
 
-/// An agent that was killed.
+/// An agent that was killed on purpose.
 struct Killed {
-    /// Its place in the group.
+    /// Its index in the group before it was killed.
     index: usize,
     member: Member,
 }
 
-/// One of them.
+/// One agent of the group.
 struct Member {
-    /// The name of its host; `None` is this process.
+    /// Host name, or `None` for the agent of this process.
     host: Option<String>,
     share: Share,
     state: State,
-    /// It makes the working directory, and removes it.
+    /// This agent creates and removes the working directory.
     is_maker: bool,
 }
 
-/// The state of one agent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The agent has no trial, or is lost.
+    /// The agent has no trial, or was lost.
     Away,
-    /// The agent has a trial, and no order to execute.
+    /// The agent has a trial and is waiting for an order.
     Free,
     /// The agent has not answered its order yet; its workers may be waiting for the start.
     Busy {
-        /// The workers wait for the start, and still do when the agent has answered.
+        /// The workers are waiting for the start and will still be when the agent has answered.
         is_armed: bool,
     },
-    /// The workers wait for the start.
+    /// The workers are waiting for the start.
     Armed,
     /// The agent was killed as planned.
     Killed,
@@ -71,18 +70,18 @@ impl Member {
     }
 }
 
-/// Handles each report of an agent as it arrives, and returns the one that is its answer. A handler
-/// that keeps an answer has sent that agent another order.
+/// Handles each report as it arrives and returns the one that answers the order. A handler that
+/// returns `None` for an answer must have sent the agent another order.
 pub(crate) type HandleReport<'h> = dyn FnMut(&mut Walk<'_>, usize, Report) -> Option<Report> + 'h;
 
 impl<'s> AgentGroup<'s> {
-    /// The agents of a run, none of which has a trial yet.
+    /// Creates the group for a run. None of its agents has a trial yet.
     pub(crate) fn of(spec: &'s RunSpec) -> Self {
         let agents = spec.agents();
         let mut members = Vec::new();
         for index in 0..agents {
             members.push(Member {
-                // Without client hosts the one agent is that of this process.
+                // Without client hosts, the only agent is the one in this process.
                 host: spec.client_hosts().get(index as usize).map(|host| host.name.clone()),
                 share: Share::of(index, agents, spec.all_workers()),
                 state: State::Away,
@@ -92,31 +91,31 @@ impl<'s> AgentGroup<'s> {
         Self { members, killed: Vec::new(), lab: spec.lab.as_deref() }
     }
 
-    /// How many agents there are.
     pub(crate) const fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Says whether one agent makes the whole trial.
+    /// Returns true if one agent runs the whole trial.
     pub(crate) const fn is_alone(&self) -> bool {
         self.members.len() + self.killed.len() == 1
     }
 
-    /// Returns the hosts in their order; none for this process.
+    /// Returns the host names in order. The agent of this process has none.
     pub(crate) fn hosts(&self) -> Vec<&str> {
         self.members.iter().filter_map(|member| member.host.as_deref()).collect()
     }
 
-    /// Returns the workers of the agent at an index.
+    /// Returns the share of the agent `places` positions after the one at `index`, wrapping around.
     pub(crate) fn neighbour(&self, index: usize, places: u32) -> Share {
         self.members[(index + places as usize) % self.len()].share
     }
 
-    /// Gives an order to some agents and waits until all of them have answered; what the answers
-    /// hold.
+    /// Sends an order to some agents, waits until all of them have answered, and returns the
+    /// contents of the answers.
     ///
     /// # Errors
-    /// When one is lost, can't obey, or answers something else; the group is to be settled then.
+    /// If an agent is lost, cannot carry out the order, or gives a different answer. The group must
+    /// be settled afterwards.
     pub(crate) fn ask<T>(
         &mut self,
         walk: &mut Walk<'_>,
@@ -129,7 +128,7 @@ impl<'s> AgentGroup<'s> {
             self.send(walk, index, order)?;
             expected.push(answer);
         }
-        // A pass that ends before its start has a last sample all the same, which answers nothing.
+        // A pass that is stopped before its start still sends a final progress report; skip it.
         let reports =
             self.answers_of_each(walk, who.clone(), &mut |_, _, report| match report {
                 Report::Progress(_) => None,
@@ -137,7 +136,7 @@ impl<'s> AgentGroup<'s> {
             })?;
         let mut answers = Vec::with_capacity(who.len());
         for (place, report) in reports.into_iter().enumerate() {
-            // An agent that was killed as was planned has no answer, and is left out.
+            // An agent that was killed as planned gives no answer.
             if let Some(report) = report {
                 answers.push(self.read_answer(
                     walk,
@@ -150,10 +149,10 @@ impl<'s> AgentGroup<'s> {
         Ok(answers)
     }
 
-    /// Reads what an agent answered; a host that answers something else is lost.
+    /// Decodes an agent's answer. A host that gives the wrong kind of answer counts as lost.
     ///
     /// # Errors
-    /// When it is no answer to the order.
+    /// If the report doesn't answer the order.
     pub(crate) fn read_answer<T>(
         &mut self,
         walk: &mut Walk<'_>,
@@ -177,10 +176,10 @@ impl<'s> AgentGroup<'s> {
         }
     }
 
-    /// Sends an order to all agents, as [`Self::ask`] does to one.
+    /// Sends an order to all agents, like [`Self::ask`].
     ///
     /// # Errors
-    /// As there.
+    /// Same as for [`Self::ask`].
     pub(crate) fn ask_all<T>(
         &mut self,
         walk: &mut Walk<'_>,
@@ -189,10 +188,11 @@ impl<'s> AgentGroup<'s> {
         self.ask(walk, 0..self.len(), request)
     }
 
-    /// Sends an order to the first agent and then to all others, which find what it made.
+    /// Sends an order to the first agent, then to all others, which depend on what the first one
+    /// created.
     ///
     /// # Errors
-    /// As there.
+    /// Same as for [`Self::ask`].
     pub(crate) fn ask_first<T>(
         &mut self,
         walk: &mut Walk<'_>,
@@ -203,10 +203,10 @@ impl<'s> AgentGroup<'s> {
         Ok(answers)
     }
 
-    /// Gives an order to one agent.
+    /// Sends an order to one agent.
     ///
     /// # Errors
-    /// When it is lost.
+    /// If the agent is lost.
     pub(crate) fn send(
         &mut self,
         walk: &mut Walk<'_>,
@@ -219,16 +219,17 @@ impl<'s> AgentGroup<'s> {
             Some(host) => walk.hosts.send(host, order).map_err(TrialError::Failed),
             None => walk.agent.send(order).map_err(TrialError::from),
         };
-        // An agent that can't be reached has no trial any more: nothing is to be ended there.
+        // An agent that cannot be reached no longer has a trial, so there is nothing to end.
         member.state = if sent.is_ok() { State::Busy { is_armed } } else { State::Away };
         sent
     }
 
-    /// Waits until some agents have answered; in the order of the agents, none of one that was
-    /// killed as was planned.
+    /// Waits until some agents have answered. Returns their answers in agent order; agents that
+    /// were killed as planned have none.
     ///
     /// # Errors
-    /// When one is lost or could not obey, or a host is lost that they need.
+    /// If an agent is lost or cannot carry out the order, or if a host that the agents need is
+    /// lost.
     pub(crate) fn answers_of_each(
         &mut self,
         walk: &mut Walk<'_>,
@@ -257,12 +258,13 @@ impl<'s> AgentGroup<'s> {
                     is_quiet = false;
                     *answer = handle(walk, index, report);
                     if answer.is_none() {
-                        // A report that is no answer leaves the agent with its order.
+                        // The report was not the answer, so the agent is still working on its
+                        // order.
                         self.members[index].state = before;
                     }
                     missing -= usize::from(answer.is_some());
                     if matches!(answer, Some(Report::Worked { is_broken: true, .. })) {
-                        // A pass that is broken for one agent is broken for all.
+                        // If the pass is broken for one agent, it is broken for all of them.
                         self.cancel(walk);
                     }
                 }
@@ -280,7 +282,7 @@ impl<'s> AgentGroup<'s> {
         Ok(answers)
     }
 
-    /// Says whether an agent that is gone was killed as planned, so that it is not waited for.
+    /// Returns true if the agent was killed as planned, so that nobody waits for its answer.
     fn note_if_killed(&mut self, walk: &mut Walk<'_>, index: usize) -> bool {
         let member = &mut self.members[index];
         let Some(host) = &member.host else { return false };
@@ -291,10 +293,10 @@ impl<'s> AgentGroup<'s> {
         true
     }
 
-    /// Goes on without those that were to be killed; their places, the last first.
+    /// Removes the agents that were killed as planned. Returns their indices in descending order.
     pub(crate) fn remove_killed(&mut self, walk: &Walk<'_>) -> Vec<usize> {
         let mut gone = Vec::new();
-        // From the last one on: so the indices of those before are not moved.
+        // Go backwards, so that removals don't shift the remaining indices.
         for index in (0..self.len()).rev() {
             if let Some(host) = &self.members[index].host
                 && walk.hosts.is_kill_planned(host)
@@ -309,10 +311,10 @@ impl<'s> AgentGroup<'s> {
         gone
     }
 
-    /// Has another agent take the place of each that was killed; `begin` is its order.
+    /// Starts a new agent in place of each killed one and sends it the order from `begin`.
     ///
     /// # Errors
-    /// When a host can't be reached, or its agent can't begin.
+    /// If a host cannot be reached or its agent cannot begin.
     pub(crate) fn replace_killed(
         &mut self,
         walk: &mut Walk<'_>,
@@ -342,7 +344,8 @@ impl<'s> AgentGroup<'s> {
             Some(host) => match walk.hosts.try_receive(host) {
                 Ok(received) => received,
                 Err(why) => {
-                    // An agent that could not obey still has its trial; one that is lost has none.
+                    // An agent that could not carry out the order still has its trial; a lost agent
+                    // has none.
                     let is_there = walk.hosts.is_there(host);
                     member.state = if is_there { State::Free } else { State::Away };
                     return Err(TrialError::Failed(why));
@@ -368,10 +371,10 @@ impl<'s> AgentGroup<'s> {
         Ok(received)
     }
 
-    /// Compares the clocks of all hosts with this one's, where the agent of one is new.
+    /// Compares the clocks of all hosts with the local one if any of the agents is new.
     ///
     /// # Errors
-    /// When one is lost.
+    /// If an agent is lost.
     pub(crate) fn compare_new_clocks(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
         for host in self.hosts() {
             if walk.hosts.latest_clock(host).is_none() {
@@ -382,12 +385,12 @@ impl<'s> AgentGroup<'s> {
         Ok(())
     }
 
-    /// Compares the clocks of all hosts with this one's: the shortest exchange of each counts. Each
-    /// host is requested again as soon as it has answered, and no more often than it takes to know
-    /// its clock as well as ever.
+    /// Compares the clocks of all hosts with the local one. Each host is asked again as soon as it
+    /// has answered, until its clock is known as accurately as before; its shortest exchange
+    /// counts.
     ///
     /// # Errors
-    /// When one is lost.
+    /// If an agent is lost.
     pub(crate) fn sample_clocks(&mut self, walk: &mut Walk<'_>) -> Result<Vec<Sample>, TrialError> {
         let mut hosts: Vec<String> = Vec::with_capacity(self.members.len());
         let mut exchanges: Vec<Exchanges> = Vec::with_capacity(self.members.len());
@@ -405,7 +408,7 @@ impl<'s> AgentGroup<'s> {
             let there = match report {
                 Report::Clock(there) => there,
                 Report::Progress(_) => return None,
-                // What is no answer is found below.
+                // Any other report is checked below.
                 other => return Some(other),
             };
             let received = walk.hosts.read();
@@ -413,8 +416,7 @@ impl<'s> AgentGroup<'s> {
                 return Some(report);
             }
             sent[index] = received;
-            // An agent that is lost has answered all that it ever will; the next order to it
-            // returns the reason.
+            // A lost agent will not answer again. The next order to it returns the reason.
             match walk.hosts.send(&hosts[index], Order::Clock) {
                 Ok(()) => None,
                 Err(_) => Some(report),
@@ -436,11 +438,11 @@ impl<'s> AgentGroup<'s> {
         Ok(samples)
     }
 
-    /// Checks that all hosts are reachable, the servers included.
+    /// Checks that all hosts are reachable, including the servers.
     fn check_hosts(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
         for member in &mut self.members {
             let Some(host) = &member.host else { continue };
-            // The end of one that is to be killed is noticed where its answer would be.
+            // The death of an agent that is to be killed is noticed while waiting for its answer.
             if walk.hosts.is_kill_planned(host) {
                 continue;
             }
@@ -452,12 +454,12 @@ impl<'s> AgentGroup<'s> {
         self.check_server(walk)
     }
 
-    /// Checks that the hosts that serve are reachable, where the run has any.
+    /// Checks that the servers of the run are reachable, if it has any.
     fn check_server(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
         let Some(lab) = self.lab else { return Ok(()) };
         for host in lab.servers() {
             if let Err(why) = walk.hosts.check_alive(&host.name) {
-                // A client that waits for a server that is gone would not answer for long.
+                // A client that waits for a lost server would not answer for a long time.
                 self.leave(walk);
                 return Err(TrialError::Failed(why));
             }
@@ -465,7 +467,7 @@ impl<'s> AgentGroup<'s> {
         Ok(())
     }
 
-    /// Disconnects for good from the agents that work: they clean up by themselves.
+    /// Disconnects from all remote agents for good. They clean up on their own.
     pub(crate) fn leave(&mut self, walk: &mut Walk<'_>) {
         for member in &mut self.members {
             if let Some(host) = &member.host {

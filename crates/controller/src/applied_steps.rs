@@ -1,29 +1,28 @@
-//! The steps that are applied to the hosts of a campaign, in the order in which they were.
+//! Record of the steps applied to the hosts of a campaign, in order.
 //!
-//! Principal type: [`AppliedSteps`], which only keeps record; [`crate::host_setup`] applies and
-//! undoes steps. What lies on a lost host is forgotten here: its agent undoes it by itself.
+//! [`AppliedSteps`] only keeps the record; [`crate::host_setup`] applies and undoes steps. The
+//! steps of a lost host are removed from it, because its agent undoes them on its own.
 
 use model::{Caveat, CaveatCode, Difference, EffectiveSettings, Fact, Fresh, LabStep, RunSpec};
 
-/// A step that is applied, with its outcome.
+/// A step that was applied, and its outcome.
 pub(crate) struct Applied {
-    /// The step and its host.
     pub(crate) step: LabStep,
-    /// Settings that are effective since.
+    /// Settings in effect since then.
     pub(crate) effective: EffectiveSettings,
 }
 
-/// The applied steps, the oldest first.
+/// The applied steps, oldest first.
 #[derive(Default)]
 pub(crate) struct AppliedSteps {
-    /// The steps that are not undone.
     pub(crate) steps: Vec<Applied>,
-    /// The run that they were last brought in line with.
+    /// The run that the hosts were last set up for.
     last_run: Option<RunSpec>,
 }
 
 impl AppliedSteps {
-    /// Says whether a trial of a run begins with what is made again, and takes note of the run.
+    /// Returns true if a trial of this run must start with freshly made exports and mounts, and
+    /// records the run as the latest one.
     pub(crate) fn begins_fresh(&mut self, spec: &RunSpec, fresh: Fresh) -> bool {
         let is_same = self.last_run.as_ref() == Some(spec);
         if !is_same {
@@ -36,17 +35,17 @@ impl AppliedSteps {
         }
     }
 
-    /// The steps without their outcomes.
+    /// Returns the steps without their outcomes.
     pub(crate) fn bare(&self) -> Vec<LabStep> {
         self.steps.iter().map(|applied| applied.step.clone()).collect()
     }
 
-    /// Forgets what is applied to a host, since its agent undoes it.
+    /// Removes the steps of a host whose agent undoes them.
     pub(crate) fn forget_host(&mut self, host: &str) {
         self.keep_of_host(host, 0);
     }
 
-    /// Forgets what is applied to a host but for the first steps.
+    /// Removes the steps of a host except for the first `count`.
     pub(crate) fn keep_of_host(&mut self, host: &str, count: usize) {
         let mut left = count;
         self.steps.retain(|applied| {
@@ -59,7 +58,7 @@ impl AppliedSteps {
         });
     }
 
-    /// Returns the settings that are effective, under the names of the hosts.
+    /// Returns the settings in effect, scoped to their hosts.
     pub(crate) fn facts(&self) -> Vec<Fact> {
         let mut facts = Vec::new();
         for Applied { step, effective } in &self.steps {
@@ -68,7 +67,7 @@ impl AppliedSteps {
         facts
     }
 
-    /// Returns a sentence for each setting that is not as it was requested.
+    /// Returns a sentence for each setting that differs from what was requested.
     pub(crate) fn differences(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         for Applied { step, effective } in &self.steps {
@@ -82,7 +81,7 @@ impl AppliedSteps {
         sentences
     }
 
-    /// Returns a caveat for each of them.
+    /// Returns a caveat for each of [`Self::differences`].
     pub(crate) fn caveats(&self) -> Vec<Caveat> {
         let mut caveats = Vec::new();
         for sentence in self.differences() {
@@ -92,7 +91,7 @@ impl AppliedSteps {
     }
 }
 
-/// Names the host in facts that its agent reported.
+/// Sets the host as scope of facts reported by its agent.
 pub(crate) fn on_host(host: &str, mut facts: Vec<Fact>) -> Vec<Fact> {
     for fact in &mut facts {
         host.clone_into(&mut fact.scope);

@@ -1,9 +1,9 @@
-//! Compares the clocks of other hosts with this one's.
+//! Compares the clocks of other hosts with the local clock.
 //!
-//! A host's clock is read several times, and the answer with the shortest round trip counts: its
-//! clock was read somewhere within, so the middle is wrong by half of it at most. An answer that
-//! took about as little as ever is enough. Two such samples give the rate of its clock. Pure:
-//! clocks are read elsewhere.
+//! A host's clock is read several times, and the reading with the shortest round trip counts. The
+//! clock was read at some point within the round trip, so the midpoint is wrong by at most half of
+//! it. Sampling stops early when a round trip is about as short as the shortest one ever seen. Two
+//! samples give the rate of the clock. This module is pure: clocks are read elsewhere.
 //!
 //! **Source:** RFC 5905, section 8 (offset and delay), and its clock filter.
 
@@ -13,37 +13,37 @@ use fleet::ClockReading;
 use model::units::Nanos;
 use model::{Caveat, CaveatCode, Evidence, Fact};
 
-/// The most exchanges with a host for one sample.
+/// Maximum number of exchanges with a host per sample.
 pub const EXCHANGES: u32 = 8;
 
-/// How much longer than the shortest so far a round trip may take that is good enough, in percent.
+/// A round trip within this percentage of the shortest one so far ends the sampling.
 const ENOUGH_PERCENT: u64 = 125;
 
-/// A sample is fresh for so long, in nanoseconds: a clock that runs 100 millionths fast is off by
-/// 50 us then.
+/// How long a sample stays valid, in nanoseconds. A clock that is 100 ppm fast gains 50 µs in this
+/// time.
 pub(crate) const FRESH_NS: u64 = 500_000_000;
 
-/// How far the rate of a clock may be off before it is a caveat, in millionths.
+/// Deviation of a clock's rate above which a caveat is raised, in parts per million.
 const RATE_OFF_MAX: u64 = 10_000;
 
-/// One reading of a host's clocks.
+/// One reading of a remote host's clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// This host's clock, half way through.
+    /// The local clock in the middle of the exchange.
     here_ns: u64,
-    /// Reading of its clock.
+    /// The remote clock.
     there_ns: u64,
-    /// How far its wall clock is ahead of this host's.
+    /// How far the remote wall clock is ahead of the local one.
     ahead_ns: i64,
-    /// The error bound of the other fields.
+    /// Error bound of the other fields.
     pub error_ns: u64,
 }
 
 impl Sample {
-    /// Makes a sample of an answer that was received between two instants.
+    /// Creates a sample from an answer that was received between two local readings.
     pub fn of(sent: ClockReading, there: ClockReading, received: ClockReading) -> Self {
-        // The reading was made between both instants. The middle is the best guess, and wrong by
-        // half of the round trip where one direction took all of it.
+        // The remote clock was read between the two instants. The midpoint is the best guess; it is
+        // wrong by half of the round trip if one direction took all the time.
         let half_ns = received.mono_ns.saturating_sub(sent.mono_ns) / 2;
         let wall_ns = sent.wall_ns.saturating_add(half_ns);
         Self {
@@ -56,40 +56,40 @@ impl Sample {
 }
 
 impl Sample {
-    /// This host's clock when it was taken.
+    /// Returns the local time at which the sample was taken.
     pub(crate) const fn taken_ns(&self) -> u64 {
         self.here_ns
     }
 
-    /// An instant of this host's clock by the other one, if both run at the same rate.
+    /// Converts a local time to the remote clock, assuming that both run at the same rate.
     pub const fn there_ns(&self, here_ns: u64) -> u64 {
         self.there_ns.wrapping_add(here_ns.wrapping_sub(self.here_ns))
     }
 }
 
-/// The exchanges with one host that make a sample.
+/// The exchanges with one host that make up a sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Exchanges {
     best: Option<Sample>,
     made: u32,
-    /// How wrong the best sample of this host was so far.
+    /// Error bound of the best sample of this host so far.
     least_ns: Option<u64>,
 }
 
 impl Exchanges {
-    /// None yet, with a host of which that is known.
+    /// Starts a sample of a host, using what is known about its round trips.
     pub(crate) fn with(drift: Option<&Drift>) -> Self {
         Self { least_ns: drift.map(|drift| drift.least_ns), ..Self::default() }
     }
 
-    /// Adds one, and says whether there are enough.
+    /// Adds a sample. Returns true if no more are needed.
     pub fn add(&mut self, sample: Sample) -> bool {
         self.made += 1;
         if self.best.is_none_or(|best| sample.error_ns < best.error_ns) {
             self.best = Some(sample);
         }
-        // One that took about as little as the best ever is as good as this network allows: more
-        // exchanges would only delay the start.
+        // If the round trip is about as short as the best one ever, the network allows no better,
+        // and more exchanges would only delay the start.
         let is_good = match self.least_ns {
             Some(least) => sample.error_ns <= least.saturating_mul(ENOUGH_PERCENT) / 100,
             None => false,
@@ -97,42 +97,40 @@ impl Exchanges {
         self.made >= EXCHANGES || is_good
     }
 
-    /// The one that counts.
+    /// Returns the sample with the smallest error.
     pub const fn best(&self) -> Option<Sample> {
         self.best
     }
 }
 
-/// Two clocks between a sample that was taken before and one that was taken after.
+/// Maps between two clocks, based on a sample taken before and one taken after the interval.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mapping {
-    /// The sample that was taken before.
     pub(crate) before: Sample,
-    /// The sample that was taken after.
     pub(crate) after: Sample,
 }
 
 impl Mapping {
-    /// An instant of the other clock by this host's.
+    /// Converts a time of the remote clock to the local clock.
     pub(crate) fn here_ns(&self, there_ns: u64) -> u64 {
         let Self { before, after } = self;
         along(there_ns, before.there_ns..after.there_ns, before.here_ns..after.here_ns)
     }
 
-    /// An instant of this host's clock by the other one.
+    /// Converts a local time to the remote clock.
     pub(crate) fn there_ns(&self, here_ns: u64) -> u64 {
         let Self { before, after } = self;
         along(here_ns, before.here_ns..after.here_ns, before.there_ns..after.there_ns)
     }
 
-    /// How wrong both may be between the two samples.
+    /// Returns the error bound of both conversions between the two samples.
     pub(crate) fn error_ns(&self) -> u64 {
         self.before.error_ns.max(self.after.error_ns)
     }
 }
 
-/// Returns the instant that lies in `other` as `at` lies in `span`, or before or after it. Where no
-/// time has passed in one of them, both run at the same rate.
+/// Maps `at` linearly from `span` to `other`, extrapolating outside of them. If either is empty,
+/// both clocks are assumed to run at the same rate.
 fn along(at: u64, span: Range<u64>, other: Range<u64>) -> u64 {
     let passed = i128::from(at) - i128::from(span.start);
     let step = span.end.saturating_sub(span.start);
@@ -145,16 +143,16 @@ fn along(at: u64, span: Range<u64>, other: Range<u64>) -> u64 {
     u64::try_from(other_passed.saturating_add(i128::from(other.start))).unwrap_or(0)
 }
 
-/// How a clock went between two samples.
+/// How a clock drifts relative to the local one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drift {
     first: Sample,
     last: Sample,
-    /// How wrong the best sample was.
+    /// Error bound of the best sample.
     least_ns: u64,
 }
 
-/// A rate in millionths of this host's, and how wrong that may be.
+/// Rate of a clock relative to the local one, with its error bound, in parts per million.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rate {
     millionths: u64,
@@ -162,22 +160,21 @@ struct Rate {
 }
 
 impl Drift {
-    /// Says whether there is a rate already, and none of it is older than that.
+    /// Returns true if the rate is known and the last sample is newer than `oldest_ns`.
     pub(crate) fn is_known_since(&self, oldest_ns: u64) -> bool {
         self.first != self.last && self.last.here_ns > oldest_ns
     }
 
-    /// The latest sample.
     pub(crate) const fn last(&self) -> Sample {
         self.last
     }
 
-    /// At the first sample.
+    /// Starts with the first sample.
     pub const fn begin(sample: Sample) -> Self {
         Self { first: sample, last: sample, least_ns: sample.error_ns }
     }
 
-    /// At a later one.
+    /// Adds a later sample.
     pub const fn go_on(&mut self, sample: Sample) {
         self.last = sample;
         if sample.error_ns < self.least_ns {
@@ -185,7 +182,7 @@ impl Drift {
         }
     }
 
-    /// `None` where no time has passed.
+    /// Returns the rate, or `None` if no time has passed.
     fn rate(&self) -> Option<Rate> {
         let here = u128::from(self.last.here_ns.saturating_sub(self.first.here_ns));
         if here == 0 {
@@ -197,7 +194,7 @@ impl Drift {
         Some(Rate { millionths: millionths(there, here), error: millionths(error, here) })
     }
 
-    /// Offset and rate, with their error bounds.
+    /// Returns offset and rate as facts, with their error bounds.
     pub fn facts(&self, host: &str) -> Vec<Fact> {
         let Sample { ahead_ns, error_ns, .. } = self.last;
         let word = if ahead_ns < 0 { "behind" } else { "ahead of" };
@@ -212,11 +209,11 @@ impl Drift {
         facts
     }
 
-    /// A caveat where the clock runs at another rate than this host's, beyond what can be wrong.
+    /// Raises a caveat if the clock's rate differs from the local one by more than the error bound.
     pub fn caveat(&self, host: &str) -> Option<Caveat> {
         let Rate { millionths, error } = self.rate()?;
         let off = millionths.abs_diff(1_000_000);
-        // Over a short time the error of the samples alone is a large part of the rate.
+        // Over a short time, the sampling error alone accounts for much of the rate.
         if off <= RATE_OFF_MAX.saturating_add(error) {
             return None;
         }
@@ -238,7 +235,7 @@ fn millionths(ns: u128, of_ns: u128) -> u64 {
     u64::try_from(ns * 1_000_000 / of_ns).unwrap_or(u64::MAX)
 }
 
-/// Millionths as a decimal number.
+/// Formats millionths as a decimal number.
 fn decimal(millionths: u64) -> String {
     format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000)
 }
@@ -253,7 +250,7 @@ mod tests {
 
     #[test]
     fn an_instant_of_another_clock_lies_between_the_samples_around_it() {
-        // It is 5 s behind and runs a tenth faster.
+        // The remote clock is 5 s behind and runs 10 % faster.
         let mapping = Mapping {
             before: sample(10_000_000_000, 5_000_000_000),
             after: sample(20_000_000_000, 16_000_000_000),
@@ -261,13 +258,13 @@ mod tests {
         assert_eq!(mapping.here_ns(10_500_000_000), 15_000_000_000);
         assert_eq!(mapping.there_ns(15_000_000_000), 10_500_000_000);
         assert_eq!(mapping.error_ns(), 1_000_000);
-        // One sample alone knows no rate.
+        // A single sample gives no rate.
         let once = Mapping { after: mapping.before, ..mapping };
         assert_eq!(once.here_ns(5_000_000_007), 10_000_000_007);
         assert_eq!(mapping.before.there_ns(9_000_000_000), 4_000_000_000);
     }
 
-    /// A sample with a round trip of 2 ms.
+    /// Returns a sample with a round trip of 2 ms.
     fn sample(here_ns: u64, there_ns: u64) -> Sample {
         let sent = at(here_ns - 1_000_000, 5_000_000_000);
         Sample::of(sent, at(there_ns, 5_003_000_000), at(here_ns + 1_000_000, 0))
@@ -332,14 +329,14 @@ mod tests {
 
     #[test]
     fn what_the_round_trip_explains_is_no_caveat() {
-        // 5 % too fast over 20 ms, with 2 ms that may be wrong: 10 %.
+        // 5 % too fast over 20 ms, with an error bound of 2 ms (10 %).
         let mut drift = Drift::begin(sample(1_000_000_000, 0));
         drift.go_on(sample(1_020_000_000, 21_000_000));
         assert_eq!(drift.caveat("web"), None);
-        // Over 2 s it is one.
+        // Over 2 s, the deviation exceeds the error bound.
         drift.go_on(sample(3_000_000_000, 2_100_000_000));
         assert!(drift.caveat("web").is_some());
-        // A clock that stands still or runs backwards is.
+        // A clock that stops or runs backwards raises a caveat, too.
         drift.go_on(sample(3_000_000_000, 0));
         assert!(drift.caveat("web").is_some());
     }

@@ -1,10 +1,10 @@
-//! Injects the faults of a soak while a pass of it runs, and reverts them.
+//! Injects the faults of a soak while a pass is running, and reverts them.
 //!
-//! A [`FaultSchedule`] is looked at whenever an agent reports its progress, ten times a second. The
-//! server in this process gets its faults by [`Walk::inject_fault`]; a host gets orders as for all
-//! that is done to it, so the undo log is on its disk first. A host that works answers between its
-//! looks at its workers, and is not waited for. A fault that can't be injected is noted and ends
-//! nothing: the soak goes on without it.
+//! A [`FaultSchedule`] is checked whenever an agent reports progress, ten times a second. The
+//! server in this process gets its faults through [`Walk::inject_fault`]. A host gets orders as for
+//! any other change, so its undo log is written to disk first. A host with running workers answers
+//! in between checking on them, so we don't wait for it. A fault that cannot be injected is
+//! recorded, and the soak continues without it.
 
 use std::collections::VecDeque;
 
@@ -16,9 +16,9 @@ use crate::Walk;
 use crate::applied_steps::on_host;
 use crate::hosts::Disturbed;
 
-/// A fault that has not begun.
+/// A fault that has not begun yet.
 struct Scheduled {
-    /// When it is to begin, in nanoseconds from the start of the pass.
+    /// When to begin, in nanoseconds from the start of the pass.
     at_ns: u64,
     disturbance: Disturbance,
 }
@@ -26,43 +26,43 @@ struct Scheduled {
 /// The faults of one pass.
 #[derive(Default)]
 pub(crate) struct FaultSchedule {
-    /// Those that have not begun, in the order of time.
+    /// Faults that have not begun, in order of time.
     scheduled: VecDeque<Scheduled>,
-    /// Those that have begun and are not over.
+    /// Faults that have begun and are not over.
     open: Vec<Open>,
-    /// How the run's hosts are set up, where they are.
+    /// How the run's hosts are set up, if they are.
     lab: Option<Box<LabSpec>>,
-    /// The hosts that work, which can't be waited for.
+    /// Hosts with running workers, which we must not wait for.
     working: Vec<String>,
     events: Vec<FaultEvent>,
-    /// Facts that the hosts read back.
+    /// Facts that the hosts reported about the faults.
     facts: Vec<Fact>,
     started_ns: u64,
 }
 
 /// A fault that is not over.
 struct Open {
-    /// Its place in [`FaultSchedule::events`].
+    /// Index in [`FaultSchedule::events`].
     index: usize,
-    /// When it ends, in nanoseconds from the start of the pass.
+    /// When the fault ends, in nanoseconds from the start of the pass.
     end_ns: u64,
     phase: Phase,
 }
 
-/// The progress of a fault, and its host.
+/// State of a fault, with its host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The server in this process ends it by itself.
+    /// In the server of this process, which ends the fault on its own.
     EndsByItself,
-    /// It is injected on a host without workers, and an order reverts it.
+    /// Injected on a host without workers; an order reverts it.
     Applied(String),
-    /// It was sent to a host with workers, which has not answered.
+    /// Sent to a host with workers, which has not answered yet.
     Sent(String),
-    /// It is injected on a host with workers.
+    /// Injected on a host with workers.
     Begun(String),
-    /// The order to revert it was sent to a host with workers, which has not answered.
+    /// The order to revert it was sent to a host with workers, which has not answered yet.
     Reverting(String),
-    /// The agent of a host was killed, which ends with the pass.
+    /// The agent of a host was killed. This lasts until the end of the pass.
     Killed(String),
 }
 
@@ -81,8 +81,9 @@ impl FaultSchedule {
         Self { scheduled: scheduled.into(), lab: spec.lab.clone(), ..Self::default() }
     }
 
-    /// Opens those hosts that work and whose clock is to be changed meanwhile: once they work, they
-    /// could not be waited for. One that can't be opened says so when its fault is to begin.
+    /// Opens the hosts with workers whose clock will be changed, because we cannot wait for them
+    /// once their workers are running. If one cannot be opened, the error is reported when its
+    /// fault begins.
     pub(crate) fn make_ready(&mut self, walk: &mut Walk<'_>, working: &[&str]) {
         for host in working {
             self.working.push((*host).to_owned());
@@ -97,12 +98,12 @@ impl FaultSchedule {
         }
     }
 
-    /// Notes when the pass began, by this host's clock.
+    /// Records the start of the pass, by the local clock.
     pub(crate) const fn start(&mut self, at_ns: u64) {
         self.started_ns = at_ns;
     }
 
-    /// Begins the faults whose time has come, and ends those that are over.
+    /// Begins the faults that are due and ends those that are over.
     pub(crate) fn follow(&mut self, walk: &mut Walk<'_>) {
         let now_ns = self.now_ns(walk);
         self.take_answers(walk);
@@ -115,8 +116,8 @@ impl FaultSchedule {
         }
     }
 
-    /// Ends the faults that are not over yet and waits for the hosts that were ordered to: for when
-    /// none works any more.
+    /// Ends the remaining faults and waits for the answers of their hosts. Call this only when no
+    /// workers are running anymore.
     pub(crate) fn await_ends(&mut self, walk: &mut Walk<'_>) {
         self.end_until(walk, u64::MAX);
         self.take_answers(walk);
@@ -126,13 +127,13 @@ impl FaultSchedule {
                 Err(why) => Disturbed { host, at_ns: self.started_ns, answer: Err(why) },
             };
             self.take_answer(answer);
-            // A fault that had only been sent has begun by now, and is reverted at once.
+            // A fault that had only been sent has begun by now; revert it at once.
             self.end_until(walk, u64::MAX);
         }
     }
 
-    /// Ends the faults that are not over yet, and returns all of them, with what hosts read back;
-    /// without an answer of those that still work.
+    /// Ends the remaining faults and returns all of them, with the facts from the hosts. Doesn't
+    /// wait for hosts whose workers are still running.
     pub(crate) fn finish(mut self, walk: &mut Walk<'_>) -> (Vec<FaultEvent>, Vec<Fact>) {
         self.end_until(walk, u64::MAX);
         self.take_answers(walk);
@@ -150,7 +151,7 @@ impl FaultSchedule {
         (self.events, self.facts)
     }
 
-    /// The host of the first fault that has yet to be answered.
+    /// Returns the host of the first fault that is waiting for an answer.
     fn first_awaited(&self) -> Option<String> {
         for open in &self.open {
             if let Phase::Sent(host) | Phase::Reverting(host) = &open.phase {
@@ -183,7 +184,7 @@ impl FaultSchedule {
         self.events.push(event);
     }
 
-    /// Injects a fault, or sends it to the host that does.
+    /// Injects a fault, or sends it to its host.
     fn inject(&mut self, walk: &mut Walk<'_>, one: &Disturbance) -> Result<Phase, String> {
         match (one.fault, &one.host) {
             (FaultKind::ClientKill, Some(host)) => {
@@ -212,7 +213,7 @@ impl FaultSchedule {
         self.apply(walk, step)
     }
 
-    /// Injects a fault on a host that does not work.
+    /// Injects a fault on a host without workers.
     fn apply(&mut self, walk: &mut Walk<'_>, step: LabStep) -> Result<Phase, String> {
         let LabStep { host, action } = step;
         let effective = walk.hosts.ask(&host, request::apply(action))?;
@@ -220,15 +221,15 @@ impl FaultSchedule {
         Ok(Phase::Applied(host))
     }
 
-    /// Handles the answers that hosts with workers have sent.
+    /// Handles answers that have arrived from hosts with workers.
     fn take_answers(&mut self, walk: &mut Walk<'_>) {
         while let Some(answer) = walk.hosts.take_disturbed() {
             self.take_answer(answer);
         }
     }
 
-    /// Takes one answer: it is that to the order that its host was sent last, since a host has one
-    /// at most. An answer that no order waits for is dropped.
+    /// Handles one answer. It belongs to the last order sent to its host, since a host has at most
+    /// one pending. An answer that nobody waits for is dropped.
     fn take_answer(&mut self, Disturbed { host, at_ns, answer }: Disturbed) {
         let mut awaited = None;
         for (at, open) in self.open.iter().enumerate() {
@@ -245,7 +246,7 @@ impl FaultSchedule {
         let event = &mut self.events[index];
         match (phase, answer) {
             (Phase::Sent(_), Ok(effective)) => {
-                // It lasts as long as was planned from when it began, not from when it was sent.
+                // Count the planned duration from when the fault began, not from when it was sent.
                 let lasts_ns = end_ns.saturating_sub(event.begun_ns);
                 event.begun_ns = at_ns;
                 self.facts.extend(on_host(&host, effective.facts));
@@ -258,7 +259,7 @@ impl FaultSchedule {
         }
     }
 
-    /// Ends the faults that are over at an instant, those that began last first.
+    /// Ends the faults that are over at `now_ns`, the latest first.
     fn end_until(&mut self, walk: &mut Walk<'_>, now_ns: u64) {
         let mut over = Vec::new();
         for open in std::mem::take(&mut self.open) {
@@ -272,7 +273,7 @@ impl FaultSchedule {
             let reverted = match &one.phase {
                 Phase::Begun(host) => match walk.hosts.send(host, Order::EndDisturbance) {
                     Ok(()) => {
-                        // Over once the host has answered.
+                        // It is over once the host has answered.
                         let phase = Phase::Reverting(host.clone());
                         self.open.push(Open { phase, ..one });
                         continue;
@@ -300,7 +301,7 @@ impl FaultSchedule {
 }
 
 impl Phase {
-    /// The host that has the fault; `None` for this process.
+    /// Returns the host of the fault, or `None` for this process.
     const fn host(&self) -> Option<&String> {
         match self {
             Self::EndsByItself => None,
@@ -312,11 +313,11 @@ impl Phase {
         }
     }
 
-    /// Says whether it can be ended now.
+    /// Returns true if the fault can be ended now.
     const fn can_end(&self) -> bool {
         matches!(self, Self::EndsByItself | Self::Applied(_) | Self::Begun(_))
     }
 }
 
-/// Injects a fault into the server in this process, for so many milliseconds.
+/// Injects a fault into the server in this process, for a duration in milliseconds.
 pub type FaultInjector<'a> = dyn Fn(FaultKind, u64) -> Result<(), String> + 'a;

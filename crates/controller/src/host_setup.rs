@@ -1,8 +1,10 @@
-//! Brings the hosts of a campaign to the steps that a run wants, and undoes all at the end.
+//! Applies the steps that a run needs to the hosts of a campaign, and undoes all of them at the
+//! end.
 //!
-//! Between two runs what [`lab::reusable_steps`] names is kept; the rest is undone from the top,
-//! and what is new is applied. So only settings that changed, and what stands on them, are redone.
-//! The same step on several hosts is taken on all of them at once.
+//! Between two runs, the steps returned by [`lab::reusable_steps`] are kept. The others are undone
+//! in reverse order, and missing ones are applied, so that only changed settings and whatever
+//! depends on them are redone. A step that several hosts have in common is applied to all of them
+//! at once.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem::discriminant;
@@ -15,11 +17,11 @@ use model::{Action, Invalidation, LabSpec, LabStep};
 use crate::applied_steps::{Applied, AppliedSteps};
 use crate::hosts::Hosts;
 
-/// Brings the hosts to what is wanted.
+/// Brings the hosts to the wanted steps.
 ///
 /// # Errors
-/// When a step can't be applied or undone, or `stop` is set; in a sentence. After a step that
-/// failed nothing is applied any more, as far as it could be undone.
+/// If a step cannot be applied or undone, or `stop` is set; the error is a sentence. If a step
+/// fails, everything is undone as far as possible.
 pub(crate) fn bring_to(
     applied: &mut AppliedSteps,
     hosts: &mut Hosts<'_>,
@@ -28,8 +30,8 @@ pub(crate) fn bring_to(
 ) -> Result<(), String> {
     applied.steps.retain(|applied| hosts.lost(&applied.step.host).is_none());
     let (is_kept, _) = reusable_steps(&applied.bare(), wanted);
-    // On each host the kept steps lie below the others, wherever they stand among the steps of
-    // other hosts: moving the others to the end leaves the order of every host as it is.
+    // On each host, the kept steps were applied before the others, whatever their order relative to
+    // other hosts. So moving the others to the end doesn't change the order on any host.
     let (mut kept, mut outdated) = (Vec::new(), Vec::new());
     for (index, applied) in applied.steps.drain(..).enumerate() {
         if is_kept[index] { kept.push(applied) } else { outdated.push(applied) }
@@ -50,11 +52,11 @@ pub(crate) fn bring_to(
     Ok(())
 }
 
-/// Applies those of the wanted steps that are not applied yet.
+/// Applies the wanted steps that are not applied yet.
 ///
 /// # Errors
-/// When a step can't be applied, or `stop` is set; in a sentence. What is applied stays, so that
-/// it may be called again.
+/// If a step cannot be applied, or `stop` is set; the error is a sentence. Steps applied so far
+/// stay, so this can be called again.
 pub(crate) fn apply_missing(
     applied: &mut AppliedSteps,
     hosts: &mut Hosts<'_>,
@@ -81,11 +83,11 @@ pub(crate) fn apply_missing(
     Ok(())
 }
 
-/// Applies to the host that keeps the files and has lost its power those of its wanted steps that
-/// no client takes, from this one on.
+/// Applies the wanted steps, from the given one on, to the storage host after its power loss. Steps
+/// of clients are left out.
 ///
 /// # Errors
-/// When one can't be applied; in a sentence.
+/// If a step cannot be applied; the error is a sentence.
 pub(crate) fn apply_after_power_loss(
     applied: &mut AppliedSteps,
     hosts: &mut Hosts<'_>,
@@ -104,7 +106,7 @@ pub(crate) fn apply_after_power_loss(
     Ok(())
 }
 
-/// Applies steps to as many hosts.
+/// Applies one step on each of several hosts at once.
 fn apply(
     applied: &mut AppliedSteps,
     hosts: &mut Hosts<'_>,
@@ -124,7 +126,7 @@ fn apply(
     if refused.is_empty() { Ok(()) } else { Err(refused.join("; ")) }
 }
 
-/// Puts what is applied in the order of what was wanted, which is that of each host already.
+/// Sorts the applied steps as in `wanted`. The order on each host is already the same.
 fn sort_as(applied: &mut AppliedSteps, wanted: &[LabStep]) {
     let mut of_hosts: BTreeMap<String, VecDeque<Applied>> = BTreeMap::new();
     for applied in applied.steps.drain(..) {
@@ -137,10 +139,10 @@ fn sort_as(applied: &mut AppliedSteps, wanted: &[LabStep]) {
     }
 }
 
-/// Undoes from the top until so many are left.
+/// Undoes the latest steps until `kept` are left.
 ///
 /// # Errors
-/// When one can't be undone, which then remains on top.
+/// If a step cannot be undone; it then remains the last one.
 pub(crate) fn undo_to(
     applied: &mut AppliedSteps,
     hosts: &mut Hosts<'_>,
@@ -149,7 +151,7 @@ pub(crate) fn undo_to(
     while applied.steps.len() > kept {
         let top = count_on_top(&applied.steps[kept..]);
         let mut batch = applied.steps.split_off(applied.steps.len() - top);
-        // A lost host undoes its steps by itself.
+        // The agent of a lost host undoes its steps on its own.
         batch.retain(|applied| hosts.lost(&applied.step.host).is_none());
         let mut requests = Vec::with_capacity(batch.len());
         for applied in &batch {
@@ -171,7 +173,7 @@ pub(crate) fn undo_to(
     Ok(())
 }
 
-/// Undoes everything, and goes on with the other hosts where one can't; returns what is left.
+/// Undoes everything, continuing with other hosts if one fails. Returns what could not be undone.
 fn undo_all(applied: &mut AppliedSteps, hosts: &mut Hosts<'_>) -> Vec<String> {
     let mut stuck: BTreeSet<String> = BTreeSet::new();
     let mut left = Vec::new();
@@ -191,7 +193,7 @@ fn undo_all(applied: &mut AppliedSteps, hosts: &mut Hosts<'_>) -> Vec<String> {
         let answers = hosts.ask_each(requests);
         for (host, answer) in names.into_iter().zip(answers) {
             if answer.is_err() {
-                // Its agent goes on past what it can't undo, and reports all of it.
+                // The agent continues past steps that it cannot undo, and reports all of them.
                 left.extend(hosts.ask(&host, request::undo_all()).err());
                 stuck.insert(host);
             }
@@ -201,12 +203,12 @@ fn undo_all(applied: &mut AppliedSteps, hosts: &mut Hosts<'_>) -> Vec<String> {
 }
 
 impl Hosts<'_> {
-    /// Undoes everything that is applied; returns what could not be undone.
+    /// Undoes all applied steps. Returns what could not be undone.
     pub fn undo_all(&mut self) -> Vec<String> {
         self.with_applied_steps(undo_all)
     }
 
-    /// Undoes everything and leaves all agents; returns what could not be undone.
+    /// Undoes everything and disconnects from all agents. Returns what could not be undone.
     pub fn leave(&mut self) -> Vec<String> {
         let mut left = self.undo_all();
         for (host, why) in self.leave_agents() {
@@ -218,7 +220,7 @@ impl Hosts<'_> {
     }
 }
 
-/// Returns how many steps from the last one on may be undone at one moment.
+/// Returns how many steps, counted from the last, can be undone at the same time.
 fn count_on_top(applied: &[Applied]) -> usize {
     let mut steps = Vec::with_capacity(applied.len());
     for one in applied.iter().rev() {
@@ -227,8 +229,8 @@ fn count_on_top(applied: &[Applied]) -> usize {
     count_at_once(&steps)
 }
 
-/// Returns how many of the first steps may be taken at one moment: of one kind, each on another
-/// host. Those of a recipe build on each other wherever they are made.
+/// Returns how many of the first steps can be applied at the same time: steps of one kind, each on
+/// a different host. Steps of a recipe depend on each other even across hosts.
 fn count_at_once(steps: &[&LabStep]) -> usize {
     let mut hosts: BTreeSet<&str> = BTreeSet::new();
     let mut kind = None;

@@ -1,9 +1,9 @@
-//! Agents by the name of their host, started when a run first needs them.
+//! Agents by host name, started when a run first needs them.
 //!
-//! A host whose agent was lost costs the trial that needed it, and is reached again before the next
-//! one: it may have been slow only. One that can't be reached then remains lost until the end of
-//! the campaign: each run that wants it fails with the same sentence. What was applied there is
-//! undone by the agent itself, or by `dfsbench clean`.
+//! If an agent is lost, the trial that needed it fails, and its host is contacted again before the
+//! next trial, since it may only have been slow. A host that still cannot be reached stays lost
+//! until the end of the campaign, and each run that needs it fails with the same message. Whatever
+//! was applied there is undone by the agent itself or by `dfsbench clean`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -19,53 +19,52 @@ use crate::shared_kernel;
 
 mod clocks;
 
-/// The agent of a host, or why it has none.
+/// The agent of a host, or the reason why it has none.
 pub type Launched = Result<Box<dyn Transport>, Gone>;
 
-/// A way to start the agents of some hosts, at one moment as far as that goes; one for each.
+/// Starts the agents of some hosts, concurrently if possible. Returns one result per host.
 pub type Launch<'a> = dyn FnMut(&[&Host]) -> Vec<Launched> + 'a;
 
-/// The agents of the hosts that a campaign sets up.
+/// The agents of all hosts that a campaign uses.
 pub struct Hosts<'a> {
     launch: &'a mut Launch<'a>,
     read_clocks: &'a dyn Fn() -> ClockReading,
     opening: Opening,
     agents: BTreeMap<String, Result<Box<dyn Transport>, String>>,
-    /// Those that are ready to change their host.
+    /// Hosts whose agents are ready to change them.
     opened: BTreeSet<String>,
-    /// Those that have lost their power since they were set up.
+    /// Hosts that have lost power since they were set up.
     after_power_loss: BTreeSet<String>,
-    /// Those whose agents were lost since they were last tried again.
+    /// Hosts whose agents were lost since they were last retried.
     lost_at_work: BTreeSet<String>,
     clocks: BTreeMap<String, Drift>,
-    /// The identity of each host's kernel.
+    /// Kernel identity of each host.
     kernels: BTreeMap<String, String>,
     wakeup: Wakeup,
-    /// The number by which each host notifies this process.
+    /// Number under which each host's agent signals the wakeup.
     numbers: BTreeMap<String, u32>,
-    /// Settings of hosts that were reached since a trial last took note of them.
+    /// Settings of hosts reached since a trial last collected them.
     new_facts: Vec<Fact>,
-    /// Steps that are applied to them.
+    /// Steps applied to the hosts.
     applied_steps: AppliedSteps,
-    /// Those whose agents are to be killed, and when they were seen to be.
+    /// Hosts whose agents are to be killed, with the time at which they were seen dead.
     planned_kills: BTreeMap<String, Option<u64>>,
-    /// Answers of hosts that were disturbed while they worked, with their instants.
+    /// Answers to disturbances from hosts with running workers.
     disturbed: VecDeque<Disturbed>,
 }
 
-/// The answer of a host that was disturbed.
+/// A host's answer to a disturbance.
 pub(crate) struct Disturbed {
-    /// Name of the host.
     pub(crate) host: String,
-    /// When the answer was received, by this host's clock.
+    /// When the answer was received, by the local clock.
     pub(crate) at_ns: u64,
-    /// Settings that are effective; or why it can't be done.
+    /// Settings now in effect, or why the disturbance failed.
     pub(crate) answer: Result<EffectiveSettings, String>,
 }
 
 impl<'a> Hosts<'a> {
-    /// No agent yet. `read_clocks` reads this host's clocks; `opening` is sent to an agent
-    /// before its host is changed.
+    /// Starts without any agents. `read_clocks` reads the local clocks; `opening` is sent to an
+    /// agent before its host is changed.
     pub fn new(
         launch: &'a mut Launch<'a>,
         read_clocks: &'a dyn Fn() -> ClockReading,
@@ -90,10 +89,10 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Starts agents on the hosts that a run sets up, where they have none that can change them.
+    /// Makes sure that every host of a setup has an agent that is ready to change it.
     ///
     /// # Errors
-    /// When one can't be reached or used; in a sentence that names it.
+    /// If a host cannot be reached or used; the error is a sentence that names it.
     pub(crate) fn reach(&mut self, lab: &LabSpec) -> Result<(), String> {
         self.reach_all(lab.hosts())?;
         let mut closed = Vec::new();
@@ -117,10 +116,10 @@ impl<'a> Hosts<'a> {
         all
     }
 
-    /// Sees that some hosts have agents; those that have none get them at one moment.
+    /// Makes sure that the given hosts have agents, starting the missing ones concurrently.
     ///
     /// # Errors
-    /// When one can't be reached; in a sentence that names it.
+    /// If a host cannot be reached; the error is a sentence that names it.
     pub(crate) fn reach_all<'h>(
         &mut self,
         hosts: impl IntoIterator<Item = &'h Host>,
@@ -148,7 +147,7 @@ impl<'a> Hosts<'a> {
         }
         for host in &new {
             self.agent(&host.name)?;
-            // What was known of its clock was that of another agent.
+            // The old clock samples belong to a different agent.
             self.clocks.remove(&host.name);
         }
         let mut requests = Vec::with_capacity(new.len());
@@ -167,17 +166,17 @@ impl<'a> Hosts<'a> {
         Ok(())
     }
 
-    /// Sees that a host has an agent.
+    /// Makes sure that a host has an agent.
     ///
     /// # Errors
-    /// When it can't be reached; in a sentence that names it.
+    /// If the host cannot be reached; the error is a sentence that names it.
     pub(crate) fn reach_one(&mut self, host: &Host) -> Result<(), String> {
         self.reach_all([host])
     }
 
-    /// The number under which a host rings; every host that is ever reached has one.
+    /// Returns the number under which a host signals, assigning one on first use.
     pub(crate) fn number_of(&mut self, host: &str) -> u32 {
-        // Without a number it is this process that rings.
+        // 0 is reserved for this process.
         let next = self.numbers.len() as u32 + 1;
         match self.numbers.get(host) {
             Some(known) => *known,
@@ -185,36 +184,36 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// The settings of the hosts that were reached since this was last requested.
+    /// Returns the settings of the hosts reached since the last call.
     pub(crate) fn take_facts(&mut self) -> Vec<Fact> {
         std::mem::take(&mut self.new_facts)
     }
 
-    /// The identity of the kernel of each host, as far as it is known.
+    /// Returns the known kernel identities of the hosts.
     pub(crate) const fn kernels(&self) -> &BTreeMap<String, String> {
         &self.kernels
     }
 
-    /// Forgets that a host was lost, so that it may be reached again.
+    /// Removes a lost host's record, so that it can be reached again.
     pub(crate) fn retry_lost(&mut self, host: &str) {
         if self.lost(host).is_some() {
             self.leave_one(host);
         }
     }
 
-    /// Says whether a host had an agent that was lost since this was last called for it.
+    /// Returns true if the host's agent was lost since the last call for this host.
     pub(crate) fn take_lost_at_work(&mut self, host: &str) -> bool {
         self.lost_at_work.remove(host)
     }
 
-    /// Works on what is applied.
+    /// Runs `work` with access to the applied steps.
     pub(crate) fn with_applied_steps<T>(
         &mut self,
         work: impl FnOnce(&mut AppliedSteps, &mut Self) -> T,
     ) -> T {
         let mut applied_steps = std::mem::take(&mut self.applied_steps);
         let done = panicked::catch(|| work(&mut applied_steps, self));
-        // What is applied is not forgotten, whatever became of the work.
+        // Put the steps back even if `work` panicked.
         self.applied_steps = applied_steps;
         match done {
             Ok(done) => done,
@@ -222,18 +221,19 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Gives an order that has one answer; what the answer holds.
+    /// Sends an order with one answer, and returns the contents of the answer.
     ///
     /// # Errors
-    /// When the host is lost, can't obey, or answers something else; in a sentence that names it.
+    /// If the host is lost, cannot carry out the order, or gives a different answer; the error is a
+    /// sentence that names the host.
     pub(crate) fn ask<T>(&mut self, host: &str, request: Request<T>) -> Result<T, String> {
         let (order, answer) = request.into_parts();
         self.send(host, order)?;
         self.receive_answer(host, &answer)
     }
 
-    /// Gives each of several hosts an order that has one answer, and waits for all of them; returns
-    /// the result of each, as [`Hosts::ask`] does.
+    /// Sends an order to each of several hosts and waits for all answers. Each result is as for
+    /// [`Hosts::ask`].
     pub(crate) fn ask_each<T>(
         &mut self,
         requests: Vec<(&str, Request<T>)>,
@@ -243,7 +243,7 @@ impl<'a> Hosts<'a> {
             let (order, answer) = request.into_parts();
             sent.push((host, answer, self.send(host, order)));
         }
-        // All have their orders before the first one is waited for.
+        // All orders have been sent before we wait for the first answer.
         let mut answers = Vec::with_capacity(sent.len());
         for (host, answer, sending) in sent {
             answers.push(sending.and_then(|()| self.receive_answer(host, &answer)));
@@ -254,18 +254,18 @@ impl<'a> Hosts<'a> {
     fn receive_answer<T>(&mut self, host: &str, answer: &Answer<T>) -> Result<T, String> {
         loop {
             match self.receive(host)? {
-                // The last sample of a pass may come late, and answers nothing.
+                // The final progress report of a pass may arrive late; skip it.
                 Report::Progress(_) => {}
                 report => return self.read_answer(host, answer, report),
             }
         }
     }
 
-    /// Reads what a host answered. One that answers something else is lost: whatever it says next
-    /// may belong to any order; its agent undoes what it did when it is left.
+    /// Decodes a host's answer. A host that gives a wrong answer counts as lost, because its next
+    /// reports could belong to any order. Its agent undoes its changes once disconnected.
     ///
     /// # Errors
-    /// When it is no answer to the order; in a sentence that names the host.
+    /// If the report doesn't answer the order; the error is a sentence that names the host.
     pub(crate) fn read_answer<T>(
         &mut self,
         host: &str,
@@ -279,10 +279,10 @@ impl<'a> Hosts<'a> {
         })
     }
 
-    /// Gives an order.
+    /// Sends an order.
     ///
     /// # Errors
-    /// When the host is lost.
+    /// If the host is lost.
     pub(crate) fn send(&mut self, host: &str, order: Order) -> Result<(), String> {
         let sent = self.agent(host)?.send(order);
         sent.map_err(|gone| self.mark_lost(host, &gone.to_string()))
@@ -291,7 +291,7 @@ impl<'a> Hosts<'a> {
     /// Waits for a report.
     ///
     /// # Errors
-    /// When the host is lost or could not obey.
+    /// If the host is lost or could not carry out the order.
     pub(crate) fn receive(&mut self, host: &str) -> Result<Report, String> {
         loop {
             match self.agent(host)?.receive() {
@@ -308,15 +308,15 @@ impl<'a> Hosts<'a> {
         self.disturbed.push_back(Disturbed { host, at_ns, answer });
     }
 
-    /// Takes the first answer of a disturbed host that has not been taken yet.
+    /// Returns the oldest pending answer to a disturbance.
     pub(crate) fn take_disturbed(&mut self) -> Option<Disturbed> {
         self.disturbed.pop_front()
     }
 
-    /// Waits until a host that does not work has answered to be disturbed.
+    /// Waits for the answer to a disturbance of a host without running workers.
     ///
     /// # Errors
-    /// When it is lost.
+    /// If the host is lost.
     pub(crate) fn await_disturbed(&mut self, host: &str) -> Result<Disturbed, String> {
         loop {
             if let Some(at) = self.disturbed.iter().position(|one| one.host == host)
@@ -326,17 +326,17 @@ impl<'a> Hosts<'a> {
             }
             match self.agent(host)?.receive() {
                 Ok(Report::Disturbed(answer)) => self.note_disturbed(host, answer),
-                // The end of its progress may come late.
+                // The last progress reports may arrive late; skip them.
                 Ok(_) => {}
                 Err(gone) => return Err(self.mark_lost(host, &gone.to_string())),
             }
         }
     }
 
-    /// Makes a host ready to be changed, one that nothing is set up on.
+    /// Gets a host ready to be changed even if nothing was set up on it.
     ///
     /// # Errors
-    /// When it is lost, or can't be changed.
+    /// If the host is lost or cannot be changed.
     pub(crate) fn open_one(&mut self, host: &str) -> Result<(), String> {
         if !self.opened.contains(host) {
             self.ask(host, request::open(self.opening.clone()))?;
@@ -345,22 +345,22 @@ impl<'a> Hosts<'a> {
         Ok(())
     }
 
-    /// Has the agent of a host killed; that it is gone is then no surprise.
+    /// Kills the agent of a host, and remembers that its loss is expected.
     ///
     /// # Errors
-    /// When it is lost already.
+    /// If the host is already lost.
     pub(crate) fn kill_agent(&mut self, host: &str) -> Result<(), String> {
         self.send(host, Order::Crash)?;
         self.planned_kills.insert(host.to_owned(), None);
         Ok(())
     }
 
-    /// Says whether the agent of a host was to be killed, and has not been replaced.
+    /// Returns true if the agent of a host was to be killed and has not been replaced yet.
     pub(crate) fn is_kill_planned(&self, host: &str) -> bool {
         self.planned_kills.contains_key(host)
     }
 
-    /// Takes note that an agent is gone; says whether it was to be.
+    /// Records that an agent is gone. Returns true if that was planned.
     pub(crate) fn note_killed(&mut self, host: &str) -> bool {
         let now_ns = self.now_ns();
         let Some(seen) = self.planned_kills.get_mut(host) else { return false };
@@ -368,25 +368,25 @@ impl<'a> Hosts<'a> {
         true
     }
 
-    /// When an agent that was to be killed was seen to be gone.
+    /// Returns when an agent that was to be killed was first seen dead.
     pub(crate) fn killed_at_ns(&self, host: &str) -> Option<u64> {
         *self.planned_kills.get(host)?
     }
 
-    /// Sees that a host whose agent was killed has another one.
+    /// Starts a new agent on a host whose agent was killed.
     ///
     /// # Errors
-    /// When it can't be reached; in a sentence that names it.
+    /// If the host cannot be reached; the error is a sentence that names it.
     pub(crate) fn replace(&mut self, host: &Host) -> Result<(), String> {
         self.leave_one(&host.name);
         self.planned_kills.remove(&host.name);
         self.reach_one(host)
     }
 
-    /// Takes a report that has come.
+    /// Returns a report if one has arrived.
     ///
     /// # Errors
-    /// When the host is lost or could not obey.
+    /// If the host is lost or could not carry out the order.
     pub(crate) fn try_receive(&mut self, host: &str) -> Result<Option<Report>, String> {
         loop {
             match self.agent(host)?.try_receive() {
@@ -398,60 +398,60 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Wants what is in flight on a host to end.
+    /// Asks a host's agent to cancel its current work.
     pub(crate) fn cancel(&mut self, host: &str) {
         if let Ok(agent) = self.agent(host) {
             agent.cancel();
         }
     }
 
-    /// Says why a host is lost; `None` for one that isn't, as far as is known.
+    /// Returns why a host is lost, or `None` if it isn't as far as we know.
     pub(crate) fn lost(&self, host: &str) -> Option<&str> {
         self.agents.get(host)?.as_ref().err().map(String::as_str)
     }
 
-    /// Says whether a host has an agent that is there, as far as is known.
+    /// Returns true if a host has an agent that is still connected as far as we know.
     pub(crate) fn is_there(&self, host: &str) -> bool {
         matches!(self.agents.get(host), Some(Ok(_)))
     }
 
-    /// Leaves a host, whose agent then undoes what it holds; it may be reached again.
+    /// Disconnects from a host. Its agent then undoes its changes. The host can be reached again.
     pub(crate) fn leave_one(&mut self, host: &str) {
         self.leave_with(host, 0);
     }
 
-    /// Leaves a host of which only the first so many steps stay applied.
+    /// Disconnects from a host, keeping only the first `left` steps in the record.
     fn leave_with(&mut self, host: &str, left: usize) {
         self.agents.remove(host);
         self.opened.remove(host);
         self.applied_steps.keep_of_host(host, left);
     }
 
-    /// Leaves a host that has lost its power; only so many of the steps that were applied to it are
-    /// still there, and what else it had is not undone.
+    /// Disconnects from a host that has lost power. Only `left` of its applied steps are still in
+    /// effect; the others need not be undone.
     pub(crate) fn note_power_loss(&mut self, host: &str, left: usize) {
         self.leave_with(host, left);
         self.after_power_loss.insert(host.to_owned());
     }
 
-    /// Checks whether a host is there.
+    /// Checks that a host's agent is still there.
     ///
     /// # Errors
-    /// When it isn't.
+    /// If it is gone.
     pub(crate) fn check_alive(&mut self, host: &str) -> Result<(), String> {
         let there = self.agent(host)?.check_alive();
         there.map_err(|gone| self.mark_lost(host, &gone.to_string()))
     }
 
-    /// Returns the wakeup that rings when an agent has sent something.
+    /// Returns the wakeup that agents signal when they have sent something.
     pub(crate) const fn wakeup(&self) -> &Wakeup {
         &self.wakeup
     }
 
-    /// Leaves all agents and waits for their ends; returns the sentence of each that could not undo
-    /// everything, or that was lost with changes before.
+    /// Disconnects from all agents and waits until they exit. Returns a sentence for each one that
+    /// could not undo all of its changes, including agents that were lost earlier.
     pub(crate) fn leave_agents(&mut self) -> Vec<(String, String)> {
-        // All get their order before the first one is waited for.
+        // Tell all agents to leave before waiting for the first one.
         for agent in self.agents.values_mut().flatten() {
             agent.leave();
         }
@@ -459,7 +459,7 @@ impl<'a> Hosts<'a> {
         for (host, agent) in std::mem::take(&mut self.agents) {
             let why = match agent {
                 Ok(mut agent) => agent.await_end(),
-                // Only one that may still have changes is worth a word.
+                // A lost agent is only worth mentioning if its host may still be changed.
                 Err(why) if why.contains(LEFT_TO_AGENT) => Some(why),
                 Err(_) => None,
             };
@@ -470,7 +470,7 @@ impl<'a> Hosts<'a> {
         left
     }
 
-    /// Says whether a host was made ready to be changed.
+    /// Returns true if a host was opened for changes.
     pub(crate) fn may_be_changed(&self, host: &str) -> bool {
         self.opened.contains(host)
     }
@@ -483,7 +483,7 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Leaves a host and keeps the reason.
+    /// Marks a host as lost and records the reason.
     fn mark_lost(&mut self, host: &str, why: &str) -> String {
         let before = self.agents.insert(host.to_owned(), Err(why.to_owned()));
         if matches!(before, Some(Ok(_))) {

@@ -1,9 +1,10 @@
-//! Walks the matrix: one trial after the other, each stored before the next begins.
+//! Runs a campaign: all trials of a plan, one after the other, each stored before the next one
+//! begins.
 //!
-//! [`preflight`] makes and removes a site at every target before anything is measured, so that a
-//! plan that can't work fails at once and leaves nothing. [`walk`] then obeys the plan's order;
-//! runs that contradict the protocols are stored and never tried.
-//! A run that fails is a row of the table and not the end of the campaign.
+//! [`preflight`] creates and removes a site at every target before anything is measured, so that a
+//! plan that cannot work fails at once and leaves nothing behind. [`walk`] then follows the plan's
+//! order. Runs that contradict the protocols are stored but never tried. A failed run becomes a row
+//! in the results and doesn't end the campaign.
 
 mod agent_group;
 mod applied_steps;
@@ -40,19 +41,22 @@ use stats::judge;
 pub use faults::FaultInjector;
 pub use hosts::{Hosts, Launch, Launched};
 
-/// A run that failed this often in a row is not tried again: a dead server costs a timeout each.
+/// Number of failures in a row after which a run is given up. With a dead server, each costs a
+/// timeout.
 pub const FAILURES_MAX: u32 = 2;
 
-/// How long the tool's own ceiling is measured.
+/// How long to measure the tool's own upper limit, in milliseconds.
 const CEILING_MS: u64 = 300;
 
-/// Why a campaign could not be begun or finished.
+/// Why a campaign could not start or finish.
 #[derive(Debug, thiserror::Error)]
 pub enum ControllerError {
-    /// No target of the plan can be used; the reason of the first, a server or another host.
+    /// None of the plan's targets can be used. Contains the reason of the first, which is a server
+    /// or on another host.
     #[error("{0}")]
     Unusable(String),
-    /// The same, where the first is a directory of this host: the user named a wrong one.
+    /// Same as [`Self::Unusable`], if the first target is a directory on this host: the user
+    /// probably named the wrong one.
     #[error("{0}")]
     UnusableHere(String),
     /// The campaign was stopped before its first trial.
@@ -61,103 +65,92 @@ pub enum ControllerError {
     /// The results can't be kept.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// An agent ended by itself.
+    /// The agent of this process is gone.
     #[error(transparent)]
     Gone(#[from] Gone),
 }
 
-/// Everything that a campaign is walked with.
+/// Everything needed to run a campaign.
 pub struct Walk<'a> {
-    /// The plan to carry out.
     pub plan: &'a Plan,
-    /// The way to the agent of this host, for runs that set up none.
+    /// Connection to the agent of this host, for runs without other hosts.
     pub agent: &'a mut dyn Transport,
-    /// The agents of the hosts that are set up.
+    /// The agents of the hosts that the plan uses.
     pub hosts: Hosts<'a>,
     /// Set by the caller to stop the campaign.
     pub stop: &'a AtomicBool,
-    /// Waits until an agent may have sent something: until the wakeup notifies, a tenth of a second
-    /// at most.
+    /// Waits until the wakeup signals that an agent may have sent something, for at most 100 ms.
     pub wait: &'a dyn Fn(&Wakeup),
-    /// Receives the events of the campaign.
     pub observe: &'a mut dyn FnMut(Event<'_>),
-    /// Tells the calendar time in milliseconds since 1970 UTC.
+    /// Returns the wall-clock time in milliseconds since 1970 UTC.
     pub now_unix_ms: &'a dyn Fn() -> u64,
     /// Makes the names of working directories unique.
     pub token: u64,
-    /// Leave working directories behind.
+    /// Keep working directories after trials.
     pub keep: bool,
-    /// Disturbs the server in this process, where there is one.
+    /// Injects faults into the server of this process, if there is one.
     pub inject_fault: Option<&'a FaultInjector<'a>>,
 }
 
 impl Walk<'_> {
-    /// Name of one of the campaign's working directories.
+    /// Returns the name of one of the campaign's working directories.
     fn directory_name(&self, which: impl Display) -> String {
         model::work::directory_name(&campaign_name(self.token), which)
     }
 }
 
-/// Returns the campaign's name in undo logs and in the names of working directories.
+/// Returns the campaign's name as used in undo logs and in working directory names.
 pub fn campaign_name(token: u64) -> String {
     format!("{token:x}")
 }
 
-/// An event during a campaign.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// A trial begins; positions count from 0.
+    /// A trial begins.
     TrialBegun {
-        /// Position in the order.
+        /// Position in the order, counted from 0.
         position: usize,
-        /// Specification of the run.
         spec: &'a RunSpec,
     },
-    /// A working directory is about to be made.
+    /// A working directory is about to be created.
     DirectoryBegun {
-        /// Name of the directory.
         name: &'a str,
-        /// For which run.
+        /// Run that the directory is for.
         spec: &'a RunSpec,
     },
-    /// The working directory that was begun last is gone, or left for good.
+    /// The working directory from the last [`Self::DirectoryBegun`] was removed or permanently left
+    /// behind.
     DirectoryEnded {
-        /// It could not be removed, or not all of it.
+        /// The directory could not be removed completely.
         is_left: bool,
     },
     /// A pass begins.
     PassBegun(Pass),
-    /// A pass runs.
+    /// Progress of a running pass.
     Progress(IntervalSample),
-    /// One of several hosts works.
+    /// Progress of one of several hosts.
     HostProgress {
-        /// Name of the host.
         host: &'a str,
-        /// Its work since the last sample, by its own clock.
+        /// Work since the last sample, by the host's own clock.
         sample: IntervalSample,
     },
-    /// A pass has ended.
+    /// A pass has finished.
     PassEnded(&'a PassResult),
-    /// A trial has ended and is stored.
-    TrialEnded {
-        /// Specification of the run.
-        spec: &'a RunSpec,
-        /// Results of the trial.
-        trial: &'a Trial,
-    },
+    /// A trial has finished and is stored.
+    TrialEnded { spec: &'a RunSpec, trial: &'a Trial },
     /// A run will not be tried again.
     RunGivenUp(&'a RunSpec),
-    /// Something could not be restored; in a sentence.
+    /// Something could not be restored; contains a sentence.
     Left(&'a str),
 }
 
-/// Checks that at least one target of the plan can be used as its runs want to use it.
+/// Checks that at least one target of the plan can be used in the way its runs need.
 ///
-/// Metadata runs ask less of a target than those that move data, so they are tried only where
-/// there are no others.
+/// Metadata runs need less of a target than runs that move data, so they are only tried if there
+/// are no others.
 ///
 /// # Errors
-/// When none can; with the reason of the first.
+/// If no target can be used; contains the reason of the first.
 pub fn preflight(walk: &mut Walk<'_>) -> Result<(), ControllerError> {
     let mut reason = None;
     if reach_hosts(walk, &mut reason) {
@@ -178,7 +171,7 @@ fn or_interrupted(walk: &Walk<'_>, error: ControllerError) -> ControllerError {
     if walk.stop.load(Relaxed) { ControllerError::Interrupted } else { error }
 }
 
-/// Why a run's target can't be used, by where it is.
+/// Returns the error for an unusable target, which depends on where the target is.
 fn unusable(spec: &RunSpec, why: String) -> ControllerError {
     let is_here = spec.lab.is_none() && spec.placement.hosts.is_empty();
     if spec.target.is_local() && is_here {
@@ -188,11 +181,11 @@ fn unusable(spec: &RunSpec, why: String) -> ControllerError {
     }
 }
 
-/// Checks as [`preflight`] does, but requires that every target used from this host is usable: for
-/// a question that can't be answered without one of them.
+/// Like [`preflight`], but requires that every target used from this host is usable, for questions
+/// that need all of them.
 ///
 /// # Errors
-/// When one can't be used; with its reason.
+/// If a target cannot be used; contains the reason.
 pub fn preflight_all(walk: &mut Walk<'_>) -> Result<(), ControllerError> {
     preflight(walk)?;
     for (number, spec) in uses_from_here(walk.plan).into_iter().enumerate() {
@@ -203,9 +196,9 @@ pub fn preflight_all(walk: &mut Walk<'_>) -> Result<(), ControllerError> {
     Ok(())
 }
 
-/// A run for each way in which a target is used from this host.
+/// Returns one run for each distinct way in which a target is used from this host.
 fn uses_from_here(plan: &Plan) -> Vec<&RunSpec> {
-    // Where some runs move data, the others are left out: they require less of a target.
+    // Runs without data transfer need less of a target, so skip them if others move data.
     let any_moves_data = plan.runs.iter().any(|spec| moves_data(spec.workload));
     let mut uses: Vec<&RunSpec> = Vec::new();
     for spec in &plan.runs {
@@ -226,12 +219,12 @@ fn moves_data(workload: Workload) -> bool {
     workload != Workload::Metadata
 }
 
-/// Says whether a run uses its target as another one does.
+/// Returns true if both runs use the same target in the same way.
 fn has_same_use(one: &RunSpec, other: &RunSpec) -> bool {
     one.target == other.target && one.backend == other.backend && one.direct == other.direct
 }
 
-/// Sees whether the hosts of some run can be used, and keeps the first reason why not.
+/// Checks whether the hosts of any run can be used; records the first reason why not.
 fn reach_hosts(walk: &mut Walk<'_>, reason: &mut Option<String>) -> bool {
     let plan = walk.plan;
     for spec in &plan.runs {
@@ -247,46 +240,46 @@ fn reach_hosts(walk: &mut Walk<'_>, reason: &mut Option<String>) -> bool {
     false
 }
 
-/// Restores all hosts and leaves them. To be called at the end, whatever was tried.
+/// Restores all hosts and disconnects. Must be called at the end, even after errors.
 pub fn leave(walk: &mut Walk<'_>) {
     for left in walk.hosts.leave() {
         (walk.observe)(Event::Left(&left));
     }
 }
 
-/// The trials that can be made, in the plan's order.
+/// Returns the trials that can be run, in the plan's order.
 pub fn steps(plan: &Plan) -> Vec<Step> {
     let mut steps = plan.order();
     steps.retain(|step| plan.runs[step.run].impossible().is_none());
     steps
 }
 
-/// Measures the tool's own ceiling: the null backend, one worker, one op in flight.
+/// Measures the tool's own upper limit: null backend, one worker, queue depth 1.
 ///
 /// # Errors
-/// When the agent is gone.
+/// If the agent is gone.
 pub fn ceiling(walk: &mut Walk<'_>) -> Result<Option<Ceiling>, ControllerError> {
     let spec = null_spec();
     let outcome = trial::unobserved(walk, &spec)?;
     let Some(pass) = outcome.passes.first() else { return Ok(None) };
     let service_time_p50_ns = pass.kinds.first().map_or(0, |kind| kind.service_time.quantile(0.5));
-    // A rate of whole ops: 128 bits hold the product at any rate.
+    // Multiply in 128 bits, so that no rate overflows.
     let ops_per_s = u128::from(pass.ops()) * 1_000_000_000 / u128::from(pass.window_ns.max(1));
     Ok(Some(Ceiling { ops_per_s: ops_per_s as u64, service_time_p50_ns }))
 }
 
-/// Makes one trial of a run that belongs to no campaign: its events are dropped.
+/// Runs one trial that belongs to no campaign, without reporting events.
 ///
 /// # Errors
-/// When the agent is gone.
+/// If the agent is gone.
 pub fn once(walk: &mut Walk<'_>, spec: &RunSpec) -> Result<Trial, ControllerError> {
     trial::unobserved(walk, spec)
 }
 
-/// Makes every trial of the plan and stores each; `campaign` is the header, without runs.
+/// Runs every trial of the plan and stores each. `campaign` is the header without runs.
 ///
 /// # Errors
-/// When the results can't be kept or the agent is gone. What was stored until then is kept.
+/// If the results cannot be stored or the agent is gone. Trials stored so far are kept.
 pub fn walk(
     walk: &mut Walk<'_>,
     store: &mut Store,
@@ -297,11 +290,11 @@ pub fn walk(
     Ok((id, state))
 }
 
-/// Makes the trials that a stored campaign of the same plan lacks, in the order in which they would
-/// have been made. Trials that were stopped are made again, failed ones are not.
+/// Runs the trials that are missing from a stored campaign of the same plan, in their original
+/// order. Interrupted trials are repeated, failed ones are not.
 ///
 /// # Errors
-/// As [`walk`].
+/// Same as for [`walk`].
 pub fn resume(
     walk: &mut Walk<'_>,
     store: &mut Store,
@@ -326,7 +319,7 @@ fn go_on_or_end(
     made
 }
 
-/// Makes what is missing of a campaign.
+/// Runs the missing trials of a campaign.
 fn go_on(
     walk: &mut Walk<'_>,
     store: &mut Store,

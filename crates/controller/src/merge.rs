@@ -1,9 +1,9 @@
-//! One pass out of what many agents made of it: as if all workers had been on one host.
+//! Merges the results of many agents for one pass, as if all workers had run on one host.
 //!
-//! [`merge`] takes what each agent reported and how its clock maps to the controller's. Counts and
-//! histograms add up exactly. What had been done at an instant of another host (the first end, the
-//! last start) is read off each agent's timeline, along a straight line between two of its points.
-//! Pure: nothing is requested here.
+//! [`merge`] takes the report of each agent and the mapping of its clock to the controller's.
+//! Counts and histograms are added exactly. The work done at an instant defined by another host
+//! (the first end or the last start) is interpolated linearly on each agent's timeline. This module
+//! is pure: it sends no requests.
 
 use fleet::{Broken, PassEnd};
 use model::soak::Recovery;
@@ -18,20 +18,20 @@ use stats::host_balance;
 use crate::applied_steps::on_host;
 use crate::clock::Mapping;
 
-/// Results of one agent for a pass.
+/// The result of one agent for a pass.
 pub(crate) struct Part {
-    /// The name of its host.
+    /// Host name.
     pub(crate) host: String,
-    /// Number of its workers.
+    /// Number of workers.
     pub(crate) workers: u32,
-    /// The end of the pass as it reported it.
+    /// The end of the pass as reported by the agent.
     pub(crate) end: PassEnd,
-    /// How its clock maps to the controller's.
+    /// Maps the agent's clock to the controller's.
     pub(crate) clock: Mapping,
 }
 
 impl Part {
-    /// Returns its span by the controller's clock.
+    /// Returns the agent's span in the controller's time.
     fn span(&self) -> Span {
         let own = &self.end.span;
         Span {
@@ -42,14 +42,14 @@ impl Part {
         }
     }
 
-    /// Returns its work until an instant of the controller's clock.
+    /// Returns the agent's work up to an instant of the controller's clock.
     fn done_at(&self, here_ns: u64) -> Work {
         let Span { first_start_ns, first_end_ns, last_end_ns, .. } = self.end.span;
         let result = &self.end.result;
         let first_done = Work { ops: result.first_done_ops, bytes: result.first_done_bytes };
         let all = Work { ops: result.ops(), bytes: result.bytes() };
-        // The timeline is sampled ten times a second. Three points are known exactly and stand
-        // among them: without them a short pass would have no point at all.
+        // The timeline is sampled only ten times a second. Three points are known exactly, so add
+        // them: a short pass would otherwise have no points.
         let mut points = vec![
             TimelinePoint { at_ns: first_start_ns, done: Work::default() },
             TimelinePoint { at_ns: first_end_ns, done: first_done },
@@ -60,20 +60,19 @@ impl Part {
                 points.push(*sampled);
             }
         }
-        // Of two points at one instant the larger one is the later.
+        // If two points have the same time, the one with more ops is later.
         points.sort_by_key(|point| (point.at_ns, point.done.ops));
         interpolate(&points, self.clock.there_ns(here_ns))
     }
 }
 
-/// Returns the work until an instant, on the line between the last point before it and the first
-/// one after.
+/// Interpolates the work done at an instant between the points before and after it.
 fn interpolate(points: &[TimelinePoint], at_ns: u64) -> Work {
     let after = points.partition_point(|point| point.at_ns <= at_ns);
     let Some(before) = after.checked_sub(1) else { return Work::default() };
     let from = points[before];
     let Some(to) = points.get(after) else { return from.done };
-    // The points differ in time, since the instant lies between them: the span is not 0.
+    // The instant is between the points, so their times differ and the span is not 0.
     let (passed_ns, span_ns) = (at_ns - from.at_ns, to.at_ns - from.at_ns);
     Work {
         ops: from.done.ops + share_of(from.done.ops, to.done.ops, passed_ns, span_ns),
@@ -81,15 +80,15 @@ fn interpolate(points: &[TimelinePoint], at_ns: u64) -> Work {
     }
 }
 
-/// Returns how much of the rise between two amounts has been done after a part of the span; never
-/// more than the rise, so that adding it to the first amount can't overflow.
+/// Interpolates the increase between two amounts. Never exceeds the increase, so adding it to the
+/// first amount cannot overflow.
 fn share_of(from: u64, to: u64, passed_ns: u64, span_ns: u64) -> u64 {
     let rise = u128::from(to.saturating_sub(from));
     (rise * u128::from(passed_ns) / u128::from(span_ns)) as u64
 }
 
-/// Puts the parts of a pass together; `planned_ns` is when all were to begin to count, and
-/// `round_trip_ns` the largest of any agent's exchanges.
+/// Merges the parts of a pass. `planned_ns` is when all agents were to start counting, and
+/// `round_trip_ns` is the longest round trip to any agent.
 pub(crate) fn merge(
     spec: &RunSpec,
     mut parts: Vec<Part>,
@@ -110,8 +109,8 @@ pub(crate) fn merge(
         ..PassResult::new(pass)
     };
     let mut common = Work::default();
-    // The common window lies between the last start and the first end: only there all workers of
-    // all hosts were busy, so only that part of the work shows the rate under the whole load.
+    // The common window is between the last start and the first end. Only there, all workers of all
+    // hosts were busy, so only this part shows the rate under full load.
     for (part, own) in parts.iter().zip(&spans) {
         let first_done = part.done_at(span.first_end_ns);
         let before = part.done_at(span.last_start_ns.min(span.first_end_ns));
@@ -137,7 +136,7 @@ pub(crate) fn merge(
     PassEnd { result, facts, broken, span, timeline: Vec::new() }
 }
 
-/// Returns the smallest span that holds all others, with the last start and the first end of all.
+/// Returns the smallest span that contains all others, with the last start and the first end.
 fn enclose(spans: &[Span]) -> Span {
     let mut all = spans.first().copied().unwrap_or_default();
     for span in spans {
@@ -158,7 +157,7 @@ fn host_result(part: &Part, own: Span, planned_ns: u64, common: Work) -> HostRes
         bytes: result.bytes(),
         failed: result.errors(),
         common,
-        // Signed: a host may start before the planned instant, by as much as its clock is wrong.
+        // Signed, because a host may start before the planned instant by its clock error.
         start_ns: own.first_start_ns.wrapping_sub(planned_ns).cast_signed(),
         end_ns: own.last_end_ns.wrapping_sub(planned_ns).cast_signed(),
         error_ns: part.clock.error_ns(),
@@ -168,10 +167,10 @@ fn host_result(part: &Part, own: Span, planned_ns: u64, common: Work) -> HostRes
     }
 }
 
-/// Adds up the counts of all parts.
+/// Adds the counts of all parts.
 fn add_up(result: &mut PassResult, parts: Vec<Part>) {
-    // Bytes from storage are known only where every host counts them: a sum of some would seem to
-    // say that the others read from their caches.
+    // The number of bytes read from storage is only known if every host counts them. A partial sum
+    // would suggest that the other hosts read from their caches.
     result.storage_read_bytes = Some(0);
     for Part { host, end, .. } in parts {
         let part = end.result;
@@ -179,7 +178,7 @@ fn add_up(result: &mut PassResult, parts: Vec<Part>) {
             (Some(all), Some(more)) => Some(all.saturating_add(more)),
             _ => None,
         };
-        // The server in a process is that of one agent.
+        // If the server runs in this process, only one agent reports its CPU time.
         result.server_cpu_ns = result.server_cpu_ns.or(part.server_cpu_ns);
         result.client_cpu_ns = result.client_cpu_ns.saturating_add(part.client_cpu_ns);
         result.add_intervals(&part);
@@ -195,7 +194,7 @@ fn add_up(result: &mut PassResult, parts: Vec<Part>) {
     result.clients.sort_by_key(|client| client.client);
 }
 
-/// Adds interval by interval.
+/// Adds samples interval by interval.
 fn add_samples(all: &mut Vec<IntervalSample>, more: &[IntervalSample]) {
     for (index, sample) in more.iter().enumerate() {
         match all.get_mut(index) {
@@ -209,8 +208,8 @@ fn add_samples(all: &mut Vec<IntervalSample>, more: &[IntervalSample]) {
     }
 }
 
-/// Adds what was counted in the same way. A difference on one host is a caveat of that host, so
-/// that it does not get lost where two of them cancel out here.
+/// Merges cross-checks with the same source. Differences on one host are also reported as that
+/// host's caveats, so they are not lost if two of them cancel out here.
 fn add_cross_checks(all: &mut Vec<CrossCheck>, more: Vec<CrossCheck>) {
     for cross_check in more {
         match all.iter_mut().find(|known| known.source == cross_check.source) {
@@ -223,12 +222,12 @@ fn add_cross_checks(all: &mut Vec<CrossCheck>, more: Vec<CrossCheck>) {
     }
 }
 
-/// Adds up the offered load and the files touched of all hosts.
+/// Merges the scopes of all hosts, such as offered load and touched files.
 fn merge_scopes(parts: &[Part], pass: Pass, common: Work) -> Scope {
     let mut all = Scope { common: Some(common), ..Scope::default() };
     let Some((first, others)) = parts.split_first() else { return all };
     let first = &first.end.result.scope;
-    // Where workers choose from all files, those of one host are not those of another.
+    // If workers choose from all files, the working sets of different hosts overlap.
     if !pass.is_timed() && pass != Pass::Seeks {
         all.working_set = first.working_set;
     }
@@ -242,8 +241,8 @@ fn merge_scopes(parts: &[Part], pass: Pass, common: Work) -> Scope {
     WarmedUp::merge_all(&mut all.warmup, &first.warmup);
     for part in others {
         let more = &part.end.result.scope;
-        // A sum stands only where all have something to add: it is dropped at the first that lacks
-        // it, and never begins again.
+        // A sum is only valid if all parts contribute. It is dropped at the first part that lacks
+        // the value and stays dropped.
         add_known(&mut all.working_set, more.working_set, add_working_set);
         add_known(&mut all.offered, more.offered, add_offered);
         add_known(&mut all.stalls, more.stalls, add_stalls);
@@ -257,7 +256,7 @@ fn merge_scopes(parts: &[Part], pass: Pass, common: Work) -> Scope {
     all
 }
 
-/// Adds to a sum, or drops it where there is nothing to add.
+/// Adds to a sum, or drops it if there is no value to add.
 fn add_known<T, M>(all: &mut Option<T>, more: Option<M>, add: fn(&mut T, M)) {
     match (all.as_mut(), more) {
         (Some(all), Some(more)) => add(all, more),
@@ -287,7 +286,7 @@ fn add_stalls(all: &mut Stalls, more: Stalls) {
     }
 }
 
-/// Takes the facts of all agents, under the names of their hosts.
+/// Takes the facts of all agents, scoped to their hosts.
 fn take_facts(parts: &mut [Part]) -> Vec<Fact> {
     let mut facts = Vec::new();
     for part in parts {
@@ -296,7 +295,7 @@ fn take_facts(parts: &mut [Part]) -> Vec<Fact> {
     facts
 }
 
-/// Returns why the pass is broken: a failure says more than that others were stopped for it.
+/// Returns why the pass is broken. A failure takes precedence over having been stopped.
 fn merge_broken(parts: &[Part]) -> Option<Broken> {
     let mut broken = None;
     for part in parts {
@@ -311,13 +310,14 @@ fn merge_broken(parts: &[Part]) -> Option<Broken> {
     broken
 }
 
-/// Returns the caveats of all agents: one that all of them raise once and without a host, others
-/// with the name of theirs.
+/// Returns the caveats of all agents. A caveat raised by all of them appears once without a host;
+/// others get the name of their host.
 fn merge_caveats(parts: &[Part]) -> Vec<Caveat> {
     let mut caveats: Vec<Caveat> = Vec::new();
     for part in parts {
         for caveat in &part.end.result.caveats {
-            // Whether all were busy at the same time only the whole can show, see `add_caveats`.
+            // Only the merged result can show whether all hosts were busy at the same time; see
+            // `add_caveats`.
             if caveat.code == CaveatCode::Unsynchronised || caveats.contains(caveat) {
                 continue;
             }
@@ -333,7 +333,7 @@ fn merge_caveats(parts: &[Part]) -> Vec<Caveat> {
     caveats
 }
 
-/// Adds the caveats that only the whole can raise.
+/// Adds the caveats that only the merged result can show.
 fn add_caveats(spec: &RunSpec, result: &mut PassResult, round_trip_ns: u64) {
     if !spec.stands_idle(result.pass) {
         result.caveats.extend(result.unsynchronised(spec.all_workers()));

@@ -1,17 +1,17 @@
-//! Checks that all hosts of a trial work in one directory, and see it through equal mounts.
+//! Checks that all hosts of a trial work in the same directory, through equivalent mounts.
 //!
-//! A client whose mount is missing finds an empty directory of its own file system under the same
-//! path, and would measure its disk or its memory without a word. The agent of the first host makes
-//! the working directory; every other one must find it there, which no comparison of paths or
-//! devices could prove. Then file systems and mount options are compared, since hosts that mount
-//! differently are different clients.
+//! A client whose mount is missing finds an empty local directory under the same path, and would
+//! silently measure its own disk or memory. So the agent of the first host creates the working
+//! directory and all others must find it there; comparing paths or devices could not prove that.
+//! Then file systems and mount options are compared, since hosts that mount differently are
+//! different clients.
 
 use std::collections::BTreeMap;
 
 use fleet::Begun;
 
-/// Options of a mount that change what is measured, as mountinfo spells them. Left out are those
-/// that differ by nature between hosts (addresses) or kernels (options that only newer ones print).
+/// Mount options that affect measurements, spelled as in mountinfo. Options that naturally differ
+/// between hosts (addresses) or kernels (options that only newer ones print) are left out.
 ///
 /// **Source:** nfs(5); fs/nfs/super.c of Linux (`nfs_show_mount_options`).
 const OPTIONS: [&str; 24] = [
@@ -41,10 +41,10 @@ const OPTIONS: [&str; 24] = [
     "fsc",
 ];
 
-/// Compares what the agents of several hosts found, the first of which made the directory.
+/// Compares what the agents of several hosts found. The first host created the directory.
 ///
 /// # Errors
-/// Names the hosts on which it is another directory, or one that is mounted differently.
+/// If other hosts see a different directory or a different mount; the error names them.
 pub(crate) fn check(hosts: &[&str], begun: &[Begun]) -> Result<(), String> {
     let (Some(first), [made, others @ ..]) = (hosts.first(), begun) else { return Ok(()) };
     let path = fact(made, "path");
@@ -76,7 +76,7 @@ pub(crate) fn check(hosts: &[&str], begun: &[Begun]) -> Result<(), String> {
     Ok(())
 }
 
-/// A property of a mount in which two hosts differ.
+/// A mount property that differs between two hosts.
 #[derive(Debug, PartialEq, Eq)]
 struct Difference {
     what: String,
@@ -84,7 +84,7 @@ struct Difference {
     on_other: String,
 }
 
-/// Finds the first property in which the mount of another host differs.
+/// Returns the first property in which the other host's mount differs.
 fn first_difference(first: &Begun, other: &Begun) -> Option<Difference> {
     let file_systems = [fact(first, "file system"), fact(other, "file system")];
     if file_systems[0] != file_systems[1] {
@@ -106,7 +106,7 @@ fn first_difference(first: &Begun, other: &Begun) -> Option<Difference> {
     None
 }
 
-/// Returns the options of a mount: each name with its value, which is empty for a bare word.
+/// Returns the options of a mount by name. Flags have an empty value.
 fn options(begun: &Begun) -> BTreeMap<&str, &str> {
     let mut options = BTreeMap::new();
     for word in fact(begun, "mount options").split(',') {
@@ -116,7 +116,7 @@ fn options(begun: &Begun) -> BTreeMap<&str, &str> {
     options
 }
 
-/// Describes what a directory is on, for messages.
+/// Describes a directory's mount, for messages.
 fn describe_mount(begun: &Begun) -> String {
     match (fact(begun, "file system"), fact(begun, "device")) {
         ("", _) => "mount unknown".to_owned(),
@@ -124,7 +124,7 @@ fn describe_mount(begun: &Begun) -> String {
     }
 }
 
-/// Returns the value of a fact of the target; empty where it is unknown.
+/// Returns a fact of the target, or an empty string if it is unknown.
 fn fact<'b>(begun: &'b Begun, name: &str) -> &'b str {
     match begun.facts.iter().find(|fact| fact.name == name) {
         Some(fact) => &fact.value,

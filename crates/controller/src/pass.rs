@@ -1,8 +1,9 @@
-//! One pass of a group: prepared, armed, started at one instant, accounted for, and put together.
+//! One pass of an agent group: prepare, arm, start, account, merge.
 //!
-//! Every agent has done one step before any begins the next. Where there are several, their clocks
-//! are compared with ours right before and after, and the instant at which all start lies as far
-//! ahead as every message surely arrives by. One agent starts at once, and needs no clock.
+//! All agents must finish one step before any of them begins the next. If there are several agents,
+//! their clocks are compared with ours right before and after the pass, and the common start is far
+//! enough in the future that every message arrives in time. A single agent starts at once and needs
+//! no clock.
 
 use fleet::{Done, Order, PassEnd, Report, request};
 use model::{Fact, IntervalSample, Pass, RunSpec};
@@ -15,41 +16,40 @@ use crate::system_counts::{self, Counts};
 use crate::trial_error::TrialError;
 use crate::{Event, Walk, setting_up, watching};
 
-/// The least that the start lies ahead of the last message before it, in nanoseconds: longer than a
-/// busy host takes to schedule a thread.
+/// Minimum time between the last message and the start, in nanoseconds. Longer than a busy host
+/// takes to schedule a thread.
 const LEAD_MIN_NS: u64 = 10_000_000;
 
-/// Number of the largest round trips that it lies ahead: one brings the order, and the others are
-/// for a message that is queued.
+/// Number of longest round trips before the start: one for the order itself, the others in case a
+/// message is queued.
 const LEAD_ROUND_TRIPS: u64 = 4;
 
-/// One pass of a run that a group makes.
+/// A pass of a run that a group executes.
 pub(crate) struct OnePass<'p, 's> {
-    /// The run, as the plan has it.
+    /// The run as in the plan.
     pub(crate) spec: &'s RunSpec,
-    /// The pass that is made.
     pub(crate) pass: Pass,
-    /// The agents that make it.
     pub(crate) group: &'p mut AgentGroup<'s>,
-    /// Its progress is passed on to the observer.
+    /// Pass progress on to the observer.
     pub(crate) is_observed: bool,
-    /// Faults that are injected during the pass.
+    /// Faults to inject during the pass.
     pub(crate) fault_schedule: FaultSchedule,
 }
 
-/// Instant at which all start, by this host's clock, and the samples that it was computed from.
+/// The common start by the local clock, and the samples from which it was computed.
 struct Start {
     at_ns: u64,
-    /// A sample of each clock; none where one agent works alone.
+    /// One sample per agent; empty if there is only one agent.
     clocks: Vec<Sample>,
     round_trip_ns: u64,
 }
 
 impl OnePass<'_, '_> {
-    /// Makes the pass, and adds to `facts` what hosts had in memory.
+    /// Runs the pass. Adds what hosts had cached to `facts`.
     ///
     /// # Errors
-    /// When a host is lost or an agent could not obey; the group is to be settled then.
+    /// If a host is lost or an agent could not carry out an order. The group must be settled
+    /// afterwards.
     pub(crate) fn make(
         &mut self,
         walk: &mut Walk<'_>,
@@ -73,14 +73,14 @@ impl OnePass<'_, '_> {
         let gone = self.group.remove_killed(walk);
         let mut fault_schedule = std::mem::take(&mut self.fault_schedule);
         if worked.is_ok() {
-            // No host works any more, so each can be waited for.
+            // No workers are running anymore, so waiting for the hosts is safe.
             fault_schedule.await_ends(walk);
         }
         let (events, seen) = fault_schedule.finish(walk);
         facts.extend(seen);
         let mut done = worked?;
         for index in gone {
-            // The counts of a killed agent died with it: the pass is that of the others.
+            // A killed agent's counts are lost; the pass consists of the remaining agents.
             done.remove(index);
             if index < start.clocks.len() {
                 start.clocks.remove(index);
@@ -104,10 +104,12 @@ impl OnePass<'_, '_> {
         Ok(end)
     }
 
-    /// Has all workers open what they need; where they only read, it may be the files of another.
+    /// Makes all workers open their files. In a pass that only reads, these may belong to a
+    /// different agent.
     fn arm(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
         let pass = self.pass;
-        // A pass that writes must write the files of its own share: the next pass may read them.
+        // A pass that writes must write the files of its own share, because the next pass may read
+        // them.
         let distance = if pass.writes() { 0 } else { self.spec.placement.neighbour };
         let mut shares = Vec::with_capacity(self.group.len());
         for index in 0..self.group.len() {
@@ -117,23 +119,24 @@ impl OnePass<'_, '_> {
         Ok(())
     }
 
-    /// Orders all workers to start at one instant.
+    /// Tells all workers to start at the same instant.
     ///
-    /// All of them wait by now, each for an instant of its own host's clock. That instant lies so
-    /// far ahead that the order reaches the slowest agent before it, and so near that no clock runs
-    /// off meanwhile; an agent that gets its order too late starts at once, and is seen as skew.
+    /// All of them are waiting by now, each for an instant of its own host's clock. This instant is
+    /// far enough ahead for the order to reach the slowest agent, but close enough that clock drift
+    /// doesn't matter. An agent that gets its order too late starts at once, which shows up as
+    /// skew.
     fn start(&mut self, walk: &mut Walk<'_>) -> Result<Start, TrialError> {
         let clocks = self.clocks(walk)?;
         let mut error_ns = 0;
         for clock in &clocks {
             error_ns = clock.error_ns.max(error_ns);
         }
-        // A sample is wrong by half of its round trip at most.
+        // A sample is wrong by at most half of its round trip.
         let round_trip_ns = error_ns.saturating_mul(2);
         let lead_ns = LEAD_MIN_NS.max(round_trip_ns.saturating_mul(LEAD_ROUND_TRIPS));
         let at_ns = walk.hosts.now_ns().saturating_add(lead_ns);
         for index in 0..self.group.len() {
-            // An agent alone gets an instant that has passed, and starts at once.
+            // A single agent gets an instant in the past and starts at once.
             let start_ns = clocks.get(index).map_or(0, |clock| clock.there_ns(at_ns));
             self.group.send(walk, index, Order::Go { start_ns })?;
         }
@@ -141,7 +144,7 @@ impl OnePass<'_, '_> {
         Ok(Start { at_ns, clocks, round_trip_ns })
     }
 
-    /// Returns a sample of each clock, no older than it may be; none where one agent works alone.
+    /// Returns a fresh sample of each clock, or nothing if there is only one agent.
     fn clocks(&mut self, walk: &mut Walk<'_>) -> Result<Vec<Sample>, TrialError> {
         if self.group.is_alone() {
             return Ok(Vec::new());
@@ -155,15 +158,15 @@ impl OnePass<'_, '_> {
                 fresh.push(sample);
             }
         }
-        // One that is too old is reason to read all again: that takes no longer than to read one.
+        // If one sample is too old, read all clocks again, which takes no longer than reading one.
         if fresh.len() < self.group.len() {
             return self.group.sample_clocks(walk);
         }
         Ok(fresh)
     }
 
-    /// Waits until the workers of all agents have ended, and returns what each agent did; `None`
-    /// for those that were killed as was planned.
+    /// Waits until the workers of all agents have finished. Returns the work of each agent, or
+    /// `None` for those that were killed as planned.
     fn await_workers(
         &mut self,
         walk: &mut Walk<'_>,
@@ -190,8 +193,8 @@ impl OnePass<'_, '_> {
             }
             live.ops = live.ops.saturating_add(sample.ops);
             live.bytes = live.bytes.saturating_add(sample.bytes);
-            // The observer gets one sample of all whenever the first agent reports: samples of the
-            // others come at other instants and have no order among each other.
+            // The observer gets a combined sample whenever the first agent reports. The samples of
+            // the others arrive at different times and have no particular order.
             if index == 0 {
                 let so_far = IntervalSample { at_ns: sample.at_ns, ..live };
                 (walk.observe)(Event::Progress(so_far));
@@ -210,8 +213,8 @@ impl OnePass<'_, '_> {
         Ok(done)
     }
 
-    /// Has each agent count what its ops left and report the pass; files that belong to no one
-    /// agent are counted by the first, which therefore needs to know what the others did.
+    /// Makes each agent account for its ops and report the pass. Files that belong to no single
+    /// agent are counted by the first agent, which therefore needs to know the work of the others.
     fn account(
         &mut self,
         walk: &mut Walk<'_>,
@@ -226,7 +229,7 @@ impl OnePass<'_, '_> {
         })
     }
 
-    /// Makes one pass of what all agents reported.
+    /// Merges the reports of all agents into one.
     fn merge_ends(
         &mut self,
         walk: &mut Walk<'_>,
@@ -245,8 +248,8 @@ impl OnePass<'_, '_> {
             let (Some(before), Some(after)) = (start.clocks.get(index), after.get(index)) else {
                 return Err(TrialError::Failed(format!("host {host}: its clock is not known")));
             };
-            // A sample before and one after: instants between them are interpolated, so that a
-            // clock that runs fast or slow is not a skew of its host.
+            // Interpolating between a sample before and one after the pass keeps clock drift from
+            // looking like skew between hosts.
             let clock = Mapping { before: *before, after: *after };
             parts.push(Part { host, workers: share.count, end, clock });
         }
@@ -254,8 +257,8 @@ impl OnePass<'_, '_> {
         Ok(merge(self.spec, parts, planned_ns, start.round_trip_ns))
     }
 
-    /// Checks that no agent was killed while it counted: it has no answer, and those of the others
-    /// would stand at its index.
+    /// Checks that no agent was killed while accounting. It would have no answer, so the answers of
+    /// later agents would be at the wrong index.
     fn check_all_reported(&self, ends: &[PassEnd]) -> Result<(), TrialError> {
         if ends.len() == self.group.len() {
             return Ok(());
@@ -267,7 +270,7 @@ impl OnePass<'_, '_> {
         )))
     }
 
-    /// Returns the only agent's pass, whose telemetry gets the name of its host.
+    /// Returns the only agent's pass, after adding its host name to the telemetry.
     fn name_host(&self, ends: Vec<PassEnd>) -> Result<PassEnd, TrialError> {
         let Some(mut end) = ends.into_iter().next() else {
             return Err(TrialError::Failed("the agent did not report its pass".to_owned()));
@@ -280,8 +283,8 @@ impl OnePass<'_, '_> {
         Ok(end)
     }
 
-    /// Leaves the hosts that work, and returns why: their agents wait for a server that is gone,
-    /// and would not answer for long.
+    /// Disconnects from the working hosts and returns the error. Their agents are waiting for a
+    /// server that is gone and would not answer for a long time.
     fn without_server(&mut self, walk: &mut Walk<'_>, why: String) -> TrialError {
         self.group.leave(walk);
         TrialError::Failed(why)

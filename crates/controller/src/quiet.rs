@@ -1,8 +1,8 @@
-//! Waits before a trial until the hosts that are set up are quiet.
+//! Waits before a trial until its hosts are idle.
 //!
-//! What one contender wrote may still be flushed, healed or uploaded while the next one is
-//! measured. So disks and networks of all hosts are looked at, and a trial whose hosts were at work
-//! all the same says so.
+//! Data written by one contender may still be flushed, healed or uploaded while the next one is
+//! measured. So disks and networks of all hosts are checked, and a trial gets a caveat if its hosts
+//! stayed busy.
 
 use fleet::{QuietWait, request};
 use model::units::three_digits;
@@ -10,10 +10,10 @@ use model::{BusyDevice, Caveat, CaveatCode, Evidence, Fact, LabSpec, Trial};
 
 use crate::Walk;
 
-/// Waits as long as the plan allows; returns a caveat for each pass where a host wasn't quiet.
+/// Waits up to the limit in the plan. Returns a caveat for each pass if a host stayed busy.
 ///
 /// # Errors
-/// When a host is lost; in a sentence.
+/// If a host is lost; the error is a sentence.
 pub(crate) fn await_quiet(
     walk: &mut Walk<'_>,
     lab: &LabSpec,
@@ -45,7 +45,7 @@ pub(crate) fn await_quiet(
 
 const SOURCE: &str = "/proc/diskstats, /proc/net/dev";
 
-/// Raises a caveat where a host was still at work; the busiest device is its data.
+/// Raises a caveat if a host was still busy. The caveat's data describe the busiest device.
 pub fn caveat(host: &str, wait: &QuietWait) -> Option<Caveat> {
     let busiest = wait.busy.iter().max_by_key(|device| device.bytes_per_s)?;
     let mut devices = Vec::with_capacity(wait.busy.len());

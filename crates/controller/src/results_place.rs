@@ -1,8 +1,8 @@
-//! Whether results are written to the file system that is measured.
+//! Checks whether results are written to the file system under test.
 //!
-//! Results are written and synced between trials, never while a pass is measured, so a note is
-//! enough: they take space, cache and journal of that file system. The path of the target is not
-//! touched here, because its file system may not answer: the agent reported where it is mounted.
+//! Results are written and synced between trials, never during a pass, so a note is enough: they
+//! use space, cache and journal of that file system. The target's path is not accessed here,
+//! because its file system may hang; the agent has reported its mount point.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use model::units::{Size, three_digits};
 use model::{Caveat, CaveatCode, Evidence, PassResult, RunSpec, Trial};
 use results::Store;
 
-/// Adds the note to each pass of a trial of a run on this host.
+/// Adds the note to each pass of a trial on this host.
 pub(crate) fn note(store: &Store, spec: &RunSpec, trial: &mut Trial) {
     if !spec.client_hosts().is_empty() || !spec.target.is_local() {
         return;
@@ -28,14 +28,15 @@ pub(crate) fn note(store: &Store, spec: &RunSpec, trial: &mut Trial) {
     }
 }
 
-/// Compares the devices of two mounts. Subvolumes of btrfs have a number each, and one source.
+/// Compares the devices of two mounts. Subvolumes of btrfs have different device numbers but the
+/// same source.
 fn are_one_file_system(one: &Mount, other: &Mount) -> bool {
     let is_device = one.source.starts_with("/dev/");
     one.device == other.device
         || is_device && one.source == other.source && one.file_system == other.file_system
 }
 
-/// Raises the note about one pass, if anything was written before its trial ended.
+/// Raises the note for one pass if anything was written before its trial ended.
 pub fn caveat(
     results: &Path,
     mount: &Mount,

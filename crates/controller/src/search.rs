@@ -1,7 +1,7 @@
-//! Raises the load on a server until it gives in, see [`stats::breaking`].
+//! Raises the load on a server until it breaks; see [`stats::breaking`].
 //!
-//! Each load is a run of the campaign, stored with its trials like any other, so that whatever ends
-//! the search, all that was measured is kept. What a load is, only the caller knows.
+//! Each load is a run of the campaign and stored with its trials like any other run, so all
+//! measurements are kept no matter how the search ends. The caller defines what a load is.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,36 +13,35 @@ use stats::breaking::{Search, TrialOutcome};
 
 use crate::{ControllerError, Event, Walk, results_place, trial};
 
-/// So many tenths of a second lie between two looks whether a server has recovered: one that
-/// refuses connections would else be requested without end.
+/// Number of 100 ms pauses between checks whether a server has recovered. Without them, a server
+/// that refuses connections would be queried in a busy loop.
 const PAUSES: u32 = 5;
 
-/// The campaign that the runs of a search belong to.
+/// The campaign that stores the runs of a search.
 pub struct Keeping<'a> {
     store: &'a mut Store,
     campaign: i64,
-    /// Runs and trials that were made.
+    /// Number of runs and trials so far.
     runs: u32,
     trials: usize,
-    /// Run in the store and number of trials, for each load of this search.
+    /// Run ID in the store and number of trials, for each load of this search.
     tried: BTreeMap<u64, (i64, u32)>,
 }
 
 impl<'a> Keeping<'a> {
-    /// Starts without any runs.
     pub const fn new(store: &'a mut Store, campaign: i64) -> Self {
         Self { store, campaign, runs: 0, trials: 0, tried: BTreeMap::new() }
     }
 
-    /// Begins another search: its loads are runs of their own.
+    /// Begins another search, whose loads get runs of their own.
     pub fn begin(&mut self) {
         self.tried.clear();
     }
 
-    /// Makes and stores a trial of the run with this load; another one where it has some.
+    /// Runs and stores a trial with this load, in addition to earlier ones.
     ///
     /// # Errors
-    /// When the results can't be kept, or the agent is gone.
+    /// If the results cannot be stored or the agent is gone.
     pub fn make(
         &mut self,
         walk: &mut Walk<'_>,
@@ -69,12 +68,12 @@ impl<'a> Keeping<'a> {
     }
 }
 
-/// Searches for the load under which a server gives in; `at` makes the run with a load. Where the
-/// search names another load in the end, it was stopped.
+/// Searches for the load that breaks a server. `at` creates the run for a load. If the search was
+/// stopped early, the returned search still has a next load to try.
 ///
 /// # Errors
-/// When a run can't be made, the results can't be kept, or the agent is gone. What was stored until
-/// then is kept.
+/// If a run cannot be created, the results cannot be stored, or the agent is gone. Results stored
+/// so far are kept.
 pub fn search(
     walk: &mut Walk<'_>,
     keeping: &mut Keeping<'_>,

@@ -1,7 +1,7 @@
 //! Sets up the hosts of a run around its trial and its passes.
 //!
-//! Settings that are not effective become caveats of every pass, or fail a trial that is strict.
-//! Caches are dropped by remounting: the last of the applied steps are undone and applied again.
+//! Settings that don't take effect become caveats of every pass, or fail the trial if it is strict.
+//! Caches are dropped by remounting: the last steps are undone and applied again.
 
 use fleet::request;
 use lab::{compose, fresh_from, redo_from};
@@ -11,10 +11,10 @@ use crate::Walk;
 use crate::applied_steps::on_host;
 use crate::host_setup::{bring_to, undo_to};
 
-/// Brings the hosts to what a run wants; returns the caveats for each pass.
+/// Sets up the hosts for a run. Returns the caveats for each pass.
 ///
 /// # Errors
-/// When a host can't be reached or set up, or a strict run does not get what it requested.
+/// If a host cannot be reached or set up, or a strict run doesn't get the settings it requested.
 pub(crate) fn before_trial(
     walk: &mut Walk<'_>,
     spec: &RunSpec,
@@ -39,9 +39,8 @@ pub(crate) fn before_trial(
     })
 }
 
-/// Returns the steps before a pass of a trial: those before it reads, and where each pass begins
-/// afresh those by which exports and mounts are made again. The first pass of a trial finds them
-/// so.
+/// Returns what to redo before a pass: drop caches if the pass reads, and recreate exports and
+/// mounts if every pass starts fresh. Before the first pass they are new already.
 pub(crate) fn steps_before(spec: &RunSpec, lab: &LabSpec, pass: Pass) -> Invalidation {
     let reads = pass.reads() || pass == Pass::GetXattr;
     let wanted = if reads { lab.invalidation } else { Invalidation::None };
@@ -51,10 +50,10 @@ pub(crate) fn steps_before(spec: &RunSpec, lab: &LabSpec, pass: Pass) -> Invalid
     wanted
 }
 
-/// Drops the caches that a pass must not read from, and returns what hosts had in memory.
+/// Drops the caches that a pass must not read from. Returns what hosts had cached.
 ///
 /// # Errors
-/// When a host is lost or can't forget.
+/// If a host is lost or cannot drop its caches.
 pub(crate) fn before_pass(
     walk: &mut Walk<'_>,
     spec: &RunSpec,
@@ -63,7 +62,7 @@ pub(crate) fn before_pass(
 ) -> Result<Vec<Fact>, String> {
     let how = steps_before(spec, lab, pass);
     if how <= Invalidation::Files {
-        // The agent that reads drops them by itself.
+        // The agent that reads drops its own caches.
         return Ok(Vec::new());
     }
     let wanted = compose(lab).map_err(|error| error.to_string())?;
@@ -87,7 +86,7 @@ pub(crate) fn before_pass(
             requested.push(&host.name);
             requests.push((host.name.as_str(), request::invalidate(how, None)));
         }
-        // Servers last, since what clients still hold is written to them.
+        // Servers go last, because clients still write dirty data to them.
         let mut answers = hosts.ask_each(requests);
         let storage_hosts = lab.storage_hosts();
         let mut requests = Vec::new();
@@ -108,8 +107,7 @@ pub(crate) fn before_pass(
     })
 }
 
-/// Compares the clocks of the hosts that worked with ours; raises a caveat of each pass, where
-/// there is one.
+/// Compares the clocks of the client hosts with ours, and adds caveats to each pass if needed.
 pub(crate) fn after_trial(walk: &mut Walk<'_>, spec: &RunSpec, trial: &mut Trial) {
     for host in spec.client_hosts() {
         let worker = host.name.as_str();
@@ -124,7 +122,7 @@ pub(crate) fn after_trial(walk: &mut Walk<'_>, spec: &RunSpec, trial: &mut Trial
                 }
             }
             Err(why) if trial.state == TrialState::Done => trial.state = TrialState::Failed(why),
-            // What went wrong first says more.
+            // Ignore further errors: the first one is the more informative.
             Err(_) => {}
         }
     }

@@ -1,25 +1,25 @@
-//! Finds hosts of a run that are one machine, and share its processors, its memory and its network.
+//! Detects hosts of a run that are really one machine and share its CPUs, memory and network.
 //!
-//! Each agent reports the identity of its kernel when its host is reached. Hosts of a plan that
-//! name one machine twice, containers, and the further agents of a host are found by it. That is
-//! how the run was arranged, so it is a note: the figures are those of fewer machines than hosts.
+//! Each agent reports the identity of its kernel. This detects a machine listed under two names,
+//! containers, and additional agents on a host. Since the run was arranged that way, it is only a
+//! note: the results come from fewer machines than hosts.
 
 use std::collections::BTreeMap;
 
 use fleet::KERNEL_FACT;
 use model::{Caveat, CaveatCode, Fact, Host, RunSpec};
 
-/// Names that are listed of one machine, at most.
+/// Maximum number of names listed per machine.
 const NAMES_MAX: usize = 8;
 
-/// Takes the kernel's identity out of the facts of a host; `None` where it is not known. It differs
-/// after each boot, so that it would make all campaigns differ in their facts.
+/// Removes the kernel's identity from the facts of a host; `None` if unknown. It changes with each
+/// boot, so keeping it would make the facts of all campaigns differ.
 pub(crate) fn take_kernel(facts: &mut Vec<Fact>) -> Option<String> {
     let index = facts.iter().position(|fact| fact.name == KERNEL_FACT)?;
     Some(facts.remove(index).value).filter(|kernel| !kernel.is_empty())
 }
 
-/// Raises a note where clients of a run share a kernel with each other, or with a server of it.
+/// Raises a note if clients of a run share a kernel with each other or with one of its servers.
 pub(crate) fn check(spec: &RunSpec, kernels: &BTreeMap<String, String>) -> Option<Caveat> {
     let mut parties: Vec<(&Host, bool)> = Vec::new();
     for host in spec.client_hosts() {

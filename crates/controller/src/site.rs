@@ -1,7 +1,7 @@
-//! Hosts that are set up for one run and used by something else than trials.
+//! Hosts that are set up for a run but not used by trials.
 //!
-//! A measurement of durability writes by itself, kills the system's servers and reads back: it
-//! needs the hosts set up as a run has them, but makes no trial.
+//! A durability measurement writes on its own, kills the system's servers and reads back. It needs
+//! the hosts set up as for a run, but runs no trial.
 
 use std::sync::atomic::AtomicBool;
 
@@ -12,59 +12,59 @@ use model::{Invalidation, LabSpec, LabStep};
 use crate::Hosts;
 use crate::host_setup::{apply_after_power_loss, apply_missing, bring_to, undo_to};
 
-/// Brings the hosts to what a run wants.
+/// Sets up the hosts for a run.
 ///
 /// # Errors
-/// When a host can't be reached or set up; in a sentence.
+/// If a host cannot be reached or set up; the error is a sentence.
 pub fn set_up(hosts: &mut Hosts<'_>, lab: &LabSpec, stop: &AtomicBool) -> Result<(), String> {
     let wanted = compose(lab).map_err(|error| error.to_string())?;
     hosts.reach(lab)?;
     hosts.with_applied_steps(|applied, hosts| {
-        // What an earlier run has left to a system is no state for the next one.
+        // Start from scratch: the state left in a system by an earlier run must not carry over.
         undo_to(applied, hosts, 0)?;
         bring_to(applied, hosts, &wanted, stop)
     })
 }
 
-/// Has all clients mount again, so that nothing is read from what they had in memory.
+/// Remounts on all clients, so that nothing is read from their caches.
 ///
 /// # Errors
-/// When it can't be unmounted or mounted; in a sentence. The servers stay as they are, so that it
-/// may be tried again: a server that is not back yet, or a process that waits for it, may be why.
+/// If unmounting or mounting fails; the error is a sentence. The servers stay as they are, so this
+/// can be retried: the server may not be back yet, or a process may be waiting for it.
 pub fn mount_again(hosts: &mut Hosts<'_>, lab: &LabSpec, stop: &AtomicBool) -> Result<(), String> {
     let wanted = compose(lab).map_err(|error| error.to_string())?;
     let kept = redo_from(&wanted, Invalidation::Remount);
     hosts.with_applied_steps(|applied, hosts| {
-        // What an earlier try has mounted stands above what is kept, too.
+        // This also undoes mounts from an earlier attempt.
         undo_to(applied, hosts, kept)?;
         apply_missing(applied, hosts, &wanted, stop)
     })
 }
 
-/// Has the host that keeps the files write to its disks what the set-up has left in memory: a loss
-/// of power is to take what is written afterwards, and not the system.
+/// Makes the storage host flush what the setup left in memory, so that a power loss affects only
+/// data written later and not the system itself.
 ///
 /// # Errors
-/// When it can't be done; in a sentence.
+/// If flushing fails; the error is a sentence.
 pub fn settle(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<(), String> {
     hosts.ask(&lab.keeper().name, request::invalidate(Invalidation::Caches, None)).map(drop)
 }
 
-/// Reaches the host again that keeps the files and has lost its power.
+/// Reconnects to the storage host after its power loss.
 ///
 /// # Errors
-/// When it can't be reached, or what is left of its set-up can't be known; in a sentence.
+/// If it cannot be reached, or the remaining part of its setup cannot be determined; the error is a
+/// sentence.
 pub fn reach_after_power_loss(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<(), String> {
     let keeper = lab.keeper();
     hosts.note_power_loss(&keeper.name, outlasts_power_loss(lab)?);
     hosts.reach_one(keeper)
 }
 
-/// Mounts and serves the file systems that a loss of power has left. Mounts of clients stay as they
-/// are.
+/// Mounts and exports the file systems that survived a power loss. Client mounts stay as they are.
 ///
 /// # Errors
-/// When it can't be set up; in a sentence.
+/// If the setup fails; the error is a sentence.
 pub fn start_after_power_loss(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<(), String> {
     hosts.reach(lab)?;
     let left = outlasts_power_loss(lab)?;
@@ -77,20 +77,20 @@ pub fn start_after_power_loss(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<()
 /// Kills the servers of the system.
 ///
 /// # Errors
-/// When there is none to kill; in a sentence.
+/// If there is no server to kill; the error is a sentence.
 pub fn kill_system(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<(), String> {
     apply_at_once(hosts, lab::kill_of_system(lab)?)
 }
 
-/// Starts the servers of the system again that were killed.
+/// Restarts the killed servers of the system.
 ///
 /// # Errors
-/// When one does not start; in a sentence.
+/// If a server doesn't start; the error is a sentence.
 pub fn restart_system(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<(), String> {
     apply_at_once(hosts, lab::restart_of_system(lab)?)
 }
 
-/// Applies steps that are no part of what the hosts are brought to.
+/// Applies one-off steps that are not part of the hosts' setup.
 fn apply_at_once(hosts: &mut Hosts<'_>, steps: Vec<LabStep>) -> Result<(), String> {
     for step in steps {
         hosts.ask(&step.host, request::apply(step.action))?;

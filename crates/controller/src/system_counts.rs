@@ -1,9 +1,9 @@
-//! What the servers of a system count while a pass lasts, beside what clients recorded.
+//! Compares the server-side counters of a system with what clients recorded during a pass.
 //!
-//! The counters are those that the system's recipe reads, before a pass and after it: a command
-//! meanwhile would disturb what is measured. Servers may count more than clients recorded, such as
-//! read-ahead and copies. Where they count less, what was read is from a client's memory, and what
-//! was written never arrived.
+//! The counters come from the system's recipe and are read before and after a pass, because running
+//! a command in between would disturb the measurement. Servers may count more than clients
+//! recorded, for example because of read-ahead and replicas. If they count less, reads were served
+//! from a client's cache, or writes never arrived.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +17,17 @@ use model::{
 
 use crate::hosts::Hosts;
 
-/// Share of what was read that the servers must have sent: below it clients had the rest.
+/// Minimum share of the bytes read that servers must have sent. Below it, client caches served the
+/// rest.
 const SENT_SHARE_MIN: f64 = 0.9;
 
-/// Counts by their names, those of all servers added.
+/// Counts by name, summed over all servers.
 pub type Counts = BTreeMap<String, u64>;
 
-/// Reads the counters of a run's system; none where its recipe has none.
+/// Reads the counters of a run's system. Empty if its recipe has none.
 ///
 /// # Errors
-/// When they can't be read; in a sentence.
+/// If the counters cannot be read; the error is a sentence.
 pub(crate) fn read(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<Counts, String> {
     let mut counts = Counts::new();
     let steps = counters_of_system(lab).map_err(|error| error.to_string())?;
@@ -36,7 +37,8 @@ pub(crate) fn read(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<Counts, Strin
         leaving.push((step.host.as_str(), request::undo_last()));
     }
     let answers = hosts.ask_each(reading);
-    // It is over, and is no part of what the hosts are brought to. One that failed undid itself.
+    // The read step is finished and not part of the hosts' setup, so undo it. A failed step has
+    // undone itself.
     let mut read = answers.iter().map(Result::is_ok);
     leaving.retain(|_| read.next().unwrap_or(false));
     for left in hosts.ask_each(leaving) {
@@ -54,7 +56,7 @@ pub(crate) fn read(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<Counts, Strin
     Ok(counts)
 }
 
-/// Compares how far the counters rose in a pass with what was recorded.
+/// Compares the increase of the counters during a pass with what was recorded.
 pub fn compare(spec: &RunSpec, before: &Counts, after: &Counts, result: &mut PassResult) {
     let system = spec.lab.as_ref().and_then(|lab| lab.system.as_ref());
     let Some(system) = system.map(|system| system.recipe.name.as_str()) else { return };
@@ -64,14 +66,14 @@ pub fn compare(spec: &RunSpec, before: &Counts, after: &Counts, result: &mut Pas
     };
     let read = sum(result, |kind| if kind.kind.reads_data() { kind.bytes } else { 0 });
     if let Some(sent) = risen("read_bytes") {
-        // It says that nothing counts what was read; the servers do.
+        // The caveat means that nothing counts the reads, but here the servers do.
         result.caveats.retain(|caveat| caveat.code != CaveatCode::FitsMemory);
-        // A client's own counters may have shown it already.
+        // The client's own counters may have shown this already.
         if !result.caveats.iter().any(|caveat| caveat.code == CaveatCode::Cached) {
             result.caveats.extend(about_reads(system, read, sent));
         }
     }
-    // Only what is written once, and is safe at the end, must have arrived as often.
+    // Only data that is written once and durable at the end must have reached the servers in full.
     let is_exact = result.errors() == 0 && spec.durability >= Durability::Sync;
     let written = match result.pass {
         Pass::Write if is_exact => {
@@ -100,7 +102,7 @@ fn sum(result: &PassResult, amount: impl Fn(&KindResult) -> u64) -> u64 {
     result.kinds.iter().map(amount).sum()
 }
 
-/// Raises a caveat where servers sent less than was read.
+/// Raises a caveat if the servers sent less than was read.
 fn about_reads(system: &str, read: u64, sent: u64) -> Option<Caveat> {
     if read == 0 || sent as f64 >= read as f64 * SENT_SHARE_MIN {
         return None;
@@ -153,7 +155,7 @@ mod tests {
         // Read-ahead reads more.
         assert_eq!(codes(&read(9_000)), []);
         assert_eq!(codes(&read(20_000)), []);
-        // A counter that the recipe lacks says nothing.
+        // A missing counter proves nothing.
         let uncounted = compared(Pass::Read, OpKind::Read, "creates", 0);
         assert_eq!(codes(&uncounted), [CaveatCode::FitsMemory]);
     }
@@ -166,14 +168,14 @@ mod tests {
         ] {
             let whole = compared(pass, kind, name, number);
             assert_eq!((codes(&whole).len(), whole.cross_checks.len()), (1, 1), "{pass}");
-            // Copies are counted, too.
+            // Replicas are counted, too.
             let copies = compared(pass, kind, name, 2 * number);
             assert_eq!((codes(&copies).len(), copies.cross_checks[0].found), (1, number));
             let short = compared(pass, kind, name, number - 1);
             assert_eq!(codes(&short)[1..], [CaveatCode::Accounting], "{pass}");
             assert_eq!(short.cross_checks[0].found, number - 1);
         }
-        // What is written again may be written to the servers once.
+        // Data that is overwritten may reach the servers only once.
         let rewrite = compared(Pass::Rewrite, OpKind::Write, "written_bytes", 0);
         assert_eq!((codes(&rewrite).len(), rewrite.cross_checks.len()), (1, 0));
     }

@@ -1,8 +1,8 @@
-//! One trial: begin, its passes in their order, end; the target is cleaned up in any case.
+//! One trial: begin, run the passes in order, end. The target is cleaned up in any case.
 //!
-//! A trial is made by a [`AgentGroup`] of one agent or of many. A failure ends the
-//! trial and is kept in it, a lost host too; only the agent of this very host that is gone, or
-//! results that can't be kept, end the campaign.
+//! A trial is run by an [`AgentGroup`] of one or more agents. A failure, even the loss of a host,
+//! ends the trial and is recorded in it. Only two things end the campaign: losing the agent of this
+//! process, and results that cannot be stored.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -18,12 +18,11 @@ use crate::pass::OnePass;
 use crate::trial_error::TrialError;
 use crate::{ControllerError, Event, Walk, one_directory, quiet, setting_up, shared_kernel};
 
-/// How long a host whose agent was lost is tried again before the next trial that needs it, in
-/// nanoseconds: a host that was slow to send a sign of life is there again within seconds, when
-/// what its agent had set up is undone.
+/// How long to retry a lost host before the next trial that needs it, in nanoseconds. A host that
+/// was only slow to respond is back within seconds, once its agent has undone its setup.
 const LOST_WAIT_MIN_NS: u64 = 30_000_000_000;
 
-/// Makes the trial at `position`, whose events are passed on.
+/// Runs the trial at `position` and reports its events.
 pub(crate) fn run(
     walk: &mut Walk<'_>,
     spec: &RunSpec,
@@ -33,7 +32,7 @@ pub(crate) fn run(
     make_trial(walk, TrialOf { spec, is_observed: true }, position)
 }
 
-/// Makes a trial whose events are dropped.
+/// Runs a trial without reporting its events.
 pub(crate) fn unobserved(walk: &mut Walk<'_>, spec: &RunSpec) -> Result<Trial, ControllerError> {
     make_trial(walk, TrialOf { spec, is_observed: false }, 0)
 }
@@ -57,7 +56,7 @@ fn make_trial(
         Ok(()) => {}
         Err(TrialError::CampaignOver(error)) => return Err(error),
         Err(TrialError::Failed(why)) => {
-            // Preparations that were stopped did not fail.
+            // Setup that was interrupted by a stop did not fail.
             let stopped = walk.stop.load(Relaxed);
             trial.state = if stopped { TrialState::Interrupted } else { TrialState::Failed(why) };
         }
@@ -65,10 +64,10 @@ fn make_trial(
     Ok(trial)
 }
 
-/// Ends what agents do for a trial whose controller panicked, removes what they made and undoes
-/// what was done to hosts, so that the next trial finds all as it should be. Each step is made
-/// whatever became of the others. Answers that got lost meanwhile are found as answers to another
-/// order, and cost their host its agent, which then undoes by itself what it did.
+/// Cleans up after a panic of the controller during a trial: ends the agents' work, removes their
+/// files and undoes changes to hosts, so that the next trial starts from a clean state. Every step
+/// runs even if another one fails. If a stale answer shows up later as the answer to another order,
+/// its host loses its agent, which then undoes its changes on its own.
 fn recover(walk: &mut Walk<'_>, group: &mut AgentGroup<'_>, panicked: &Panicked) -> TrialError {
     let settled = panicked::catch(|| group.settle(walk).map_err(TrialError::CampaignOver));
     let ended = panicked::catch(|| group.end(walk));
@@ -88,10 +87,10 @@ fn recover(walk: &mut Walk<'_>, group: &mut AgentGroup<'_>, panicked: &Panicked)
     TrialError::Failed(reasons.join("; "))
 }
 
-/// Makes and removes a working directory as a run wants it; returns why it can't be made.
+/// Creates and removes a working directory as a run needs it. Returns why that is impossible.
 ///
 /// # Errors
-/// When the agent of this process is gone.
+/// If the agent of this process is gone.
 pub(crate) fn check(
     walk: &mut Walk<'_>,
     spec: &RunSpec,
@@ -107,7 +106,7 @@ pub(crate) fn check(
         }
         let ended = group.end(walk);
         (walk.observe)(Event::DirectoryEnded { is_left: ended.is_err() });
-        // Why it can't be used says more than what could not be removed then.
+        // Why the target cannot be used is more informative than why the cleanup failed.
         begun?;
         ended
     });
@@ -118,13 +117,13 @@ pub(crate) fn check(
     }
 }
 
-/// Starts agents on the hosts that work, where they have none.
+/// Starts agents on the client hosts that have none.
 fn reach_clients(walk: &mut Walk<'_>, spec: &RunSpec) -> Result<(), TrialError> {
     walk.agent.set_wakeup(walk.hosts.wakeup());
     walk.hosts.reach_all(spec.client_hosts()).map_err(TrialError::Failed)
 }
 
-/// Has each agent make or join the working directory, and returns the effective settings.
+/// Makes each agent create or join the working directory. Returns the effective settings.
 fn begin(
     walk: &mut Walk<'_>,
     group: &mut AgentGroup<'_>,
@@ -139,8 +138,8 @@ fn begin(
     for index in 0..group.len() {
         shares.push(group.neighbour(index, 0));
     }
-    // Made once: a run names all of its hosts, and to copy these for each agent would take a time
-    // that grows with the square of their number.
+    // Created once, because copying it for each agent would take quadratic time: a run contains all
+    // of its hosts.
     let common = assignment(spec, seed, workplace);
     let begun = group.ask_first(walk, |index| {
         let journal = match spec.client_hosts().get(index) {
@@ -160,7 +159,7 @@ fn begin(
     }
     let mut facts = Vec::new();
     for (index, begun) in begun.into_iter().enumerate() {
-        // Facts of an agent that is alone are those of the trial, and name no host.
+        // Facts of a single agent belong to the trial and have no host.
         match hosts.get(index) {
             Some(host) if !group.is_alone() => facts.extend(on_host(host, begun.facts)),
             _ => facts.extend(begun.facts),
@@ -169,21 +168,19 @@ fn begin(
     Ok(facts)
 }
 
-/// The place where a trial of a run works, and the trial's number.
 #[derive(Clone, Copy)]
 struct Workplace<'a> {
-    /// Name of the working directory.
     name: &'a str,
-    /// The working directory is left behind.
+    /// Keep the working directory after the trial.
     keep: bool,
-    /// The trial's place in the campaign.
+    /// Trial number within the campaign.
     trial: u32,
 }
 
-/// The trial as it is handed to an agent that works alone.
+/// Returns the assignment for an agent that works alone.
 ///
-/// What is scheduled when is drawn for each trial again, so that trials are samples of what was
-/// requested for and not one sample measured again.
+/// The schedule is drawn anew for each trial, so that trials are independent samples of the
+/// requested arrival process instead of repetitions of one sample.
 fn assignment(spec: &RunSpec, seed: u64, workplace: Workplace<'_>) -> Assignment {
     Assignment {
         spec: spec.for_agents(),
@@ -197,7 +194,7 @@ fn assignment(spec: &RunSpec, seed: u64, workplace: Workplace<'_>) -> Assignment
     }
 }
 
-/// Returns the journal of a host's agent, which outlives the agent when that is killed.
+/// Returns where a host's agent keeps its journal: in a file if the agent will be killed.
 fn ack_journal(soak: Option<&Soak>, host: &str) -> JournalLocation {
     let Some(soak) = soak else { return JournalLocation::InMemory };
     for one in &soak.disturbances {
@@ -208,11 +205,11 @@ fn ack_journal(soak: Option<&Soak>, host: &str) -> JournalLocation {
     JournalLocation::InMemory
 }
 
-/// The run that a trial is of.
+/// The run that a trial belongs to.
 #[derive(Clone, Copy)]
 struct TrialOf<'s> {
     spec: &'s RunSpec,
-    /// Its events are passed on: it is no search for a load.
+    /// Events are reported.
     is_observed: bool,
 }
 
@@ -258,7 +255,8 @@ fn begin_to_end<'s>(
     (walk.observe)(Event::DirectoryEnded { is_left: ended.is_err() });
     if let Err(TrialError::Failed(reason)) = ended {
         if is_observed {
-            // Rows of a table show what was measured, and this was.
+            // The results table shows what was measured, and the measurement succeeded, so report
+            // this separately.
             let left = format!("the working directory `{work_name}` is left behind: {reason}");
             (walk.observe)(Event::Left(&left));
         }
@@ -271,7 +269,7 @@ fn begin_to_end<'s>(
     Ok(())
 }
 
-/// Makes the passes in their order, until one says that the trial can't go on.
+/// Runs the passes in order until the trial cannot continue.
 fn make_passes<'s>(
     walk: &mut Walk<'_>,
     group: &mut AgentGroup<'s>,
@@ -293,8 +291,8 @@ fn make_passes<'s>(
         let fault_schedule = FaultSchedule::of(spec, pass, trial.position);
         let seed = walk.plan.seed;
         let replaced = group.replace_killed(walk, spec.client_hosts(), |share| {
-            // The agent that takes the place of a killed one goes on in its directory, and knows
-            // from its journal what was acknowledged to it.
+            // The replacement of a killed agent continues in its directory, and takes from its
+            // journal which writes were acknowledged.
             let (joins, journal) = (true, JournalLocation::Inherited);
             let assignment = assignment(spec, seed, work);
             request::begin(Assignment { share, joins, journal, ..assignment })
@@ -323,13 +321,13 @@ fn make_passes<'s>(
     Ok(())
 }
 
-/// Returns how a trial ended that could not be made; a trial that was stopped did not fail.
+/// Returns the state of a trial that could not be run. A trial that was stopped did not fail.
 fn not_made(walk: &Walk<'_>, why: String) -> TrialState {
     if walk.stop.load(Relaxed) { TrialState::Interrupted } else { TrialState::Failed(why) }
 }
 
-/// Waits for hosts that were lost: each is tried again and again, as long as the run wants that,
-/// and once after each loss for [`LOST_WAIT_MIN_NS`].
+/// Waits for lost hosts: retries each for as long as the run wants, and once after each loss for
+/// [`LOST_WAIT_MIN_NS`].
 fn await_lost(walk: &mut Walk<'_>, spec: &RunSpec) {
     let wait_ns = spec.placement.lost_wait_ms.unwrap_or(0).saturating_mul(1_000_000);
     let begun_ns = walk.hosts.now_ns();
@@ -351,7 +349,7 @@ fn await_lost(walk: &mut Walk<'_>, spec: &RunSpec) {
                 (walk.wait)(walk.hosts.wakeup());
             }
         }
-        // An agent that greeted in vain is no further loss.
+        // An agent that was lost again while reconnecting is not another loss.
         if walk.hosts.lost(&host.name).is_some() {
             walk.hosts.take_lost_at_work(&host.name);
         }

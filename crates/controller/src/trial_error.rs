@@ -1,17 +1,16 @@
-//! The reasons for which a trial does not go on.
+//! Why a trial cannot continue.
 //!
-//! Principal type: [`TrialError`]. A trial that failed by itself becomes a row of the results with
-//! its reason, and the campaign goes on; what ends the campaign is returned to the caller.
+//! A trial that fails by itself becomes a row of the results with its reason, and the campaign
+//! continues. Errors that end the campaign are returned to the caller.
 
 use fleet::Gone;
 
 use crate::ControllerError;
 
-/// The reason for which a trial does not go on.
 pub(crate) enum TrialError {
-    /// The campaign can't go on either.
+    /// The campaign cannot continue either.
     CampaignOver(ControllerError),
-    /// The trial failed; the reason is kept in the results.
+    /// The trial failed; the reason is stored in the results.
     Failed(String),
 }
 

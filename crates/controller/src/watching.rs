@@ -1,8 +1,8 @@
-//! Watches the hosts of a run that don't do its work while those that do it work.
+//! Collects telemetry from servers while client hosts run a pass.
 //!
-//! The agent that works watches its own host. What the server did meanwhile tells what only both
-//! sides together can: whether its disk or its memory served what was read, and whether its answers
-//! were lost, of which the client sees few.
+//! An agent that runs workers watches its own host. Telemetry of the server answers what needs both
+//! sides: whether reads were served from its disk or its memory, and whether replies were lost,
+//! most of which the client cannot see.
 
 use fleet::request;
 use model::units::Size;
@@ -10,13 +10,14 @@ use model::{Caveat, CaveatCode, Evidence, FileSystem, HeldOps, LabSpec, PassResu
 
 use crate::Walk;
 
-/// Share of what was served that the disk must have read: below it the memory served some.
+/// Minimum share of the bytes served that must have been read from disk. Below it, memory served
+/// some.
 pub const DISK_SHARE_MIN: f64 = 0.9;
 
-/// Begins to watch the hosts that serve, where others work.
+/// Starts collecting on servers that run no workers.
 ///
 /// # Errors
-/// When one is lost.
+/// If a host is lost.
 pub(crate) fn begin(walk: &mut Walk<'_>, lab: &LabSpec) -> Result<(), String> {
     for host in bystanders(lab) {
         walk.hosts.ask(host, request::watch())?;
@@ -24,10 +25,10 @@ pub(crate) fn begin(walk: &mut Walk<'_>, lab: &LabSpec) -> Result<(), String> {
     Ok(())
 }
 
-/// Ends it, and adds to a pass what was seen and the caveat that follows from it.
+/// Stops collecting, and adds the telemetry and resulting caveats to a pass.
 ///
 /// # Errors
-/// When one is lost.
+/// If a host is lost.
 pub(crate) fn end(
     walk: &mut Walk<'_>,
     lab: &LabSpec,
@@ -48,7 +49,7 @@ pub(crate) fn end(
     Ok(())
 }
 
-/// The hosts that serve and do none of the work.
+/// Returns the servers that run no workers.
 fn bystanders(lab: &LabSpec) -> Vec<&str> {
     let mut names = Vec::new();
     for server in lab.servers() {
@@ -59,7 +60,7 @@ fn bystanders(lab: &LabSpec) -> Vec<&str> {
     names
 }
 
-/// Raises caveats about the source of what the kernel's server sent: its disk or its memory.
+/// Raises a caveat if the kernel's NFS server sent data from memory rather than from disk.
 pub fn about_server(lab: &LabSpec, server: &Telemetry) -> Option<Caveat> {
     let served = server.risen("nfsd.read_bytes");
     let mut from_disk = 0_u64;
@@ -68,8 +69,8 @@ pub fn about_server(lab: &LabSpec, server: &Telemetry) -> Option<Caveat> {
             from_disk = from_disk.saturating_add(metric.risen());
         }
     }
-    // Read-ahead reads more than is served, and a part of it may still be in memory from before:
-    // only where the disks read clearly less did the memory serve the rest.
+    // Read-ahead reads more than is served, and some of the data may have been cached before. Only
+    // if the disks read clearly less did memory serve the rest.
     let on_disk = lab.storage.file_system != FileSystem::Tmpfs;
     if !on_disk || served == 0 || from_disk as f64 >= served as f64 * DISK_SHARE_MIN {
         return None;
@@ -86,9 +87,9 @@ pub fn about_server(lab: &LabSpec, server: &Telemetry) -> Option<Caveat> {
     Some(CaveatCode::ServerCached.because(evidence).with_data(data))
 }
 
-/// Raises a caveat if segments that a server lost explain much of the time that ops took.
+/// Raises a caveat if segments lost by a server explain much of the time that ops took.
 ///
-/// The counters are those of all its connections, so that only ops that took just one timeout
+/// The counters cover all connections of the server, so only ops that took exactly one timeout
 /// longer count.
 pub fn about_lost_answers(result: &PassResult, server: &Telemetry) -> Option<Caveat> {
     let sent = server.risen("tcp.segments_sent");
@@ -108,7 +109,7 @@ pub fn about_lost_answers(result: &PassResult, server: &Telemetry) -> Option<Cav
     Some(CaveatCode::TcpRetransmits.because(evidence).with_data(held.evidence(source)))
 }
 
-/// Says whether a metric is what a whole disk read: no partition, and no array or mapping.
+/// Returns true if a metric counts the reads of a whole disk, not of a partition, array or mapping.
 fn is_of_whole_disk(metric: &str, server: &Telemetry) -> bool {
     let Some(name) = disk_of(metric) else { return false };
     // These are made of other disks, whose reads would be counted twice.
@@ -118,7 +119,7 @@ fn is_of_whole_disk(metric: &str, server: &Telemetry) -> bool {
         }
     }
     // Partitions are named after their disk: `sda1` of `sda`, and `nvme0n1p2` of `nvme0n1`, where a
-    // `p` keeps the number of the disk apart.
+    // `p` separates the number.
     let mut whole = name.trim_end_matches(is_digit);
     if let Some(disk) = whole.strip_suffix('p')
         && disk.ends_with(is_digit)
@@ -153,7 +154,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A pass with ops of 30 µs, and some that took longer.
+    /// Returns a pass with ops of 30 µs and some that took longer.
     fn pass(longer_ns: u64, ops: u64) -> PassResult {
         let mut service_time = Histogram::new();
         service_time.record_n(30_000, 2_500);
@@ -202,7 +203,7 @@ mod tests {
         assert_eq!(about_lost_answers(&timed_out, &server(18, 18)), None);
         assert_eq!(about_lost_answers(&timed_out, &server(HeldOps::TIMEOUTS_MIN - 1, 0)), None);
         assert!(about_lost_answers(&timed_out, &server(HeldOps::TIMEOUTS_MIN, 0)).is_some());
-        // Others lost segments, and ops waited for a processor.
+        // Others lost segments, and ops waited for a CPU.
         assert_eq!(about_lost_answers(&pass(30 * MS, 100), &server(900, 0)), None);
     }
 }

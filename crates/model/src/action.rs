@@ -1,9 +1,9 @@
-//! Actions on a host, as data: planned, shown, sent to it, applied, checked and undone.
+//! Actions on a host, as data that can be planned, displayed, sent, applied, checked and undone.
 //!
-//! Nothing here acts. Actions of a host build on each other: the last applied is the first undone.
-//! Each is a struct, and `for_each_action` lists them; what `lab` does for one stands in a file
-//! of its own there. Every name that an action makes up (mount points, arrays, mappings, files)
-//! starts with or lies under a name of dfsbench, so that ours can be distinguished from others.
+//! Nothing here performs them. Actions on a host build on each other, so the last one applied is
+//! the first one undone. Each is a struct listed in `for_each_action`; `lab` implements each one in
+//! a file of its own. All names made up by an action (mount points, arrays, mappings, files) are
+//! prefixed with, or located below, a dfsbench name, so that they can be told apart from others.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -15,43 +15,43 @@ use crate::lab::{FileSystem, Raid as RaidLevel};
 use crate::nfs::NfsVersion;
 use crate::system::{FilledFile, FilledStep};
 
-/// Something with blocks.
+/// A block device.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Device {
-    /// A device node that the user named.
+    /// A device node named by the user.
     Node(PathBuf),
-    /// The loop device of a file that [`LoopFile`] made.
+    /// The loop device of a file created by [`LoopFile`].
     Loop(PathBuf),
-    /// The array that [`Raid`] made, by its name.
+    /// The array created by [`Raid`], by name.
     Array(String),
-    /// The mapping that [`Crypt`] opened, by its name.
+    /// The mapping opened by [`Crypt`], by name.
     Mapped(String),
 }
 
-/// Another host, as one host reaches it.
+/// Another host, as seen from one host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Peer {
-    /// Name of the device in plans.
+    /// Name of the host in plans.
     pub name: String,
-    /// Its address, or a name that resolves to it.
+    /// Address, or a name that resolves to it.
     pub address: String,
 }
 
-/// A port of the host at the other end of a tunnel.
+/// A port on the remote end of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RemotePort {
     /// The port with this number.
     Number(u16),
-    /// That of its MOUNT service of this version, which its portmapper returns.
+    /// The port of its MOUNT service of this version, as reported by its portmapper.
     Mount {
         /// Version of MOUNT: 1 for NFS v2, 3 for v3.
         version: u32,
     },
 }
 
-/// Hands the names of all actions to a macro, such as one that makes an arm of a `match` of each:
-/// this is the one list of them.
+/// Passes the names of all actions to a macro, for example one that generates a `match` arm for
+/// each. This is the only list of actions.
 #[macro_export]
 macro_rules! for_each_action {
     ($hand_to:ident) => {
@@ -66,9 +66,9 @@ macro_rules! for_each_action {
 
 macro_rules! define_action {
     ($($name:ident)+) => {
-        /// One thing that is done to one host.
+        /// An action on one host.
         ///
-        /// As JSON it is the fields of the action's struct, and `action` with its name.
+        /// Its JSON form contains the fields of the action's struct, plus `action` with its name.
         #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(tag = "action", rename_all = "kebab-case")]
         pub enum Action {
@@ -85,7 +85,7 @@ macro_rules! define_action {
 
 for_each_action!(define_action);
 
-/// Makes a file and a loop device of it.
+/// Creates a file and a loop device for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LoopFile {
     /// The file, which must not exist.
@@ -94,80 +94,78 @@ pub struct LoopFile {
     pub bytes: u64,
 }
 
-/// Makes an md array. What is on the devices is lost.
+/// Creates an md array. All data on the devices is lost.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Raid {
-    /// Its name under /dev/md.
+    /// Name under /dev/md.
     pub name: String,
-    /// Level of the array.
+    /// RAID level.
     pub level: RaidLevel,
-    /// Bytes of a chunk; `None` is what mdadm chooses.
+    /// Chunk size in bytes; `None` lets mdadm choose.
     #[serde(default)]
     pub chunk_bytes: Option<u32>,
-    /// Devices of the array.
     pub devices: Vec<Device>,
 }
 
-/// Encrypts a device with a key that is thrown away. What is on it is lost.
+/// Encrypts a device with a throwaway key. All data on it is lost.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Crypt {
-    /// Its name under /dev/mapper.
+    /// Name under /dev/mapper.
     pub name: String,
     /// The encrypted device.
     pub device: Device,
-    /// Its cipher; `None` is the usual one.
+    /// Cipher, or `None` for the default.
     #[serde(default)]
     pub cipher: Option<String>,
-    /// Bits of its key; `None` is the usual number.
+    /// Key size in bits, or `None` for the default.
     #[serde(default)]
     pub key_bits: Option<u32>,
 }
 
-/// Makes a file system. What is on the device is lost.
+/// Creates a file system. All data on the device is lost.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Format {
-    /// The formatted device.
     pub device: Device,
-    /// The kind of file system that is made.
+    /// Kind of file system.
     pub file_system: FileSystem,
     /// Options of mkfs.
     pub options: Vec<String>,
 }
 
-/// Mounts a file system of the host.
+/// Mounts a local file system.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Mount {
-    /// The device; `None` for memory.
+    /// The device, or `None` for memory.
     pub device: Option<Device>,
-    /// The kind of file system on it.
+    /// Kind of file system.
     pub file_system: FileSystem,
-    /// Path of the mount point; made where it is missing.
+    /// Mount point; created if missing.
     pub point: PathBuf,
     /// Options of mount, such as `noatime` or `size=64m`.
     pub options: Vec<String>,
 }
 
-/// Exports a directory through the kernel's server, with exportfs.
+/// Exports a directory through the kernel's NFS server, with exportfs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Export {
     /// Path of the directory.
     pub directory: PathBuf,
-    /// Who may mount it, each as exports(5) says, with a space between several.
+    /// Hosts that may mount it, in the syntax of exports(5), separated by spaces.
     pub clients: String,
     /// Options of exports(5).
     pub options: Vec<String>,
 }
 
-/// Starts the kernel's server, or changes the running one.
+/// Starts the kernel's NFS server, or reconfigures the running one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Nfsd {
-    /// Its threads; 0 leaves them, or starts 8.
+    /// Number of threads; 0 keeps the current number, or starts 8.
     pub threads: u32,
-    /// Versions that it offers; empty for all that it has.
+    /// NFS versions to offer; empty for all supported ones.
     pub versions: Vec<NfsVersion>,
-    /// Offer UDP, too.
+    /// Also offer UDP.
     pub udp: bool,
-    /// Largest transfer, in bytes; 0 leaves it.
+    /// Maximum transfer size in bytes; 0 keeps the current one.
     pub transfer_max_bytes: u32,
 }
 
@@ -176,9 +174,9 @@ pub struct Nfsd {
 pub struct Ganesha {
     /// Path of the directory.
     pub directory: PathBuf,
-    /// Its threads; 0 for its default.
+    /// Number of threads; 0 for its default.
     pub threads: u32,
-    /// Versions that it offers; empty for all that it has.
+    /// NFS versions to offer; empty for all supported ones.
     pub versions: Vec<NfsVersion>,
 }
 
@@ -187,46 +185,46 @@ pub struct Ganesha {
 pub struct Unfs3 {
     /// Path of the directory.
     pub directory: PathBuf,
-    /// Who may mount it, as exports(5) says.
+    /// Hosts that may mount it, in the syntax of exports(5).
     pub clients: String,
 }
 
-/// Starts this program's own server, in memory and without faults.
+/// Starts our own server, in memory and without faults.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct OwnServer {
-    /// Who may call it, by address or name, with a space between several.
+    /// Hosts that may call it, by address or name, separated by spaces.
     pub clients: String,
-    /// Bytes of files that it holds at most; 0 for its default.
+    /// Maximum bytes of file data; 0 for its default.
     pub memory_bytes: u64,
-    /// Serve UDP, too.
+    /// Also serve UDP.
     pub udp: bool,
 }
 
-/// Opens an ssh tunnel from a port of this host to one of another.
+/// Opens an ssh tunnel from a port on this host to a port on another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Tunnel {
-    /// Destination by which `ssh` finds the other host: a name or address, maybe with a user.
+    /// Destination of the other host for `ssh`: a name or address, optionally with a user.
     pub ssh: String,
-    /// Configuration file for `ssh -F`; `None` is that of the user.
+    /// Configuration file for `ssh -F`, or `None` for the user's.
     pub ssh_config: Option<PathBuf>,
-    /// Port of this host's loopback.
+    /// Port on this host's loopback address.
     pub local_port: u16,
-    /// Address that the other host forwards to, one of its own, as it reaches it.
+    /// Address, of its own or reachable from it, that the other host forwards to.
     pub address: String,
-    /// The port there.
+    /// Port on that address.
     pub remote_port: RemotePort,
-    /// Compress what goes through it.
+    /// Compress the traffic.
     pub compression: bool,
-    /// Cipher; `None` is what ssh chooses.
+    /// Cipher, or `None` to let ssh choose.
     pub cipher: Option<String>,
 }
 
-/// Opens an ssh tunnel for all packets between a tun device of this host and one of another.
+/// Opens an ssh tunnel for IP packets between a tun device on this host and one on another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PacketTunnel {
-    /// Destination by which `ssh` finds the other host: a name or address, maybe with a user.
+    /// Destination of the other host for `ssh`: a name or address, optionally with a user.
     pub ssh: String,
-    /// Configuration file for `ssh -F`; `None` is that of the user.
+    /// Configuration file for `ssh -F`, or `None` for the user's.
     pub ssh_config: Option<PathBuf>,
     /// Number of the tun device of the other host.
     pub device: u32,
@@ -234,20 +232,20 @@ pub struct PacketTunnel {
     pub near: Ipv4Addr,
     /// Address of the other host in the tunnel.
     pub far: Ipv4Addr,
-    /// TCP port at which the other host answers once the tunnel stands.
+    /// TCP port on which the other host answers once the tunnel is up.
     pub port: u16,
-    /// Compress what goes through it.
+    /// Compress the traffic.
     pub compression: bool,
-    /// Cipher; `None` is what ssh chooses.
+    /// Cipher, or `None` to let ssh choose.
     pub cipher: Option<String>,
 }
 
-/// Mounts an export with the kernel's client.
+/// Mounts an export with the kernel's NFS client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NfsMount {
-    /// Host and path of the export, as mount(8) takes it.
+    /// Host and path of the export, in the syntax of mount(8).
     pub source: String,
-    /// Path of the mount point; made where it is missing.
+    /// Mount point; created if missing.
     pub point: PathBuf,
     /// Options of nfs(5).
     pub options: Vec<String>,
@@ -258,66 +256,62 @@ pub struct NfsMount {
 pub struct ReadAhead {
     /// Path of the mount point.
     pub point: PathBuf,
-    /// Number of KiB that are read ahead.
+    /// Read-ahead in KiB.
     pub kib: u32,
 }
 
 /// Sets a sysctl.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Sysctl {
-    /// Its name, with dots.
+    /// Name with dots.
     pub name: String,
-    /// Value of the setting.
     pub value: String,
 }
 
-/// Sets the largest packet of an interface.
+/// Sets the MTU of an interface.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Mtu {
-    /// Name of the interface.
     pub interface: String,
-    /// Size of a packet in bytes.
+    /// MTU in bytes.
     pub bytes: u32,
 }
 
-/// Tries whether packets of full size get through to other hosts; changes nothing.
+/// Checks whether full-size packets reach other hosts. Changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TryPaths {
-    /// The other hosts.
     pub peers: Vec<Peer>,
-    /// Bytes of a packet, its IP header included.
+    /// Packet size in bytes, including the IP header.
     pub bytes: u32,
 }
 
-/// Slows down what leaves an interface, with tc.
+/// Limits the outgoing traffic of an interface, with tc.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Shape {
-    /// Name of the interface.
     pub interface: String,
-    /// Most bits per second.
+    /// Maximum rate in bits per second.
     pub rate_bits_per_s: Option<u64>,
-    /// Delay of each packet, in microseconds.
+    /// Delay added to each packet, in microseconds.
     pub delay_us: Option<u32>,
 }
 
-/// Limits the frequency of all processors.
+/// Limits the frequency of all CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CpuFrequency {
-    /// The highest, in kHz.
+    /// Maximum frequency in kHz.
     pub khz: u32,
 }
 
-/// Takes processors offline until so many are left.
+/// Takes CPUs offline.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Cores {
-    /// Processors that stay.
+    /// Number of CPUs that stay online.
     pub online: u32,
 }
 
-/// Holds memory back until so much is left.
+/// Locks memory so that only part of it remains usable.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ram {
-    /// Memory that is left, in bytes.
+    /// Memory that remains, in bytes.
     pub left_bytes: u64,
 }
 
@@ -325,82 +319,81 @@ pub struct Ram {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NfsdStop {}
 
-/// Loses all that leaves an interface from a TCP or UDP port.
+/// Drops all packets leaving an interface from a TCP or UDP port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Cut {
-    /// Name of the interface.
     pub interface: String,
-    /// Number of the port.
     pub port: u16,
 }
 
-/// Fills a file system of ours.
+/// Fills up one of our file systems.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Fill {
     /// Path of the mount point.
     pub point: PathBuf,
 }
 
-/// Sets the calendar, and puts it back when it is undone.
+/// Steps the wall clock, and sets it back when undone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ClockStep {
-    /// How far forward, in milliseconds; back, where that is negative.
+    /// Offset in milliseconds; negative means back.
     pub by_ms: i64,
-    /// The boot of the kernel whose clock is left alone, that of the controller.
+    /// Boot ID of the kernel whose clock must not be changed: the controller's.
     pub not_boot: String,
 }
 
-/// Prepares a host for a system, as its recipe says; undone, it ends all that was started there.
+/// Prepares a host for a system according to its recipe. Undoing it stops everything that was
+/// started there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Service {
     /// Name of the recipe.
     pub system: String,
-    /// Values of its settings, as a plan writes them.
+    /// Values of the recipe's settings, as in a plan.
     pub settings: String,
-    /// Folder of its own files, which also marks its processes.
+    /// Directory for its own files, which also identifies its processes.
     pub dir: PathBuf,
-    /// Directory of the server that its files lie below; `None` where it keeps them elsewhere.
+    /// Directory on the server that contains its files; `None` if it keeps them elsewhere.
     pub storage: Option<PathBuf>,
-    /// Programs that the host needs.
+    /// Programs that must be installed on the host.
     pub programs: Vec<String>,
-    /// Packages that have them: the ID of a distribution, and names with blanks between them.
+    /// Packages that provide them: the ID of a distribution, and package names separated by blanks.
     pub packages: Vec<(String, String)>,
     /// TCP ports that must be free.
     pub ports: Vec<u16>,
-    /// Folders that are made first.
+    /// Directories that are created first.
     pub folders: Vec<PathBuf>,
-    /// Whether those on storage stay when it ends: it finds its files there when it is started
-    /// again.
+    /// Keep the directories on storage when the system is stopped, so that it finds its files when
+    /// started again.
     pub keeps_storage: bool,
-    /// Files that are written then.
+    /// Files that are written next.
     pub files: Vec<FilledFile>,
-    /// Longest time to end after SIGTERM, in seconds.
+    /// Time limit for stopping after SIGTERM, in seconds.
     pub stop_within_s: u64,
-    /// Files and folders elsewhere that the programs make.
+    /// Files and directories that the programs create elsewhere.
     pub leaves: Vec<PathBuf>,
-    /// Command that prints the version; empty for none.
+    /// Command that prints the version, or empty for none.
     pub version: Vec<String>,
-    /// Promise of its documentation about written data.
+    /// What the documentation promises about the durability of written data.
     pub durability: String,
 }
 
-/// Makes steps of the start of a system on a host.
+/// Runs some of the start-up steps of a system on a host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SystemSteps {
     /// Name of the recipe.
     pub system: String,
-    /// Folder of its own files, which marks its processes.
+    /// Directory for its own files, which identifies its processes.
     pub dir: PathBuf,
-    /// Number of the first of them among those of the system: others come before.
+    /// Index of the first of these steps among all steps of the system.
     pub first: usize,
-    /// Whether a program was started on this host before: what is waited for ends with it.
+    /// A program was started on this host earlier; stop waiting if it exits.
     pub has_program: bool,
     /// The steps, in this order.
     pub steps: Vec<FilledStep>,
 }
 
 impl SystemSteps {
-    /// Returns those that start its programs again on what they have kept: without what makes the
+    /// Returns the steps that restart the programs on existing data, without those that create the
     /// system.
     #[must_use]
     pub fn that_start_again(&self) -> Self {
@@ -411,97 +404,93 @@ impl SystemSteps {
     }
 }
 
-/// Kills the servers of a system on a host: what is lost then was in their memory.
+/// Kills the servers of a system on a host, which loses the data in their memory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SystemCrash {
     /// Name of the recipe.
     pub system: String,
-    /// Folder of its own files, which marks its processes.
+    /// Directory for its own files, which identifies its processes.
     pub dir: PathBuf,
 }
 
-/// Reads what the servers of a system on a host have counted, as facts; changes nothing.
+/// Reads the counters of a system's servers on a host as facts. Changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SystemCounters {
     /// Name of the recipe.
     pub system: String,
-    /// Command that prints them.
+    /// Command that prints the counters.
     pub run: Vec<String>,
 }
 
-/// Waits until nothing goes on in the background of a system; changes nothing.
+/// Waits until a system's background activity has ended. Changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AwaitQuiet {
     /// Name of the recipe.
     pub system: String,
-    /// Command that ends with 0 where it is quiet.
+    /// Command that exits with 0 when the system is idle.
     pub run: Vec<String>,
-    /// Text that it prints while it isn't; empty where its exit code tells.
+    /// Text that the command prints while the system is busy; empty if the exit code shows it.
     pub busy: String,
-    /// Longest time, in seconds.
+    /// Time limit in seconds.
     pub within_s: u64,
 }
 
-/// Mounts a file system of any type that the kernel or a helper of mount(8) knows.
+/// Mounts a file system of any type supported by the kernel or a helper of mount(8).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RemoteMount {
-    /// Type of the file system, as mount(8) takes it.
+    /// Type for mount(8).
     pub kind: String,
-    /// The source, as mount(8) takes it.
+    /// Source for mount(8).
     pub source: String,
-    /// Path of the mount point; made where it is missing.
+    /// Mount point; created if missing.
     pub point: PathBuf,
-    /// Options of the type.
+    /// Mount options.
     pub options: Vec<String>,
 }
 
-/// Mounts a system by a program of its own.
+/// Mounts a system with a program of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FuseMount {
     /// Name of the recipe.
     pub system: String,
-    /// The command that mounts it.
     pub run: Vec<String>,
-    /// Folder of its own files, which also marks its processes.
+    /// Directory for its own files, which also identifies its processes.
     pub dir: PathBuf,
-    /// Path of the mount point; made where it is missing.
+    /// Mount point; created if missing.
     pub point: PathBuf,
-    /// Packages that have the program: the ID of a distribution, and names with blanks between
-    /// them.
+    /// Packages that provide the program: the ID of a distribution, and package names separated by
+    /// blanks.
     pub packages: Vec<(String, String)>,
-    /// Longest time until it is mounted, in seconds.
+    /// Time limit for mounting, in seconds.
     pub within_s: u64,
-    /// Files and folders elsewhere that the program makes.
+    /// Files and directories that the program creates elsewhere.
     pub leaves: Vec<PathBuf>,
 }
 
-/// An action and the host that it is for.
+/// An action and its host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabStep {
-    /// Name of the host.
     pub host: String,
-    /// The action on that host.
     pub action: Action,
 }
 
-/// A setting whose effective value is not the requested one.
+/// A setting whose effective value differs from the requested one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// Name of the setting, as the user would write it.
+    /// Name of the setting, as users write it.
     pub name: String,
     /// The requested value.
     pub requested: String,
-    /// Value that is effective.
+    /// The effective value.
     pub found: String,
     /// Source of the effective value.
     pub source: String,
 }
 
-/// The settings that are effective after an action, read back from where the host keeps them.
+/// The settings in effect after an action, as read back from the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EffectiveSettings {
-    /// Facts about the effective settings.
     pub facts: Vec<Fact>,
-    /// Settings whose effective value is not the requested one.
+    /// Settings that differ from what was requested.
     pub differences: Vec<Difference>,
 }

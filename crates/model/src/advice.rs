@@ -1,23 +1,23 @@
-//! Advice about a caveat for one run: only what the run can do.
+//! Advice on a caveat, limited to what a particular run can do.
 //!
-//! [`CaveatCode::advice_for`] says it in words, and [`CaveatCode::flag_for`] as a flag. The advice
-//! of a code ([`CaveatCode::advice`]) names settings that some runs refuse, such as `--durability`
-//! for names; each such setting stands here beside the words that name it, and the words are left
-//! out where it does not apply. A test feeds every flag that is named back into the plan reader.
+//! [`CaveatCode::advice_for`] returns it as text, and [`CaveatCode::flag_for`] as a flag. The
+//! general advice ([`CaveatCode::advice`]) mentions settings that some runs refuse, such as
+//! `--durability` for names. Here, each piece of text is paired with the setting it mentions and
+//! left out if the setting doesn't apply. A test feeds every flag back into the plan reader.
 
 use crate::caveat::CaveatCode;
 use crate::pass::Pass;
 use crate::setting::Setting;
 use crate::spec::RunSpec;
 
-/// Words that advise, and the setting that they name; without one they always hold.
+/// A piece of advice and the setting that it needs, if any.
 struct Hint {
     text: &'static str,
     needs: Option<Setting>,
 }
 
 impl Hint {
-    /// Returns true if the run can do it and doesn't do it already.
+    /// Returns true if the run supports the setting and doesn't use it yet.
     fn helps(&self, run: &RunSpec) -> bool {
         match self.needs {
             None => true,
@@ -36,8 +36,8 @@ const fn with(needs: Setting, text: &'static str) -> Hint {
 }
 
 impl CaveatCode {
-    /// Returns the advice on how to avoid the caveat in a pass of a run, without what the run
-    /// refuses.
+    /// Returns the advice on how to avoid the caveat in a pass of a run, without settings that the
+    /// run refuses.
     pub fn advice_for(self, run: &RunSpec, pass: Pass) -> String {
         let hints = self.hints(pass);
         let mut texts = Vec::with_capacity(hints.len());
@@ -53,9 +53,9 @@ impl CaveatCode {
         }
     }
 
-    /// Returns the flag of `dfsbench run` that settles the caveat in a pass of a run; `None` where
-    /// none does, or the run refuses it. Where more trials settle it, their number depends on those
-    /// that were made: see [`CaveatCode::needs_trials`].
+    /// Returns a flag of `dfsbench run` that resolves the caveat in a pass of a run, or `None` if
+    /// there is none or the run refuses it. If more trials are needed, their number depends on the
+    /// existing ones; see [`CaveatCode::needs_trials`].
     pub fn flag_for(self, run: &RunSpec, pass: Pass) -> Option<&'static str> {
         for flag in self.flags(pass) {
             if flag.helps(run) {
@@ -65,12 +65,12 @@ impl CaveatCode {
         None
     }
 
-    /// Says whether further trials settle the caveat.
+    /// Returns true if more trials resolve the caveat.
     pub const fn needs_trials(self) -> bool {
         matches!(self, Self::TooFewTrials | Self::WideInterval | Self::Outlier)
     }
 
-    /// Returns the flags that may settle it, the best first.
+    /// Returns the flags that may resolve the caveat, the best one first.
     fn flags(self, pass: Pass) -> Vec<Hint> {
         match self {
             Self::TooShort => vec![
@@ -82,7 +82,7 @@ impl CaveatCode {
             Self::Unsynchronised | Self::MixShares => {
                 vec![with(Setting::Duration, "--duration 60s")]
             }
-            // Attributes have no way past the cache.
+            // Attributes cannot bypass the cache.
             Self::Cached if matches!(pass, Pass::Stat | Pass::StatDirs | Pass::GetXattr) => {
                 Vec::new()
             }
@@ -96,7 +96,7 @@ impl CaveatCode {
         }
     }
 
-    /// Returns what may be used instead; empty where the advice holds for every run.
+    /// Returns the pieces of advice, or nothing if the general advice applies to every run.
     fn hints(self, pass: Pass) -> Vec<Hint> {
         match self {
             Self::Cached if matches!(pass, Pass::Stat | Pass::StatDirs | Pass::GetXattr) => {
@@ -195,12 +195,12 @@ mod tests {
         assert_eq!(flag(cached, Workload::Metadata, Pass::Stat), None);
         assert_eq!(flag(cached, Workload::Metadata, Pass::GetXattr), None);
         assert_eq!(flag(CaveatCode::Errors, Workload::Stream, Pass::Read), None);
-        // A run that is direct already gains nothing by it.
+        // A run that already uses O_DIRECT gains nothing from it.
         let stream = RunBuilder::new(Workload::Stream).on_directory(Path::new("/srv"));
         let direct = stream.direct(true).build();
         assert_eq!(cached.flag_for(&direct, Pass::Read), None);
         assert!(!cached.advice_for(&direct, Pass::Read).contains("--direct"));
-        // How many trials settle a wide interval depends on how many there were.
+        // The number of trials needed for a wide interval depends on how many there were.
         assert_eq!(flag(CaveatCode::WideInterval, Workload::Stream, Pass::Read), None);
         assert!(CaveatCode::WideInterval.needs_trials() && !short.needs_trials());
     }

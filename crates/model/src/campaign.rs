@@ -1,7 +1,7 @@
-//! The results of a campaign, in the shape in which they are stored, judged and reported.
+//! Results of a campaign, in the form in which they are stored, judged and reported.
 //!
-//! Every trial is kept whole, with the histograms of each op kind; medians, intervals and
-//! verdicts are computed from it by `stats` each time, never stored in its place.
+//! Each trial is stored completely, with the histograms of each kind of op. Medians, intervals and
+//! verdicts are computed by `stats` every time and never stored.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,8 @@ use crate::spec::RunSpec;
 use crate::telemetry::Telemetry;
 use crate::units::Nanos;
 
-/// Below this share of the window with all workers busy, the rate is that of fewer workers.
+/// Minimum share of the window in which all workers must be busy. Below it, the rate is that of
+/// fewer workers.
 pub const COMMON_SHARE_MIN: f64 = 0.9;
 
 /// How a campaign stands.
@@ -36,16 +37,15 @@ pub enum CampaignState {
     Interrupted,
 }
 
-/// A campaign as lists have it: what stands in its header, how much of it there is, and its tags.
+/// Summary of a campaign for lists: its header, size and tags.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CampaignLine {
     /// Key in the results file.
     pub id: i64,
-    /// The campaign's UUID, which is the same in every file that it is stored in.
+    /// UUID, which is the same in all files that contain the campaign.
     pub uuid: String,
-    /// Name of its plan.
+    /// Name of the plan.
     pub name: String,
-    /// How it stands.
     pub state: CampaignState,
     /// When it started, in milliseconds since 1970 UTC.
     pub started_unix_ms: u64,
@@ -53,13 +53,13 @@ pub struct CampaignLine {
     pub runs: u32,
     /// Trials stored so far.
     pub trials: u32,
-    /// Those of them that failed.
+    /// Number of failed trials among them.
     pub trials_failed: u32,
-    /// Words by which people find it again, in the order of the alphabet.
+    /// Tags assigned by users, in alphabetical order.
     pub tags: Vec<String>,
 }
 
-/// All runs of one plan.
+/// All runs of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Campaign {
     /// Key in the results file.
@@ -72,21 +72,20 @@ pub struct Campaign {
     pub tool_version: String,
     /// The command line.
     pub command: String,
-    /// The question that the campaign was made to answer.
+    /// The question that the campaign answers.
     pub question: Question,
-    /// The whole plan as TOML, every default written out.
+    /// The complete plan as TOML, with all defaults filled in.
     pub plan_toml: String,
-    /// Seed of every random choice.
+    /// Seed for all random choices.
     pub seed: u64,
-    /// How it stands.
     pub state: CampaignState,
     /// Settings of the host, captured once.
     pub facts: Vec<Fact>,
-    /// The tool's own ceiling on this host.
+    /// The tool's own upper limit on this host.
     pub ceiling: Option<Ceiling>,
-    /// Measurements of what its contenders keep, the latest last.
+    /// Durability measurements of its contenders, the latest last.
     pub durability: Vec<StoredDurability>,
-    /// Its runs, in the order of the matrix.
+    /// Runs, in the order of the matrix.
     pub runs: Vec<Run>,
 }
 
@@ -104,9 +103,9 @@ pub struct Ceiling {
 pub struct Run {
     /// Position in the matrix, from 0.
     pub index: u32,
-    /// The settings of the run, all resolved.
+    /// All settings of the run, fully resolved.
     pub spec: RunSpec,
-    /// Its trials, in the order they were made.
+    /// Trials in the order in which they ran.
     pub trials: Vec<Trial>,
 }
 
@@ -114,9 +113,9 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", content = "reason", rename_all = "lowercase")]
 pub enum TrialState {
-    /// All passes were made.
+    /// All passes were completed.
     Done,
-    /// It could not be made or finished; the reason is a sentence.
+    /// The trial could not start or finish; contains the reason as a sentence.
     Failed(String),
     /// The user stopped it.
     Interrupted,
@@ -135,7 +134,7 @@ pub struct Trial {
     pub state: TrialState,
     /// The passes that were measured.
     pub passes: Vec<PassResult>,
-    /// Settings of the target that were effective.
+    /// Effective settings of the target.
     pub facts: Vec<Fact>,
 }
 
@@ -150,58 +149,55 @@ pub struct CrossCheck {
     pub source: String,
 }
 
-/// One pass of one trial, all workers merged.
+/// One pass of one trial, merged over all workers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassResult {
     /// The kind of pass.
     pub pass: Pass,
     /// From the first worker's start to the last worker's end.
     pub window_ns: u64,
-    /// From the last worker's start to the first worker's end: all were busy.
+    /// From the last worker's start to the first worker's end, while all were busy.
     pub common_window_ns: u64,
-    /// Ops done when the first worker ended (`first_done`), `Sync` not counted.
+    /// Ops completed when the first worker finished (`first_done`), not counting `Sync`.
     pub first_done_ops: u64,
-    /// Bytes moved when the first worker ended (`first_done`).
+    /// Bytes transferred when the first worker finished (`first_done`).
     pub first_done_bytes: u64,
     /// From the first worker's start to the first worker's end.
     pub first_done_ns: u64,
     /// Between the first and the last worker's start.
     pub start_skew_ns: u64,
-    /// Processor time of the client, all workers together.
+    /// CPU time of the client, summed over all workers.
     pub client_cpu_ns: u64,
-    /// Processor time of the server where it is ours and on this host.
+    /// CPU time of the server, if it is ours and on this host.
     pub server_cpu_ns: Option<u64>,
-    /// Bytes that storage read for this process, where the kernel counts them.
+    /// Bytes that storage read for this process, if the kernel counts them.
     pub storage_read_bytes: Option<u64>,
     /// Independent counts at the target.
     pub cross_checks: Vec<CrossCheck>,
-    /// The samples of each interval.
     pub samples: Vec<IntervalSample>,
-    /// How each interval of a soak looked.
+    /// Statistics of each interval of a soak.
     #[serde(default)]
     pub intervals: Vec<IntervalStats>,
-    /// The fault events on the hosts of a soak during the pass.
+    /// Faults that were injected during the pass of a soak.
     #[serde(default)]
     pub fault_events: Vec<FaultEvent>,
-    /// Figures for each kind of op.
+    /// Results for each kind of op.
     pub kinds: Vec<KindResult>,
-    /// The results of each emulated client, in the order of their numbers; empty where that was not
-    /// requested.
+    /// Results of each emulated client by number; empty unless requested.
     pub clients: Vec<ClientResult>,
-    /// The results of each host, in the order of their workers; empty where one host did
-    /// everything.
+    /// Results of each host, in the order of their workers; empty if there was only one host.
     #[serde(default)]
     pub hosts: Vec<HostResult>,
     /// The offered load, and the part of the file set that the pass touched.
     pub scope: Scope,
-    /// The telemetry of the pass, one for each host that was watched.
+    /// Telemetry during the pass, one entry per watched host.
     pub telemetry: Vec<Telemetry>,
-    /// Caveats raised while it was measured.
+    /// Caveats raised during the measurement.
     pub caveats: Vec<Caveat>,
 }
 
 impl PassResult {
-    /// An empty pass: what others are made from.
+    /// Returns an empty pass.
     pub fn new(pass: Pass) -> Self {
         Self {
             pass,
@@ -227,27 +223,27 @@ impl PassResult {
         }
     }
 
-    /// Ops that count for the rate: all but `Sync`.
+    /// Returns the number of ops that count for the rate: all except `Sync`.
     ///
-    /// Sums saturate, here and below: an agent or a file may report any numbers.
+    /// All sums here saturate, because an agent or a file may report arbitrary numbers.
     pub fn ops(&self) -> u64 {
         self.rated().fold(0, |sum, kind| sum.saturating_add(kind.done))
     }
 
-    /// Returns how many ops of an open loop the target carried in the measured window, and no more
-    /// than were scheduled there; `None` for a closed loop.
+    /// Returns how many ops of an open loop the target completed in the measured window, but no
+    /// more than were scheduled there. Returns `None` for a closed loop.
     ///
-    /// Ops that were started only after the window had ended are not carried. Those that were
-    /// scheduled before it and were done in it are: the target worked on them instead.
+    /// Ops started only after the end of the window don't count. Ops scheduled before the window
+    /// but completed in it do, because the target worked on them instead.
     pub fn carried_ops(&self) -> Option<u64> {
         let offered = self.scope.offered.filter(|offered| offered.scheduled_ops > 0)?;
-        // A queue that the warm-up left takes the place of ops of the window; what the window
-        // leaves is done after it, and is none of its own.
+        // A backlog from the warm-up displaces ops of the window. What is left at the end of the
+        // window is completed later and doesn't count.
         let in_time = self.ops().saturating_sub(self.scope.overdue_ops());
         Some(in_time.saturating_add(offered.carried_over_ops).min(offered.scheduled_ops))
     }
 
-    /// Adds the statistics of each interval of another host's part of the pass.
+    /// Adds the statistics of each interval from another host's part of the pass.
     pub fn add_intervals(&mut self, other: &Self) {
         for (index, interval) in other.intervals.iter().enumerate() {
             match self.intervals.get_mut(index) {
@@ -257,7 +253,7 @@ impl PassResult {
         }
     }
 
-    /// Bytes that ops moved.
+    /// Returns the bytes transferred by ops.
     pub fn bytes(&self) -> u64 {
         self.rated().fold(0, |sum, kind| sum.saturating_add(kind.bytes))
     }
@@ -273,7 +269,7 @@ impl PassResult {
         answered
     }
 
-    /// Ops that failed, `Sync` included.
+    /// Returns the number of failed ops, including `Sync`.
     pub fn errors(&self) -> u64 {
         let mut failed = 0_u64;
         for (_, count) in self.kinds.iter().flat_map(|kind| &kind.errors) {
@@ -282,10 +278,10 @@ impl PassResult {
         failed
     }
 
-    /// The caveat that `workers` were not all busy for most of the window, where they were not.
+    /// Returns a caveat if the workers were not all busy for most of the window.
     pub fn unsynchronised(&self, workers: u32) -> Option<Caveat> {
-        // While some workers have not begun or have ended, the target has less to do than the plan
-        // says: the rate is then that of fewer workers.
+        // Before some workers have started or after they have finished, the target has less to do
+        // than planned, so the rate is that of fewer workers.
         let share = self.common_window_ns as f64 / self.window_ns.max(1) as f64;
         if workers <= 1 || share >= COMMON_SHARE_MIN {
             return None;
@@ -302,18 +298,19 @@ impl PassResult {
         Some(CaveatCode::Unsynchronised.because(evidence).with_data(data))
     }
 
-    /// Response times of the ops that count for the rate, merged.
+    /// Returns the merged response times of all ops that count for the rate.
     pub fn response_time(&self) -> Histogram {
         self.merged(|kind| &kind.response_time)
     }
 
-    /// Service times of the ops that count for the rate, merged.
+    /// Returns the merged service times of all ops that count for the rate.
     pub fn service_time(&self) -> Histogram {
         self.merged(|kind| &kind.service_time)
     }
 
     fn merged(&self, times: fn(&KindResult) -> &Histogram) -> Histogram {
-        // Quantiles come from merged counts: the mean of quantiles of kinds is none of the whole.
+        // Quantiles must come from merged counts; averaging the quantiles of several kinds would be
+        // wrong.
         let mut merged = Histogram::sparse();
         for kind in self.rated() {
             merged.merge(times(kind));
@@ -326,27 +323,27 @@ impl PassResult {
     }
 }
 
-/// Figures for one kind of op in one pass.
+/// Results for one kind of op in one pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KindResult {
     /// The kind of op.
     pub kind: OpKind,
-    /// Ops that the workload handed to the backend.
+    /// Ops that the workload passed to the backend.
     pub issued: u64,
-    /// Ops that ended well.
+    /// Ops that succeeded.
     pub done: u64,
-    /// Bytes that they moved.
+    /// Bytes transferred by them.
     pub bytes: u64,
-    /// How many ops failed, by error.
+    /// Number of failed ops by error.
     pub errors: Vec<(OpError, u64)>,
-    /// Sent to done.
+    /// Time from sending to completion.
     pub service_time: Histogram,
-    /// Scheduled to done.
+    /// Time from the scheduled start to completion.
     pub response_time: Histogram,
 }
 
 impl KindResult {
-    /// Adds what others recorded: as if all had been recorded together, kind by kind.
+    /// Merges the results of others by kind, as if everything had been recorded together.
     pub fn merge_all(all: &mut Vec<Self>, more: Vec<Self>) {
         for result in more {
             match all.iter_mut().find(|known| known.kind == result.kind) {

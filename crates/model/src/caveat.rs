@@ -1,9 +1,9 @@
-//! Coded caveats that are attached to results, and the verdict they add up to.
+//! Caveats attached to results, each with a stable code, and the verdict they add up to.
 //!
-//! A code is stable: scripts may match it. Each has a severity, one sentence and an advice here;
-//! the evidence is written by the code that raises it: a sentence for people, and for programs the
-//! number that was found, its limit, their unit and source ([`Evidence`]).
-//! Nothing is silently dropped: a table prints the codes beside the figure.
+//! Scripts may match the codes. Each code has a severity, a sentence and advice, all defined here.
+//! The evidence is written by the code that raises the caveat: a sentence for people, and the
+//! number, limit, unit and source for programs ([`Evidence`]). Nothing is dropped silently: tables
+//! print the codes next to the result.
 
 use std::fmt;
 
@@ -37,20 +37,20 @@ impl Severity {
     }
 }
 
-/// Whether a number counts.
+/// Whether a result can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Nothing speaks against it.
+    /// There are no objections.
     Valid,
-    /// It stands with its caveats.
+    /// It can be used, but has caveats.
     Degraded,
     /// It must not be used.
     Invalid,
 }
 
 impl Verdict {
-    /// Names the verdict as tables and exports do.
+    /// Returns the verdict's name in tables and exports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Valid => "valid",
@@ -59,7 +59,7 @@ impl Verdict {
         }
     }
 
-    /// The verdict that a set of caveats adds up to: as bad as the worst of them.
+    /// Returns the verdict for a set of caveats, which is as bad as the worst of them.
     pub fn of<'a>(caveats: impl IntoIterator<Item = &'a Caveat>) -> Self {
         match caveats.into_iter().map(|caveat| caveat.code.severity()).max() {
             Some(Severity::Invalid) => Self::Invalid,
@@ -80,7 +80,7 @@ macro_rules! codes {
         $name:ident, $code:literal, $severity:ident, $sentence:literal,
         $advice:literal;
     )+) => {
-        /// A reason why a figure may mislead.
+        /// A reason why a result may be misleading.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum CaveatCode {
@@ -88,10 +88,10 @@ macro_rules! codes {
         }
 
         impl CaveatCode {
-            /// Every code, in the order of this file.
+            /// All codes, in the order of this file.
             pub const ALL: &'static [Self] = &[$(Self::$name,)+];
 
-            /// The stable code, as tables and exports print it.
+            /// Returns the stable code, as printed in tables and exports.
             pub const fn code(self) -> &'static str {
                 match self { $(Self::$name => $code,)+ }
             }
@@ -104,7 +104,7 @@ macro_rules! codes {
                 }
             }
 
-            /// How much it takes from the figure.
+            /// Returns how serious the caveat is.
             pub const fn severity(self) -> Severity {
                 match self { $(Self::$name => Severity::$severity,)+ }
             }
@@ -268,15 +268,17 @@ impl fmt::Display for CaveatCode {
 }
 
 impl CaveatCode {
-    /// Says whether it is evidence that data was read from a cache of the client or the server.
+    /// Returns true if the caveat shows that data was read from a cache of the client or the
+    /// server.
     pub const fn is_cache_hit(self) -> bool {
         matches!(self, Self::Cached | Self::ServerCached)
     }
 
-    /// Says whether it is raised where a number passes a limit; its evidence then has both as data.
+    /// Returns true if the caveat is raised when a number exceeds a limit. Its evidence then
+    /// contains both as data.
     ///
-    /// The others name a setting or an arrangement, such as a server on the same host, or can be
-    /// raised where the number is not known.
+    /// Other caveats describe a setting or an arrangement, such as a server on the same host, or
+    /// can be raised when the number is unknown.
     pub const fn has_threshold(self) -> bool {
         !matches!(
             self,
@@ -293,7 +295,7 @@ impl CaveatCode {
         )
     }
 
-    /// Raises the caveat with its evidence: the numbers, with their sources.
+    /// Creates the caveat with its evidence: the numbers and their sources.
     pub fn because(self, evidence: impl Into<String>) -> Caveat {
         Caveat { code: self, evidence: evidence.into(), data: None }
     }
@@ -313,7 +315,7 @@ pub struct Caveat {
 }
 
 impl Caveat {
-    /// Adds the number that decided.
+    /// Adds the number that was decisive.
     #[must_use]
     pub fn with_data(self, data: Evidence) -> Self {
         Self { data: Some(data), ..self }
@@ -333,40 +335,40 @@ pub struct Evidence {
     pub source: String,
 }
 
-// The constructors make no NaN, which alone would not equal itself.
+// `Eq` is sound because the constructors never produce NaN.
 impl Eq for Evidence {}
 
 impl Evidence {
-    /// Numbers of a unit; what is no number (a share of nothing) counts as 0.
+    /// Creates evidence in any unit. NaN (the ratio of nothing to nothing) becomes 0.
     pub fn new(found: f64, limit: f64, unit: &str, source: impl Into<String>) -> Self {
         let found = if found.is_nan() { 0.0 } else { found };
         let limit = if limit.is_nan() { 0.0 } else { limit };
         Self { found, limit, unit: unit.to_owned(), source: source.into() }
     }
 
-    /// Shares, from 0 to 1, as percent.
+    /// Creates evidence in percent from shares between 0 and 1.
     pub fn shares(found: f64, limit: f64, source: impl Into<String>) -> Self {
         Self::new(found * 100.0, limit * 100.0, "%", source)
     }
 
-    /// Times in nanoseconds.
+    /// Creates evidence from times in nanoseconds.
     pub fn nanos(found_ns: u64, limit_ns: u64, source: impl Into<String>) -> Self {
         Self::counts(found_ns, limit_ns, "ns", source)
     }
 
-    /// Amounts of data in bytes.
+    /// Creates evidence from amounts of data in bytes.
     pub fn bytes(found_bytes: u64, limit_bytes: u64, source: impl Into<String>) -> Self {
         Self::counts(found_bytes, limit_bytes, "B", source)
     }
 
-    /// Counts of the things that `unit` names.
+    /// Creates evidence from counts of whatever `unit` names.
     pub fn counts(found: u64, limit: u64, unit: &str, source: impl Into<String>) -> Self {
         Self::new(found as f64, limit as f64, unit, source)
     }
 }
 
 impl fmt::Display for Evidence {
-    /// The data on one line: `12.5 % (limit 10 %; /proc/stat)`.
+    /// Formats the data on one line, such as `12.5 % (limit 10 %; /proc/stat)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { found, limit, unit, source } = self;
         let (found, limit) = (three_digits(*found), three_digits(*limit));
@@ -404,7 +406,7 @@ mod tests {
         let json = serde_json::to_value(&caveat).unwrap();
         assert_eq!(json["data"]["found"], 12.5);
         assert_eq!(serde_json::from_value::<Caveat>(json).unwrap(), caveat);
-        // A share of nothing is no reason to differ from itself.
+        // NaN must not make evidence differ from itself.
         let nothing = Evidence::shares(f64::NAN, 0.9, "none");
         assert_eq!((nothing.found, &nothing), (0.0, &nothing));
     }

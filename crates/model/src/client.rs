@@ -1,10 +1,10 @@
-//! The record of one emulated client among many, small enough for thousands of them.
+//! Record of one emulated client, small enough to have thousands of them.
 //!
-//! [`ClientRecord`] is written while measuring, [`ClientResult`] is kept. Their times are coarser
-//! than those of [`crate::Histogram`], which takes 30 KiB: every octave has 16 buckets, so a
-//! quantile is at most half a bucket from the true value, `2^(e-5) / 2^e = 1/32 = 3.1 %`. Times
-//! end at 2^42 ns (73 minutes), beyond the longest time-out; longer ones count as that. A record
-//! takes [`CLIENT_RECORD_BYTES`], 25 MB for 10,000 clients, and never allocates once made.
+//! [`ClientRecord`] is filled while measuring, and [`ClientResult`] is stored. Their times are
+//! coarser than those of [`crate::Histogram`], which takes 30 KiB: every octave has 16 buckets, so
+//! a quantile is off by at most half a bucket, `2^(e-5) / 2^e = 1/32 = 3.1 %`. Times are capped at
+//! 2^42 ns (73 minutes), which is beyond the longest timeout. A record takes
+//! [`CLIENT_RECORD_BYTES`] (25 MB for 10,000 clients) and never allocates after creation.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,18 +13,18 @@ use crate::op::{Completion, OpKind, Outcome};
 
 /// Buckets per octave, as a power of two.
 const SUB_BITS: u32 = 4;
-/// No time counts as longer than this, in nanoseconds.
+/// Maximum time, in nanoseconds; longer ones count as this.
 const TIME_NS_MAX: u64 = (1 << 42) - 1;
 const BUCKETS: usize = bucket_of::<SUB_BITS>(TIME_NS_MAX) + 1;
 
-/// Memory of the record of one client, in bytes.
+/// Memory for the record of one client, in bytes.
 pub const CLIENT_RECORD_BYTES: usize = size_of::<ClientRecord>();
 const _: () = assert!(CLIENT_RECORD_BYTES <= 2_560);
 
-/// Largest relative error of a quantile of one client.
+/// Maximum relative error of a client's quantiles.
 pub const CLIENT_QUANTILE_ERROR_MAX: f64 = 1.0 / (2 << SUB_BITS) as f64;
 
-/// Counts of one client in one pass, of a fixed size.
+/// Fixed-size counts for one client in one pass.
 #[derive(Clone, Debug)]
 pub struct ClientRecord {
     ops: u64,
@@ -41,7 +41,7 @@ impl Default for ClientRecord {
 }
 
 impl ClientRecord {
-    /// Counts an op that ended; a sync counts only where it failed, as in rates.
+    /// Counts a finished op. A sync only counts if it failed, just as in rates.
     #[inline]
     pub fn ended(&mut self, completion: &Completion) {
         match completion.outcome {
@@ -58,9 +58,9 @@ impl ClientRecord {
         }
     }
 
-    /// Hands out what was recorded, for the client of this number.
+    /// Returns the results, for the client with this number.
     pub fn finish(&self, client: u32) -> ClientResult {
-        // A client uses few of the buckets, so a list of those is a fraction of the array.
+        // A client uses only a few buckets, so a list of those is much smaller than the array.
         let mut counts = Vec::new();
         for (bucket, count) in (0_u16..).zip(self.times) {
             if count > 0 {
@@ -77,23 +77,23 @@ impl ClientRecord {
     }
 }
 
-/// The results of one client in one pass.
+/// Results of one client in one pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientResult {
-    /// Its number within the run, from 0.
+    /// Number of the client within the run, from 0.
     pub client: u32,
-    /// Ops that ended well, syncs not counted.
+    /// Ops that succeeded, not counting syncs.
     pub ops: u64,
-    /// Bytes that they moved.
+    /// Bytes transferred by them.
     pub bytes: u64,
     /// Ops that failed.
     pub failed: u64,
-    /// Sent to done.
+    /// Time from sending to completion.
     pub times: ClientTimes,
 }
 
 impl ClientResult {
-    /// Adds what the same client did in another trial.
+    /// Adds the results of the same client from another trial.
     pub fn merge(&mut self, other: &Self) {
         self.ops = self.ops.saturating_add(other.ops);
         self.bytes = self.bytes.saturating_add(other.bytes);
@@ -102,17 +102,17 @@ impl ClientResult {
     }
 }
 
-/// Service times of one client; merges exactly.
+/// Service times of one client. Can be merged exactly.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Vec<u8>", try_from = "Vec<u8>")]
 pub struct ClientTimes {
     max_ns: u64,
-    /// Buckets that hold times, in ascending order, with their counts.
+    /// Non-empty buckets in ascending order, with their counts.
     counts: Vec<(u16, u32)>,
 }
 
 impl ClientTimes {
-    /// The times of a histogram, in the coarser buckets: as if each had been counted in them.
+    /// Converts a histogram to the coarser buckets, as if each time had been recorded in them.
     pub fn of(histogram: &Histogram) -> Self {
         let mut counts: Vec<(u16, u32)> = Vec::new();
         for (time_ns, count) in histogram.buckets() {
@@ -126,13 +126,13 @@ impl ClientTimes {
         Self { max_ns: histogram.max(), counts }
     }
 
-    /// The largest time in nanoseconds, exact; 0 when empty.
+    /// Returns the exact maximum in nanoseconds, or 0 if empty.
     pub const fn max(&self) -> u64 {
         self.max_ns
     }
 
-    /// The time in nanoseconds below or at which a share `q` (0 to 1) of all lies, within
-    /// [`CLIENT_QUANTILE_ERROR_MAX`]; 0 when empty.
+    /// Returns the time in nanoseconds at quantile `q` (0 to 1), within
+    /// [`CLIENT_QUANTILE_ERROR_MAX`], or 0 if empty.
     pub fn quantile(&self, q: f64) -> u64 {
         let count: u64 = self.counts.iter().map(|(_, count)| u64::from(*count)).sum();
         let rank = ((q.clamp(0.0, 1.0) * count as f64).ceil() as u64).max(1);
@@ -140,7 +140,7 @@ impl ClientTimes {
         for (bucket, count) in &self.counts {
             seen += u64::from(*count);
             if seen >= rank {
-                // The middle of the last bucket may lie beyond the maximum, which is exact.
+                // The middle of the last bucket may exceed the maximum, which is exact.
                 return middle_of::<SUB_BITS>((*bucket).into()).min(self.max_ns);
             }
         }
@@ -157,7 +157,7 @@ impl ClientTimes {
         }
     }
 
-    /// Writes the times compactly: version, maximum, then six bytes for each bucket in use.
+    /// Encodes the times compactly: version, maximum, then six bytes per non-empty bucket.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![1];
         out.extend(self.max_ns.to_le_bytes());
@@ -168,7 +168,7 @@ impl ClientTimes {
         out
     }
 
-    /// Reads what [`Self::to_bytes`] wrote; `None` when the bytes are nothing of the kind.
+    /// Decodes the output of [`Self::to_bytes`], or returns `None` if it is invalid.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (max_ns, counts) = bytes.strip_prefix(&[1])?.split_first_chunk()?;
         let (counts, rest) = counts.as_chunks::<6>();
@@ -178,7 +178,7 @@ impl ClientTimes {
         let mut read: Vec<(u16, u32)> = Vec::with_capacity(counts.len());
         for &[b0, b1, c0, c1, c2, c3] in counts {
             let bucket = u16::from_le_bytes([b0, b1]);
-            // Merging relies on buckets in ascending order, none twice.
+            // Merging relies on buckets in strictly ascending order.
             let is_behind = read.last().is_none_or(|(last, _)| *last < bucket);
             if !is_behind || usize::from(bucket) >= BUCKETS {
                 return None;

@@ -1,8 +1,8 @@
-//! A sentence that a campaign is to bear out, with the comparison that it rests on.
+//! A statement that a campaign is expected to confirm, and the comparison behind it.
 //!
-//! [`Conclusion`] is the principal type. A plan declares conclusions, such as those of the report
-//! that it repeats; a report judges each by the effect of its factor. They travel in the plan's
-//! text, which every campaign keeps: this is the form in which they are read back from there.
+//! A plan declares [`Conclusion`]s, such as those of a paper that it reproduces, and a report
+//! judges each by the effect of its factor. They are part of the plan's text, which is stored in
+//! every campaign; this is the form in which they are read back from there.
 
 use std::collections::BTreeMap;
 
@@ -61,14 +61,14 @@ pub enum Expectation {
 }
 
 impl Expectation {
-    /// Every expectation there is.
+    /// All expectations.
     pub const ALL: [Self; 5] =
         [Self::Faster, Self::Slower, Self::NoDifference, Self::MattersMost, Self::Ranking];
 
     /// The names of all expectations.
     pub const NAMES: &[&str] = &["faster", "slower", "no difference", "matters most", "ranking"];
 
-    /// Names it as plans do.
+    /// Returns the name used in plans.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Faster => "faster",
@@ -79,21 +79,21 @@ impl Expectation {
         }
     }
 
-    /// Finds one by its name.
+    /// Finds an expectation by name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|expected| expected.name() == name)
     }
 }
 
 impl Conclusion {
-    /// Kinds of factors that are no settings, with what follows their names.
+    /// Prefixes of factors that are not settings.
     pub const PROPERTIES: [&str; 2] = ["fact.", "label."];
 
-    /// Factors that are no settings and have one name.
+    /// Other factors that are not settings.
     pub const IDENTITIES: [&str; 6] =
         ["target", "backend", "workload", "tags", "campaign", "dfsbench_version"];
 
-    /// Says whether a name may be that of a factor that is no setting.
+    /// Returns true if this may be the name of a factor that is not a setting.
     pub fn is_property(name: &str) -> bool {
         let has_rest = |begin: &&str| name.len() > begin.len() && name.starts_with(*begin);
         Self::IDENTITIES.contains(&name) || Self::PROPERTIES.iter().any(has_rest)

@@ -1,8 +1,7 @@
-//! Contenders: the systems that a plan compares, and all that differs between them besides the
-//! system.
+//! Contenders are the systems that a plan compares, along with everything else that differs.
 //!
-//! [`contender_of`] names the contender of a run, [`differences`] what makes a comparison unfair:
-//! it is computed from the runs alone, so that a plan can be refused before anything is measured.
+//! [`contender_of`] returns the contender of a run, and [`differences`] lists what makes a
+//! comparison unfair. It only needs the runs, so a plan can be refused before anything is measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,32 +14,32 @@ use crate::words::words;
 use crate::workload::Workload;
 
 words! {
-    /// The rule for plans whose contenders differ in more than the system.
+    /// How to handle plans whose contenders differ in more than the system.
     Fairness {
-        /// Each difference is named beside the figures.
+        /// List the differences next to the results.
         Named = "named",
-        /// Such a plan is refused.
+        /// Refuse such a plan.
         Strict = "strict",
     }
 }
 
-/// Stands for a setting that a contender doesn't have.
+/// Shown for a setting that a contender doesn't have.
 const NOT_APPLICABLE: &str = "–";
 
-/// Settings that are the contender itself, or how often it is measured.
+/// Settings that define the contender itself.
 const OF_THE_SYSTEM: [&str; 2] = ["target", "system_settings"];
 
-/// One thing that differs between contenders besides the system.
+/// A difference between contenders besides the system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContenderDifference {
-    /// The setting, or what follows from the way of access.
+    /// The setting, or a property of the access method.
     pub what: String,
-    /// Values that each contender has, in the order of the contenders; several of a factor.
+    /// Values of each contender, in the order of the contenders; several if it is a factor.
     pub values: Vec<Vec<String>>,
 }
 
 impl ContenderDifference {
-    /// Shows what each contender has, in the order of the contenders.
+    /// Formats the values of each contender, in the order of the contenders.
     pub fn shown(&self) -> Vec<String> {
         let mut shown = Vec::with_capacity(self.values.len());
         for values in &self.values {
@@ -52,13 +51,14 @@ impl ContenderDifference {
         shown
     }
 
-    /// Says whether no contender has several values: it is no factor of any.
+    /// Returns true if no contender has several values, so it is not a factor.
     pub fn is_single(&self) -> bool {
         self.values.iter().all(|values| values.len() <= 1)
     }
 }
 
-/// Names the contender that a run measures: its target, with what the plan sets of its system.
+/// Returns the name of the contender that a run measures: its target, plus the settings of its
+/// system.
 pub fn contender_of(run: &RunSpec) -> String {
     if let Some(lab) = &run.lab
         && lab.system.is_some()
@@ -69,7 +69,7 @@ pub fn contender_of(run: &RunSpec) -> String {
     run.target_name.clone()
 }
 
-/// Names the contenders of some runs, each once, in their order.
+/// Returns the distinct contenders of some runs, in order.
 pub fn contenders<'r>(runs: impl IntoIterator<Item = &'r RunSpec>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for run in runs {
@@ -81,8 +81,8 @@ pub fn contenders<'r>(runs: impl IntoIterator<Item = &'r RunSpec>) -> Vec<String
     names
 }
 
-/// Says whether runs compare systems: there are two contenders at least, and dfsbench sets one of
-/// them up from a recipe or mounts it.
+/// Returns true if the runs compare systems: at least two contenders, one of which dfsbench sets up
+/// from a recipe or mounts.
 pub fn compares_systems<'r>(runs: impl IntoIterator<Item = &'r RunSpec> + Clone) -> bool {
     let mut has_system = false;
     for run in runs.clone() {
@@ -93,8 +93,8 @@ pub fn compares_systems<'r>(runs: impl IntoIterator<Item = &'r RunSpec> + Clone)
     has_system && contenders(runs).len() > 1
 }
 
-/// Lists what differs between the contenders of some runs besides the system, in the order in which
-/// settings are shown.
+/// Returns the differences between the contenders of some runs besides the system, in display
+/// order.
 pub fn differences<'r>(
     runs: impl IntoIterator<Item = &'r RunSpec> + Clone,
 ) -> Vec<ContenderDifference> {
@@ -105,7 +105,7 @@ pub fn differences<'r>(
     for run in runs {
         let name = contender_of(run);
         let Some(number) = names.iter().position(|known| *known == name) else { continue };
-        // An empty value is shown as one that isn't there.
+        // An empty value is shown like a missing one.
         for (property, value) in
             properties_of(run).into_iter().filter(|(_, value)| !value.is_empty())
         {
@@ -131,7 +131,7 @@ pub fn differences<'r>(
     found
 }
 
-/// Lists what a contender has: what follows from how it is used, then its settings.
+/// Returns the properties of a contender: those of its access method, then its settings.
 fn properties_of(run: &RunSpec) -> Vec<(&'static str, String)> {
     let mut properties = vec![
         ("access", access(run)),
@@ -143,7 +143,7 @@ fn properties_of(run: &RunSpec) -> Vec<(&'static str, String)> {
     ];
     let mut left_out: Vec<&str> = OF_THE_SYSTEM.to_vec();
     for setting in Setting::ALL {
-        // What is not given doesn't differ from what a system lacks.
+        // A setting without a value doesn't differ from a system that lacks the setting.
         if setting.applies(run) && setting.has_no_words(run) {
             left_out.push(setting.key());
         }
@@ -156,7 +156,7 @@ fn properties_of(run: &RunSpec) -> Vec<(&'static str, String)> {
     properties
 }
 
-/// Says by which way files are used.
+/// Returns how files are accessed.
 fn access(run: &RunSpec) -> String {
     if run.target.nfs().is_some() {
         let is_again = run.lab.as_ref().is_some_and(|lab| lab.is_re_exported());
@@ -184,7 +184,7 @@ fn access(run: &RunSpec) -> String {
     }
 }
 
-/// Says what the client keeps of what it has read and written.
+/// Returns what the client caches.
 fn client_cache(run: &RunSpec) -> &'static str {
     if run.target.nfs().is_some() {
         return "none";
@@ -259,7 +259,7 @@ mod tests {
     use crate::target::BackendKind;
     use crate::testing::RunBuilder;
 
-    /// A run on a system of a recipe, by our own client or by its program.
+    /// Returns a run on a system from a recipe, through our own client or through its program.
     fn run(name: &str, by_fuse: bool, copies: &str) -> RunSpec {
         let mut access = AccessWays { nfs: Some(NfsAccess::default()), ..AccessWays::default() };
         if by_fuse {
@@ -353,7 +353,7 @@ mod tests {
         let runs = [with("one", 1), with("two", 1), with("one", 2), with("two", 2)];
         assert_eq!(contenders(&runs), ["a layout=one", "a layout=two"]);
         assert_eq!(found(&runs), []);
-        // A level that only one of them was measured with is a difference.
+        // A factor level used for only one of them is a difference.
         let io_size = found(&runs[..3]);
         assert_eq!(io_size[0].0, "io_size");
     }

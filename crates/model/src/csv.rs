@@ -1,13 +1,14 @@
-//! Cells of comma-separated values, as every writer of them puts them down.
+//! Cells of comma-separated values, shared by all CSV writers.
 //!
-//! A text that a spreadsheet would take for a formula is led by an apostrophe; numbers never are.
+//! Text that a spreadsheet would interpret as a formula is prefixed with an apostrophe; numbers are
+//! not.
 //!
 //! **Source:** RFC 4180 (quoting); OWASP, "CSV Injection" (formulas).
 
-/// A cell with the quotes that it needs, and never a formula.
+/// Returns a cell with the necessary quoting that is never a formula.
 pub fn quoted(cell: &str) -> String {
-    // Spreadsheets run a cell that begins so, whatever its quotes; a negative number begins so,
-    // too, and must be a number to them.
+    // Spreadsheets evaluate cells that begin with these characters, even if quoted. Negative
+    // numbers begin with one, too, but must remain numbers.
     let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']);
     if formula && !cell.parse::<f64>().is_ok_and(f64::is_finite) {
         return in_quotes(&format!("'{cell}"));

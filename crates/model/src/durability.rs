@@ -1,9 +1,9 @@
-//! The words and findings of a durability measurement: what was acknowledged, and what was found.
+//! Data types of a durability measurement: what was acknowledged and what was found.
 //!
-//! An [`AckedOp`] is an op with the instant at which the caller was promised its durability, a
-//! [`FoundFile`] what stood in its place after a [`CrashEvent`]. [`DurabilityRow`] counts, for one
-//! event, one promise and one kind of work, what was kept and how the rest was lost;
-//! [`DurabilityReport`] is all of them. The promises are those of [`Durability`].
+//! An [`AckedOp`] is an op and the time at which its durability was acknowledged. A [`FoundFile`]
+//! is the file as found after a [`CrashEvent`]. A [`DurabilityRow`] counts, for one event, promise
+//! and kind of work, what survived and how the rest was lost. A [`DurabilityReport`] contains all
+//! of them. The promises are those of [`Durability`].
 
 use std::ops::Range;
 
@@ -13,40 +13,40 @@ use crate::spec::Durability;
 use crate::words::words;
 
 words! {
-    /// The kinds of work whose durability is measured.
+    /// Kinds of work whose durability is measured.
     WorkKind {
         /// Small files, each created and written once.
         SmallFile = "small-file",
         /// A large file that grows.
         LargeFile = "large-file",
-        /// Blocks of a file that were safe, written again in place.
+        /// Durable blocks of a file, overwritten in place.
         Overwrite = "overwrite",
-        /// Empty files that are created.
+        /// Empty files.
         Create = "create",
-        /// Files that replace older ones by a rename.
+        /// Files that replace older ones by rename.
         Rename = "rename",
     }
 }
 
 impl WorkKind {
-    /// Says whether only a name is to be kept, and no data.
+    /// Returns true if only names are created and no data is written.
     pub const fn is_name_only(self) -> bool {
         matches!(self, Self::Create)
     }
 }
 
 words! {
-    /// The events after which everything is read back.
+    /// Events after which everything is read back.
     CrashEvent {
-        /// The server's process is killed and started again.
+        /// The server process is killed and restarted.
         KillServer = "kill-server",
-        /// The server's host loses power, and is started again.
+        /// The server's host loses power and is restarted.
         PowerCut = "power-cut",
-        /// One of several servers that keep data is lost, and does not come back.
+        /// One of several storage servers is lost for good.
         LoseServer = "lose-server",
-        /// The client's process is killed.
+        /// The client process is killed.
         KillClient = "kill-client",
-        /// Nothing passes between client and server for a time.
+        /// All traffic between client and server is dropped for a while.
         CutNetwork = "cut-network",
     }
 }
@@ -54,13 +54,13 @@ words! {
 words! {
     /// How much a promise survives, as measured.
     Tier {
-        /// Acknowledged data was lost by the weakest event that was made.
+        /// Acknowledged data was lost in the weakest event tested.
         None = "none",
-        /// All acknowledged data survived a kill of the server's process.
+        /// All acknowledged data survived a kill of the server process.
         ServerCrash = "survives server crash",
-        /// All acknowledged data survived a loss of power of the server's host.
+        /// All acknowledged data survived a power loss of the server's host.
         PowerLoss = "survives power loss",
-        /// All acknowledged data survived that one of several servers was lost for good.
+        /// All acknowledged data survived the permanent loss of one of several servers.
         ServerLoss = "survives loss of a server",
         /// Nothing was lost, but that proves nothing: too few crashes had the last acknowledged
         /// write under the promise, or a stronger promise lost data in the same event.
@@ -71,7 +71,7 @@ words! {
 }
 
 impl Tier {
-    /// All tiers, the one that survives most first; one that was not measured is below all others.
+    /// All tiers, the strongest first. A tier that was not measured comes last.
     pub const STRONGEST_FIRST: [Self; 6] = [
         Self::ServerLoss,
         Self::PowerLoss,
@@ -93,149 +93,142 @@ impl Tier {
     }
 }
 
-/// How the files of a target are used.
+/// How the files of a target are accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// By NFS, without the kernel's client.
+    /// Through NFS, without the kernel's client.
     Nfs,
-    /// By system calls of this host.
+    /// Through system calls on this host.
     FileSystem,
 }
 
-/// A file that a durability measurement writes.
+/// A file written by a durability measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TestFile {
     /// The promise under which it is written.
     pub promise: Durability,
     /// The kind of work.
     pub kind: WorkKind,
-    /// Its number among those of the promise and the kind.
+    /// Number within its promise and kind.
     pub number: u32,
 }
 
 impl TestFile {
-    /// Returns the number that its blocks are stamped with; no two files have the same.
+    /// Returns the number stamped into its blocks, which is unique per file.
     pub const fn stamp_number(&self) -> u32 {
         (self.promise as u32) << 28 | (self.kind as u32) << 24 | self.number & 0x00ff_ffff
     }
 
-    /// Returns its name.
     pub fn name(&self) -> String {
         format!("{}-{}-{:06}", self.promise, self.kind, self.number)
     }
 
-    /// Returns the name under which a replacement of it is written, before it is renamed.
+    /// Returns the name under which a replacement is written before the rename.
     pub fn replacement_name(&self) -> String {
         format!("{}.new", self.name())
     }
 }
 
-/// An op that was handed on.
+/// An op that was issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestOp {
-    /// The file that it changes.
+    /// The file that the op changes.
     pub file: TestFile,
-    /// Its first block.
     pub first_block: u32,
-    /// The number of blocks; 0 where only a name is made.
+    /// The number of blocks; 0 if only a name is created.
     pub blocks: u32,
-    /// The generation that its blocks have from then on.
+    /// The generation of the blocks after this op.
     pub generation: u32,
-    /// Bytes that it writes.
+    /// Bytes written.
     pub bytes: u64,
 }
 
 impl TestOp {
-    /// Returns the blocks that it writes.
+    /// Returns the range of blocks that the op writes.
     pub const fn range(&self) -> Range<u32> {
         self.first_block..self.first_block + self.blocks
     }
 }
 
-/// An op, and when its promise was fulfilled.
+/// An op and the time of its acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckedOp {
-    /// The op itself.
     pub op: TestOp,
-    /// When its promise was acknowledged, in nanoseconds of the monotonic clock; `None` for one
-    /// that was in flight.
+    /// When the promise was acknowledged, in nanoseconds of the monotonic clock, or `None` if the
+    /// op was in flight.
     pub acked_ns: Option<u64>,
 }
 
-/// The content of a block that was read back.
+/// Content of a block that was read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FoundBlock {
-    /// A whole block of this generation.
+    /// A complete block of this generation.
     Generation(u32),
-    /// Nothing but zeros.
+    /// Only zeros.
     Zeros,
-    /// Neither: a part of a block, or something else.
+    /// Anything else, such as part of a block.
     Other,
 }
 
 /// A file that was read back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundFile {
-    /// The file that it changes.
     pub file: TestFile,
-    /// Its size in bytes; `None` where there is no such file.
+    /// Size in bytes, or `None` if the file doesn't exist.
     pub size_bytes: Option<u64>,
-    /// Its blocks up to its size; the last one may be shorter.
+    /// Blocks up to the size; the last one may be shorter.
     pub blocks: Vec<FoundBlock>,
-    /// It could not be read, as long as it was tried, while the target answered.
+    /// The file could not be read despite retries, although the target responded.
     pub is_unreadable: bool,
 }
 
 impl FoundFile {
-    /// A file that is not there.
+    /// Returns a file that doesn't exist.
     pub const fn missing(file: TestFile) -> Self {
         Self { file, size_bytes: None, blocks: Vec::new(), is_unreadable: false }
     }
 }
 
-/// The findings for one event, one promise and one kind of work.
+/// Findings for one event, promise and kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurabilityRow {
-    /// The event that was made.
     pub event: CrashEvent,
-    /// The promise that was requested.
     pub promise: Durability,
-    /// The kind of work.
     pub kind: WorkKind,
-    /// Whether a loss breaks what the promise says.
+    /// A loss violates the promise.
     pub is_promised: bool,
-    /// Ops that were acknowledged.
+    /// Acknowledged ops.
     pub acked_ops: u64,
-    /// Bytes of these ops.
+    /// Bytes written by these ops.
     pub acked_bytes: u64,
-    /// Acknowledged ops that were not there afterwards.
+    /// Acknowledged ops that were missing afterwards.
     pub lost_ops: u64,
-    /// Their bytes that were not there.
+    /// Bytes of these ops that were missing.
     pub lost_bytes: u64,
-    /// From the first acknowledgement that was not kept until the event, in nanoseconds.
+    /// Age of the oldest lost acknowledgement at the time of the event, in nanoseconds.
     pub window_ns: u64,
-    /// Lost ops whose file, or its new name, was missing.
+    /// Lost ops whose file or new name was missing.
     pub missing: u64,
     /// Lost ops whose file could not be read.
     #[serde(default)]
     pub unreadable: u64,
     /// Lost ops beyond the end of a file that had been longer.
     pub wrong_size: u64,
-    /// Lost ops of which a part was there.
+    /// Lost ops that were partially there.
     pub torn: u64,
-    /// Lost ops in whose place there were zeros.
+    /// Lost ops whose blocks contained zeros.
     pub zeros: u64,
-    /// Lost ops in whose place the data from before was back.
+    /// Lost ops whose blocks contained the previous data.
     pub old_data: u64,
-    /// Ops that were kept although an earlier one of the same file was lost.
+    /// Ops that survived although an earlier one on the same file was lost.
     pub reordered: u64,
     /// Ops in flight that left a torn block, which no promise forbids.
     pub torn_in_flight: u64,
 }
 
 impl DurabilityRow {
-    /// Makes a row without findings.
+    /// Creates a row without findings.
     pub const fn new(event: CrashEvent, file: &TestFile) -> Self {
         Self {
             event,
@@ -258,7 +251,7 @@ impl DurabilityRow {
         }
     }
 
-    /// Adds the counts of another row of the same event and promise.
+    /// Adds the counts of another row for the same event and promise.
     pub fn add(&mut self, other: &Self) {
         self.is_promised |= other.is_promised;
         self.acked_ops += other.acked_ops;
@@ -276,26 +269,25 @@ impl DurabilityRow {
         self.torn_in_flight += other.torn_in_flight;
     }
 
-    /// Says whether something was lost that the promise covers.
+    /// Returns true if something was lost that the promise covers.
     pub const fn breaks_promise(&self) -> bool {
         self.is_promised && self.lost_ops > 0
     }
 }
 
-/// The crashes before which a promise had the last acknowledged write, with nothing in flight.
+/// Crashes right before which the last acknowledged write had this promise, with nothing in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastWrites {
-    /// The promise.
     pub promise: Durability,
     /// Number of these crashes.
     pub crashes: u32,
-    /// How probable it is to miss a server that loses the last acknowledged write in every second
-    /// crash, in permille. One that loses it in every crash is never missed.
+    /// Probability in permille of missing a server that loses the last acknowledged write in every
+    /// second crash. A server that loses it in every crash is never missed.
     pub missed_permille: u32,
 }
 
 impl LastWrites {
-    /// Counts so many crashes for a promise.
+    /// Creates the count for a number of crashes.
     pub const fn new(promise: Durability, crashes: u32) -> Self {
         let missed_permille = match 1_000_u32.checked_shr(crashes) {
             Some(permille) => permille,
@@ -305,12 +297,11 @@ impl LastWrites {
     }
 }
 
-/// One event with its findings; a crash that was repeated is one event.
+/// One event with its findings. Repeated crashes of the same kind are one event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasuredEvent {
-    /// The event that was made.
     pub event: CrashEvent,
-    /// How often it was made.
+    /// How often the event was triggered.
     #[serde(default = "once")]
     pub crashes: u32,
     /// For each promise, how often its write was the last one.
@@ -322,9 +313,9 @@ pub struct MeasuredEvent {
     pub last_writes_wanted: u32,
     /// How it was made, in a few words.
     pub how: String,
-    /// From the event until everything could be read back, in nanoseconds.
+    /// Time from the event until everything could be read back, in nanoseconds.
     pub back_ns: u64,
-    /// Why nothing could be verified; the rows have no findings then.
+    /// Why nothing could be verified; the rows are then empty.
     pub unverified: Option<String>,
     /// Why the event could not destroy any data; that all was kept shows nothing then.
     #[serde(default)]
@@ -333,7 +324,7 @@ pub struct MeasuredEvent {
     pub rows: Vec<DurabilityRow>,
 }
 
-/// Events of releases that made each one once.
+/// Default for releases that triggered each event only once.
 const fn once() -> u32 {
     1
 }
@@ -371,7 +362,7 @@ impl MeasuredEvent {
         }
     }
 
-    /// Counts crashes before which a promise had the last acknowledged write.
+    /// Adds crashes for which the last acknowledged write had this promise.
     pub fn count_last_writes(&mut self, promise: Durability, crashes: u32) {
         for known in &mut self.last_writes {
             if known.promise == promise {
@@ -382,7 +373,7 @@ impl MeasuredEvent {
         self.last_writes.push(LastWrites::new(promise, crashes));
     }
 
-    /// Returns how often the last acknowledged write was one of a promise.
+    /// Returns how often the last acknowledged write had this promise.
     pub fn last_writes_of(&self, promise: Durability) -> LastWrites {
         let found = self.last_writes.iter().find(|last| last.promise == promise);
         found.copied().unwrap_or_else(|| LastWrites::new(promise, 0))
@@ -406,43 +397,40 @@ impl MeasuredEvent {
     }
 }
 
-/// A promise with its measured tier.
+/// A promise and its measured tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromiseTier {
-    /// The promise that was requested.
     pub promise: Durability,
-    /// How much it survives.
     pub tier: Tier,
 }
 
 /// All events of a durability measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurabilityReport {
-    /// Version of this form.
+    /// Version of this format.
     pub schema: u32,
-    /// The target that was measured.
+    /// The measured target.
     pub target: String,
-    /// How a promise is kept at the target, for each that was measured.
+    /// How the target keeps each measured promise.
     pub promises: Vec<String>,
     /// The tier of each promise.
     pub tiers: Vec<PromiseTier>,
-    /// The events in the order in which they were made.
+    /// Events in the order in which they were triggered.
     pub events: Vec<MeasuredEvent>,
 }
 
-/// A durability measurement that is kept with a campaign.
+/// A durability measurement stored with a campaign.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredDurability {
-    /// The contender that was measured, see [`crate::contender::contender_of`].
+    /// The measured contender; see [`crate::contender::contender_of`].
     pub contender: String,
     /// When it was measured, in milliseconds since 1970 UTC.
     pub measured_unix_ms: u64,
-    /// The findings of the measurement.
     pub report: DurabilityReport,
 }
 
 impl StoredDurability {
-    /// Returns the tier that a promise had.
+    /// Returns the tier of a promise.
     pub fn tier_of(&self, promise: Durability) -> Tier {
         for one in &self.report.tiers {
             if one.promise == promise {
@@ -454,7 +442,7 @@ impl StoredDurability {
 }
 
 impl DurabilityReport {
-    /// Says whether all events were verified, and nothing was lost that was promised.
+    /// Returns true if all events were verified and nothing promised was lost.
     pub fn is_clean(&self) -> bool {
         for event in &self.events {
             if event.unverified.is_some() || event.rows.iter().any(DurabilityRow::breaks_promise) {

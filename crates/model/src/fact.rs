@@ -1,7 +1,7 @@
-//! A captured setting of a host or a target, with the place it was read from.
+//! A captured setting of a host or a target, with its source.
 //!
-//! Facts are text on purpose: they are compared and shown, never computed with. The source tells
-//! a reader where to look for himself.
+//! Facts are text on purpose: they are compared and displayed, but never used in computations. The
+//! source shows readers where to look for themselves.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ pub struct Fact {
 }
 
 impl Fact {
-    /// Puts a fact together.
+    /// Creates a fact.
     pub fn new(
         scope: impl Into<String>,
         name: impl Into<String>,

@@ -1,8 +1,8 @@
-//! Ops that took far longer than most because segments of TCP were lost, and the time it cost.
+//! Ops that took much longer than most because TCP segments were lost, and the time that cost.
 //!
-//! A lost segment holds up the ops of its connection until TCP sends it again, which no counter of
-//! the kernel measures. [`HeldOps::of_losses`] takes as many of the slowest ops as lost segments
-//! explain. Ops that are not slow for TCP's timers never count: chance can't make them so.
+//! A lost segment holds up the ops of its connection until TCP retransmits it, which no kernel
+//! counter measures. [`HeldOps::of_losses`] takes as many of the slowest ops as the lost segments
+//! explain. Ops that are not slow enough for TCP's timers never count, so chance cannot add any.
 
 use std::ops::Range;
 
@@ -11,43 +11,44 @@ use crate::caveat::Evidence;
 use crate::histogram::Histogram;
 use crate::units::{Nanos, three_digits};
 
-/// An op that is not held up takes less than this many times the lower quartile.
+/// Factor over the lower quartile below which an op doesn't count as held up.
 const USUAL_TIMES_MAX: u64 = 3;
 
 const MS: u64 = 1_000_000;
 
-/// How much longer than usual an op takes that waits for the first timeout and no further one.
+/// Additional time of an op that waits for the first timeout and no further one.
 /// **Source:** include/net/tcp.h (`TCP_RTO_MIN`): 200 ms.
 const FIRST_TIMEOUT_NS: Range<u64> = 180 * MS..300 * MS;
 
-/// How much longer an op takes that was slow, but not for a timeout.
+/// Additional time of a slow op that did not wait for a timeout.
 const NEARLY_TIMEOUT_NS: Range<u64> = 60 * MS..180 * MS;
 
 /// The slowest ops of a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeldOps {
-    /// Number of ops that were held up.
+    /// Number of ops held up.
     pub ops: u64,
-    /// Time beyond the usual that they took, in nanoseconds.
+    /// Time beyond the usual, in nanoseconds.
     pub held_ns: u64,
-    /// Time that all ops took, in nanoseconds.
+    /// Total time of all ops, in nanoseconds.
     pub total_ns: u64,
 }
 
 impl HeldOps {
-    /// Above this share of the time of all ops their delay makes the figure another one: the
-    /// accuracy that is asked for unless a plan says otherwise.
+    /// Share of the time of all ops above which the delays affect the result. This is the default
+    /// accuracy of plans.
     pub const SHARE_MAX: f64 = 0.05;
 
-    /// Fewer lost segments than this say nothing about ops that took as long as a timeout: an
-    /// acknowledgement may still be on its way.
+    /// Minimum number of lost segments that can explain ops delayed by a timeout; with fewer, an
+    /// acknowledgement may just still be on its way.
     pub const TIMEOUTS_MIN: u64 = 4;
 
-    /// Counts the ops that took one timeout of TCP longer than usual, as far as traces of lost
-    /// segments explain them; none if ops of nearly that time are not rare, as with slow disks.
+    /// Counts the ops that took one TCP timeout longer than usual, up to the number that traces of
+    /// lost segments explain. Returns nothing if ops of nearly that duration are common, as with
+    /// slow disks.
     ///
-    /// It is for traces that have other causes, too: segments out of order, calls that were sent
-    /// again in vain, and what other programs lost.
+    /// Used for traces that can have other causes, too: out-of-order segments, unnecessary
+    /// retransmissions, and losses of other programs.
     pub fn timed_out(result: &PassResult, traces: u64, connections: Option<u32>) -> Self {
         if traces < Self::TIMEOUTS_MIN {
             return Self::default();
@@ -57,8 +58,8 @@ impl HeldOps {
         if nearly.ops * 4 > held.ops { Self::default() } else { held }
     }
 
-    /// Counts the ops of a pass that lost segments held up. A loss holds up all ops in flight on
-    /// its connection, or one at the least if the number of connections is not known.
+    /// Counts the ops of a pass that were held up by lost segments. A loss holds up all ops in
+    /// flight on its connection, or at least one if the number of connections is unknown.
     pub fn of_losses(
         result: &PassResult,
         lost: u64,
@@ -75,10 +76,10 @@ impl HeldOps {
         Self::slowest(&times, ops_max, excess_ns)
     }
 
-    /// Counts at most `ops_max` of the slowest ops. The time that each took beyond the lower
-    /// quartile must be in `excess_ns`, and the op must have taken three times that quartile.
+    /// Counts at most `ops_max` of the slowest ops. The time beyond the lower quartile must be in
+    /// `excess_ns`, and the op must have taken at least three times the quartile.
     fn slowest(service_time: &Histogram, ops_max: u64, excess_ns: Range<u64>) -> Self {
-        // The median would be that of a held op where a network loses a lot.
+        // In a very lossy network, the median would be that of a held-up op.
         let usual_ns = service_time.quantile(0.25);
         let total_ns = service_time.mean().saturating_mul(service_time.count());
         let mut held = Self { total_ns, ..Self::default() };
@@ -97,17 +98,17 @@ impl HeldOps {
         held
     }
 
-    /// Returns the share of the time of all ops, 0 to 1, that the held ones took beyond the usual.
+    /// Returns the share (0 to 1) of the time of all ops that was spent being held up.
     pub fn share(&self) -> f64 {
         self.held_ns as f64 / self.total_ns.max(1) as f64
     }
 
-    /// Returns true if the figure of the pass is another one for it.
+    /// Returns true if the delays affect the result.
     pub fn matters(&self) -> bool {
         self.share() > Self::SHARE_MAX
     }
 
-    /// Describes the time that was lost, with its limit.
+    /// Describes the lost time with its limit.
     pub fn describe(&self) -> String {
         format!(
             "{} ops waited {} for TCP's timers, of {} that all ops took ({} %, at most {} %)",
@@ -119,7 +120,7 @@ impl HeldOps {
         )
     }
 
-    /// Returns the number that decided; `source` is that of the lost segments.
+    /// Returns the decisive number. `source` is the source of the lost segments.
     pub fn evidence(&self, source: &str) -> Evidence {
         let source = format!("service times of as many ops as segments were lost, {source}");
         Evidence::shares(self.share(), Self::SHARE_MAX, source)
@@ -143,7 +144,7 @@ mod tests {
         let service_time = times(&[(MS, 900), (20 * MS, 50), (200 * MS, 10)]);
         let held = HeldOps::slowest(&service_time, 30, 2 * MS..u64::MAX);
         assert_eq!(held.ops, 30);
-        // Buckets are 1/64 of an octave wide, and counted at their lower bound.
+        // Buckets are 1/64 of an octave wide and counted at their lower bound.
         let expected_ns = 10 * 199 * MS + 20 * 19 * MS;
         assert!((expected_ns * 98 / 100..=expected_ns).contains(&held.held_ns), "{held:?}");
         assert_eq!(held.total_ns, (900 + 1_000 + 2_000) * MS / 960 * 960);
@@ -154,7 +155,7 @@ mod tests {
     fn ignores_ops_outside_the_range() {
         let service_time = times(&[(MS, 900), (20 * MS, 50), (1_800 * MS, 10)]);
         assert_eq!(HeldOps::slowest(&service_time, 60, FIRST_TIMEOUT_NS).ops, 0);
-        // Slow ops are not held up where a quarter of all is about as slow.
+        // Slow ops are not held up if a quarter of all ops are about as slow.
         let slow = times(&[(100 * MS, 300), (290 * MS, 100)]);
         assert_eq!(HeldOps::slowest(&slow, 60, 2 * MS..u64::MAX).ops, 0);
         let none = HeldOps::slowest(&Histogram::new(), 60, 0..u64::MAX);

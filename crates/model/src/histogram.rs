@@ -1,10 +1,10 @@
-//! A log-linear histogram of nanoseconds that merges exactly.
+//! Log-linear histogram of nanoseconds that can be merged exactly.
 //!
-//! Values below 64 have a bucket each. Every octave `[2^e, 2^(e+1))` above is cut into 64 equal
-//! buckets of width `2^(e-6)`. A quantile is reported as the middle of its bucket, which is at
-//! most half a width from the true value: `2^(e-7) / 2^e = 1/128 = 0.78 %`. The whole range of
-//! `u64` is covered, so nothing is clamped, and `record` neither allocates nor divides.
-//! Percentiles of several workers come from merged counts, never from averaged percentiles.
+//! Values below 64 have a bucket each. Every octave `[2^e, 2^(e+1))` above is divided into 64 equal
+//! buckets of width `2^(e-6)`. A quantile is reported as the middle of its bucket, so it is off by
+//! at most half a width: `2^(e-7) / 2^e = 1/128 = 0.78 %`. The whole range of `u64` is covered, so
+//! nothing is clamped, and `record` neither allocates nor divides. Percentiles over several workers
+//! are computed from merged counts, never by averaging percentiles.
 //!
 //! **Source:** the bucket layout of fio's `stat.h` and of HdrHistogram, derived independently.
 
@@ -16,30 +16,31 @@ const SUB_BUCKETS: usize = 1 << SUB_BITS;
 /// 64 exact values, then 58 octaves of 64 buckets.
 const BUCKETS: usize = SUB_BUCKETS * (64 - SUB_BITS as usize + 1);
 
-/// Largest relative error of a reported quantile: 1/128, or 0.78 %.
+/// Maximum relative error of a reported quantile: 1/128, or 0.78 %.
 ///
-/// *Derivation.* Let `v` be the value of the requested rank. Buckets are in ascending order
-/// and count every value, so the bucket at which the running count reaches the rank is that of `v`.
-/// A bucket of one value gives `v` itself. Any other lies in an octave `[2^e, 2^(e+1))` with
-/// `e >= 6`, has the width `w = 2^(e-6)` and is `[l, l + w)` with `l >= 2^e`; `l + w / 2` is
+/// *Derivation.* Let `v` be the value of the requested rank. Buckets are in ascending order and
+/// count every value, so the bucket at which the running count reaches the rank is that of `v`. A
+/// bucket for a single value gives `v` itself. Any other bucket is in an octave `[2^e, 2^(e+1))`
+/// with `e >= 6`, has the width `w = 2^(e-6)` and is `[l, l + w)` with `l >= 2^e`; `l + w / 2` is
 /// reported. As `l <= v < l + w`, the error is at most `w / 2`, and relative to `v`
 ///
 /// `(w / 2) / v <= 2^(e-7) / 2^e = 2^-7 = 1/128`.
 ///
-/// Clamping to the smallest and the largest value, which are exact, moves the result only nearer to
-/// `v`, since `v` lies between them. Merging adds the counts of equal buckets, so a merged
-/// quantile has the same bound.
+/// Clamping to the minimum and maximum, which are exact, only moves the result closer to `v`, since
+/// `v` is between them. Merging adds the counts of equal buckets, so a merged quantile has the same
+/// bound.
 pub const QUANTILE_ERROR_MAX: f64 = 1.0 / (2 << SUB_BITS) as f64;
 
-/// Counts of values in nanoseconds; on its way to somewhere as compact as [`Histogram::to_bytes`].
+/// Counts of values in nanoseconds. Serialized in the compact form of [`Histogram::to_bytes`].
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(into = "Vec<u8>", try_from = "Vec<u8>")]
 pub struct Histogram {
-    /// The bucket of the first of `counts`.
+    /// Bucket number of the first element of `counts`.
     first: usize,
     counts: Box<[u64]>,
-    /// Pairs of (bucket gap, count) as [`Histogram::to_bytes`] writes them, while it is only read;
-    /// there are no `counts` then. A tenth of the room: reports hold a million of them.
+    /// Pairs of (bucket gap, count) in the encoding of [`Histogram::to_bytes`], used instead of
+    /// `counts` as long as the histogram is only read. This takes a tenth of the memory, and
+    /// reports contain a million histograms.
     packed: Box<[u8]>,
     count: u64,
     sum: u128,
@@ -53,7 +54,7 @@ impl Default for Histogram {
     }
 }
 
-/// Equal are those with the same values, however much room each has.
+/// Histograms are equal if they contain the same values, regardless of their capacity.
 impl PartialEq for Histogram {
     fn eq(&self, other: &Self) -> bool {
         let sums = |h: &Self| (h.count, h.sum, h.min, h.max);
@@ -75,13 +76,13 @@ impl std::fmt::Debug for Histogram {
 }
 
 impl Histogram {
-    /// Makes an empty histogram that has room for every value: recording into it never allocates.
+    /// Creates an empty histogram with room for every value, so that recording never allocates.
     pub fn new() -> Self {
         Self { counts: vec![0; BUCKETS].into_boxed_slice(), ..Self::sparse() }
     }
 
-    /// Makes an empty histogram that takes room as values come: reports hold a hundred thousand of
-    /// them, and most values of one lie close together.
+    /// Creates an empty histogram that grows with its values. Reports contain a hundred thousand of
+    /// them, and most values of each are close together.
     pub fn sparse() -> Self {
         Self {
             first: 0,
@@ -94,13 +95,13 @@ impl Histogram {
         }
     }
 
-    /// Counts one value.
+    /// Records one value.
     #[inline]
     pub fn record(&mut self, value_ns: u64) {
         self.record_n(value_ns, 1);
     }
 
-    /// Counts one value `times` times.
+    /// Records a value `times` times.
     #[inline]
     pub fn record_n(&mut self, value_ns: u64, times: u64) {
         *self.bucket_mut(bucket_of::<SUB_BITS>(value_ns)) += times;
@@ -110,15 +111,15 @@ impl Histogram {
         self.max = self.max.max(value_ns);
     }
 
-    /// Adds another histogram's counts: the result is as if every value had been recorded here.
+    /// Adds the counts of another histogram, as if every value had been recorded here.
     pub fn merge(&mut self, other: &Self) {
-        // All room at once: growing bucket by bucket would copy the counts each time.
+        // Allocate everything at once; growing bucket by bucket would copy the counts each time.
         let mut buckets = other.occupied().map(|(bucket, _)| bucket);
         if let Some(lowest) = buckets.next() {
             self.make_room(lowest, buckets.last().unwrap_or(lowest));
         }
         for (bucket, count) in other.occupied() {
-            // Another host's counts may be any numbers: too many stay at the most that fits.
+            // Another host may send arbitrary counts, so saturate.
             let sum = self.bucket_mut(bucket);
             *sum = sum.saturating_add(count);
         }
@@ -128,12 +129,12 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// The same with the values that a closed loop left out while it waited: an estimate of what
-    /// arrivals at an even pace would have seen.
+    /// Returns a copy that includes the values a closed loop omitted while it waited: an estimate
+    /// of what evenly spaced arrivals would have seen.
     ///
-    /// A slot that ends an op every `pace_ns` would have had further ones scheduled while it waited
-    /// for a long one: for each value `v` above the pace there are also `v - pace`, `v - 2 pace`
-    /// and so on, down to the pace itself. A pace of 0 adds nothing.
+    /// A slot that completes an op every `pace_ns` would have had further ops scheduled while it
+    /// waited for a long one. So for each value `v` above the pace, `v - pace`, `v - 2 pace` and so
+    /// on are added, down to the pace itself. A pace of 0 adds nothing.
     ///
     /// **Source:** `HdrHistogram`, `recordValueWithExpectedInterval` and
     /// `copyCorrectedForCoordinatedOmission`; Tene, "How NOT to measure latency" (2013).
@@ -150,11 +151,11 @@ impl Histogram {
         all
     }
 
-    /// Counts `value_ns - k * pace_ns` for every k from 1 on for which it is at least the pace,
-    /// bucket by bucket: there may be billions.
+    /// Records `value_ns - k * pace_ns` for every k >= 1 for which it is at least the pace. Works
+    /// bucket by bucket, because there may be billions of values.
     fn record_series(&mut self, value_ns: u64, pace_ns: u64, times: u64) {
-        // The op itself stands for one pace of its time; each further whole pace is an op that was
-        // left out.
+        // The op itself accounts for one pace of its time; each further whole pace is an omitted
+        // op.
         let left_out = (value_ns / pace_ns).saturating_sub(1);
         let mut step = 1;
         while step <= left_out {
@@ -163,12 +164,12 @@ impl Histogram {
             let last = ((value_ns - lowest_of::<SUB_BITS>(bucket)) / pace_ns).min(left_out);
             let steps = last - step + 1;
             let (smallest, largest) = (value_ns - last * pace_ns, value_ns - step * pace_ns);
-            // Only a damaged file holds so many that their number is beyond 64 bits.
+            // Only a damaged file contains so many values that their number exceeds 64 bits.
             let Some(more) = steps.checked_mul(times) else { return };
             let Some(count) = self.count.checked_add(more) else { return };
             *self.bucket_mut(bucket) += more;
             self.count = count;
-            // The sum of an arithmetic series: the mean of its ends, times their number.
+            // Sum of an arithmetic series: the mean of its ends, times their number.
             let twice = (u128::from(largest) + u128::from(smallest)) * u128::from(steps);
             self.sum = self.sum.saturating_add((twice / 2).saturating_mul(times.into()));
             self.min = self.min.min(smallest);
@@ -176,38 +177,37 @@ impl Histogram {
         }
     }
 
-    /// Forgets all values and keeps the memory.
+    /// Removes all values but keeps the memory.
     pub fn clear(&mut self) {
         self.counts.fill(0);
         self.packed = Box::default();
         (self.count, self.sum, self.min, self.max) = (0, 0, u64::MAX, 0);
     }
 
-    /// How many values were recorded.
+    /// Returns the number of recorded values.
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// The smallest value, exact; 0 when empty.
+    /// Returns the exact minimum, or 0 if empty.
     pub const fn min(&self) -> u64 {
         if self.count == 0 { 0 } else { self.min }
     }
 
-    /// The largest value, exact; 0 when empty.
+    /// Returns the exact maximum, or 0 if empty.
     pub const fn max(&self) -> u64 {
         self.max
     }
 
-    /// The mean, exact to rounding; 0 when empty.
+    /// Returns the mean, exact except for rounding, or 0 if empty.
     pub const fn mean(&self) -> u64 {
         if self.count == 0 { 0 } else { (self.sum / self.count as u128) as u64 }
     }
 
-    /// The value below or at which a share `q` (0 to 1) of all values lies, within
-    /// [`QUANTILE_ERROR_MAX`]; 0 when empty.
+    /// Returns the value at quantile `q` (0 to 1), within [`QUANTILE_ERROR_MAX`], or 0 if empty.
     pub fn quantile(&self, q: f64) -> u64 {
         let rank = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
-        // The first bucket at which so many values have been passed holds the value of that rank.
+        // The first bucket at which the running count reaches the rank contains the value.
         let mut seen = 0_u64;
         for (bucket, count) in self.occupied() {
             seen = seen.saturating_add(count);
@@ -218,7 +218,7 @@ impl Histogram {
         self.max
     }
 
-    /// Writes the counts compactly: version, min, max, sum, then pairs of (bucket gap, count).
+    /// Encodes the counts compactly: version, min, max, sum, then pairs of (bucket gap, count).
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![1];
         put_varint(&mut out, u128::from(self.min()));
@@ -228,7 +228,7 @@ impl Histogram {
         out
     }
 
-    /// Reads what [`Self::to_bytes`] wrote; `None` when the bytes are not a histogram.
+    /// Decodes the output of [`Self::to_bytes`], or returns `None` if it is invalid.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (version, mut rest) = bytes.split_first()?;
         if *version != 1 {
@@ -238,14 +238,14 @@ impl Histogram {
         histogram.min = u64::try_from(take_varint(&mut rest)?).ok()?;
         histogram.max = u64::try_from(take_varint(&mut rest)?).ok()?;
         histogram.sum = take_varint(&mut rest)?;
-        // The pairs are kept as they are: most histograms of a report are only merged or read for a
-        // quantile, and need no counts of their own. The loop proves that reading them can't fail.
+        // Keep the pairs encoded: most histograms of a report are only merged or queried for a
+        // quantile and need no counts. The loop checks that decoding them cannot fail.
         histogram.packed = rest.into();
         let mut bucket = 0_usize;
         while !rest.is_empty() {
             let gap = usize::try_from(take_varint(&mut rest)?).ok()?;
             let count = u64::try_from(take_varint(&mut rest)?).ok()?;
-            // Each bucket comes once, behind those before it.
+            // Buckets are unique and in ascending order.
             let is_again = gap == 0 && histogram.count > 0;
             bucket = bucket.checked_add(gap)?;
             if bucket >= BUCKETS || count == 0 || is_again {
@@ -261,12 +261,12 @@ impl Histogram {
         Some(histogram)
     }
 
-    /// The buckets that hold values, as (lowest value, count), in ascending order.
+    /// Returns the non-empty buckets as (lowest value, count), in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.occupied().map(|(bucket, count)| (lowest_of::<SUB_BITS>(bucket), count))
     }
 
-    /// The same with as little room as it takes; recording into it takes more again.
+    /// Returns a copy that takes as little memory as possible, until something is recorded into it.
     #[must_use]
     pub fn packed(&self) -> Self {
         let mut packed = Vec::new();
@@ -274,7 +274,7 @@ impl Histogram {
         Self { first: 0, counts: Box::default(), packed: packed.into_boxed_slice(), ..*self }
     }
 
-    /// The buckets that hold values, by their number.
+    /// Returns the non-empty buckets by number.
     fn occupied(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let counted = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         let counted = counted.map(|(place, count)| (self.first + place, *count));
@@ -289,10 +289,10 @@ impl Histogram {
         &mut self.counts[bucket - self.first]
     }
 
-    /// Takes room for these buckets and all between them and those that are there.
+    /// Allocates the given buckets, and all buckets between them and the existing ones.
     #[cold]
     fn make_room(&mut self, lowest: usize, highest: usize) {
-        // Packed pairs are unpacked into counts first: recording needs a place for each bucket.
+        // Decode packed pairs first, because recording needs an element for each bucket.
         let packed = std::mem::take(&mut self.packed);
         if let Some((known, _)) = unpacked(&packed).next() {
             let last = unpacked(&packed).last().map_or(known, |(bucket, _)| bucket);
@@ -331,14 +331,14 @@ impl TryFrom<Vec<u8>> for Histogram {
     }
 }
 
-/// The bucket of a value where every octave has `2^BITS` of them.
+/// Returns the bucket of a value if every octave has `2^BITS` buckets.
 #[inline]
 pub const fn bucket_of<const BITS: u32>(value: u64) -> usize {
     if value < 1 << BITS {
         return value as usize;
     }
-    // The highest bit names the octave, and the BITS below it the bucket within. The sum is
-    // continuous: the first bucket of an octave follows the last of the one before.
+    // The highest bit determines the octave, and the next BITS the bucket within it. The sum is
+    // continuous: the first bucket of an octave follows the last one of the previous octave.
     let shift = value.ilog2() - BITS;
     ((shift as usize) << BITS) + (value >> shift) as usize
 }
@@ -351,7 +351,7 @@ const fn lowest_of<const BITS: u32>(bucket: usize) -> u64 {
     ((bucket - (shift << BITS)) as u64) << shift
 }
 
-/// The middle of a bucket where every octave has `2^BITS` of them.
+/// Returns the middle of a bucket if every octave has `2^BITS` buckets.
 pub const fn middle_of<const BITS: u32>(bucket: usize) -> u64 {
     if bucket < 1 << BITS {
         return bucket as u64;
@@ -360,9 +360,9 @@ pub const fn middle_of<const BITS: u32>(bucket: usize) -> u64 {
     lowest_of::<BITS>(bucket) + width / 2
 }
 
-/// Writes pairs of (bucket gap, count).
+/// Encodes pairs of (bucket gap, count).
 fn put_pairs(out: &mut Vec<u8>, occupied: impl Iterator<Item = (usize, u64)>) {
-    // Neighbouring buckets have a gap of 1 and small counts: two bytes for most pairs.
+    // Adjacent buckets have a gap of 1 and small counts, so most pairs take two bytes.
     let mut last = 0;
     for (bucket, count) in occupied {
         put_varint(out, (bucket - last) as u128);
@@ -371,7 +371,7 @@ fn put_pairs(out: &mut Vec<u8>, occupied: impl Iterator<Item = (usize, u64)>) {
     }
 }
 
-/// Reads what [`put_pairs`] wrote.
+/// Decodes the output of [`put_pairs`].
 fn unpacked(mut packed: &[u8]) -> impl Iterator<Item = (usize, u64)> + '_ {
     let mut bucket = 0;
     std::iter::from_fn(move || {
@@ -383,7 +383,7 @@ fn unpacked(mut packed: &[u8]) -> impl Iterator<Item = (usize, u64)> + '_ {
 }
 
 fn put_varint(out: &mut Vec<u8>, mut value: u128) {
-    // LEB128: seven bits a byte, the lowest first, with the high bit where more follow.
+    // LEB128: seven bits per byte, lowest first; the high bit is set if more follow.
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;

@@ -1,8 +1,8 @@
-//! Runs that can't be made: combinations of settings that contradict the protocols.
+//! Runs that are impossible because their settings contradict the protocols.
 //!
-//! A product of factors may hold some of them. They are rows of the table with their reason, as
-//! a server that refuses is; no trial of them is made. [`RunSpec::impossible`] decides:
-//! the plan, the controller and the report call it, so that all of them agree.
+//! A product of factors may contain such combinations. They appear in results with their reason,
+//! like a server that refuses a setting, but no trials are run. [`RunSpec::impossible`] decides;
+//! plan, controller and report all call it, so that they agree.
 
 use std::fmt;
 
@@ -13,59 +13,60 @@ use crate::target::BackendKind;
 use crate::work::Fill;
 use crate::workload::Workload;
 
-/// The largest payload in one datagram, in bytes: what IPv4 leaves of 64 KiB must hold the RPC
-/// and NFS headers too, credentials and handles of any size among them.
+/// Maximum payload of one datagram, in bytes. The 64 KiB of an IPv4 packet must also hold the RPC
+/// and NFS headers, with credentials and handles of any size.
 ///
 /// **Source:** RFC 768 and 791: 65,535 bytes with the headers of IP and UDP.
 pub const UDP_TRANSFER_BYTES_MAX: u32 = 60 << 10;
 
-/// Why a run can't be made.
+/// Why a run is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Impossible {
-    /// NFS v4 asks for a transport that controls congestion.
+    /// NFS v4 requires a transport with congestion control.
     ///
     /// **Source:** RFC 7530, 3.1; RFC 8881, 2.9.1.
     VersionOverUdp(NfsVersion),
-    /// TLS protects streams.
+    /// TLS needs a stream transport.
     TlsOverUdp,
-    /// RPC-over-TLS is spoken with v3 and v4.
+    /// RPC-over-TLS is only used with v3 and v4.
     TlsWithV2,
-    /// A UDP client has one socket, which has no connection.
+    /// A UDP client has a single socket without connections.
     ConnectionsOverUdp,
-    /// Offsets of v2 are too small.
+    /// v2 has 32-bit offsets.
     FileTooLargeForV2,
-    /// v2 moves at most 8 KiB at a time.
+    /// v2 transfers at most 8 KiB at a time.
     TransferTooLargeForV2,
-    /// A transfer does not fit in a datagram.
+    /// A transfer doesn't fit in a datagram.
     TransferTooLargeForUdp,
-    /// Each worker drives a client of its own.
+    /// Each worker needs a client of its own.
     FewerClientsThanWorkers,
-    /// Mapped memory is the page cache, which `O_DIRECT` is there to avoid.
+    /// Mapped memory is the page cache, which `O_DIRECT` bypasses.
     MappedDirectly,
-    /// Zeros are what was never written, too.
+    /// Zeros cannot be told apart from blocks that were never written.
     ZerosVerified,
-    /// A stamp is no zero.
+    /// A stamped block isn't all zeros.
     ZerosStamped,
-    /// No stamp is there twice.
+    /// Stamped blocks never repeat.
     RepeatsStamped,
-    /// An external tool works in a directory, by calls of its own.
+    /// An external tool needs a directory and makes its own system calls.
     ProgramElsewhere,
-    /// An external tool knows nothing of other hosts, and one on each would share no start.
+    /// An external tool cannot coordinate with other hosts, and instances on each would not start
+    /// together.
     ProgramOnManyHosts,
-    /// Ids have 32 bits.
+    /// User IDs have 32 bits.
     UidsBeyondTheLast,
-    /// AUTH_NONE sends no user id.
+    /// AUTH_NONE sends no user ID.
     UidsWithoutAuthSys,
-    /// Nothing serves what is used on the server itself.
+    /// Nothing is exported if the storage is used on the server itself.
     DiskByNfs,
-    /// ssh carries streams.
+    /// ssh only forwards streams.
     DatagramsInTunnel,
-    /// Not every server has every version.
+    /// Not every server supports every version.
     ///
     /// **Source:** unfs3, README: "NFSv3 server"; nfs-ganesha, `Protocols` of
     /// ganesha-export-config(8): 3 and 4.
     VersionOfServer(ServerKind, NfsVersion),
-    /// A client elsewhere has no certificate that it could trust.
+    /// A client on another host has no certificate to trust.
     TlsOfOwnServer,
     /// Extended attributes are part of v4.2.
     ///
@@ -104,7 +105,7 @@ impl fmt::Display for Impossible {
 }
 
 impl RunSpec {
-    /// Why no trial of this run can be made; `None` where one can be tried.
+    /// Returns why no trial of this run is possible, or `None` if it can be tried.
     pub fn impossible(&self) -> Option<Impossible> {
         if let Some(why) = of_work(self) {
             return Some(why);
@@ -205,7 +206,8 @@ fn of_sizes(run: &RunSpec, nfs: &NfsSettings) -> Option<Impossible> {
     if run.file_size_bytes > nfs.version.file_bytes_max() {
         return Some(Impossible::FileTooLargeForV2);
     }
-    // What is left to the server always fits: it grants no more than version and transport hold.
+    // A size chosen by the server always fits, since it offers no more than version and transport
+    // allow.
     let transfer = run.transfer_size_bytes?;
     if let Some(most) = nfs.version.transfer_bytes_max()
         && transfer > most
@@ -323,7 +325,7 @@ mod tests {
         assert_eq!(lab(own_tls).unwrap(), "server_kind dfsbench has no TLS");
         let mounted = lab(|l| (l.mounting.nfs.proto, l.mounting.nfs.nconnect) = (Proto::Udp, 2));
         assert_eq!(mounted.unwrap(), "nconnect is for TCP only");
-        // What was set for a mount doesn't matter where there is none.
+        // Mount settings don't matter if nothing is mounted.
         assert_eq!(lab(|l| (l.path, l.mounting.nfs.nconnect) = (DataPath::Disk, 2)), None);
         let own = lab(|l| (l.path, l.own_client) = (DataPath::Disk, true));
         assert!(own.unwrap().starts_with("data_path disk"));

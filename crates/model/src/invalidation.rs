@@ -1,22 +1,21 @@
-//! How caches are emptied before a pass reads.
+//! How caches are dropped before a pass reads.
 
 use crate::words::words;
 
 words! {
-    /// Steps before a pass reads, so that data comes from where it should; each includes
-    /// those before it.
+    /// What to do before a pass reads, so that data comes from the intended source. Each level
+    /// includes the previous ones.
     Invalidation {
-        /// No step at all.
         None = "none",
-        /// The files are dropped from the page cache of the host that reads.
+        /// Drop the files from the page cache of the host that reads.
         Files = "files",
-        /// Its whole page cache, and that of the server.
+        /// Drop the whole page cache of that host and of the server.
         Caches = "caches",
-        /// The client mounts again.
+        /// Remount on the client.
         Remount = "remount",
-        /// The server mounts its file system again, too.
+        /// Also remount the file system on the server.
         ServerRemount = "server-remount",
-        /// The server is restarted, too.
+        /// Also restart the server.
         ServerRestart = "server-restart",
     }
 }

@@ -1,8 +1,8 @@
-//! How hosts are set up for a run: the state that is wanted, every setting resolved.
+//! How hosts are set up for a run: the desired state, with every setting resolved.
 //!
-//! A [`LabSpec`] says what should be so; `lab::compose` turns it into [`Action`](crate::Action)s
-//! in the order in which they build on each other. Between two runs only what differs, and what
-//! was built on it, is undone and made again.
+//! `lab::compose` turns a [`LabSpec`] into [`Action`](crate::Action)s in the order of their
+//! dependencies. Between two runs, only the differences and whatever depends on them are undone and
+//! redone.
 
 mod host;
 mod storage;
@@ -22,47 +22,47 @@ pub use crate::invalidation::Invalidation;
 use crate::nfs::{NfsSettings, NfsVersion, Proto, XprtSec};
 use crate::words::words;
 
-/// Path at which the server mounts the file system that it serves.
+/// Where the server mounts the file system that it exports.
 pub const STORAGE_POINT: &str = "/run/dfsbench/storage";
 
-/// Path at which the client mounts the export.
+/// Where the client mounts the export.
 pub const MOUNT_POINT: &str = "/run/dfsbench/mount";
 
-/// Path at which the server mounts a system that it exports again.
+/// Where the server mounts a system that it re-exports.
 pub const EXPORTED_POINT: &str = "/run/dfsbench/exported";
 
-/// Port of the client's loopback that a tunnel carries NFS from.
+/// Port on the client's loopback from which a tunnel forwards NFS.
 pub const TUNNEL_PORT: u16 = 20_490;
 
-/// Port of the client's loopback that a tunnel carries MOUNT from, for v2 and v3.
+/// Port on the client's loopback from which a tunnel forwards MOUNT, for v2 and v3.
 pub const TUNNEL_MOUNT_PORT: u16 = 20_491;
 
-/// Address of the server within a tunnel that carries packets, the same for each client.
+/// Address of the server within a packet tunnel, the same for each client.
 ///
-/// **Source:** RFC 3927: addresses that no router passes on.
+/// **Source:** RFC 3927: addresses that routers don't forward.
 pub const TUNNEL_SERVER: Ipv4Addr = Ipv4Addr::new(169, 254, 77, 1);
 
-/// Number of the tun device of the first client on the server; each further client has the next.
+/// Number of the tun device on the server for the first client; further clients follow.
 pub const TUNNEL_DEVICE: u32 = 77;
 
-/// Returns the address of a client within a tunnel that carries packets, by its number from 0 on;
-/// `None` where there are no more of them.
+/// Returns the address of a client within a packet tunnel, by its number from 0 on, or `None` if
+/// there are no more addresses.
 pub fn tunnel_client(number: usize) -> Option<Ipv4Addr> {
     let last = u8::try_from(number).ok()?.checked_add(2)?;
     if last == u8::MAX { None } else { Some(Ipv4Addr::new(169, 254, 77, last)) }
 }
 
-/// Port of a server of ours that is started on the server's host, for NFS, MOUNT and plain TCP.
+/// Port of our server when started on the server host, for NFS, MOUNT and raw TCP.
 pub const OWN_PORT: u16 = 20_492;
 
-/// Path that a server of ours exports.
+/// Path exported by our server.
 pub const OWN_EXPORT: &str = "/export";
 
 /// Port of NFS. **Source:** RFC 7530, 1.5.4.
 pub const NFS_PORT: u16 = 2_049;
 
 words! {
-    /// By which way data travels between the program and the server's disk.
+    /// How data travels between the program and the server's disk.
     DataPath {
         /// The program runs on the server, on its file system, without NFS.
         Disk = "disk",
@@ -76,10 +76,10 @@ words! {
 }
 
 words! {
-    /// The traffic that an ssh tunnel carries.
+    /// The traffic forwarded by an ssh tunnel.
     #[derive(Default)]
     TunnelForwards {
-        /// Connections to ports of the server (`ssh -L`): TCP alone.
+        /// Connections to ports of the server (`ssh -L`); only TCP.
         #[default]
         Ports = "ports",
         /// All packets between two tun devices (`ssh -w`).
@@ -90,21 +90,21 @@ words! {
 words! {
     /// The program that serves NFS.
     ServerKind {
-        /// The Linux kernel's.
+        /// The server of the Linux kernel.
         Knfsd = "knfsd",
-        /// The server NFS-Ganesha.
+        /// NFS-Ganesha.
         Ganesha = "ganesha",
-        /// The server unfs3.
+        /// unfs3.
         Unfs3 = "unfs3",
-        /// It runs already, and nothing is done to it.
+        /// A server that is already running and is left as it is.
         Running = "running",
-        /// This program's own, without faults, which keeps files in memory.
+        /// Our own server, in memory and without faults.
         Own = "dfsbench",
     }
 }
 
 words! {
-    /// The protocol of a network file system: what a server of some kind serves, and clients mount.
+    /// The protocol of a network file system.
     Protocol {
         /// The Network File System.
         Nfs = "nfs",
@@ -112,14 +112,14 @@ words! {
 }
 
 impl ServerKind {
-    /// The protocol that it serves, by which its clients mount.
+    /// Returns the protocol used by its clients.
     pub const fn protocol(self) -> Protocol {
         match self {
             Self::Knfsd | Self::Ganesha | Self::Unfs3 | Self::Running | Self::Own => Protocol::Nfs,
         }
     }
 
-    /// The port that it serves NFS on.
+    /// Returns the port on which it serves NFS.
     pub const fn port(self) -> u16 {
         match self {
             Self::Own => OWN_PORT,
@@ -129,23 +129,24 @@ impl ServerKind {
 }
 
 words! {
-    /// When file systems, exports and mounts are made again though nothing of them has changed;
-    /// each includes those before it.
+    /// When file systems, exports and mounts are recreated even if unchanged. Each level includes
+    /// the previous ones.
     #[derive(Default)]
     Fresh {
-        /// Never: they are kept as long as they are as wanted.
+        /// Never, as long as they match the run.
         #[default]
         Campaign = "campaign",
-        /// Before another run than the last.
+        /// Before a run that differs from the last one.
         Run = "run",
         /// Before each trial.
         Trial = "trial",
-        /// And before each further pass of a trial exports and mounts, since it needs the files.
+        /// Before each trial; also exports and mounts before each further pass, which keeps the
+        /// files.
         Pass = "pass",
     }
 }
 
-/// Returns so many names, the first without a number: `mount`, `mount-2`.
+/// Returns `count` names, the first one without a number: `mount`, `mount-2`.
 fn numbered(first: &str, count: usize) -> Vec<PathBuf> {
     let mut names = vec![PathBuf::from(first)];
     for number in 2..=count {
@@ -154,25 +155,25 @@ fn numbered(first: &str, count: usize) -> Vec<PathBuf> {
     names
 }
 
-/// How it is served.
+/// How files are served.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Serving {
-    /// The program that serves.
+    /// The server program.
     pub kind: ServerKind,
-    /// Threads of the server; 0 leaves them as they are.
+    /// Number of threads; 0 keeps the current number.
     pub threads: u32,
-    /// Versions that are offered; empty for all that it has.
+    /// NFS versions to offer; empty for all supported ones.
     pub versions: Vec<NfsVersion>,
-    /// Offer UDP, too.
+    /// Also offer UDP.
     pub udp: bool,
     /// Options of the export, such as `async` or `no_root_squash`.
     pub export_options: Vec<String>,
-    /// Largest transfer that is offered, in bytes; 0 leaves it as it is.
+    /// Maximum transfer size in bytes; 0 keeps the current one.
     pub transfer_max_bytes: u32,
 }
 
 impl Default for Serving {
-    /// By the kernel, as it is.
+    /// Returns the kernel's server with its current settings.
     fn default() -> Self {
         Self {
             kind: ServerKind::Knfsd,
@@ -185,22 +186,22 @@ impl Default for Serving {
     }
 }
 
-/// How the client mounts it: see [`Mounting::all_options`].
+/// How the client mounts an export; see [`Mounting::all_options`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Mounting {
-    /// How NFS is spoken, as far as a mount has options for it.
+    /// NFS settings, as far as they are mount options.
     pub nfs: NfsSettings,
-    /// Largest payload of one READ or WRITE, in bytes (`rsize` and `wsize`); `None` takes what
-    /// client and server agree on.
+    /// Maximum payload of READ and WRITE in bytes (`rsize` and `wsize`); `None` lets client and
+    /// server negotiate it.
     pub transfer_size_bytes: Option<u32>,
-    /// Any other option of nfs(5), as `name` or `name=value`.
+    /// Other options of nfs(5), as `name` or `name=value`.
     pub options: Vec<String>,
-    /// Read-ahead of the mount, in KiB; `None` leaves it as it is.
+    /// Read-ahead of the mount in KiB; `None` keeps the current one.
     pub read_ahead_kib: Option<u32>,
 }
 
 impl Mounting {
-    /// Every option of nfs(5), as `name` or `name=value`, ours first.
+    /// Returns all options of nfs(5), as `name` or `name=value`, starting with ours.
     pub fn all_options(&self) -> Vec<String> {
         let nfs = &self.nfs;
         let mut options = vec![format!("vers={}", nfs.version), format!("proto={}", nfs.proto)];
@@ -214,7 +215,7 @@ impl Mounting {
             options.extend([format!("rsize={bytes}"), format!("wsize={bytes}")]);
         }
         if nfs.proto == Proto::Udp {
-            // In tenths of a second there.
+            // nfs(5) uses tenths of a second.
             let timeo = nfs.timeo_ms.div_ceil(100);
             options.extend([format!("timeo={timeo}"), format!("retrans={}", nfs.retrans)]);
         }
@@ -223,91 +224,92 @@ impl Mounting {
     }
 }
 
-/// Changes of the hosts beside files; `None` and empty leave things as they are.
+/// Changes to hosts apart from files. `None` and empty values leave things as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Tuning {
-    /// Bytes of the largest packet, on both hosts.
+    /// MTU in bytes, on both hosts.
     pub mtu_bytes: Option<u32>,
-    /// Most bits per second that leave each host.
+    /// Maximum outgoing rate of each host, in bits per second.
     pub rate_bits_per_s: Option<u64>,
-    /// Delay of each packet that leaves a host, in microseconds.
+    /// Delay of each outgoing packet, in microseconds.
     pub delay_us: Option<u32>,
-    /// Congestion control of TCP, on both hosts.
+    /// TCP congestion control, on both hosts.
     pub congestion: Option<String>,
-    /// Largest TCP buffers, in bytes, on both hosts.
+    /// Maximum TCP buffer size in bytes, on both hosts.
     pub tcp_buffer_bytes: Option<u64>,
-    /// Calls in flight per connection of the client's kernel (`tcp_max_slot_table_entries`).
+    /// Maximum calls in flight per connection of the kernel's client
+    /// (`tcp_max_slot_table_entries`).
     pub slots: Option<u32>,
-    /// Highest frequency of the server's processors, in kHz.
+    /// Maximum CPU frequency of the server, in kHz.
     pub cpu_khz: Option<u32>,
-    /// Processors of the server that stay in use.
+    /// Number of CPUs of the server that stay online.
     pub cores: Option<u32>,
-    /// Bytes of memory that the server has left.
+    /// Memory that remains usable on the server, in bytes.
     pub server_ram_bytes: Option<u64>,
-    /// Bytes of memory that each client has left.
+    /// Memory that remains usable on each client, in bytes.
     pub client_ram_bytes: Option<u64>,
-    /// Any other sysctl of the server, as (name, value).
+    /// Other sysctls of the server, as (name, value).
     pub server_sysctls: Vec<(String, String)>,
-    /// Any other sysctl of the client, as (name, value).
+    /// Other sysctls of the client, as (name, value).
     pub client_sysctls: Vec<(String, String)>,
 }
 
-/// How a tunnel is made.
+/// How a tunnel is set up.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Tunnelling {
-    /// The traffic that it carries.
+    /// The forwarded traffic.
     #[serde(default)]
     pub forwards: TunnelForwards,
-    /// Compress what goes through it (`ssh -C`).
+    /// Compress the traffic (`ssh -C`).
     pub compression: bool,
-    /// Cipher (`ssh -c`); `None` is what ssh chooses.
+    /// Cipher (`ssh -c`), or `None` to let ssh choose.
     pub cipher: Option<String>,
 }
 
-/// The set-up of hosts that a run wants.
+/// The setup of hosts for a run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LabSpec {
-    /// By which way data travels.
+    /// How data travels.
     pub path: DataPath,
     /// The host that serves.
     pub server: Host,
-    /// The host that mounts; the server itself for `disk` and `loopback`.
+    /// The host that mounts. Not used for `disk` and `loopback`, where the server itself does.
     pub client: Host,
-    /// The hosts that mount beside it.
+    /// Further hosts that mount.
     #[serde(default)]
     pub more_clients: Vec<Host>,
-    /// The program speaks NFS, or plain TCP, itself, and the client mounts nothing.
+    /// The program itself speaks NFS or raw TCP, and the client mounts nothing.
     pub own_client: bool,
-    /// Layers that the server keeps files on.
+    /// The server's storage layers.
     pub storage: Storage,
-    /// How it is served.
+    /// How files are served.
     pub serving: Serving,
-    /// How it is mounted.
+    /// How they are mounted.
     pub mounting: Mounting,
-    /// How the tunnel is made, where there is one.
+    /// How the tunnel is set up, if there is one.
     pub tunnelling: Tunnelling,
-    /// Further changes of the hosts.
+    /// Further changes to the hosts.
     pub tuning: Tuning,
-    /// Steps before a pass reads.
+    /// What to do before a pass reads.
     pub invalidation: Invalidation,
-    /// When file systems, exports and mounts are made again.
+    /// When file systems, exports and mounts are recreated.
     #[serde(default)]
     pub fresh: Fresh,
-    /// A setting that is not effective fails the run, and is not a mere caveat.
+    /// A setting that doesn't take effect fails the run instead of raising a caveat.
     pub strict: bool,
-    /// The system that is set up in the place of an NFS server, where a plan names one.
+    /// The system that replaces the NFS server, if the plan names one.
     #[serde(default)]
     pub system: Option<Box<System>>,
-    /// Values of its settings that a plan gives.
+    /// Settings of this system given in the plan.
     #[serde(default)]
     pub system_settings: Vec<(String, String)>,
-    /// The file system that is mounted, where the site has set it up itself.
+    /// The file system to mount, if it was set up by the site.
     #[serde(default)]
     pub site_mount: Option<SiteMount>,
 }
 
 impl LabSpec {
-    /// A server's directory that exists already, mounted by a client with every default.
+    /// Returns a setup in which a client mounts an existing directory of a server, with defaults.
     pub fn new(server: Host, client: Host) -> Self {
         Self {
             path: DataPath::Network,
@@ -329,25 +331,25 @@ impl LabSpec {
         }
     }
 
-    /// The hosts that mount, each once; the server itself where data doesn't leave it.
+    /// Returns the distinct hosts that mount, or the server itself if data doesn't leave it.
     pub fn clients(&self) -> impl Iterator<Item = &Host> + Clone {
-        // On the server there is nothing to share out: the other clients take no part.
+        // On the server, there is nothing to share, so the other clients don't take part.
         let more: &[Host] = if self.leaves_server() { &self.more_clients } else { &[] };
         std::iter::once(self.worker()).chain(more)
     }
 
-    /// The hosts that take part, each once, those that serve first.
+    /// Returns the distinct hosts that take part, servers first.
     pub fn hosts(&self) -> impl Iterator<Item = &Host> + Clone {
         system::each_once(self.servers(), self.clients()).into_iter()
     }
 
-    /// The host that the program runs on; the first of them where there are several.
+    /// Returns the host that runs the program, or the first one of several.
     pub const fn worker(&self) -> &Host {
         if self.leaves_server() { &self.client } else { &self.server }
     }
 
-    /// The host whose power files have to outlast: the server's; the first client's where clients
-    /// keep the files themselves, on a disk that they share.
+    /// Returns the host whose power loss the files must survive: the server, or the first client if
+    /// clients keep the files themselves on a shared disk.
     pub fn keeper(&self) -> &Host {
         match &self.system {
             Some(system) if system.recipe.is_kept_by_clients() => &self.client,
@@ -355,27 +357,27 @@ impl LabSpec {
         }
     }
 
-    /// Says whether data goes from one host to another.
+    /// Returns true if data is transferred from one host to another.
     pub const fn leaves_server(&self) -> bool {
         matches!(self.path, DataPath::Network | DataPath::Tunnel)
     }
 
-    /// Says whether data goes through a tunnel that forwards this.
+    /// Returns true if data goes through a tunnel of this kind.
     pub fn has_tunnel(&self, forwards: TunnelForwards) -> bool {
         self.path == DataPath::Tunnel && self.tunnelling.forwards == forwards
     }
 
-    /// Says whether anything is served at all.
+    /// Returns true if files are served at all.
     pub const fn is_served(&self) -> bool {
         !matches!(self.path, DataPath::Disk)
     }
 
-    /// Says whether a kernel mounts what is served.
+    /// Returns true if a kernel mounts the export.
     pub const fn is_mounted(&self) -> bool {
         self.is_served() && !self.own_client
     }
 
-    /// Says whether a kernel mounts it by NFS, whose answers are counted.
+    /// Returns true if a kernel mounts it through NFS, whose replies are counted.
     pub fn mounts_nfs(&self) -> bool {
         self.is_mounted()
             && match (&self.system, &self.site_mount) {
@@ -385,7 +387,7 @@ impl LabSpec {
             }
     }
 
-    /// Says whether files lie on what [`Self::storage`] names, and not in a server of ours.
+    /// Returns true if files are on [`Self::storage`] and not in our own server.
     pub fn has_storage(&self) -> bool {
         if !self.is_served() {
             return true;
@@ -397,12 +399,12 @@ impl LabSpec {
         }
     }
 
-    /// Says whether the plan's own kinds of servers serve, and not a recipe or the site.
+    /// Returns true if the server is one of [`ServerKind`] and not from a recipe or the site.
     pub fn has_server_kind(&self) -> bool {
         self.is_served() && self.system.is_none() && self.site_mount.is_none()
     }
 
-    /// Returns the path of the export that clients mount; of several the first.
+    /// Returns the path of the first export that clients mount.
     pub fn export(&self) -> &Path {
         if self.is_re_exported() {
             return Path::new(EXPORTED_POINT);
@@ -423,15 +425,15 @@ impl LabSpec {
         if self.has_storage() { self.storage.places() } else { vec![PathBuf::from(OWN_EXPORT)] }
     }
 
-    /// Returns where a client mounts each of the exports.
+    /// Returns where clients mount each of the exports.
     pub fn mount_points(&self) -> Vec<PathBuf> {
         numbered(MOUNT_POINT, self.exports().len())
     }
 
-    /// Ports of NFS and of MOUNT as clients reach them; `None` where they are the usual ones.
+    /// Returns the ports of NFS and MOUNT as seen by clients, or `None` for the default ports.
     pub fn ports(&self) -> Option<(u16, u16)> {
         if self.has_tunnel(TunnelForwards::Ports) {
-            // The client's end of the tunnel; the server's ports are known to the tunnel alone.
+            // This is the client's end of the tunnel; only the tunnel knows the server's ports.
             return Some((TUNNEL_PORT, TUNNEL_MOUNT_PORT));
         }
         if let Some(nfs) = self.system_nfs() {
@@ -442,16 +444,16 @@ impl LabSpec {
         is_ours.then_some((OWN_PORT, OWN_PORT))
     }
 
-    /// Says whether two runs stand on the same, up to this many of the layers that hosts are set
-    /// up in: tuning, storage, server with its clients, tunnel, mount. Runs that agree in all need
-    /// nothing redone.
+    /// Returns true if two runs have the same setup in the first `layers` layers: tuning, storage,
+    /// server with its clients, tunnel, mount. Runs that agree in all of them need no changes in
+    /// between.
     pub fn agrees(&self, other: &Self, layers: usize) -> bool {
-        // Each layer stands on those before it, so the first difference decides: what is above it
-        // is undone and made again, even where it is equal.
+        // Each layer depends on the previous ones, so the first difference decides: everything
+        // above it is undone and redone even if equal.
         let agree = [
             (self.servers(), &self.tuning) == (other.servers(), &other.tuning),
             (self.storage_hosts(), &self.storage) == (other.storage_hosts(), &other.storage),
-            // An export names its clients.
+            // An export lists its clients.
             self.is_served() == other.is_served()
                 && self.serving == other.serving
                 && (&self.system, &self.system_settings) == (&other.system, &other.system_settings)
@@ -463,6 +465,6 @@ impl LabSpec {
         !agree[..layers.min(Self::LAYERS)].contains(&false)
     }
 
-    /// Layers that [`Self::agrees`] tells apart.
+    /// Number of layers distinguished by [`Self::agrees`].
     pub const LAYERS: usize = 5;
 }

@@ -1,8 +1,8 @@
-//! The words of dfsbench as types: units, ops, specs, histograms, samples, facts and caveats.
+//! The vocabulary of dfsbench as types: units, ops, specs, histograms, samples, facts and caveats.
 //!
-//! Layer 0: every other crate speaks with these types and none of them knows a
-//! clock, a socket, a file or a thread. Integers hold nanoseconds and bytes; floats appear only
-//! where a figure is shown. The table of terms is in `docs/design/architecture.md`.
+//! This is layer 0: all other crates use these types, and none of them depends on a clock, socket,
+//! file or thread. Integers hold nanoseconds and bytes; floats are only used for display. The terms
+//! are explained in `docs/design/architecture.md`.
 
 pub mod action;
 mod advice;

@@ -1,7 +1,7 @@
-//! How NFS is spoken: versions, transports, and every setting that a mount would have.
+//! NFS settings: versions, transports, and everything that a mount can configure.
 //!
-//! [`NfsTarget`] says where an export is and as whom it is used, [`NfsSettings`] how: each of its
-//! fields may be a factor. The words are those of mount options where there are some.
+//! [`NfsTarget`] is the location of an export and the client's identity. Each field of
+//! [`NfsSettings`] may be a factor. Names follow the mount options if there is one.
 //! **Source:** nfs(5), nfsvers, proto, xprtsec, nconnect, timeo, retrans, sec, resvport.
 
 use std::fmt;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::words::words;
 
 words! {
-    /// A version of NFS, with its minor version.
+    /// A version of NFS, including the minor version.
     NfsVersion {
         /// Version 2: RFC 1094.
         V2 = "2",
@@ -20,7 +20,7 @@ words! {
         V3 = "3",
         /// Version 4.0: RFC 7530.
         V4_0 = "4.0",
-        /// RFC 8881: sessions.
+        /// Version 4.1, with sessions: RFC 8881.
         V4_1 = "4.1",
         /// Version 4.2: RFC 7862.
         V4_2 = "4.2",
@@ -28,7 +28,7 @@ words! {
 }
 
 impl NfsVersion {
-    /// The version of the RPC program: 2, 3 or 4.
+    /// Returns the version of the RPC program: 2, 3 or 4.
     pub const fn major(self) -> u32 {
         match self {
             Self::V2 => 2,
@@ -37,7 +37,7 @@ impl NfsVersion {
         }
     }
 
-    /// The minor version of NFS v4; `None` below.
+    /// Returns the minor version of NFS v4, or `None` for older versions.
     pub const fn minor(self) -> Option<u32> {
         match self {
             Self::V2 | Self::V3 => None,
@@ -47,7 +47,7 @@ impl NfsVersion {
         }
     }
 
-    /// The largest payload of one READ or WRITE, in bytes, where the protocol has one.
+    /// Returns the maximum payload of READ and WRITE in bytes, if the protocol has a limit.
     ///
     /// **Source:** RFC 1094, 2.3.1, MAXDATA.
     pub const fn transfer_bytes_max(self) -> Option<u32> {
@@ -57,7 +57,8 @@ impl NfsVersion {
         }
     }
 
-    /// The largest file, in bytes: v2 has offsets of 32 bits, and clients take them as signed.
+    /// Returns the maximum file size in bytes. v2 has 32-bit offsets, which clients treat as
+    /// signed.
     ///
     /// **Source:** RFC 1094, 2.3.5 (fattr.size); the large file summit's limit for such clients.
     pub const fn file_bytes_max(self) -> u64 {
@@ -69,7 +70,7 @@ impl NfsVersion {
 }
 
 words! {
-    /// The transport that RPC uses.
+    /// The transport used by RPC.
     Proto {
         /// A stream with record marks.
         Tcp = "tcp",
@@ -81,21 +82,21 @@ words! {
 words! {
     /// How the transport is protected.
     XprtSec {
-        /// Not at all.
+        /// No protection.
         None = "none",
-        /// RPC-over-TLS: encrypted, and the server shows a certificate (RFC 9289).
+        /// RPC-over-TLS: encryption and a server certificate (RFC 9289).
         Tls = "tls",
     }
 }
 
 words! {
-    /// How safe a WRITE must be before it is answered.
+    /// How durable a WRITE must be before the server replies.
     ///
     /// **Source:** RFC 1813, 3.3.7, stable_how. A WRITE of v2 is always `FileSync`.
     Stable {
-        /// The server may hold it in memory until COMMIT.
+        /// The server may keep it in memory until COMMIT.
         Unstable = "unstable",
-        /// The data, and what is needed to find it again.
+        /// The data, and the metadata needed to find it.
         DataSync = "data_sync",
         /// The data and all attributes.
         FileSync = "file_sync",
@@ -103,11 +104,11 @@ words! {
 }
 
 words! {
-    /// How the client says who it is.
+    /// How the client authenticates.
     Sec {
-        /// Not at all: AUTH_NONE.
+        /// AUTH_NONE.
         None = "none",
-        /// By uid, gid and groups: AUTH_SYS.
+        /// AUTH_SYS: with uid, gid and groups.
         Sys = "sys",
     }
 }
@@ -122,57 +123,58 @@ words! {
     }
 }
 
-/// Groups that AUTH_SYS can send beside the gid.
+/// Maximum number of groups in AUTH_SYS besides the gid.
 ///
 /// **Source:** RFC 5531, appendix A.
 pub const GROUPS_MAX: usize = 16;
 
 words! {
-    /// The bound on calls over UDP that have no reply yet.
+    /// How the number of unanswered UDP calls is limited.
     UdpWindow {
-        /// A window that grows with replies and is halved by losses, as kernels have it.
+        /// By a window that grows with replies and is halved on losses, as in kernels.
         Adaptive = "adaptive",
-        /// All calls are sent at once, as many as the queue depth asks for.
+        /// Not limited: all calls are sent at once, up to the queue depth.
         Off = "off",
     }
 }
 
-/// How NFS is spoken in a run; every field may be a factor.
+/// NFS settings of a run. Every field may be a factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NfsSettings {
     /// Version of NFS.
     pub version: NfsVersion,
-    /// The transport that RPC uses.
+    /// The transport used by RPC.
     pub proto: Proto,
     /// How the transport is protected.
     pub xprtsec: XprtSec,
-    /// Connections of one client; 1 to 16.
+    /// Connections per client, 1 to 16.
     pub nconnect: u32,
-    /// How long an answer over UDP is waited for before the call is sent again, in milliseconds;
-    /// each further time it is twice as long.
+    /// How long to wait for a reply over UDP before retransmitting, in milliseconds. Doubles with
+    /// each retransmission.
     pub timeo_ms: u64,
-    /// How often a call over UDP is sent again before the waits start over.
+    /// Number of retransmissions over UDP before the waiting time starts over.
     pub retrans: u32,
-    /// How many calls over UDP may be without a reply at a time.
+    /// How the number of unanswered UDP calls is limited.
     pub udp_window: UdpWindow,
-    /// Delegations to read are kept, and their files opened without a call; of v4.1 and later.
+    /// Keep read delegations and open their files without a call; v4.1 and later.
     pub delegations: bool,
-    /// Transfers that a sequential reader has in flight beyond what its ops ask for.
+    /// Transfers that a sequential reader keeps in flight ahead of its ops.
     pub read_ahead: u32,
-    /// Transfers that a sequential writer has in flight after their ops have ended.
+    /// Transfers that a sequential writer keeps in flight after their ops have completed.
     pub write_behind: u32,
-    /// How safe a WRITE must be before it is answered.
+    /// How durable a WRITE must be before the server replies.
     pub stable: Stable,
-    /// User ids that the emulated clients have in turn, from the target's uid on; at least 1.
+    /// Number of user IDs that the emulated clients rotate through, starting at the target's uid;
+    /// at least 1.
     pub client_uids: u32,
-    /// Record each client's ops, bytes and times apart.
+    /// Record ops, bytes and times of each client separately.
     pub per_client: bool,
 }
 
 impl Default for NfsSettings {
-    /// Version 3 over one TCP connection, and nothing in flight but what ops ask for: what was
-    /// meant before there were such settings.
+    /// Version 3 over one TCP connection, with nothing in flight beyond the ops. This was the
+    /// behavior before these settings existed.
     fn default() -> Self {
         Self {
             version: NfsVersion::V3,
@@ -192,69 +194,67 @@ impl Default for NfsSettings {
     }
 }
 
-/// The location of an export, with the identity and options of its client.
+/// Location of an export, with the identity and options of its client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NfsTarget {
     /// Host name or address.
     pub host: String,
-    /// Port of the NFS program; `None` asks the portmapper.
+    /// Port of the NFS program; `None` queries the portmapper.
     pub port: Option<u16>,
-    /// Port of the MOUNT program; `None` asks the portmapper.
+    /// Port of the MOUNT program; `None` queries the portmapper.
     pub mount_port: Option<u16>,
-    /// The address family to use; `None` takes any.
+    /// Address family to use; `None` for any.
     #[serde(default)]
     pub family: Option<Family>,
-    /// Path to mount; it may lead below an export.
+    /// Path to mount; may be below an export.
     pub path: String,
-    /// Who the client says it is.
+    /// Identity of the client.
     #[serde(flatten)]
     pub identity: Identity,
-    /// Who is trusted and shown under TLS.
+    /// TLS certificates and keys.
     #[serde(flatten)]
     pub tls: Box<TlsOptions>,
-    /// It is the in-memory server of this very process.
+    /// The export is served by the in-memory server of this process.
     pub embedded: bool,
-    /// True for the in-memory server of this process that injects no faults.
+    /// The in-memory server of this process injects no faults.
     #[serde(default)]
     pub faultless: bool,
-    /// How NFS is spoken.
     #[serde(default)]
     pub settings: NfsSettings,
 }
 
-/// Whom a client trusts under TLS, and what it shows of itself; all files are PEM.
+/// TLS certificates of a client. All files are PEM.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TlsOptions {
-    /// Certificates of those whom a server's certificate may be signed by; `None` trusts those
-    /// that the system trusts.
+    /// Trusted CA certificates; `None` for those of the system.
     #[serde(rename = "tls_ca")]
     pub ca: Option<PathBuf>,
-    /// The client's own certificate, then those that vouch for it, where the server asks for one.
+    /// The client's certificate and its chain, in case the server requests one.
     #[serde(rename = "tls_cert")]
     pub cert: Option<PathBuf>,
-    /// The private key of `cert`.
+    /// Private key for `cert`.
     #[serde(rename = "tls_key")]
     pub key: Option<PathBuf>,
-    /// The name that the server's certificate must be for; `None` takes the host's.
+    /// Name that the server's certificate must have; `None` for the host's name.
     #[serde(rename = "tls_server_name")]
     pub server_name: Option<String>,
 }
 
-/// Who a client says it is.
+/// Identity of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
-    /// How it says so.
+    /// How the client authenticates.
     #[serde(default = "sys")]
     pub sec: Sec,
-    /// User id sent with each call.
+    /// User ID sent with each call.
     pub uid: u32,
-    /// Group id sent with each call.
+    /// Group ID sent with each call.
     pub gid: u32,
     /// Further groups sent with each call, at most [`GROUPS_MAX`].
     #[serde(default)]
     pub groups: Vec<u32>,
-    /// Send from a port below 1024, which some exports ask for.
+    /// Use a source port below 1024, which some exports require.
     #[serde(default)]
     pub resvport: bool,
 }
@@ -264,14 +264,14 @@ const fn sys() -> Sec {
 }
 
 impl Identity {
-    /// A user with one group, by AUTH_SYS from any port.
+    /// Returns a user with one group, using AUTH_SYS from any port.
     pub const fn of(uid: u32, gid: u32) -> Self {
         Self { sec: Sec::Sys, uid, gid, groups: Vec::new(), resvport: false }
     }
 }
 
 impl NfsTarget {
-    /// An export with every default: v3 over TCP, ports from the portmapper, as root.
+    /// Returns an export with all defaults: v3 over TCP, ports from the portmapper, as root.
     pub fn new(host: impl Into<String>, path: impl Into<String>) -> Self {
         Self {
             host: host.into(),
@@ -287,12 +287,12 @@ impl NfsTarget {
         }
     }
 
-    /// The user id of an emulated client; the first one's is the target's.
+    /// Returns the user ID of an emulated client. The first one has the target's uid.
     pub fn uid_of(&self, client: u32) -> u32 {
         self.identity.uid.saturating_add(client % self.settings.client_uids.max(1))
     }
 
-    /// Says whether the server is reached without leaving this host, as far as its name tells.
+    /// Returns true if the server is on this host, judging by its name.
     pub fn is_loopback(&self) -> bool {
         let address = self.host.parse::<std::net::IpAddr>();
         self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
@@ -322,7 +322,7 @@ mod tests {
         for version in NfsVersion::ALL {
             assert_eq!(NfsVersion::from_name(version.name()), Some(*version));
         }
-        // One word must mean one version: 4 alone doesn't.
+        // Each name must mean exactly one version, so 4 is not accepted.
         assert_eq!(NfsVersion::from_name("4"), None);
         assert_eq!((NfsVersion::V4_2.major(), NfsVersion::V4_2.minor()), (4, Some(2)));
         assert_eq!(Stable::NAMES, ["unstable", "data_sync", "file_sync"]);

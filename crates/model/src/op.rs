@@ -1,8 +1,8 @@
-//! One operation of a workload, from its scheduled instant to its outcome.
+//! One operation of a workload, from its scheduled start to its outcome.
 //!
-//! `Op` says what is to be done, `Completion` what became of it. Both are small `Copy` types,
-//! because millions of them pass between workload, backend and recorder each second.
-//! Failures are data: an `OpError` is counted and exported, never logged one by one.
+//! `Op` describes what to do, `Completion` what happened. Both are small `Copy` types, because
+//! millions of them pass between workload, backend and recorder each second. Failures are data: an
+//! `OpError` is counted and exported, never logged individually.
 
 use std::fmt;
 
@@ -11,43 +11,43 @@ use serde::{Deserialize, Serialize};
 use crate::words::words;
 
 words! {
-    /// The effect of an op on the file system.
+    /// What an op does to the file system.
     ///
-    /// Numbers of files, directories and links count separately; an op's `file` is the number of
-    /// what its kind works on. The kinds from `Null` on are the vocabulary of op mixes: each is one
-    /// call of NFS version 3, and what comes nearest to it elsewhere.
+    /// Files, directories and links are numbered separately; an op's `file` is a number of whatever
+    /// its kind works on. The kinds from `Null` on are used in op mixes: each is one NFSv3 call, or
+    /// its closest equivalent elsewhere.
     OpKind {
         /// Reads `len_bytes` at `offset_bytes` of an open file.
         Read = "read",
         /// Writes `len_bytes` at `offset_bytes` of an open file.
         Write = "write",
-        /// Makes what was written to the file durable, once everything before it has ended:
-        /// `fsync` or COMMIT.
+        /// Makes data written to the file durable once all earlier ops have completed: `fsync` or
+        /// COMMIT.
         Sync = "sync",
-        /// Creates a file and, where `len_bytes` is not zero, writes its content and closes it.
+        /// Creates a file. If `len_bytes` is not zero, also writes its content and closes it.
         Create = "create",
         /// Looks a file up by name and reads its attributes.
         Stat = "stat",
         /// Removes a file by name.
         Remove = "remove",
-        /// Writes as `Write` does, each byte put into the buffer by itself: `putc`.
+        /// Like `Write`, but puts each byte into the buffer separately: `putc`.
         PutChars = "put_chars",
-        /// Reads as `Read` does, each byte taken out of the buffer by itself: `getc`.
+        /// Like `Read`, but takes each byte out of the buffer separately: `getc`.
         GetChars = "get_chars",
         /// Reads `len_bytes`, changes them, and writes them back.
         Update = "update",
         /// Opens a file by name, reads `len_bytes` from its start in pieces of `io_size`, and
         /// closes it.
         ReadFile = "read_file",
-        /// Opens a file by name, writes `len_bytes` at `offset_bytes` (its end), closes it.
+        /// Opens a file by name, writes `len_bytes` at `offset_bytes` (its end) and closes it.
         Append = "append",
-        /// Gives file `file` another name: `offset_bytes` is 0 on the way there, 1 on the way back.
+        /// Renames file `file`. `offset_bytes` is 0 for the first rename and 1 for the way back.
         Rename = "rename",
         /// Creates a directory.
         Mkdir = "mkdir",
         /// Looks a directory up by name and reads its attributes.
         StatDir = "stat_dir",
-        /// Gives a directory another name, as `Rename` does.
+        /// Renames a directory, like `Rename`.
         RenameDir = "rename_dir",
         /// Removes a directory.
         Rmdir = "rmdir",
@@ -55,37 +55,37 @@ words! {
         SetXattr = "set_xattr",
         /// Reads the value of an extended attribute of a file, by name.
         GetXattr = "get_xattr",
-        /// Asks the server for nothing.
+        /// Does nothing on the server.
         Null = "null",
         /// Reads the attributes of an open file.
         Getattr = "getattr",
         /// Changes the mode of a file.
         Setattr = "setattr",
-        /// Looks a name up, which is there.
+        /// Looks up an existing name.
         Lookup = "lookup",
-        /// Looks a name up, which is not there; the error of a missing name is the success.
+        /// Looks up a missing name, for which the error is the success.
         LookupMissing = "lookup_missing",
-        /// Asks what may be done to a file.
+        /// Checks access rights for a file.
         Access = "access",
-        /// Reads where a symbolic link leads to.
+        /// Reads the target of a symbolic link.
         Readlink = "readlink",
         /// Lists some entries of a directory.
         Readdir = "readdir",
         /// Lists some entries of a directory, with their attributes.
         ReaddirPlus = "readdirplus",
-        /// Asks how full the file system is.
+        /// Reads file system usage.
         Fsstat = "fsstat",
-        /// Asks for the limits of the server.
+        /// Reads the limits of the server.
         Fsinfo = "fsinfo",
-        /// Asks for the limits of names.
+        /// Reads the limits of names.
         Pathconf = "pathconf",
-        /// Makes what was written to the file durable, without waiting for other ops.
+        /// Makes data written to the file durable, without waiting for other ops.
         Commit = "commit",
         /// Creates a symbolic link.
         Symlink = "symlink",
         /// Removes a symbolic link.
         Unlink = "unlink",
-        /// Gives a file one more name, of number `offset_bytes`.
+        /// Adds a hard link to a file, with the number `offset_bytes`.
         Link = "link",
         /// Runs a command: see `RunSpec::command`.
         Execute = "execute",
@@ -93,22 +93,22 @@ words! {
 }
 
 impl OpKind {
-    /// Says whether the kind moves file data, so that a byte rate means something.
+    /// Returns true if the kind transfers file data, so that a byte rate makes sense.
     pub const fn moves_data(self) -> bool {
         self.reads_data() || self.writes_data()
     }
 
-    /// Says whether the kind brings in file data.
+    /// Returns true if the kind reads file data.
     pub const fn reads_data(self) -> bool {
         matches!(self, Self::Read | Self::GetChars | Self::Update | Self::ReadFile)
     }
 
-    /// Says whether the kind sends out file data.
+    /// Returns true if the kind writes file data.
     pub const fn writes_data(self) -> bool {
         matches!(self, Self::Write | Self::PutChars | Self::Update | Self::Append | Self::Create)
     }
 
-    /// Says whether the kind changes the file system, or may: a command is not known to leave it.
+    /// Returns true if the kind changes the file system or may do so; a command counts as well.
     pub const fn changes(self) -> bool {
         !matches!(
             self,
@@ -135,14 +135,14 @@ impl OpKind {
     }
 }
 
-/// One operation, as the workload asks for it.
+/// One operation, as requested by the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
-    /// The instant it should start, in nanoseconds of the worker's clock.
+    /// When it should start, in nanoseconds of the worker's clock.
     pub scheduled_ns: u64,
-    /// First byte that it touches.
+    /// Offset of the first byte.
     pub offset_bytes: u64,
-    /// Bytes that it moves; 0 where the kind moves none.
+    /// Number of bytes to transfer; 0 if the kind transfers none.
     pub len_bytes: u32,
     /// Number of the file, directory or link that the kind works on.
     pub file: u32,
@@ -151,38 +151,38 @@ pub struct Op {
 }
 
 impl Op {
-    /// Makes an op that is scheduled at once.
+    /// Creates an op scheduled for right now.
     #[inline]
     pub const fn new(kind: OpKind, file: u32, offset_bytes: u64, len_bytes: u32) -> Self {
         Self { scheduled_ns: 0, offset_bytes, len_bytes, file, kind }
     }
 }
 
-/// Why an op failed: a Linux errno, or an NFS status above 10000 that has none.
+/// Why an op failed: a Linux errno, or an NFS status above 10000 that has no errno.
 ///
 /// **Source:** `errno(3)`; RFC 1813, 2.6 (NFS statuses below 100 are errno values).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct OpError(pub u32);
 
 impl OpError {
-    /// The op moved fewer bytes than it requested.
+    /// The op transferred fewer bytes than requested.
     pub const SHORT: Self = Self(60_001);
-    /// The bytes that were read are not those that were written.
+    /// The data read differs from the data written.
     pub const MISMATCH: Self = Self(60_002);
-    /// The connection went away, or an answer did not come in time.
+    /// The connection was lost, or a reply did not arrive in time.
     pub const LOST: Self = Self(60_003);
-    /// A program that was run in our place ended badly.
+    /// An external program failed.
     pub const PROGRAM: Self = Self(60_006);
     /// The write verifier changed: the server restarted and may have lost uncommitted data.
     pub const VERIFIER: Self = Self(60_005);
-    /// The server refused the call as an RPC: it has no such procedure, say, or no trust in us.
+    /// The server rejected the RPC, for example because it lacks the procedure or doesn't trust us.
     pub const RPC: Self = Self(60_004);
-    /// The server answered with something that can't be decoded, or that answers no request.
+    /// The server sent a reply that cannot be decoded or matches no request.
     pub const MALFORMED: Self = Self(60_007);
-    /// The server wrote data less durably than requested, and its reply says so.
+    /// The server wrote data less durably than requested, according to its reply.
     pub const LESS_STABLE: Self = Self(60_008);
 
-    /// Names the error as tables and exports do.
+    /// Returns the error's name in tables and exports.
     pub fn name(self) -> String {
         let known = match self.0 {
             1 => "EPERM",
@@ -245,7 +245,7 @@ impl fmt::Display for OpError {
     }
 }
 
-/// Number of the first error that only version 4 has.
+/// First error number that only version 4 has.
 const NFS4_FIRST: u32 = 10_009;
 
 /// Names of the errors of version 4, from [`NFS4_FIRST`] on.
@@ -342,35 +342,33 @@ const NFS4_ERRORS: [&str; 88] = [
     "NFS4ERR_XATTR2BIG",
 ];
 
-/// The outcome of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was done, and moved this many bytes.
+    /// The op succeeded and transferred this many bytes.
     Done(u32),
     /// The op failed.
     Failed(OpError),
 }
 
-/// An op that has ended, with its three instants.
+/// A finished op with its timestamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// The op as it was submitted.
     pub op: Op,
-    /// The instant it was handed to the system below, in nanoseconds of the worker's clock.
+    /// When it was passed to the system below, in nanoseconds of the worker's clock.
     pub sent_ns: u64,
-    /// The instant its end was seen.
+    /// When its completion was seen.
     pub done_ns: u64,
-    /// The outcome of the op.
     pub outcome: Outcome,
 }
 
 impl Completion {
-    /// Time from sent to done: what the system below took.
+    /// Returns the time from sending to completion, which the system below took.
     pub const fn service_time_ns(&self) -> u64 {
         self.done_ns.saturating_sub(self.sent_ns)
     }
 
-    /// Time from scheduled to done: how long a caller waited that wanted the op at that instant.
+    /// Returns the time from the scheduled start to completion, as experienced by a caller.
     pub const fn response_time_ns(&self) -> u64 {
         self.done_ns.saturating_sub(self.op.scheduled_ns)
     }

@@ -1,11 +1,11 @@
-//! Parses the options, names and paths that a plan may pass to programs that run as root.
+//! Parses options, names and paths that a plan may pass to programs running as root.
 //!
-//! Every free text of a plan that ends in an argument of such a program is parsed here, into an
-//! option of a list with a value of a known form. The plan parses it when it is read, and an agent
-//! parses it again before it acts, since an agent doesn't trust the text of its controller. Nothing
-//! that comes out of here can be a positional argument, a second option or a path to somewhere
-//! else. Each list names its manual page; options that name other files, devices or hosts, or that
-//! switch off a check of the program, are refused with the reason.
+//! Any free text in a plan that becomes an argument of such a program is parsed here, into a known
+//! option with a value of a known form. The plan is checked when it is read, and the agent checks
+//! again before acting, because it doesn't trust the controller's text. The result can never be a
+//! positional argument, a second option, or a path to somewhere else. Each list cites its manual
+//! page. Options that name other files, devices or hosts, or that disable a safety check of the
+//! program, are refused with a reason.
 
 mod mkfs;
 mod mount;
@@ -26,16 +26,16 @@ pub use names::{
     check_tunnel_cipher,
 };
 
-/// Longest text that is quoted in an error, in characters.
+/// Maximum length of text quoted in an error, in characters.
 const SHOWN_MAX: usize = 80;
 
-/// Why a text can't be an argument of such a program.
+/// Why a text is not allowed as an argument of such a program.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what} (hint: {hint})")]
 pub struct OptionError {
-    /// The problem, with the value.
+    /// The problem, including the value.
     pub what: String,
-    /// The hint: what to write instead.
+    /// What to write instead.
     pub hint: String,
 }
 
@@ -45,50 +45,50 @@ impl OptionError {
     }
 }
 
-/// The form of an option's value.
+/// Form of an option's value.
 ///
-/// None of the forms lets a `/`, a `=`, a quote, a blank or a control character pass, so that a
-/// value is never a path, a further option or more than one argument.
+/// No form allows `/`, `=`, quotes, blanks or control characters, so a value is never a path,
+/// another option, or more than one argument.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     /// The option has no value.
     Flag,
-    /// A number, with a decimal point, a unit of one letter or a percent sign.
+    /// A number, optionally with a decimal point and a one-letter unit or percent sign.
     Number,
-    /// A word of letters, digits and `_`, `.`, `:`, `+`, `-`, the first a letter or digit.
+    /// A word of letters, digits and `_`, `.`, `:`, `+`, `-`, starting with a letter or digit.
     Word,
     /// One of these words.
     OneOf(&'static [&'static str]),
-    /// Words with commas between them, each with a `^` or `!` before it where it is switched off.
+    /// Comma-separated words, each prefixed with `^` or `!` to disable it.
     Features(&'static [Refused]),
-    /// Options of their own with commas between them.
+    /// Comma-separated options from another table.
     Suboptions(&'static Table),
 }
 
-/// An option that is refused, and why.
+/// A refused option and the reason.
 type Refused = (&'static str, &'static str);
 
-/// The options of one program or of one of its options.
+/// The options of a program or of one of its options.
 #[derive(Debug)]
 struct Table {
-    /// The program whose options these are, such as `mkfs.xfs -d`.
+    /// The program that has these options, such as `mkfs.xfs -d`.
     of: &'static str,
-    /// Names with blanks between them, by the form of their values; a name may stand in several.
+    /// Names separated by blanks, by form of the value. A name may appear in several rows.
     rows: &'static [(Form, &'static str)],
-    /// Those that a user may well write and that are refused.
+    /// Options that users may plausibly write but that are refused.
     refused: &'static [Refused],
 }
 
 impl Table {
     fn forms<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Form> + 'a {
-        // One option may take a number in one form and no value in another.
+        // An option may take a number in one form and no value in another.
         self.rows
             .iter()
             .filter(move |(_, names)| names.split_ascii_whitespace().any(|known| known == name))
             .map(|(form, _)| *form)
     }
 
-    /// Every name, for a hint.
+    /// Returns all names, for a hint.
     fn names(&self) -> String {
         let mut names: Vec<&str> = Vec::new();
         for (_, row) in self.rows {
@@ -99,7 +99,7 @@ impl Table {
         names.join(", ")
     }
 
-    /// Says why a name isn't in the table.
+    /// Returns the error for a name that is not in the table.
     fn unknown(&self, name: &str) -> OptionError {
         let (of, shown) = (self.of, shorten(name));
         match self.refused.iter().find(|(refused, _)| *refused == name) {
@@ -119,7 +119,7 @@ impl Table {
             Some((name, value)) => (name, Some(value)),
             None => (option, None),
         };
-        // One fitting form is enough; where none fits, the last one explains what is wrong.
+        // One matching form is enough. If none matches, the error is that of the last one.
         let mut error = None;
         for form in self.forms(name) {
             match form.check(self.of, name, value) {
@@ -135,7 +135,7 @@ impl Table {
 }
 
 impl Form {
-    /// Checks the value of an option; `None` where it has none.
+    /// Checks the value of an option, or `None` if it has none.
     fn check(self, of: &str, name: &str, value: Option<&str>) -> Result<(), OptionError> {
         let legal = match (self, value) {
             (Self::Flag, None) => return Ok(()),
@@ -182,7 +182,7 @@ fn check_features(of: &str, refused: &[Refused], value: &str) -> Result<(), Opti
     Ok(())
 }
 
-/// Digits, one decimal point among them, one letter of a unit or `%` at the end.
+/// Checks for digits with an optional decimal point and an optional unit letter or `%` at the end.
 fn is_number(text: &str) -> bool {
     let digits = text.strip_suffix(|c: char| "kKmMgGtTpPeEsSbB%".contains(c)).unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
@@ -193,23 +193,23 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Says whether a text is made of ASCII letters, digits and these characters alone.
+/// Returns true if a text consists only of ASCII letters, digits and the given characters.
 fn is_made_of(text: &str, others: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c))
 }
 
-/// Says whether a text begins with an ASCII letter, a digit or one of these characters: a `-` there
-/// would make it an option of the program that gets it.
+/// Returns true if a text begins with an ASCII letter, a digit or one of these characters. A
+/// leading `-` would turn it into an option of the program that receives it.
 fn begins_with(text: &str, others: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphanumeric() || others.contains(c))
 }
 
 fn is_word(text: &str) -> bool {
-    // `..` could lead out of a directory in which a program looks the word up.
+    // `..` could escape the directory in which a program looks up the word.
     begins_with(text, "") && is_made_of(text, "_.:+-") && text.len() <= 128 && !text.contains("..")
 }
 
-/// A text as an error shows it: without control characters, and not too long.
+/// Escapes control characters and limits the length, for errors.
 fn shorten(text: &str) -> String {
     text.escape_debug().take(SHOWN_MAX).collect()
 }

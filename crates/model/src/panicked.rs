@@ -1,9 +1,9 @@
-//! Panics as values: a bug of ours ends one trial with its message, and not the program.
+//! Panics as values, so that a bug of ours ends one trial with a message instead of the program.
 //!
-//! [`catch`] runs something and turns a panic into a [`Panicked`]. Only the panic hook knows its
-//! place in the source: the binary, which owns the hook, has it call [`note`], which keeps the
-//! place for the thread that unwinds. The caller decides what is undone; nothing that the work held
-//! by reference may be trusted to be whole afterwards.
+//! [`catch`] runs a function and turns a panic into a [`Panicked`]. Only the panic hook can see the
+//! source location, so the hook, which the binary owns, calls [`note`] to record it for the
+//! unwinding thread. The caller decides what to undo; it must not rely on the state of anything
+//! that the function held by reference.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -11,32 +11,31 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 
-/// The address where bugs are reported.
+/// Where to report bugs.
 pub const ISSUES_URL: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/issues");
 
-/// The message of a scope for a panic of one of its threads; the thread's own is recorded
-/// elsewhere.
+/// The message with which a scope reports the panic of one of its threads. The thread's own message
+/// is recorded separately.
 ///
 /// **Source:** `std::thread::scope`, "Panics".
 const OF_A_SCOPE: &str = "a scoped thread panicked";
 
 thread_local! {
-    /// Calls of [`catch`] that this thread is within.
+    /// How many calls of [`catch`] this thread is in.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-    /// The panic that the hook recorded on this thread.
+    /// The panic recorded by the hook on this thread.
     static NOTED: RefCell<Option<Panicked>> = const { RefCell::new(None) };
 }
 
-/// The last panic on a thread where nothing catches: a scope passes it on without its
+/// The last panic on a thread without [`catch`]. A scope passes such a panic on without its
 /// message.
 static ELSEWHERE: Mutex<Option<Panicked>> = Mutex::new(None);
 
-/// A panic that was caught; says how to report it.
+/// A caught panic. Its message explains how to report it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Panicked {
-    /// The panic message.
     pub message: String,
-    /// File, line and column; `None` where no hook noted it.
+    /// File, line and column, or `None` if no hook recorded them.
     pub location: Option<String>,
 }
 
@@ -57,10 +56,10 @@ impl fmt::Display for Panicked {
 
 impl std::error::Error for Panicked {}
 
-/// Runs something to its end or its panic.
+/// Runs a function and catches panics.
 ///
 /// # Errors
-/// [`Panicked`] where it panicked.
+/// Returns [`Panicked`] if it panicked.
 pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     DEPTH.set(DEPTH.get() + 1);
     let done = catch_unwind(AssertUnwindSafe(work));
@@ -74,8 +73,8 @@ pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
         Err(payload) => payload,
     };
     let message = message_of(payload.as_ref());
-    // The noted panic is another one where the messages differ: a panic hook that is not ours
-    // notes nothing, and leaves what an earlier panic left.
+    // If the messages differ, the recorded panic is an older one: a foreign panic hook records
+    // nothing and leaves it in place.
     if let Some(noted) = NOTED.take()
         && noted.message == message
     {
@@ -87,23 +86,22 @@ pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     }
 }
 
-/// Goes on with a panic that was caught to restore something on its way.
+/// Continues a panic that was caught in order to restore something.
 pub fn resume(panicked: Panicked) -> ! {
     resume_unwind(Box::new(panicked))
 }
 
-/// Says whether a panic of this thread is caught by [`catch`].
+/// Returns true if panics of this thread are caught by [`catch`].
 pub fn is_caught() -> bool {
     DEPTH.get() > 0
 }
 
-/// Takes note of a panic, for a panic hook: its message and place are part of what [`catch`]
-/// returns then.
+/// Records message and location of a panic for [`catch`]. To be called by the panic hook.
 pub fn note(info: &PanicHookInfo<'_>) {
     let message = message_of(info.payload());
     let panicked = Panicked { message, location: info.location().map(ToString::to_string) };
-    // A panic on a thread of a scope ends there, and reaches the thread that joins it without its
-    // message: it is kept for that one.
+    // A panic on a scoped thread ends there and reaches the joining thread without its message, so
+    // keep it for that thread.
     if is_caught() {
         NOTED.replace(Some(panicked));
     } else {
@@ -111,14 +109,14 @@ pub fn note(info: &PanicHookInfo<'_>) {
     }
 }
 
-/// The panic of another thread that reached this one when it was joined.
+/// Returns the panic of another thread that was passed on to this one by joining it.
 fn passed_on(message: &str) -> Option<Panicked> {
     let mut elsewhere = ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner);
     elsewhere.take_if(|noted| message == OF_A_SCOPE || noted.message == message)
 }
 
 fn message_of(payload: &(dyn Any + Send)) -> String {
-    // `panic!` has a `&str` where there is nothing to format, and a `String` otherwise.
+    // `panic!` has a `&str` payload if there is nothing to format, and a `String` otherwise.
     if let Some(text) = payload.downcast_ref::<&str>() {
         (*text).to_owned()
     } else if let Some(text) = payload.downcast_ref::<String>() {

@@ -1,7 +1,8 @@
-//! The passes of a trial: one sweep of one kind of work over the files each.
+//! The passes of a trial, each of which is one sweep of one kind of work over the files.
 //!
-//! What a pass opens, which kinds of op it may contain and what its figure is stands here, in one
-//! place; engine, agent, statistics and reports ask and never list passes themselves.
+//! This is the only place that defines what a pass opens, which kinds of op it may contain, and
+//! what its main result is. Engine, agent, statistics and reports query it and never list passes
+//! themselves.
 
 use crate::op::OpKind;
 use crate::words::words;
@@ -9,13 +10,13 @@ use crate::words::words;
 words! {
     /// One sweep of one kind of work over the files.
     Pass {
-        /// Sequential write of every file, created or truncated.
+        /// Sequential write of every file, which is created or truncated.
         Write = "write",
-        /// Sequential write over what is there.
+        /// Sequential write over existing data.
         Rewrite = "rewrite",
         /// Sequential read of every file.
         Read = "read",
-        /// The same again.
+        /// A second sequential read.
         Reread = "reread",
         /// Every block once, in random order.
         RandomRead = "random_read",
@@ -29,11 +30,11 @@ words! {
         CharWrite = "char_write",
         /// Sequential read, byte by byte through a buffer.
         CharRead = "char_read",
-        /// Each block read, changed and written back: "rewrite" of bonnie.
+        /// Reads, changes and writes back each block: "rewrite" of bonnie.
         Update = "update",
-        /// Reads at random places, of which one in ten is changed and written back.
+        /// Reads at random offsets, of which one in ten is changed and written back.
         Seeks = "seeks",
-        /// Reads and writes in the stated shares, random or sequential.
+        /// Reads and writes in the given proportions, random or sequential.
         Mix = "mix",
         /// Creation of every file.
         Create = "create",
@@ -41,7 +42,7 @@ words! {
         Stat = "stat",
         /// Whole content of every file, by name.
         ReadFiles = "read_files",
-        /// Another name for every file, and back.
+        /// Renames every file and renames it back.
         Rename = "rename",
         /// Removal of every file.
         Remove = "remove",
@@ -49,7 +50,7 @@ words! {
         Mkdir = "mkdir",
         /// Attributes of every directory, by name.
         StatDirs = "stat_dirs",
-        /// Another name for every directory, and back.
+        /// Renames every directory and renames it back.
         RenameDirs = "rename_dirs",
         /// Removal of every directory.
         Rmdir = "rmdir",
@@ -59,14 +60,14 @@ words! {
         GetXattr = "get_xattr",
         /// Transactions on a pool of files.
         Transactions = "transactions",
-        /// All kinds of calls in the stated shares.
+        /// All kinds of calls in the given proportions.
         OpMix = "op_mix",
-        /// A command of the user's.
+        /// A user-defined command.
         App = "app",
     }
 }
 
-/// The kinds that an op mix may contain.
+/// The kinds of op in an op mix.
 const OP_MIX: &[OpKind] = &[
     OpKind::Null,
     OpKind::Getattr,
@@ -96,36 +97,36 @@ const OP_MIX: &[OpKind] = &[
 /// How the data files of a pass are opened before it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opens {
-    /// Not at all: the pass works by name, or has no files of ours.
+    /// Not opened: the pass works by name, or has no files of ours.
     Nothing,
-    /// Created, or cut to nothing, for writing.
+    /// Created or truncated, for writing.
     Truncated,
     /// Opened for reading.
     ToRead,
-    /// For reading and writing, as they are.
+    /// Opened for reading and writing, without truncation.
     Both,
 }
 
-/// The properties of a pass; all else that is known of it follows from them.
+/// Basic properties of a pass, from which all others follow.
 #[derive(Clone, Copy)]
 struct PassRow {
     opens: Opens,
     kinds: &'static [OpKind],
-    /// It takes every block of every file once.
+    /// It processes every block of every file once.
     moves_blocks: bool,
 }
 
-/// A pass that takes every block of every file once.
+/// Returns a pass that processes every block of every file once.
 const fn over_blocks(opens: Opens, kinds: &'static [OpKind]) -> PassRow {
     PassRow { opens, kinds, moves_blocks: true }
 }
 
-/// A pass over some blocks of open files.
+/// Returns a pass over some blocks of open files.
 const fn over_some(opens: Opens, kinds: &'static [OpKind]) -> PassRow {
     PassRow { opens, kinds, moves_blocks: false }
 }
 
-/// A pass that works by name, or has no files of ours.
+/// Returns a pass that works by name or has no files of ours.
 const fn by_name(kinds: &'static [OpKind]) -> PassRow {
     PassRow { opens: Opens::Nothing, kinds, moves_blocks: false }
 }
@@ -163,32 +164,32 @@ impl Pass {
         }
     }
 
-    /// How data files are opened before the pass starts.
+    /// Returns how data files are opened before the pass starts.
     pub const fn opens(self) -> Opens {
         self.row().opens
     }
 
-    /// The kinds of op that the pass may contain.
+    /// Returns the kinds of op that the pass may contain.
     pub const fn kinds(self) -> &'static [OpKind] {
         self.row().kinds
     }
 
-    /// Says whether the figure is a byte rate (else it is an op rate).
+    /// Returns true if the main result is a byte rate rather than an op rate.
     pub const fn is_byte_rate(self) -> bool {
         self.moves_blocks()
     }
 
-    /// Says whether the pass is about extended attributes, which not every target has.
+    /// Returns true if the pass needs extended attributes, which not every target supports.
     pub const fn needs_xattrs(self) -> bool {
         matches!(self, Self::SetXattr | Self::GetXattr)
     }
 
-    /// Says whether the pass takes every block of every file once.
+    /// Returns true if the pass processes every block of every file once.
     pub const fn moves_blocks(self) -> bool {
         self.row().moves_blocks
     }
 
-    /// Says whether the pass reads data of files that were there before it.
+    /// Returns true if the pass reads data of existing files.
     pub const fn reads(self) -> bool {
         let (kinds, mut at) = (self.kinds(), 0);
         while at < kinds.len() {
@@ -200,7 +201,7 @@ impl Pass {
         false
     }
 
-    /// Says whether the pass changes the file system.
+    /// Returns true if the pass changes the file system.
     pub const fn writes(self) -> bool {
         let (kinds, mut at) = (self.kinds(), 0);
         while at < kinds.len() {
@@ -212,12 +213,12 @@ impl Pass {
         false
     }
 
-    /// Says whether the pass writes every byte of the data files.
+    /// Returns true if the pass writes every byte of the data files.
     pub const fn writes_every_block(self) -> bool {
         self.moves_blocks() && self.writes()
     }
 
-    /// Says whether time ends the pass; else it ends with its files.
+    /// Returns true if the pass ends after a given time rather than with its files.
     pub const fn is_timed(self) -> bool {
         matches!(self, Self::Mix | Self::OpMix)
     }

@@ -1,8 +1,8 @@
-//! The placement of a run: which hosts it works on, and who reads whose files.
+//! Which hosts a run works on, and who reads whose files.
 //!
-//! A [`Placement`] names the client hosts of one run in their order, an agent on each; which op
-//! comes next depends on the number of a worker over all of them, never on where it works. A host
-//! that plays several clients stands there several times, see [`Host::further`].
+//! A [`Placement`] lists the client hosts of a run in order, with one agent each. The sequence of
+//! ops depends on a worker's number among all workers, not on its host. A host that runs several
+//! agents is listed several times; see [`Host::further`].
 
 use serde::{Deserialize, Serialize};
 
@@ -12,26 +12,26 @@ use crate::lab::Host;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Placement {
-    /// The client hosts in their order, an agent on each; empty for the one that works anyway:
-    /// see [`crate::RunSpec::client_hosts`].
+    /// Client hosts in order, with one agent each; empty for the default host, see
+    /// [`crate::RunSpec::client_hosts`].
     pub hosts: Vec<Host>,
-    /// Agents on each of them at most; `None` is as many as it has. [`Placement::hosts`] is in step
-    /// with it.
+    /// Maximum number of agents per host; `None` for no limit. Kept consistent with
+    /// [`Placement::hosts`].
     pub agents_per_host: Option<u32>,
-    /// The hosts are those of a job that others start: their agents come by themselves.
+    /// The hosts belong to a batch job whose agents connect to us.
     pub of_job: bool,
-    /// In passes that read, each agent reads the files written by the agent N places on, which
-    /// defeats the caches of clients; 0 is its own.
+    /// In passes that read, each agent reads the files written by the agent this many positions
+    /// later, which defeats client caches; 0 reads its own files.
     pub neighbour: u32,
-    /// All hosts work in one directory, which is refused where theirs turn out to be different
-    /// ones. Where it is `false`, each may have its own.
+    /// All hosts must work in the same directory, which is checked. If `false`, each may have its
+    /// own.
     pub shared: bool,
-    /// How long a lost host is waited for, in milliseconds; `None` goes on without it at once.
+    /// How long to wait for a lost host, in milliseconds; `None` continues without it at once.
     pub lost_wait_ms: Option<u64>,
 }
 
 impl Default for Placement {
-    /// The one host that works anyway.
+    /// Returns the placement on the default host.
     fn default() -> Self {
         Self {
             hosts: Vec::new(),
@@ -45,22 +45,21 @@ impl Default for Placement {
 }
 
 impl Host {
-    /// Stands before the number of a further agent on one host; no name in a plan has it.
+    /// Separates a host's name from the number of a further agent on it; not allowed in plans.
     const FURTHER: char = ':';
 
-    /// The same host again, for its agent `number`, from 2 on.
+    /// Returns the same host for its agent `number`, counted from 2 on.
     #[must_use]
     pub fn further(&self, number: u32) -> Self {
         Self { name: format!("{}{}{number}", self.name, Self::FURTHER), ..self.clone() }
     }
 
-    /// Counts the hosts in a list that names each agent on them.
+    /// Counts the hosts in a list that has an entry for each agent.
     pub fn count_distinct(agents: &[Self]) -> u32 {
         agents.iter().filter(|host| host.name_and_slot().1 == 1).count() as u32
     }
 
-    /// The name of the host, whichever of its agents is meant, and the agent's number on it, from
-    /// 1 on.
+    /// Returns the host name without the agent's number, and this number, from 1 on.
     pub fn name_and_slot(&self) -> (&str, u32) {
         let further = self.name.rsplit_once(Self::FURTHER);
         let numbered = further.and_then(|(name, number)| Some((name, number.parse().ok()?)));

@@ -1,17 +1,17 @@
-//! Text that cannot steer a terminal.
+//! Removes terminal control sequences from text.
 //!
-//! Names, messages and files from outside may contain escape sequences that move the cursor,
-//! change the title, or make a terminal answer as if somebody typed. Bidirectional overrides show a
-//! text in another order than it has. Both are replaced before anything is printed.
+//! Names, messages and files from outside may contain escape sequences that move the cursor, change
+//! the title, or make the terminal send input as if typed by the user. Bidirectional overrides
+//! display text in a misleading order. Both are replaced before anything is printed.
 //!
 //! **Source:** ECMA-48 (C0, C1, DEL); Unicode Standard Annex 9, "Explicit directional formatting".
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Returns true if a character steers a terminal or changes the order in which text is shown.
+/// Returns true if a character controls the terminal or changes the display order of text.
 ///
-/// A line break and a tab are layout, and count as text.
+/// Line breaks and tabs are layout and count as text.
 pub fn is_steering(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
@@ -20,7 +20,7 @@ pub fn is_steering(c: char) -> bool {
     }
 }
 
-/// Replaces each steering character with U+FFFD, so that widths of columns stay as they are.
+/// Replaces each such character with U+FFFD, which preserves column widths.
 pub fn to_printable(text: &str) -> Cow<'_, str> {
     if text.contains(is_steering) {
         Cow::Owned(text.replace(is_steering, "\u{fffd}"))
@@ -29,7 +29,7 @@ pub fn to_printable(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Makes a text printable on one line: line breaks and tabs are replaced, too.
+/// Makes text printable on one line, by also replacing line breaks and tabs.
 pub fn to_printable_line(text: &str) -> Cow<'_, str> {
     match to_printable(text) {
         line if line.contains(['\n', '\t']) => Cow::Owned(line.replace(['\n', '\t'], "\u{fffd}")),
@@ -37,10 +37,10 @@ pub fn to_printable_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Escapes the steering characters of a JSON text, whose value stays the same.
+/// Escapes such characters in JSON text without changing its value.
 ///
-/// Outside of strings JSON has none of them, and within strings each may be written as `\u` with
-/// four digits. Writers of JSON escape C0 only.
+/// JSON contains none of them outside of strings, and inside of strings each can be written as `\u`
+/// with four digits. JSON writers only escape C0.
 pub fn to_printable_json(json: &str) -> Cow<'_, str> {
     if !json.contains(is_steering) {
         return Cow::Borrowed(json);

@@ -1,7 +1,7 @@
-//! The question that a campaign was made to answer, beside its figures.
+//! The question that a campaign answers, in addition to its results.
 //!
-//! [`Question`] is the principal type. It holds the request and is stored with the campaign; the
-//! answer is computed from the trials, so that a report made a year later gives the same.
+//! [`Question`] contains the request and is stored with the campaign. The answer is computed from
+//! the trials, so a report generated a year later gives the same answer.
 
 mod curve;
 pub mod ladder;
@@ -15,20 +15,20 @@ pub use ladder::Ladder;
 pub use curve::{ClosedLoop, CurveRequest, LoadMaximum, ResponseBound};
 pub use ramp::RampRequest;
 
-/// The question that a campaign was made to answer.
+/// The question that a campaign answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "question", rename_all = "snake_case")]
 pub enum Question {
-    /// The figures of a matrix, and no more.
+    /// No question: just the results of a matrix.
     #[default]
     Figures,
-    /// How response times rise with the offered load.
+    /// How response times increase with the offered load.
     Curve(CurveRequest),
-    /// With how many clients, or how much load, a server gives in.
+    /// At how many clients, or at which load, a server breaks.
     Ramp(RampRequest),
-    /// Whether a server survives hours of load and its behaviour meanwhile.
+    /// Whether a server survives hours of load, and how it behaves meanwhile.
     Soak(Soak),
-    /// Finds the layer of the data path that limits.
+    /// Which layer of the data path is the bottleneck.
     Ladder(Ladder),
     /// What crashes leave of what was acknowledged; such a campaign has no runs.
     Durability,
@@ -44,7 +44,7 @@ impl Question {
         }
     }
 
-    /// Its name, as results and commands spell it.
+    /// Returns the name used in results and commands.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Figures => "figures",

@@ -1,7 +1,7 @@
-//! How often a run is repeated, which trials count, and in which order they are made.
+//! How often a run is repeated, which trials count, and in which order they run.
 //!
-//! A plan's rule is stored with each of its runs, so that results are judged
-//! later as the plan requested.
+//! The rules of a plan are stored with each run, so that results can later be judged as the plan
+//! requested.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,45 +9,45 @@ use crate::interference::InterferenceRule;
 use crate::words::words;
 
 words! {
-    /// The rule that leaves sound trials out of the figures.
+    /// Which valid trials are excluded from the results.
     Discard {
-        /// Keeps all sound trials.
+        /// None.
         None = "none",
         /// The highest and the lowest.
         Extremes = "extremes",
-        /// Those that lie far from the others.
+        /// Outliers.
         Outliers = "outliers",
-        /// Those whose data was read from a cache, where others' was not.
+        /// Trials that read from a cache, if others did not.
         Cached = "cached",
     }
 }
 
 words! {
-    /// In which order the trials of a campaign are made.
+    /// The order in which the trials of a campaign run.
     Order {
-        /// One trial of every run, shuffled, then the next one of every run: drift falls on all
-        /// alike.
+        /// One trial of every run in shuffled order, then the next trial of every run, so that
+        /// drift affects all runs equally.
         Blocks = "blocks",
-        /// All trials of all runs, shuffled.
+        /// All trials of all runs in shuffled order.
         Random = "random",
         /// All trials of one run, then those of the next.
         Sequential = "sequential",
-        /// Runs that share how hosts are set up stand together, in blocks as above; those groups
-        /// follow each other so that as little as possible is set up again.
+        /// Runs with the same host setup are grouped, with blocks as above within each group. The
+        /// groups are ordered to minimize changes of the setup.
         Grouped = "grouped",
     }
 }
 
-/// How a run is repeated. The defaults are what there was before there was a choice.
+/// How a run is repeated. The defaults reproduce the behavior before these settings existed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Repetition {
-    /// The rule by which trials are left out.
+    /// Which trials are excluded.
     pub discard: Discard,
-    /// No more trials once half the interval of every pass is at most this share of its median, in
-    /// thousandths; 0 makes all that are planned.
+    /// Stop repeating once half the interval of every pass is at most this share of its median, in
+    /// thousandths; 0 runs all planned trials.
     pub until_permille: u32,
-    /// Trials that are made first and never count.
+    /// Number of trials that run first and never count.
     pub warmup_trials: u32,
     /// What to do about trials that were disturbed from outside. Results of earlier releases have
     /// no record of that, so that all their trials count.
@@ -66,8 +66,8 @@ impl Default for Repetition {
 }
 
 impl Repetition {
-    /// The share at which the interval is narrow enough, as plans write it; `0%` where it is not
-    /// set.
+    /// Returns the share at which the interval is narrow enough, in the notation of plans; `0%` if
+    /// not set.
     pub fn until(&self) -> String {
         format!("{}%", f64::from(self.until_permille) / 10.0)
     }

@@ -1,29 +1,29 @@
-//! How a pass is watched while it runs, and what was seen that way.
+//! How a pass is sampled while it runs, and the samples.
 //!
-//! A watcher looks at the workers' counters from outside; the measured loop takes no part in it.
-//! Instants count from where the pass begins to count, the end of ramp and warm-up.
+//! A separate thread reads the workers' counters; the measured loop is not involved. Times count
+//! from the start of the measurement, after ramp and warm-up.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a pass is watched.
+/// How a pass is sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sampling {
-    /// Length of an interval sample, in milliseconds.
+    /// Sampling interval in milliseconds.
     pub interval_ms: u64,
-    /// A worker that has ops in flight and ends none for so long stalls, in milliseconds; 0
-    /// samples none.
+    /// Time without completions, in milliseconds, after which a worker with ops in flight counts as
+    /// stalled; 0 disables stall detection.
     pub stall_ms: u64,
 }
 
 impl Sampling {
-    /// Length of an interval sample, in nanoseconds.
+    /// Returns the sampling interval in nanoseconds.
     pub const fn interval_ns(self) -> u64 {
         self.interval_ms.saturating_mul(1_000_000)
     }
 
-    /// How long a stall lasts at least, in nanoseconds; 0 where they are not sampled.
+    /// Returns the minimum length of a stall in nanoseconds; 0 if stalls are not detected.
     pub const fn stall_ns(self) -> u64 {
         self.stall_ms.saturating_mul(1_000_000)
     }
@@ -46,7 +46,7 @@ pub struct Stalls {
 }
 
 impl Stalls {
-    /// Takes in one more.
+    /// Adds a stall.
     pub fn add(&mut self, stall: Stall) {
         self.count = self.count.saturating_add(1);
         if stall.lasts_ns > self.longest.lasts_ns {
@@ -90,7 +90,7 @@ pub struct ProcessorWait {
 }
 
 impl Work {
-    /// Adds what another worker did.
+    /// Adds the work of another worker.
     pub const fn add(&mut self, more: Self) {
         self.ops = self.ops.saturating_add(more.ops);
         self.bytes = self.bytes.saturating_add(more.bytes);
@@ -98,19 +98,19 @@ impl Work {
 }
 
 impl ProcessorWait {
-    /// Adds what another worker waited.
+    /// Adds the waits of another worker.
     pub const fn add(&mut self, more: Self) {
         self.waited_ns = self.waited_ns.saturating_add(more.waited_ns);
         self.held_ns = self.held_ns.saturating_add(more.held_ns);
         self.of_ns = self.of_ns.saturating_add(more.of_ns);
     }
 
-    /// The share that was waited, 0 to 1.
+    /// Returns the share of time spent waiting, 0 to 1.
     pub fn share(self) -> f64 {
         self.waited_ns as f64 / self.of_ns.max(1) as f64
     }
 
-    /// The share in which a quota held them back, 0 to 1.
+    /// Returns the share of time in which a quota throttled the workers, 0 to 1.
     pub fn held_share(self) -> f64 {
         self.held_ns as f64 / self.of_ns.max(1) as f64
     }

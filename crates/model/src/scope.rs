@@ -1,6 +1,6 @@
-//! The scope of a pass: the load it was offered, the part of the file set it touched, its progress.
+//! Scope of a pass: the load it was offered, the files it touched, and its progress.
 //!
-//! Beside the figures of a pass: they say for what they hold. All of it may be absent.
+//! This shows what the results of a pass apply to. Every part is optional.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,43 +10,43 @@ use crate::op::OpKind;
 use crate::sampling::{ProcessorWait, Stalls, Work};
 use crate::soak::{Kept, Recovery};
 
-/// The offered load of a pass, the data it touched, and its progress.
+/// Offered load of a pass, the data it touched, and its progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Scope {
     /// The offered load of an open loop.
     pub offered: Option<Offered>,
-    /// The achieved working set; `None` where no file was touched by number.
+    /// The actual working set; `None` if no file was accessed by number.
     pub working_set: Option<WorkingSet>,
-    /// The work before anything counted, by kind: it is in no figure, but visible at the target.
+    /// Work before the measurement, by kind. It is in no result but visible at the target.
     pub warmup: Vec<WarmedUp>,
-    /// The resources that a timed command of the user's used.
+    /// Resources used by a timed user-defined command.
     pub program: Option<ProgramUse>,
-    /// Done between the last worker's start and the first worker's end, while all were busy.
+    /// Work between the last worker's start and the first worker's end, while all were busy.
     pub common: Option<Work>,
-    /// Times without a completion; `None` where they were not sampled.
+    /// Periods without a completion; `None` if they were not sampled.
     pub stalls: Option<Stalls>,
-    /// How long the workers waited for a processor; `None` where the kernel does not say.
+    /// How long the workers waited for a CPU; `None` if the kernel doesn't report it.
     pub processor_wait: Option<ProcessorWait>,
-    /// The state of a soak's data after it was verified.
+    /// State of a soak's data after verification.
     pub kept: Option<Kept>,
-    /// The recovery work of a client during a soak, beyond the requested ops.
+    /// Recovery work of a client during a soak, beyond the requested ops.
     pub recovery: Option<Recovery>,
-    /// Ops that could be in flight at a time, all workers together; 0 where it is not known.
+    /// Maximum number of ops in flight over all workers; 0 if unknown.
     pub slots: u32,
     /// What disturbed the pass from outside.
     pub interference: Interference,
 }
 
 impl Scope {
-    /// Ops of an open loop that were done too late to count as carried: started after the window
-    /// had ended, but for as many as there are slots. A server that keeps up still has a few ops
-    /// waiting at any instant, and so at the last one.
+    /// Returns the ops of an open loop that were started after the end of the window, except for as
+    /// many as there are slots. They were too late to count toward the load. Even a server that
+    /// keeps up always has a few ops waiting, including at the end.
     pub fn overdue_ops(&self) -> u64 {
         self.offered.map_or(0, |offered| offered.late_ops.saturating_sub(self.slots.into()))
     }
 
-    /// Ops and bytes of a kind that were done before anything counted.
+    /// Returns ops and bytes of a kind from before the measurement.
     pub fn warmed_up(&self, kind: OpKind) -> (u64, u64) {
         let of_kind = self.warmup.iter().filter(|warm| warm.kind == kind);
         of_kind.fold((0, 0), |(ops, bytes), warm| (ops + warm.done, bytes + warm.bytes))
@@ -59,24 +59,25 @@ impl Scope {
 pub struct Offered {
     /// The requested rate, in ops per second.
     pub rate_per_s: u64,
-    /// Ops that were scheduled in the measured window, all workers together.
+    /// Ops scheduled in the measured window, over all workers.
     pub scheduled_ops: u64,
-    /// Time over which they were scheduled, in nanoseconds.
+    /// Length of the schedule, in nanoseconds.
     pub span_ns: u64,
-    /// The completed ops that could be started only after the window had ended. Their
-    /// response times count, but the load was not carried in time.
+    /// Completed ops that could only be started after the end of the window. Their response times
+    /// count, but the load was not sustained.
     pub late_ops: u64,
-    /// Ops that were scheduled and never started: the drain of the pass was over. They are among
-    /// the response times with the time that they had waited by then.
+    /// Ops that were scheduled but never started before the pass ended. They count in the response
+    /// times with the time they had waited so far.
     pub unanswered_ops: u64,
-    /// Ops that were scheduled in the warm-up and done in the measured window. Far above a target's
-    /// capacity the warm-up leaves a queue, and the target works on that first: these are all that
-    /// it carries.
+    /// Ops scheduled in the warm-up but completed in the measured window. If the load is far above
+    /// a target's capacity, the warm-up leaves a backlog that the target works on first, so these
+    /// may be all that it completes.
     pub carried_over_ops: u64,
 }
 
 impl Offered {
-    /// Returns the load really offered, in ops per second: random arrivals never match the request.
+    /// Returns the load actually offered, in ops per second. With random arrivals, it never matches
+    /// the request exactly.
     pub fn ops_per_s(&self) -> f64 {
         self.scheduled_ops as f64 * 1e9 / self.span_ns.max(1) as f64
     }
@@ -105,7 +106,7 @@ pub struct ProgramUse {
 }
 
 impl WarmedUp {
-    /// Adds what others did.
+    /// Adds the work of others.
     pub fn merge_all(all: &mut Vec<Self>, more: &[Self]) {
         for warm in more {
             match all.iter_mut().find(|known| known.kind == warm.kind) {
@@ -119,13 +120,13 @@ impl WarmedUp {
     }
 }
 
-/// The warmup ops of one kind.
+/// The warm-up ops of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarmedUp {
     /// The kind of op.
     pub kind: OpKind,
-    /// Ops that ended well.
+    /// Ops that succeeded.
     pub done: u64,
-    /// Bytes that they moved.
+    /// Bytes transferred by them.
     pub bytes: u64,
 }

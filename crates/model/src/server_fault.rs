@@ -1,57 +1,57 @@
-//! The values of planned faults of the in-memory server, which its config and plans share.
+//! Parameters of the in-memory server's planned faults, shared by its configuration and plans.
 //!
-//! Plans write them as words, the server obeys them; here they are only data.
+//! Plans write them as text and the server implements them; here they are only data.
 
-/// A probability in parts per million: 1,000,000 is certainty.
+/// A probability in parts per million; 1,000,000 is certain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PartsPerMillion(pub u32);
 
-/// How long replies are held back: a model of service times, in nanoseconds.
+/// Model of service times: how long replies are delayed, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ServiceTime {
-    /// Always the same.
+    /// A constant time.
     Fixed {
         /// The time in nanoseconds.
         time_ns: u64,
     },
-    /// Each time within the range is equally likely.
+    /// Uniformly distributed.
     Uniform {
-        /// Shortest, in nanoseconds.
+        /// Minimum, in nanoseconds.
         min_ns: u64,
-        /// Longest, in nanoseconds; where below `min_ns`, that counts.
+        /// Maximum, in nanoseconds. If it is below `min_ns`, `min_ns` is used.
         max_ns: u64,
     },
-    /// Memoryless, as of a queue's server.
+    /// Exponentially distributed, like the server of a queue.
     Exponential {
         /// Mean, in nanoseconds.
         mean_ns: u64,
     },
 }
 
-/// The bytes that a bandwidth cap counts.
+/// Which bytes count toward a bandwidth limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CappedBytes {
     /// Payload of READ and WRITE.
     #[default]
     Payload,
-    /// Everything: calls and replies with their record marks.
+    /// Everything: calls and replies including record marks.
     Wire,
 }
 
-/// The calls that give the server another write verifier; each includes what stands before it.
+/// Which calls change the server's write verifier. Each level includes the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ChangingVerifier {
-    /// Every COMMIT changes it.
+    /// Every COMMIT.
     EveryCommit,
     /// Every WRITE, too.
     EveryWrite,
 }
 
-/// The entries that a directory without end lists after its last name.
+/// What an endless directory lists after its last name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EndlessListing {
-    /// Its names again, under the cookies that they have already had.
+    /// The same names again, under their previous cookies.
     RepeatedCookies,
-    /// Names that were never made, each under a cookie of its own.
+    /// Made-up names, each under a new cookie.
     InventedNames,
 }

@@ -1,10 +1,10 @@
-//! How the in-memory server divides the memory that it may use.
+//! How the in-memory server divides its memory.
 //!
-//! Files get most of it, and always the same part, so that what fits does not depend on who is
-//! connected. The rest is for connections, the state of clients, and copies of data that is being
-//! sent while it is overwritten.
+//! Files get most of it, and always the same part, so that the capacity doesn't depend on who is
+//! connected. The rest is for connections, client state, and copies of data that is overwritten
+//! while it is being sent.
 
-/// Returns how many bytes of `memory_bytes` files may take: three quarters up to 1 GiB, then all
+/// Returns how many of `memory_bytes` are available for files: three quarters up to 1 GiB, then all
 /// but 256 MiB, and fifteen sixteenths from 4 GiB on.
 pub const fn file_bytes(memory_bytes: u64) -> u64 {
     const REST: u64 = 256 << 20;

@@ -1,9 +1,9 @@
-//! How the workers of a run are shared out over hosts, and what each host made of its share.
+//! How the workers of a run are divided among hosts, and the results of each host.
 //!
-//! Workers are numbered over all hosts together, so which op comes next never depends on who
-//! executes it. [`Share`] says which workers one agent executes, [`TimelinePoint`] and [`Span`]
-//! what it tells of their way through a pass, and [`HostResult`] what is kept of it. Numbers of
-//! files belong to workers as everywhere: number `n` to worker `n` modulo all workers.
+//! Workers are numbered across all hosts, so the sequence of ops doesn't depend on who executes it.
+//! A [`Share`] is the range of workers that an agent runs, [`TimelinePoint`] and [`Span`] describe
+//! their progress through a pass, and [`HostResult`] is what is stored. Files belong to workers by
+//! number, as everywhere: file `n` to worker `n` modulo the number of workers.
 
 use std::ops::Range;
 
@@ -14,26 +14,26 @@ use crate::sampling::Work;
 use crate::spec::RunSpec;
 use crate::work::Sharing;
 
-/// Some of the workers of a run that follow one another.
+/// A range of consecutive workers of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Share {
-    /// The number of the first one.
+    /// Number of the first worker.
     pub first: u32,
-    /// How many they are.
+    /// Number of workers.
     pub count: u32,
 }
 
 impl Share {
-    /// All workers, however many they are.
+    /// All workers, whatever their number.
     pub const ALL: Self = Self { first: 0, count: u32::MAX };
 
-    /// All workers of a run.
+    /// Returns a share with all workers of a run.
     pub const fn whole(workers: u32) -> Self {
         Self { first: 0, count: workers }
     }
 
-    /// The share of agent `index` of `agents` that share `workers` evenly; the first ones take one
-    /// more where they don't divide.
+    /// Returns the share of agent `index` out of `agents`. If the workers cannot be divided evenly,
+    /// the first agents get one more.
     pub const fn of(index: u32, agents: u32, workers: u32) -> Self {
         let agents = if agents == 0 { 1 } else { agents };
         let (each, more) = (workers / agents, workers % agents);
@@ -41,17 +41,18 @@ impl Share {
         Self { first: index * each + before, count: each + (index < more) as u32 }
     }
 
-    /// The numbers of its workers.
+    /// Returns the numbers of the workers in this share.
     pub const fn workers(self) -> Range<u32> {
         self.first..self.first.saturating_add(self.count)
     }
 
-    /// Says whether what has this number belongs to one of them, of `workers` of the run.
+    /// Returns true if item `number` belongs to one of these workers, given `workers` in the run.
     pub fn owns(self, number: u32, workers: u32) -> bool {
         self.workers().contains(&(number % workers.max(1)))
     }
 
-    /// How many of the numbers below `end` belong to them, of `workers` of the run.
+    /// Returns how many of the numbers below `end` belong to these workers, given `workers` in the
+    /// run.
     pub fn owned_below(self, end: u32, workers: u32) -> u32 {
         let workers = workers.max(1);
         let (rounds, rest) = (end / workers, end % workers);
@@ -59,69 +60,67 @@ impl Share {
     }
 }
 
-/// When the workers of a share started and ended, on the clock of their host in nanoseconds.
+/// When the workers of a share started and finished, on their host's clock in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
-    /// When the first one began to count.
+    /// When the first worker started to count.
     pub first_start_ns: u64,
-    /// When the last one did.
+    /// When the last worker started to count.
     pub last_start_ns: u64,
-    /// When the first one ended.
+    /// When the first worker finished.
     pub first_end_ns: u64,
-    /// When the last one did.
+    /// When the last worker finished.
     pub last_end_ns: u64,
 }
 
-/// The cumulative work of a share's workers at some instant.
+/// Cumulative work of a share's workers at one point in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimelinePoint {
-    /// The instant, on the clock of their host in nanoseconds.
+    /// Time on their host's clock, in nanoseconds.
     pub at_ns: u64,
-    /// The work done since counting began.
+    /// Work since counting began.
     pub done: Work,
 }
 
-/// The results of one host in a pass that several hosts made together.
+/// Results of one host in a pass that ran on several hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostResult {
-    /// The name of the host.
     pub host: String,
-    /// Number of its workers.
     pub workers: u32,
-    /// Ops that ended well, syncs not counted.
+    /// Ops that succeeded, not counting syncs.
     pub ops: u64,
-    /// Bytes that they moved.
+    /// Bytes transferred by them.
     pub bytes: u64,
     /// Ops that failed.
     pub failed: u64,
-    /// The part of its work that was done while all workers of all hosts were busy.
+    /// Work done while all workers of all hosts were busy.
     pub common: Work,
-    /// When its first worker began to count, in nanoseconds from the instant at which all were to.
+    /// When its first worker started to count, in nanoseconds from the common planned start.
     pub start_ns: i64,
-    /// When its last worker ended, in nanoseconds from that instant.
+    /// When its last worker finished, in nanoseconds from the same instant.
     pub end_ns: i64,
-    /// How wrong both may be, since its clock is another, in nanoseconds.
+    /// Error bound of both times due to the different clock, in nanoseconds.
     pub error_ns: u64,
-    /// Processor time of its agent, in nanoseconds.
+    /// CPU time of its agent, in nanoseconds.
     pub cpu_ns: u64,
-    /// Sent to done.
+    /// Times from sending to completion.
     pub times: ClientTimes,
-    /// Scheduled to done.
+    /// Times from the scheduled start to completion.
     pub response_times: ClientTimes,
 }
 
 impl HostResult {
-    /// How long it worked, in nanoseconds.
+    /// Returns how long the host was busy, in nanoseconds.
     pub fn busy_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns).try_into().unwrap_or(0)
     }
 }
 
 impl RunSpec {
-    /// Returns the part of a run that the executor of a share is given: so many workers, their
-    /// files, and their part of the offered load. Only to judge by: which op comes next follows
-    /// from the whole.
+    /// Returns the part of a run that belongs to a share: its workers, their files, and their part
+    /// of the offered load. Use it only to judge results; the sequence of ops is determined by the
+    /// whole run.
     #[must_use]
     pub fn part(&self, share: Share) -> Self {
         if share.count >= self.workers {
@@ -129,11 +128,11 @@ impl RunSpec {
         }
         let mut part = self.clone();
         part.workers = share.count;
-        // Files of their own are dealt out to workers in turn; shared ones are used by all hosts.
+        // Private files are distributed to workers in turn; shared files are used by all hosts.
         if self.layout.sharing == Sharing::Own {
             part.files = share.owned_below(self.files, self.workers);
         }
-        // Rounded up, so that a small rate is none that counts as a closed loop.
+        // Round up, because a rate of 0 would mean a closed loop.
         let of_all = u128::from(self.load.rate_per_s) * u128::from(share.count);
         part.load.rate_per_s = of_all.div_ceil(u128::from(self.workers)) as u64;
         part

@@ -1,9 +1,9 @@
-//! The specification of a soak, and its observations beyond the figures of its passes.
+//! Specification of a soak, and its results beyond those of its passes.
 //!
-//! A soak is a run in segments, each a trial of its own: a mix at a steady load, in which every
-//! block is stamped and journaled, and a pass that reads all of it back. [`Soak`] is the request,
-//! [`FaultEvent`] what was done to the hosts meanwhile, [`IntervalStats`] what one interval looked
-//! like, and [`Kept`] what became of the data.
+//! A soak consists of segments, each a trial of its own: a mix at a steady load that stamps and
+//! journals every block, followed by a pass that reads everything back. [`Soak`] is the request,
+//! [`FaultEvent`] a fault that was injected, [`IntervalStats`] the statistics of one interval, and
+//! [`Kept`] the state of the data.
 
 use std::fmt;
 
@@ -13,51 +13,51 @@ use crate::units::Nanos;
 use crate::words::words;
 
 words! {
-    /// The kinds of fault that a soak injects on its hosts.
+    /// Kinds of fault that a soak injects.
     FaultKind {
         /// The server forgets all connections, clients and sessions, and restarts.
         ServerRestart = "server-restart",
-        /// The server is there and answers nothing.
+        /// The server is running but doesn't respond.
         ServerStall = "server-stall",
-        /// The kernel's server is stopped, and started again.
+        /// The kernel's server is stopped and restarted.
         NfsdStop = "nfsd-stop",
-        /// Nothing passes between the server and anybody.
+        /// All traffic to and from the server is dropped.
         NetworkCut = "network-cut",
-        /// The server's file system has no room left.
+        /// The server's file system is full.
         DiskFull = "disk-full",
-        /// The program that works on a client host is killed, without a chance to tell anybody.
+        /// The agent on a client host is killed without warning.
         ClientKill = "client-kill",
-        /// The calendar of a host is set forward or back.
+        /// The wall clock of a host is stepped forward or back.
         ClockStep = "clock-step",
     }
 }
 
 impl FaultKind {
-    /// Says whether it lasts, until it is undone; the others are over at once.
+    /// Returns true if the fault lasts until it is reverted; the others are instantaneous.
     pub const fn lasts(self) -> bool {
         !matches!(self, Self::ServerRestart | Self::ClientKill)
     }
 }
 
-/// Something that is to be done to a host while a soak runs, and undone.
+/// A fault to inject during a soak and revert afterwards.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Disturbance {
     /// The fault to inject.
     pub fault: FaultKind,
-    /// To which host, by its name; `None` where there is but one that it can be done to.
+    /// Name of the host; `None` if there is only one possible host.
     #[serde(default)]
     pub host: Option<String>,
     /// When it begins, in milliseconds of measured time from the start of the soak.
     pub at_ms: u64,
-    /// How long it lasts, in milliseconds; 0 for what is over at once.
+    /// Duration in milliseconds; 0 for instantaneous faults.
     pub lasts_ms: u64,
-    /// How far a clock is set forward, in milliseconds; back, where that is negative.
+    /// Offset of a clock step in milliseconds; negative means back.
     #[serde(default)]
     pub by_ms: i64,
 }
 
 impl fmt::Display for Disturbance {
-    /// Writes it as people do: `clock-step on one at 10.0 s for 5.00 s by -5.00 s`.
+    /// Formats it like `clock-step on one at 10.0 s for 5.00 s by -5.00 s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = |ms: u64| Nanos(ms.saturating_mul(1_000_000));
         write!(f, "{}", self.fault)?;
@@ -80,25 +80,25 @@ impl fmt::Display for Disturbance {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Soak {
-    /// How long it measures, in milliseconds.
+    /// Measured time, in milliseconds.
     pub duration_ms: u64,
-    /// How long one segment of it measures, in milliseconds.
+    /// Measured time of one segment, in milliseconds.
     pub segment_ms: u64,
-    /// After so many ops a worker has one of its files made safe; 0 where every write is.
+    /// Number of ops after which a worker commits one of its files; 0 if every write is durable.
     pub commit_every_ops: u32,
-    /// The faults to inject on the hosts, in the order of time.
+    /// Faults to inject, in order of time.
     pub disturbances: Vec<Disturbance>,
 }
 
 impl Soak {
-    /// How many segments there are.
+    /// Returns the number of segments.
     pub const fn segments(&self) -> u64 {
         let segment_ms = if self.segment_ms == 0 { 1 } else { self.segment_ms };
         self.duration_ms.div_ceil(segment_ms)
     }
 
-    /// Returns the disturbances of one segment, counted from 0: with its instant in nanoseconds
-    /// from the start of that segment.
+    /// Returns the faults of one segment, counted from 0, each with its time in nanoseconds from
+    /// the start of the segment.
     pub fn within(&self, segment: u64) -> impl Iterator<Item = (u64, &Disturbance)> {
         let (from_ms, to_ms) = (segment * self.segment_ms, (segment + 1) * self.segment_ms);
         let here = move |one: &&Disturbance| (from_ms..to_ms).contains(&one.at_ms);
@@ -107,50 +107,50 @@ impl Soak {
     }
 }
 
-/// Something that was done to a host.
+/// A fault that was injected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FaultEvent {
     /// The injected fault.
     pub fault: FaultKind,
-    /// To which host; empty for what is in this process.
+    /// Name of the host; empty for this process.
     pub host: String,
-    /// When it was to begin, in nanoseconds from the start of its segment.
+    /// When it was planned to begin, in nanoseconds from the start of its segment.
     pub planned_ns: u64,
-    /// When it had been done.
+    /// When it had been injected.
     pub begun_ns: u64,
-    /// When it had been undone, or was over by itself.
+    /// When it had been reverted, or ended on its own.
     pub ended_ns: Option<u64>,
-    /// Why it could not be done, or undone; in a sentence.
+    /// Why it could not be injected or reverted, as a sentence.
     pub failed: Option<String>,
 }
 
-/// The statistics of all workers together within one interval of a segment.
+/// Statistics over all workers in one interval of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IntervalStats {
     /// End of the interval, in nanoseconds from the start of the segment.
     pub at_ns: u64,
-    /// Ops that ended well in it, syncs not counted.
+    /// Ops that succeeded, not counting syncs.
     pub ops: u64,
-    /// Ops that failed in it.
+    /// Ops that failed.
     pub errors: u64,
-    /// Half of the ops that ended well took at most so long from scheduled to done, in nanoseconds.
+    /// Median response time of the successful ops, in nanoseconds.
     pub p50_ns: u64,
-    /// 95 % of them.
+    /// 95th percentile.
     pub p95_ns: u64,
-    /// 99 % of them.
+    /// 99th percentile.
     pub p99_ns: u64,
-    /// The longest of them.
+    /// Maximum.
     pub max_ns: u64,
-    /// Blocks that were acknowledged and not safe yet.
+    /// Blocks that were acknowledged but not yet durable.
     pub uncommitted: u64,
-    /// Memory of this process that is resident, in bytes.
+    /// Resident memory of this process, in bytes.
     pub rss_bytes: u64,
 }
 
 impl IntervalStats {
-    /// Adds what another host did in the same interval. Quantiles don't add up: the worst host
-    /// stands for all.
+    /// Adds the statistics of another host for the same interval. Quantiles cannot be added, so the
+    /// worst host counts.
     pub fn add(&mut self, other: &Self) {
         self.at_ns = self.at_ns.max(other.at_ns);
         self.ops = self.ops.saturating_add(other.ops);
@@ -164,24 +164,24 @@ impl IntervalStats {
     }
 }
 
-/// The recovery work of a client after failures.
+/// Recovery work of a client after failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Recovery {
-    /// Calls sent again because no answer arrived in time.
+    /// Calls retransmitted because no reply arrived in time.
     pub retransmissions: u64,
-    /// Connections made again.
+    /// Reconnects.
     pub reconnects: u64,
-    /// Calls sent again over a new connection.
+    /// Calls resent over a new connection.
     pub replays: u64,
-    /// Answers of "later", such as in a grace period, after which a call was made again.
+    /// Replies asking to retry later, such as during a grace period.
     pub delays: u64,
     /// Data written more than once, in bytes.
     pub resent_bytes: u64,
 }
 
 impl Recovery {
-    /// Adds what another client had to do.
+    /// Adds the recovery work of another client.
     pub const fn add(&mut self, other: Self) {
         self.retransmissions = self.retransmissions.saturating_add(other.retransmissions);
         self.reconnects = self.reconnects.saturating_add(other.reconnects);
@@ -192,37 +192,40 @@ impl Recovery {
 }
 
 words! {
-    /// The verified state of a block.
+    /// State of a block after verification.
     BlockState {
-        /// It was acknowledged as safe and isn't there.
+        /// The block was acknowledged as durable but is gone.
         Lost = "lost",
-        /// It was acknowledged, not yet as safe, and is as it was before: a restart may do that.
+        /// The block was acknowledged but not yet durable, and has its previous content. A restart
+        /// may cause that.
         RolledBack = "rolled-back",
-        /// Its write was never acknowledged, and it is neither old nor new: a crash may do that.
+        /// The write was never acknowledged, and the block has neither its old nor its new content.
+        /// A crash may cause that.
         Torn = "torn",
     }
 }
 
-/// The generations of a block that a journal knows: `safe` <= `acknowledged` <= `newest`.
+/// Generations of a block according to the journal: `safe` <= `acknowledged` <= `newest`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generations {
-    /// The latest one that was acknowledged as safe.
+    /// The latest generation acknowledged as durable.
     pub safe: u32,
-    /// The latest one that was acknowledged.
+    /// The latest acknowledged generation.
     pub acknowledged: u32,
-    /// The latest one that was handed on.
+    /// The latest generation submitted.
     pub newest: u32,
 }
 
 impl BlockState {
-    /// Judges a block by the generation that was found, `None` for anything but a whole block;
-    /// returns `None` where it is as it should be.
+    /// Judges a block by the generation found, which is `None` for anything but a complete block.
+    /// Returns `None` if the block is as expected.
     pub const fn judge(known: Generations, found: Option<u32>) -> Option<Self> {
         let Generations { safe, acknowledged, newest } = known;
-        // Below safe a committed write is gone, above newest stands what was never written: both
-        // are losses. From safe up to acknowledged a restart may have rolled back. From
-        // acknowledged on all is well, for a write in flight may have arrived or not. A block
-        // without a whole stamp may be torn only while a write to it was in flight.
+        // Below `safe`, a committed write is gone; above `newest`, the block contains something
+        // never written: both are losses. From `safe` up to `acknowledged`, a restart may have
+        // rolled it back. From `acknowledged` on, everything is fine, since a write in flight may
+        // or may not have arrived. A block without a complete stamp may be torn, but only if a
+        // write to it was in flight.
         match found {
             Some(found) if found < safe || found > newest => Some(Self::Lost),
             Some(found) if found < acknowledged => Some(Self::RolledBack),
@@ -233,25 +236,24 @@ impl BlockState {
     }
 }
 
-/// A block that was not found as it was written last.
+/// A block that doesn't have its latest content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The verified state of the block.
     pub state: BlockState,
     /// Name of the file.
     pub file: String,
-    /// The offset of the block, in bytes.
+    /// Offset of the block, in bytes.
     pub offset_bytes: u64,
-    /// The generation that was found; `None` where nothing whole of ours is there.
+    /// The generation found; `None` if there is no complete block of ours.
     pub found: Option<u32>,
-    /// The latest generation that was acknowledged as safe when the segment ended: it may have been
-    /// written after the block was found so.
+    /// The latest generation acknowledged as durable by the end of the segment. It may have been
+    /// written after the block was read.
     pub safe: u32,
-    /// The latest generation that was acknowledged, then, too.
+    /// The latest generation acknowledged by the end of the segment.
     pub acknowledged: u32,
 }
 
-/// Findings of one state that are kept in full; all are counted.
+/// Maximum number of findings stored per state. All of them are counted.
 pub const FINDINGS_MAX: usize = 16;
 
 /// The verified state of a soak's data.
@@ -260,22 +262,22 @@ pub const FINDINGS_MAX: usize = 16;
 pub struct Kept {
     /// Blocks in the acknowledgement journal.
     pub blocks: u64,
-    /// Those that were written since they were made.
+    /// Blocks written since they were created.
     pub written: u64,
-    /// Those that were acknowledged and not safe at the end.
+    /// Blocks that were acknowledged but not durable at the end.
     pub uncommitted: u64,
-    /// Those that were acknowledged as safe, and gone.
+    /// Blocks that were acknowledged as durable and are gone.
     pub lost: u64,
-    /// Those that were acknowledged, not as safe, and gone.
+    /// Blocks that were acknowledged, but not as durable, and are gone.
     pub rolled_back: u64,
-    /// Those whose unacknowledged write was torn.
+    /// Blocks torn by an unacknowledged write.
     pub torn: u64,
-    /// The first of each state.
+    /// The first findings of each state.
     pub findings: Vec<Finding>,
 }
 
 impl Kept {
-    /// Adds what became of other blocks.
+    /// Adds the state of other blocks.
     pub fn add(&mut self, other: &Self) {
         self.blocks = self.blocks.saturating_add(other.blocks);
         self.written = self.written.saturating_add(other.written);
@@ -288,7 +290,7 @@ impl Kept {
         }
     }
 
-    /// Keeps a finding where there is room for one more of its state.
+    /// Stores a finding unless there are already enough with its state.
     pub fn note(&mut self, finding: &Finding) {
         let same = self.findings.iter().filter(|known| known.state == finding.state).count();
         if same < FINDINGS_MAX {

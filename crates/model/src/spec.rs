@@ -1,7 +1,7 @@
-//! The specification of a run, with every setting resolved.
+//! Specification of a run, with every setting resolved.
 //!
-//! A `RunSpec` is one point of the matrix: nothing in it is left to a default any more. It is
-//! stored with the results and handed to the agents as it stands.
+//! A `RunSpec` is one point of the matrix, without any defaults left to apply. It is stored with
+//! the results and sent to agents unchanged.
 
 use std::borrow::Cow;
 
@@ -20,14 +20,14 @@ use crate::work::{Command, DataSettings, Layout, Load, OpMix, Sharing, Transacti
 use crate::workload::Workload;
 
 words! {
-    /// When written data must be safe.
+    /// When written data must be durable.
     Durability {
-        /// Never waited for.
+        /// Never wait for it.
         None = "none",
-        /// Each file is closed inside the timed window, which a network file system answers with a
-        /// flush (close-to-open), and nothing more is waited for.
+        /// Close each file inside the timed window, to which a network file system responds with a
+        /// flush (close-to-open). Wait for nothing else.
         Close = "close",
-        /// Each file is synced (`fsync`, COMMIT) inside the timed window.
+        /// Sync each file (`fsync`, COMMIT) inside the timed window.
         Sync = "sync",
         /// Every write waits for its data (`O_DSYNC`, DATA_SYNC).
         Dsync = "dsync",
@@ -39,58 +39,56 @@ words! {
 /// One point of the matrix.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RunSpec {
-    /// Memory of the server, in bytes; 0 where it is not known.
+    /// Memory of the server in bytes; 0 if unknown.
     #[serde(default)]
     pub server_memory_bytes: u64,
-    /// Under which name the target stands in tables, such as `nfs` or `dir`.
+    /// Name of the target in tables, such as `nfs` or `dir`.
     pub target_name: String,
-    /// The measured target.
     pub target: Target,
     /// How ops are executed.
     pub backend: BackendKind,
     /// The kind of workload.
     pub workload: Workload,
-    /// Bytes of one read or write.
+    /// Size of one read or write in bytes.
     pub io_size_bytes: u32,
     /// Size of each file: `file_size` of a plan, `small_file_size` for metadata.
     pub file_size_bytes: u64,
-    /// Files in the set, all workers together: `files` of a plan, `small_files` for metadata.
+    /// Number of files over all workers: `files` of a plan, `small_files` for metadata.
     pub files: u32,
-    /// Threads with a recorder each, on each client host.
+    /// Threads on each client host, each with its own recorder.
     pub workers: u32,
-    /// NFS clients that are emulated, each with connections and a name of its own; at least
-    /// as many as workers, or 0 for one per worker: see [`RunSpec::clients`].
+    /// Number of emulated NFS clients, each with its own connections and name. At least as many as
+    /// workers, or 0 for one per worker; see [`RunSpec::clients`].
     #[serde(default)]
     pub clients: u32,
     /// Ops in flight per worker.
     pub queue_depth: u32,
     /// Share of reads in a mix, in percent.
     pub read_percent: u32,
-    /// How long a mix runs.
+    /// Duration of a mix.
     pub duration_ms: u64,
-    /// Largest payload of one READ or WRITE on the wire; `None` takes what the server offers.
+    /// Maximum payload of READ and WRITE on the wire; `None` uses what the server offers.
     pub transfer_size_bytes: Option<u32>,
     /// Bypass the page cache with `O_DIRECT`.
     pub direct: bool,
-    /// Drop the files from this host's page cache before they are read.
+    /// Drop the files from this host's page cache before reading them.
     pub invalidate: bool,
-    /// When written data must be safe.
+    /// When written data must be durable.
     pub durability: Durability,
     /// Compare every byte read with what was written.
     pub verify: bool,
     /// Replies slower than this count as errors.
     pub timeout_ms: u64,
-    /// The passes of a trial, in their order; empty for the workload's usual ones: see
-    /// [`RunSpec::passes`].
+    /// Passes of a trial in order; empty for the workload's defaults, see [`RunSpec::passes`].
     #[serde(default)]
     pub passes: Vec<Pass>,
-    /// How files are laid out and walked through.
+    /// How files are laid out and accessed.
     #[serde(default)]
     pub layout: Layout,
-    /// When ops are scheduled, and what bounds a pass.
+    /// When ops are scheduled, and when a pass ends.
     #[serde(default)]
     pub load: Load,
-    /// The content of written data.
+    /// Content of written data.
     #[serde(default)]
     pub data: DataSettings,
     /// Directories and names of a metadata run.
@@ -99,36 +97,35 @@ pub struct RunSpec {
     /// Pool and biases of a transactions run.
     #[serde(default)]
     pub transactions: Transactions,
-    /// Shares of ops and scale of the file set of an op mix.
+    /// Op shares and file set size of an op mix.
     #[serde(default)]
     pub op_mix: OpMix,
-    /// The command of an app run, or of an adapter.
+    /// Command of an app run or an adapter.
     #[serde(default)]
     pub command: Command,
-    /// How the run is repeated.
     #[serde(default)]
     pub repetition: Repetition,
-    /// How a pass is watched.
+    /// How a pass is sampled.
     #[serde(default)]
     pub sampling: Sampling,
-    /// How hosts are set up; `None` where nothing is done to any.
+    /// How hosts are set up; `None` if they are left as they are.
     #[serde(default)]
     pub lab: Option<Box<LabSpec>>,
-    /// On which hosts it works.
+    /// Which hosts the run works on.
     #[serde(default)]
     pub placement: Placement,
-    /// The specification of a soak; `None` for all other runs.
+    /// Specification of a soak; `None` for all other runs.
     #[serde(default)]
     pub soak: Option<Box<Soak>>,
 }
 
 impl RunSpec {
-    /// Says whether closing the files belongs into the timed window.
+    /// Returns true if closing the files is part of the timed window.
     pub fn closes_in_time(&self) -> bool {
         self.durability == Durability::Close || self.layout.timed_close
     }
 
-    /// A run on the null backend, every setting as plain as can be: what other runs are made from.
+    /// Returns a run on the null backend with the simplest settings, as a basis for others.
     pub fn null(workload: Workload) -> Self {
         Self {
             server_memory_bytes: 0,
@@ -166,16 +163,16 @@ impl RunSpec {
         }
     }
 
-    /// The passes of one trial, in their order.
+    /// Returns the passes of a trial in order.
     pub fn passes(&self) -> &[Pass] {
         if self.passes.is_empty() { self.workload.passes() } else { &self.passes }
     }
 
-    /// After how much time a pass ends at the latest, in nanoseconds; `None` where time is no
-    /// bound.
+    /// Returns the time limit of a pass in nanoseconds, or `None` if there is none.
     pub const fn time_max_ns(&self, pass: Pass) -> Option<u64> {
-        // A mixed or random pass has no end of its own: `duration` ends it, unless it has a number
-        // of ops or bytes to do. All other passes end with their files, or with `time_max` before.
+        // A mixed or random pass has no natural end, so `duration` ends it unless it has a number
+        // of ops or bytes to do. All other passes end with their files, or earlier because of
+        // `time_max`.
         let is_counted = self.load.ops_max > 0 || self.load.bytes_max > 0;
         let ms = if !pass.is_timed() || (self.duration_ms == 0 && is_counted) {
             self.load.time_max_ms
@@ -185,73 +182,74 @@ impl RunSpec {
         if ms == 0 { None } else { Some(ms.saturating_mul(1_000_000)) }
     }
 
-    /// Says whether a bound may end a pass before it has done all that it would do.
+    /// Returns true if a limit may end a pass before all its work is done.
     pub const fn is_cut(&self) -> bool {
         let load = &self.load;
         load.ops_max > 0 || load.bytes_max > 0 || load.time_max_ms > 0
     }
 
-    /// How long a pass works before anything counts, in nanoseconds.
+    /// Returns how long a pass works before the measurement starts, in nanoseconds.
     pub const fn warmup_ns(&self) -> u64 {
         self.load.ramp_ms.saturating_add(self.load.warmup_ms).saturating_mul(1_000_000)
     }
 
-    /// The run as one of its passes is made: what a soak reads back is not offered at its rate.
+    /// Returns the run with the settings for one of its passes: a soak doesn't read back at its
+    /// rate.
     pub fn in_pass(&self, pass: Pass) -> Cow<'_, Self> {
         if self.soak.is_none() || pass == Pass::Mix {
             return Cow::Borrowed(self);
         }
-        // Reading back is a closed loop, as fast as it goes.
+        // Reading back is a closed loop at full speed.
         Cow::Owned(Self { load: Load::default(), ..self.clone() })
     }
 
-    /// Says whether a write is safe once it is answered.
+    /// Returns true if a write is durable as soon as it is acknowledged.
     pub fn answers_safe(&self) -> bool {
-        // The file may be opened so that each write waits; or NFS asks for a stable WRITE, and
-        // every WRITE of v2 is one.
+        // Either the file is opened so that each write waits, or NFS requests a stable WRITE, which
+        // is always the case for v2.
         let waits = matches!(self.durability, Durability::Dsync | Durability::Osync);
         let nfs = self.target.nfs().map(|nfs| nfs.settings);
         let stable = |nfs: NfsSettings| nfs.stable != Stable::Unstable || nfs.version.major() == 2;
         waits || nfs.is_some_and(stable)
     }
 
-    /// NFS clients that are emulated, all workers together.
+    /// Returns the number of emulated NFS clients over all workers.
     pub fn clients(&self) -> u32 {
         if self.clients == 0 { self.all_workers() } else { self.clients }
     }
 
-    /// How NFS is spoken, by the program or by the kernel that mounts for it; the defaults where
-    /// it isn't.
+    /// Returns the NFS settings of our client or of the mount, or the defaults if NFS is not used.
     pub fn nfs(&self) -> NfsSettings {
         match (&self.target, &self.lab) {
             (Target::Nfs(nfs), _) => nfs.settings,
-            // A path on a mount of ours; of other paths it is not known what is below them.
+            // A path on one of our mounts. For other paths, we don't know what is below them.
             (_, Some(lab)) if lab.is_mounted() => lab.mounting.nfs,
             _ => NfsSettings::default(),
         }
     }
 
-    /// Says whether it is known that NFS is spoken, by whomever.
+    /// Returns true if NFS is known to be used, by our client or a mount.
     pub fn speaks_nfs(&self) -> bool {
         self.target.nfs().is_some() || self.lab.as_ref().is_some_and(|lab| lab.mounts_nfs())
     }
 
-    /// Says whether some workers have no file of their own in a pass, as bonnie's seekers have in
-    /// its other passes: they are not late.
+    /// Returns true if some workers have no file of their own in a pass and are idle by design,
+    /// like bonnie's seekers in its other passes.
     pub fn stands_idle(&self, pass: Pass) -> bool {
-        // bonnie has one file and several seekers: its sequential passes have work for one worker.
+        // bonnie has one file and several seekers, so its sequential passes only have work for one
+        // worker.
         let owns = self.layout.sharing == Sharing::Own;
         pass.moves_blocks() && owns && self.files < self.all_workers()
     }
 
-    /// Bytes that the file set holds.
+    /// Returns the size of the file set in bytes.
     pub const fn set_bytes(&self) -> u64 {
         self.file_size_bytes * self.files as u64
     }
 }
 
 impl RunSpec {
-    /// The hosts that work, in their order, an agent on each; none where this process works.
+    /// Returns the client hosts in order, with one agent each; empty if this process does the work.
     pub fn client_hosts(&self) -> &[Host] {
         match &self.lab {
             _ if !self.placement.hosts.is_empty() => &self.placement.hosts,
@@ -260,21 +258,21 @@ impl RunSpec {
         }
     }
 
-    /// Agents that work at one moment, at least one.
+    /// Returns the number of concurrent agents, at least one.
     pub fn agents(&self) -> u32 {
         self.client_hosts().len().max(1) as u32
     }
 
-    /// Workers of all client hosts together.
+    /// Returns the number of workers over all client hosts.
     pub fn all_workers(&self) -> u32 {
         self.workers.saturating_mul(self.agents())
     }
 
-    /// The run as each of its agents gets it: [`RunSpec::workers`] are those of all hosts, and it
-    /// no longer matters which hosts they are.
+    /// Returns the run as sent to each agent: [`RunSpec::workers`] is the total over all hosts, and
+    /// the hosts are removed.
     #[must_use]
     pub fn for_agents(&self) -> Self {
-        // An agent takes its share of the workers by its own number, so the numbers of workers,
+        // An agent picks its share of the workers by its own number, so the numbers of workers,
         // files and clients must be those of the whole run on every host.
         let workers = self.all_workers();
         Self { workers, placement: Placement::default(), ..self.clone() }

@@ -1,8 +1,8 @@
-//! Recipes of systems: how a distributed file system is started, mounted, emptied and ended.
+//! Recipes of systems: how to start, mount, flush and stop a distributed file system.
 //!
-//! Principal type: [`Recipe`], the data of one file below `systems/`. A recipe with the values of
-//! its settings and the names of a run's places ([`Places`]) is filled in by [`Recipe::fill_in`];
-//! what comes out are commands and texts without variables. Nothing here acts on a host.
+//! A [`Recipe`] holds the contents of one file in `systems/`. [`Recipe::fill_in`] combines it with
+//! the values of its settings and the [`Places`] of a run, which results in commands and text
+//! without variables. Nothing here acts on a host.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -29,102 +29,101 @@ pub use roles::{CLIENT_ROLE, Places, Role};
 pub use settings::{RecipeSetting, SettingKind, Variable};
 pub use validate::may_leave;
 
-/// Most copies that `count` makes of something: `{n}` is one digit.
+/// Maximum number of copies created by `count`, so that `{n}` is one digit.
 pub const COUNT_MAX: u64 = 9;
 
-/// Folder that has a folder of each system that was set up on a host.
+/// Directory with a subdirectory for each system set up on a host.
 pub const SYSTEMS_DIR: &str = "/run/dfsbench/systems";
 
-/// End of the name of a system's folder on a client.
+/// Suffix of a system's directory on a client.
 pub const CLIENT_DIR_END: &str = "-client";
 
-/// Counters that servers may have: bytes that clients read and wrote, and files that they created.
+/// Counters that servers may have: bytes that clients read and wrote, and files they created.
 pub const COUNTER_NAMES: [&str; 3] = ["read_bytes", "written_bytes", "creates"];
 
-/// How long a step may take where a recipe says nothing, in seconds.
+/// Default time limit for a step, in seconds.
 const STEP_LIMIT_S: u64 = 60;
-/// How long programs are given to end by themselves where a recipe says nothing, in seconds.
+/// Default time limit for programs to stop on their own, in seconds.
 const STOP_LIMIT_S: u64 = 10;
 
-/// A system that dfsbench can set up, as its file describes it.
+/// A system that dfsbench can set up, as described by its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipe {
     /// Name of the system in plans and tables.
     pub name: String,
-    /// One line for people.
+    /// One-line title.
     pub title: String,
-    /// On which hosts, and with which version, the recipe was tried; or that it wasn't.
+    /// Hosts and version with which the recipe was tested, or that it was not.
     pub tried: String,
-    /// Promise of the system's documentation about data that was written.
+    /// What the system's documentation promises about the durability of written data.
     pub durability: String,
-    /// How many copies of written data lie on different servers; empty for 1.
+    /// Number of copies of written data on different servers; empty for 1.
     #[serde(default)]
     pub copies: String,
-    /// Servers that may have hosts of their own, by the names of their roles.
+    /// Servers that may have hosts of their own, by role name.
     #[serde(default)]
     pub roles: BTreeMap<String, Role>,
-    /// Programs that the server's host needs.
+    /// Programs that must be installed on the server host.
     #[serde(default)]
     pub programs: Vec<String>,
-    /// Packages that have the programs, by the ID of the distribution in os-release(5).
+    /// Packages that provide the programs, by distribution ID in os-release(5).
     #[serde(default)]
     pub packages: BTreeMap<String, Vec<String>>,
     /// Settings by name; each may be a factor of a plan.
     #[serde(default)]
     pub settings: BTreeMap<String, RecipeSetting>,
-    /// Texts that follow from settings, or are repeated.
+    /// Text that depends on settings or is used repeatedly.
     #[serde(default)]
     pub variables: BTreeMap<String, Variable>,
-    /// How its servers start again on the files that they have kept.
+    /// How its servers restart on existing files.
     #[serde(default)]
     pub restart: Restart,
-    /// Whether removed files keep their space for longer than a trial lasts, as in a trash.
+    /// Removed files keep their space for longer than a trial, as in a trash folder.
     #[serde(default)]
     pub keeps_removed: bool,
-    /// Whether its servers are threads of the kernel, so that no process of it can be killed.
+    /// Its servers are kernel threads, so there is no process to kill.
     #[serde(default)]
     pub serves_in_kernel: bool,
-    /// Whether files of the server lie below `{storage}`, a file system that the plan makes or
-    /// names.
+    /// Server files are below `{storage}`, a file system created or named by the plan.
     #[serde(default = "yes")]
     pub storage: bool,
     /// TCP ports that must be free on the server.
     #[serde(default)]
     pub ports: Vec<u16>,
-    /// Folders that are made first on every host, below `{dir}` or, where its files lie there,
-    /// `{storage}`.
+    /// Directories to create first on every host, below `{dir}`, or below `{storage}` if the files
+    /// are there.
     #[serde(default)]
     pub folders: Vec<String>,
-    /// Files that are written then on every host, below `{dir}`.
+    /// Files to write next on every host, below `{dir}`.
     #[serde(default, rename = "file")]
     pub files: Vec<RecipeFile>,
-    /// Steps of the start, in this order.
+    /// Start-up steps in order.
     #[serde(rename = "step")]
     pub steps: Vec<RecipeStep>,
-    /// Longest time for the programs to end after SIGTERM, in seconds; then they are killed.
+    /// Time limit for the programs to stop after SIGTERM, in seconds. After that, they are killed.
     #[serde(default = "stop_limit")]
     pub stop_within_s: u64,
-    /// Files and folders outside of `{dir}` that the programs make; what wasn't there before is
-    /// removed.
+    /// Files and directories outside of `{dir}` that the programs create. They are removed unless
+    /// they existed before.
     #[serde(default)]
     pub leaves: Vec<String>,
     /// Command that prints the version.
     #[serde(default)]
     pub version: Vec<String>,
-    /// How caches are emptied.
+    /// How caches are dropped.
     pub caches: Caches,
-    /// When nothing goes on in the background any more.
+    /// How to tell that background activity has ended.
     #[serde(default)]
     pub quiet: Option<Quiet>,
-    /// How much clients have read and written, as its servers count it.
+    /// How much clients have read and written according to the servers.
     #[serde(default)]
     pub counters: Option<Counters>,
-    /// How clients reach it.
+    /// How clients access the system.
     pub access: AccessWays,
 }
 
-/// A file of configuration.
+/// A configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecipeFile {
@@ -132,50 +131,49 @@ pub struct RecipeFile {
     pub path: String,
     /// Text of the file.
     pub text: String,
-    /// How many there are, as a number or a variable: `{n}` counts them.
+    /// Number of copies, as a number or a variable; `{n}` is the index.
     #[serde(default)]
     pub count: String,
 }
 
-/// One step of the start: exactly one of `start`, `run`, `ready` and `port`.
+/// A start-up step, with exactly one of `start`, `run`, `ready` and `port`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecipeStep {
-    /// Command that goes on running.
+    /// Command that keeps running.
     #[serde(default)]
     pub start: Vec<String>,
-    /// Command that ends by itself, with 0 where all is well.
+    /// Command that terminates, with 0 on success.
     #[serde(default)]
     pub run: Vec<String>,
-    /// Whether `run` is repeated where the system's servers are started again after a crash, or a
-    /// loss of power.
+    /// Repeat `run` when the servers are restarted after a crash or a power loss.
     #[serde(default)]
     pub again: bool,
-    /// Command that is tried again until it ends with 0.
+    /// Command that is retried until it exits with 0.
     #[serde(default)]
     pub ready: Vec<String>,
-    /// TCP port of the loopback that is waited for.
+    /// TCP port on loopback to wait for.
     #[serde(default)]
     pub port: String,
-    /// The role whose hosts it is made on, or `all` that serve; empty for the server.
+    /// Role on whose hosts the step runs, or `all` servers; empty for the main server.
     #[serde(default)]
     pub on: String,
-    /// The way of clients for which alone it is made, such as the start of a gateway.
+    /// Only run the step for this kind of access, for example to start a gateway.
     #[serde(default)]
     pub access: Option<AccessWay>,
-    /// How often the step is made, as a number or a variable: `{n}` counts.
+    /// How often to run the step, as a number or a variable; `{n}` is the index.
     #[serde(default)]
     pub count: String,
-    /// Longest time, in seconds.
+    /// Time limit in seconds.
     #[serde(default = "step_limit")]
     pub within_s: u64,
 }
 
-/// How caches are emptied, and what shows it.
+/// How caches are dropped, and what proves it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Caches {
-    /// The least invalidation that empties those of clients and servers.
+    /// The minimum invalidation that drops the caches of clients and servers.
     pub cold: Invalidation,
     /// The counter that proves it.
     pub proof: String,
@@ -187,28 +185,28 @@ impl Default for Caches {
     }
 }
 
-/// A command that tells whether something goes on in the background.
+/// A command that reports whether there is background activity.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quiet {
-    /// Command on the server that ends with 0 and prints nothing of `busy` where nothing goes on.
+    /// Command on the server. The system is idle if it exits with 0 and doesn't print `busy`.
     pub run: Vec<String>,
-    /// Text that it prints while something goes on; empty where its exit code tells.
+    /// Text that the command prints while the system is busy; empty if the exit code shows it.
     #[serde(default)]
     pub busy: String,
-    /// Longest time to wait for it, in seconds.
+    /// Time limit for waiting, in seconds.
     pub within_s: u64,
 }
 
-/// A command that prints what servers have counted since they began.
+/// A command that prints the servers' counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counters {
-    /// The role whose hosts it is run on, or `all` that serve; empty for the server. Their counts
-    /// are added.
+    /// Role on whose hosts the command runs, or `all` servers; empty for the main server. Their
+    /// counts are added.
     #[serde(default)]
     pub on: String,
-    /// Command that prints lines of a name of [`COUNTER_NAMES`], a blank and a number.
+    /// Command that prints lines with a name from [`COUNTER_NAMES`], a blank and a number.
     pub run: Vec<String>,
 }
 
@@ -224,13 +222,13 @@ const fn stop_limit() -> u64 {
     STOP_LIMIT_S
 }
 
-/// A mistake of a recipe, or of the values of its settings.
+/// An error in a recipe or in the values of its settings.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what} (hint: {hint})")]
 pub struct RecipeError {
     /// The problem, with key and value.
     pub what: String,
-    /// The hint: what to write instead.
+    /// What to write instead.
     pub hint: String,
 }
 
@@ -239,29 +237,29 @@ impl RecipeError {
         Self { what: what.into(), hint: hint.into() }
     }
 
-    /// Names the key at fault.
+    /// Prefixes the error with the key.
     fn of_key(self, key: &str) -> Self {
         Self { what: format!("{key}: {}", self.what), hint: self.hint }
     }
 }
 
 impl Recipe {
-    /// Folder of the system's own files on every host.
+    /// Returns the directory for the system's own files on every host.
     pub fn dir(&self) -> String {
         format!("{SYSTEMS_DIR}/{}", self.name)
     }
 
-    /// Folder of its own files on a client: it may be the same host.
+    /// Returns the directory for its own files on a client, which may be the same host.
     pub fn client_dir(&self) -> String {
         format!("{}{CLIENT_DIR_END}", self.dir())
     }
 
-    /// Describes values of settings as a plan writes them: `layout=replica+bricks=3`.
+    /// Formats settings as in a plan: `layout=replica+bricks=3`.
     pub fn show_settings(given: &[(String, String)]) -> String {
         let mut text = String::new();
         for (name, value) in given {
             let separator = if text.is_empty() { "" } else { "+" };
-            // Writing to a String can't fail.
+            // Writing to a String never fails.
             let _ = write!(text, "{separator}{name}={value}");
         }
         text

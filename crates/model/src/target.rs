@@ -1,7 +1,8 @@
-//! Targets and backends: one row for each kind of target, and for each way in which ops reach it.
+//! Targets and backends, with a table row for each kind of target and each backend.
 //!
-//! Plan, engine, caveats and reports read these rows instead of matching on kinds, so a new target
-//! is a variant with its row here, and a folder in `engine::target` that can prepare and open it.
+//! Plan, engine, caveats and reports use these rows instead of matching on kinds. So a new target
+//! needs a variant and a row here, and a folder in `engine::target` with the code to prepare and
+//! open it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ use crate::words::words;
 words! {
     /// How ops are executed.
     BackendKind {
-        /// Nothing is done: the tool's own ceiling.
+        /// Does nothing, to measure the tool's own upper limit.
         Null = "null",
         /// Synchronous system calls.
         Posix = "posix",
@@ -23,40 +24,40 @@ words! {
         Uring = "uring",
         /// The user-space NFS client.
         Nfs = "nfs",
-        /// Data is copied within memory.
+        /// Copies data within memory.
         Memory = "memory",
-        /// Data goes over a TCP connection, without RPC.
+        /// Sends data over a TCP connection, without RPC.
         Tcp = "tcp",
     }
 }
 
-/// Something that not every backend can do.
+/// An ability that not every backend has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ability {
     /// A worker can have several ops in flight, so there is a queue depth to choose.
     QueueOps,
-    /// Data is moved, not only counted.
+    /// Data is transferred, not only counted.
     MoveData,
-    /// Ops are system calls on files of this host, through its page cache unless they are direct.
+    /// Ops are system calls on local files, through the page cache unless they are direct.
     MakeSystemCalls,
-    /// Files may be mapped into memory instead of being read and written by calls.
+    /// Files can be mapped into memory instead of being read and written by system calls.
     MapFiles,
-    /// It is an NFS client by itself, so settings of NFS are its own and not those of a mount.
+    /// The backend is an NFS client itself, so it has NFS settings of its own and not those of a
+    /// mount.
     SpeakNfs,
 }
 
-/// The default depth and the abilities of a backend.
+/// Default queue depth and abilities of a backend.
 #[derive(Clone, Copy, Debug)]
 pub struct BackendRow {
-    /// Ops in flight per worker where the plan names no depth: as many as keep a fast target busy.
+    /// Ops in flight per worker if the plan doesn't specify it: enough to keep a fast target busy.
     pub default_queue_depth: u32,
-    /// The backend's abilities.
     pub abilities: &'static [Ability],
 }
 
 const NULL: BackendRow = BackendRow {
     default_queue_depth: 1,
-    // Nothing is done, by whichever way.
+    // Nothing is done, either way.
     abilities: &[Ability::QueueOps, Ability::MapFiles],
 };
 
@@ -81,7 +82,7 @@ const MEMORY: BackendRow =
 const TCP: BackendRow = BackendRow { default_queue_depth: 8, ..MEMORY };
 
 impl BackendKind {
-    /// Returns its default depth and its abilities.
+    /// Returns the backend's default queue depth and abilities.
     pub const fn row(self) -> &'static BackendRow {
         match self {
             Self::Null => &NULL,
@@ -93,7 +94,7 @@ impl BackendKind {
         }
     }
 
-    /// Says whether it can do that.
+    /// Returns true if the backend has an ability.
     pub fn can(self, ability: Ability) -> bool {
         self.row().abilities.contains(&ability)
     }
@@ -103,62 +104,62 @@ impl BackendKind {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Target {
-    /// Nothing: the null backend.
+    /// No target; for the null backend.
     Null,
-    /// A directory of this host.
+    /// A directory on this host.
     Directory {
-        /// The directory below which a working directory is made.
+        /// The directory in which the working directory is created.
         path: PathBuf,
     },
-    /// Several directories of this host, used together: file `f` of the set lives in directory `f`
-    /// modulo their number.
+    /// Several directories on this host, used together: file `f` is in directory `f` modulo their
+    /// number.
     Directories {
-        /// The directories below each of which a working directory is made.
+        /// The directories in which working directories are created.
         paths: Vec<PathBuf>,
     },
-    /// An NFS server, spoken to without the kernel's client.
+    /// An NFS server, accessed without the kernel's client.
     Nfs(NfsTarget),
-    /// Memory of this host: what copying alone takes.
+    /// Memory of this host, to measure the cost of copying.
     Memory,
-    /// An in-memory server of ours, spoken to over TCP without RPC.
+    /// Our in-memory server, accessed over TCP without RPC.
     Tcp(TcpTarget),
 }
 
-/// The address of a dfsbench server that speaks plain TCP without RPC.
+/// Address of a dfsbench server for raw TCP without RPC.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TcpTarget {
     /// Host name or address.
     pub host: String,
-    /// Its port of NFS; `None` until the server of this process has one.
+    /// Its NFS port; `None` until the server in this process has one.
     pub port: Option<u16>,
-    /// It is the in-memory server of this very process, the one without faults.
+    /// It is the faultless in-memory server of this process.
     pub embedded: bool,
 }
 
-/// The data that outlives a pass at a target.
+/// Which data outlives a pass at a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeps {
-    /// Nothing: no files, and no data that could be durable. The words say what becomes of writes.
+    /// None: there are no files and nothing can be durable. The text explains what happens to
+    /// writes.
     Nothing(&'static str),
-    /// Files in directories of this host, mounted ones included.
+    /// Files in directories of this host, including mounted ones.
     FilesHere,
-    /// Files on a server that this process speaks to by itself.
+    /// Files on a server that this process accesses directly.
     FilesOnServer,
 }
 
-/// The properties that all targets of a kind share.
+/// Properties shared by all targets of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetRow {
-    /// The name it gets in tables where the plan gives none; for [`Target::PLAIN`] also the key
-    /// of plans.
+    /// Name in tables unless the plan specifies one; for [`Target::PLAIN`] also the key in plans.
     pub usual_name: &'static str,
-    /// The kind with its article, as messages name it.
+    /// The kind with its article, for messages.
     pub noun: &'static str,
-    /// The effect of its key, for the reference of plans; empty where the plan has an own key.
+    /// Effect of its key, for the plan reference; empty if the plan reader defines the key itself.
     pub meaning: &'static str,
-    /// The backends that can execute ops on it; the first is the default.
+    /// Backends that can execute ops on it; the first is the default.
     pub backends: &'static [BackendKind],
-    /// The data that outlives a pass.
+    /// Which data outlives a pass.
     pub keeps: Keeps,
 }
 
@@ -170,7 +171,7 @@ const ONLY_COUNTED: TargetRow = TargetRow {
     keeps: Keeps::Nothing("the null backend writes nothing"),
 };
 
-/// The row of directories.
+/// Row for directories.
 pub const OF_DIRECTORIES: TargetRow = TargetRow {
     usual_name: "dir",
     noun: "a directory",
@@ -179,7 +180,7 @@ pub const OF_DIRECTORIES: TargetRow = TargetRow {
     keeps: Keeps::FilesHere,
 };
 
-/// The row of NFS servers.
+/// Row for NFS servers.
 pub const OF_NFS: TargetRow = TargetRow {
     usual_name: "nfs",
     noun: "an NFS server",
@@ -207,8 +208,8 @@ const OF_TCP: TargetRow = TargetRow {
 };
 
 impl Target {
-    /// The targets without an address: a plan says `null = true` of one, and flags and the
-    /// reference of plans have them from here.
+    /// Targets without an address. Plans select them with, for example, `null = true`; flags and
+    /// the plan reference are generated from this list.
     pub const PLAIN: &'static [Self] = &[Self::Null, Self::Memory];
 
     /// Returns the target without an address that has this name.
@@ -216,12 +217,12 @@ impl Target {
         Self::PLAIN.iter().find(|target| target.row().usual_name == name).cloned()
     }
 
-    /// Says whether it has no address: this process alone does all the work.
+    /// Returns true if the target has no address, so this process does all the work.
     pub fn is_plain(&self) -> bool {
         Self::PLAIN.contains(self)
     }
 
-    /// Returns what all targets of its kind have in common.
+    /// Returns the properties shared by all targets of its kind.
     pub const fn row(&self) -> &'static TargetRow {
         match self {
             Self::Null => &ONLY_COUNTED,
@@ -232,22 +233,22 @@ impl Target {
         }
     }
 
-    /// Says whether it is directories of this host.
+    /// Returns true if the target consists of directories on this host.
     pub const fn is_local(&self) -> bool {
         matches!(self.row().keeps, Keeps::FilesHere)
     }
 
-    /// Says whether nothing is kept there: no files, and no data that could be durable.
+    /// Returns true if no data outlives a pass there.
     pub const fn keeps_nothing(&self) -> bool {
         matches!(self.row().keeps, Keeps::Nothing(_))
     }
 
-    /// Says whether its files outlive this process: those of its own server don't.
+    /// Returns true if its files outlive this process, unlike those of our embedded server.
     pub const fn outlives_process(&self) -> bool {
         !self.keeps_nothing() && !self.is_embedded()
     }
 
-    /// Says whether its server is the in-memory server of this very process.
+    /// Returns true if its server is the in-memory server of this process.
     pub const fn is_embedded(&self) -> bool {
         match self {
             Self::Nfs(nfs) => nfs.embedded,
@@ -256,7 +257,7 @@ impl Target {
         }
     }
 
-    /// Names the host of its server, where this process speaks to one by itself.
+    /// Returns the host of its server, if this process accesses one directly.
     pub fn server_host(&self) -> Option<&str> {
         match self {
             Self::Nfs(nfs) => Some(&nfs.host),
@@ -265,7 +266,7 @@ impl Target {
         }
     }
 
-    /// Returns the NFS server, where this process speaks NFS by itself.
+    /// Returns the NFS server, if this process accesses one directly.
     pub const fn nfs(&self) -> Option<&NfsTarget> {
         match self {
             Self::Nfs(nfs) => Some(nfs),
@@ -273,7 +274,7 @@ impl Target {
         }
     }
 
-    /// Returns the NFS server to be changed, where this process speaks NFS by itself.
+    /// Returns the NFS server for modification, if this process accesses one directly.
     pub const fn nfs_mut(&mut self) -> Option<&mut NfsTarget> {
         match self {
             Self::Nfs(nfs) => Some(nfs),
@@ -281,7 +282,7 @@ impl Target {
         }
     }
 
-    /// Lists its directories of this host; none for any other kind.
+    /// Returns its directories on this host; empty for any other kind.
     pub fn paths(&self) -> &[PathBuf] {
         match self {
             Self::Directory { path } => slice::from_ref(path),

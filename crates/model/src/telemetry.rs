@@ -1,8 +1,8 @@
-//! The telemetry of hosts during a pass: counters and gauges, before, each second and after.
+//! Telemetry of hosts: counters and gauges before, every second during, and after a pass.
 //!
-//! A metric's name says what it is, of what, and its unit: `cpu.user_ns`, `disk.vda.read_bytes`,
-//! `nfs./mnt.READ.ops`. Counters are kept as they were read, so that any difference can be taken
-//! from them; what did not move in the whole pass is left out.
+//! A metric's name contains the quantity, the object and the unit: `cpu.user_ns`,
+//! `disk.vda.read_bytes`, `nfs./mnt.READ.ops`. Counters are stored as read, so that any difference
+//! can be computed. Metrics that didn't change during the whole pass are omitted.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ pub enum MetricKind {
 }
 
 impl MetricKind {
-    /// Names it as exports do.
+    /// Returns the name used in exports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Counter => "counter",
@@ -52,13 +52,13 @@ impl MetricKind {
 }
 
 impl Metric {
-    /// By how much a counter rose from the first reading to the last.
+    /// Returns the increase of a counter from the first reading to the last.
     ///
-    /// One that was set back, as by a new mount, counts from zero again.
+    /// A counter that is reset, for example by a new mount, continues from zero.
     pub fn risen(&self) -> u64 {
         let mut risen = 0;
         for pair in self.values.windows(2) {
-            // A counter that fell began again: what it shows then is what it rose since.
+            // A counter that decreased was reset, so its value is the increase since then.
             risen += if pair[1] < pair[0] { pair[1] } else { pair[1] - pair[0] };
         }
         risen
@@ -66,12 +66,12 @@ impl Metric {
 }
 
 impl Telemetry {
-    /// Finds a metric by its name.
+    /// Finds a metric by name.
     pub fn metric(&self, name: &str) -> Option<&Metric> {
         self.metrics.iter().find(|metric| metric.name == name)
     }
 
-    /// By how much a counter rose; 0 for one that did not move, which is not kept.
+    /// Returns the increase of a counter, or 0 if it didn't change and is therefore missing.
     pub fn risen(&self, name: &str) -> u64 {
         match self.metric(name) {
             Some(metric) => metric.risen(),
@@ -79,7 +79,7 @@ impl Telemetry {
         }
     }
 
-    /// From the first reading to the last, in nanoseconds.
+    /// Returns the time from the first reading to the last, in nanoseconds.
     pub fn span_ns(&self) -> u64 {
         self.times_ns.last().copied().unwrap_or(0)
     }
@@ -104,17 +104,17 @@ mod tests {
     }
 }
 
-/// A disk or network of a host that was at work.
+/// A busy disk or network of a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BusyDevice {
-    /// Its kind and name, such as `disk vda`.
+    /// Kind and name, such as `disk vda`.
     pub name: String,
-    /// Bytes that it moved each second, in both directions.
+    /// Bytes per second in both directions.
     pub bytes_per_s: u64,
 }
 
 impl BusyDevice {
-    /// The most that a disk or network may move to count as quiet, in bytes a second: less than a
-    /// hundredth of what any does at work, more than logs and ssh.
+    /// Maximum rate of an idle disk or network, in bytes per second. This is less than a hundredth
+    /// of the rate of any busy one, but more than logs and ssh cause.
     pub const QUIET_BYTES_PER_S: u64 = 1_000_000;
 }

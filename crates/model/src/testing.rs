@@ -1,8 +1,8 @@
-//! Runs for tests of every crate, built from a plain one.
+//! Runs for the tests of all crates.
 //!
-//! [`RunBuilder`] is the principal type: a test names the settings that it depends on and no
-//! others, and where a setting lives within [`RunSpec`] is known here only. Not for the program,
-//! whose runs come from plans.
+//! With [`RunBuilder`], a test lists only the settings that it depends on, and only this module
+//! needs to know where a setting is within [`RunSpec`]. The program itself gets its runs from
+//! plans.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::target::{BackendKind, Target};
 use crate::work::{Command, DataSettings, Layout, Load, OpMix, Transactions, Tree};
 use crate::workload::Workload;
 
-/// Builds a run, one setting after the other.
+/// Builds a run, one setting at a time.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct RunBuilder {
@@ -29,24 +29,23 @@ impl From<RunSpec> for RunBuilder {
 }
 
 impl RunBuilder {
-    /// Begins with a run on the null backend, every setting as plain as can be.
+    /// Starts with a run on the null backend with the simplest settings.
     pub fn new(workload: Workload) -> Self {
         Self { run: RunSpec::null(workload) }
     }
 
-    /// Returns the run.
     pub fn build(self) -> RunSpec {
         self.run
     }
 
-    /// Works on a directory of this host, through system calls.
+    /// Uses a directory on this host, through system calls.
     pub fn on_directory(self, path: &Path) -> Self {
         let target = Target::Directory { path: path.to_owned() };
         self.target_name("dir".to_owned()).target(target).backend(BackendKind::Posix)
     }
 }
 
-/// Writes a method for each setting, which has the name of the setting.
+/// Generates a setter for each setting, with the same name.
 macro_rules! setters {
     ($($name:ident: $kind:ty => $($field:ident).+, $doc:literal;)+) => {
         impl RunBuilder {

@@ -1,32 +1,30 @@
-//! Sizes, rates and times as people write and read them.
+//! Parsing and formatting of sizes, rates and times.
 //!
-//! Sizes are binary and print as KiB, MiB, GiB; rates are decimal and print as MB/s; never a bare
-//! "M" on output. On input the short forms of dd, fio and iozone (`4k`, `1M`) are binary as they
-//! are there.
+//! Sizes are binary and printed as KiB, MiB, GiB; rates are decimal and printed as MB/s. Output
+//! never contains a bare "M". In input, the short forms of dd, fio and iozone (`4k`, `1M`) are
+//! binary, as they are in those tools.
 //!
 //! **Source:** IEC 80000-13 (binary prefixes).
 
 use std::fmt;
 
-/// Why a size or a time could not be read.
+/// Why a size or a time could not be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// The number or its unit is not one we know.
+    /// The number or its unit is invalid.
     #[error("`{value}` is not a {what} (hint: {hint})")]
     Malformed {
-        /// The kind of value that was expected: "size" or "time".
+        /// The expected kind of value: "size" or "time".
         what: &'static str,
-        /// The value that was given.
         value: String,
         /// How to write it.
         hint: &'static str,
     },
-    /// The number does not fit in 64 bits.
+    /// The number doesn't fit in 64 bits.
     #[error("`{value}` is too large for a {what}")]
     TooLarge {
-        /// The kind of value that was expected.
+        /// The expected kind of value.
         what: &'static str,
-        /// The value that was given.
         value: String,
     },
 }
@@ -36,10 +34,10 @@ const BIT_RATE_HINT: &str = "write a number with kbit, mbit or gbit, such as `10
 const FREQUENCY_HINT: &str = "write a number with kHz, MHz or GHz, such as `1200MHz`";
 const TIME_HINT: &str = "write a number with ms, s, m or h, such as `500ms`, `2s` or `1h30m`";
 
-/// Reads a size: `4096`, `64KiB`, `64k`, `1MB` (decimal), `0.5GiB`.
+/// Parses a size: `4096`, `64KiB`, `64k`, `1MB` (decimal), `0.5GiB`.
 ///
 /// # Errors
-/// When the text is not a number with a known unit, or does not come to a whole number of bytes.
+/// If the text is not a number with a known unit, or not a whole number of bytes.
 pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     let (number, unit) = split_unit(text.trim());
     let factor: u64 = match unit.to_ascii_lowercase().as_str() {
@@ -57,10 +55,10 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     scaled(number, factor, "size", text, SIZE_HINT)
 }
 
-/// Reads a time into nanoseconds: `500ms`, `2s`, `1.5m`, `1h30m`; a bare number is seconds.
+/// Parses a time into nanoseconds: `500ms`, `2s`, `1.5m`, `1h30m`. A bare number is in seconds.
 ///
 /// # Errors
-/// When the text is not a number with a known unit, or several whose units fall.
+/// If the text is not a number with a known unit, or several of them with descending units.
 pub fn parse_time_ns(text: &str) -> Result<u64, UnitError> {
     let mut rest = text.trim();
     let mut sum_ns = 0_u64;
@@ -74,13 +72,13 @@ pub fn parse_time_ns(text: &str) -> Result<u64, UnitError> {
             "us" | "µs" => 1_000,
             "ms" => 1_000_000,
             "s" => 1_000_000_000,
-            // Only a single number is in seconds by itself: `1h30` could be minutes.
+            // Only a single number defaults to seconds: `1h30` could mean minutes.
             "" if last_factor == u64::MAX => 1_000_000_000,
             "m" | "min" => 60 * 1_000_000_000,
             "h" => 3_600 * 1_000_000_000,
             _ => return Err(malformed("time", text, TIME_HINT)),
         };
-        // Each unit once, the largest first.
+        // Each unit may appear once, the largest first.
         if factor >= last_factor {
             return Err(malformed("time", text, TIME_HINT));
         }
@@ -95,10 +93,10 @@ pub fn parse_time_ns(text: &str) -> Result<u64, UnitError> {
     }
 }
 
-/// Reads a rate of a link into bits per second, as tc(8) writes it: `100mbit`, `2.5gbit`.
+/// Parses a link rate in the notation of tc(8) into bits per second: `100mbit`, `2.5gbit`.
 ///
 /// # Errors
-/// When the text is not a number with a known unit.
+/// If the text is not a number with a known unit.
 pub fn parse_bit_rate(text: &str) -> Result<u64, UnitError> {
     const WHAT: &str = "rate of a link";
     let (number, unit) = split_unit(text.trim());
@@ -112,10 +110,10 @@ pub fn parse_bit_rate(text: &str) -> Result<u64, UnitError> {
     scaled(number, factor, WHAT, text, BIT_RATE_HINT)
 }
 
-/// Reads a frequency into kHz: `1200MHz`, `2.4GHz`.
+/// Parses a frequency into kHz: `1200MHz`, `2.4GHz`.
 ///
 /// # Errors
-/// When the text is not a number with a known unit, or no whole number of kHz.
+/// If the text is not a number with a known unit, or not a whole number of kHz.
 pub fn parse_frequency_khz(text: &str) -> Result<u64, UnitError> {
     const WHAT: &str = "frequency";
     let (number, unit) = split_unit(text.trim());
@@ -137,7 +135,7 @@ fn malformed(what: &'static str, value: &str, hint: &'static str) -> UnitError {
     UnitError::Malformed { what, value: value.to_owned(), hint }
 }
 
-/// Multiplies a decimal number by its unit in integers, so that no digit is lost.
+/// Multiplies a decimal number by its unit using integers, so that no digit is lost.
 fn scaled(
     number: &str,
     factor: u64,
@@ -150,7 +148,7 @@ fn scaled(
     if digits.is_empty() || whole.is_empty() || fraction.contains('.') {
         return Err(malformed(what, text, hint));
     }
-    // `1.5` of a unit is 15 times the unit, divided by ten: exact, or refused.
+    // `1.5` of a unit is 15 times the unit divided by ten: either exact or refused.
     let divisor = 10_u128.checked_pow(fraction.len() as u32);
     if let (Ok(digits), Some(divisor)) = (digits.parse::<u128>(), divisor)
         && let Some(product) = digits.checked_mul(u128::from(factor))
@@ -165,7 +163,7 @@ fn scaled(
     Err(UnitError::TooLarge { what, value: text.to_owned() })
 }
 
-/// A size that prints with the largest binary unit that keeps it short: `64 KiB`, `1.5 GiB`.
+/// A size, printed with the largest binary unit that keeps it short: `64 KiB`, `1.5 GiB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(pub u64);
 
@@ -179,12 +177,12 @@ impl Size {
         ("KiB", 1 << 10),
     ];
 
-    /// The same without anything lost, for sizes in plans: `1.5 GiB`, `1510 MiB`, `1 GB`,
-    /// `1000001 B`. Two of them are alike only where the sizes are.
+    /// Formats without loss of precision, for sizes in plans: `1.5 GiB`, `1510 MiB`, `1 GB`,
+    /// `1000001 B`. Different sizes always result in different text.
     pub fn exact(self) -> String {
         const DECIMAL: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
         for (unit, factor) in Self::UNITS {
-            // One digit behind the point, and few before it.
+            // One digit after the decimal point and few before it.
             let is_short = self.0 >= factor && self.0 / factor < 10_000;
             if is_short && u128::from(self.0) * 10 % u128::from(factor) == 0 {
                 return self.in_unit(unit, factor);
@@ -216,13 +214,13 @@ impl fmt::Display for Size {
     }
 }
 
-/// A time that prints with three digits and a fitting unit: `15.2 µs`, `1.03 s`.
+/// A time, printed with three digits and a suitable unit: `15.2 µs`, `1.03 s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// The same without anything lost, for times in plans: `1.231 s`, `500 µs`. Two of
-    /// them are alike only where the times are.
+    /// Formats without loss of precision, for times in plans: `1.231 s`, `500 µs`. Different times
+    /// always result in different text.
     pub fn exact(self) -> String {
         const UNITS: [(&str, u64); 3] = [("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000)];
         let Some((unit, factor)) = UNITS.iter().find(|(_, factor)| self.0 >= *factor) else {
@@ -247,15 +245,15 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// A time that a user waits, in nanoseconds, as people say it: `42.1 s`, `12 min 5 s`,
-/// `7 h 30 min`, `3 d 4 h`.
+/// A time in nanoseconds that a user waits, in everyday units: `42.1 s`, `12 min 5 s`, `7 h 30
+/// min`, `3 d 4 h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait(pub u64);
 
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.0.saturating_add(500_000_000) / 1_000_000_000;
-        // Two units, of which the larger one is there twice at least.
+        // Two units, with at least two of the larger one.
         let (large, large_unit, small, small_unit) = match seconds {
             ..120 => return Nanos(self.0).fmt(f),
             120..7_200 => (60, "min", 1, "s"),
@@ -271,7 +269,7 @@ impl fmt::Display for Wait {
     }
 }
 
-/// Prints a number with three significant digits and no exponent: `1.23`, `45.6`, `12345`.
+/// Formats a number with three significant digits and no exponent: `1.23`, `45.6`, `12345`.
 pub fn three_digits(value: f64) -> String {
     match value.abs() {
         v if v >= 99.95 => format!("{value:.0}"),
@@ -362,7 +360,7 @@ mod tests {
         assert_eq!(parse_bit_rate("100mbit"), Ok(100_000_000));
         assert_eq!(parse_bit_rate("2.5Gbit"), Ok(2_500_000_000));
         assert_eq!(parse_frequency_khz("1.2GHz"), Ok(1_200_000));
-        // A bare number and a size of bytes would be taken for something else.
+        // A bare number or a size in bytes would be misinterpreted.
         assert!(["100", "10MB", "", "1.00001kbit"].iter().all(|t| parse_bit_rate(t).is_err()));
         assert!(["2400", "2.4Ghz0", "0.5kHz"].iter().all(|t| parse_frequency_khz(t).is_err()));
     }

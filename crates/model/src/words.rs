@@ -1,9 +1,9 @@
-//! Settings that are one of a few words.
+//! Settings with a fixed set of names.
 //!
-//! [`words`] makes an enum whose variants have one name each, the same in plans, flags, tables,
-//! exports and results files, so that no two places can spell it differently.
+//! [`words`] generates an enum whose variants have one name each, the same in plans, flags, tables,
+//! exports and results files, so that the spelling is always consistent.
 
-/// Makes an enum of words, each with the one name it has in plans, flags, tables and results.
+/// Generates an enum whose variants have one name each, for plans, flags, tables and results.
 macro_rules! words {
     ($(#[$outer:meta])* $type:ident { $($(#[$inner:meta])* $word:ident = $name:literal,)+ }) => {
         $(#[$outer])*
@@ -14,18 +14,18 @@ macro_rules! words {
         }
 
         impl $type {
-            /// All of them, in the order in which they are listed.
+            /// All variants, in order of declaration.
             pub const ALL: &'static [Self] = &[$(Self::$word,)+];
 
-            /// Their names, in the same order.
+            /// The names of all variants, in the same order.
             pub const NAMES: &'static [&'static str] = &[$($name,)+];
 
-            /// Names it as plans, flags and tables do.
+            /// Returns the name used in plans, flags and tables.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$word => $name,)+ }
             }
 
-            /// Finds one by its name.
+            /// Finds a variant by name.
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|word| word.name() == name)
             }

@@ -1,7 +1,7 @@
-//! The settings that only some kinds of work have.
+//! Settings that apply only to some kinds of work.
 //!
-//! Each group of settings is a type of its own, whose default leaves the work unchanged. Shares are
-//! whole numbers; nothing here is a float.
+//! Each group of settings is a separate type, whose default leaves the work unchanged. Shares are
+//! integers; nothing here is a float.
 
 use std::fmt::Display;
 
@@ -10,40 +10,41 @@ use serde::{Deserialize, Serialize};
 use crate::op::OpKind;
 use crate::words::words;
 
-/// Name of a working directory: that of its campaign, and which of the campaign's it is.
+/// Returns the name of a working directory, from its campaign and its identifier within it.
 pub fn directory_name(campaign: &str, which: impl Display) -> String {
     format!(".dfsbench-{campaign}-{which}")
 }
 
-/// End of the name of a mark.
+/// Suffix of a marker's name.
 const MARK_END: &str = ".campaign";
 
-/// Name of the empty directory that marks the directory in which it is made as ours. It is made
-/// right after that one, and is a directory because no count of files or CREATE calls includes it.
+/// Returns the name of the marker, an empty directory inside of `directory` that identifies it as
+/// ours. It is created right after `directory`. It is a directory because these are included in no
+/// count of files or CREATE calls.
 pub fn mark_of(directory: &str) -> String {
     format!("{directory}{MARK_END}")
 }
 
-/// Returns true if a name is that of a mark.
+/// Returns true if this is the name of a marker.
 pub fn is_mark(name: &[u8]) -> bool {
     let name = name.strip_prefix(b".").unwrap_or(name);
     name.starts_with(b"dfsbench-") && name.ends_with(MARK_END.as_bytes())
 }
 
-/// Beginning of the names of directories that replays make.
+/// Prefix of the names of directories created by replays.
 const REPLAY_BEGIN: &str = "dfsbench-replay-";
 
-/// Name of the directory that a replay makes for its tree.
+/// Returns the name of the directory that a replay creates for its tree.
 pub fn replay_directory(token: u64) -> String {
     format!("{REPLAY_BEGIN}{token:016x}")
 }
 
-/// Returns true if a name is one that [`replay_directory`] returns.
+/// Returns true if this name could have been returned by [`replay_directory`].
 pub fn is_replay_directory(name: &str) -> bool {
     name.strip_prefix(REPLAY_BEGIN).is_some_and(|token| token.len() == 16 && is_hex(token))
 }
 
-/// Returns true if a text is a number in the hexadecimal digits that our names have.
+/// Returns true if a text is a hexadecimal number in the form used in our names.
 pub fn is_hex(text: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     !text.is_empty() && text.len() <= 16 && text.bytes().all(is_digit)
@@ -52,33 +53,32 @@ pub fn is_hex(text: &str) -> bool {
 words! {
     /// Who works on a file or a directory.
     Sharing {
-        /// One worker alone.
+        /// A single worker.
         Own = "own",
-        /// All workers together.
+        /// All workers.
         Shared = "shared",
     }
 }
 
-/// How data files are laid out and walked through.
+/// How data files are laid out and accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Layout {
-    /// Whether each worker has files of its own, or all write to each file.
+    /// Whether each worker has files of its own, or all of them write to each file.
     pub sharing: Sharing,
-    /// Number of bytes of a shared file that one worker has in a row before the next worker's
-    /// begin; 0 cuts the file into one such block per worker.
+    /// Number of consecutive bytes of a shared file that belong to one worker before the next
+    /// worker's part begins; 0 divides the file into one such block per worker.
     pub block_size_bytes: u64,
-    /// Blocks from one op of a strided read to the next.
+    /// Distance between the ops of a strided read, in blocks.
     pub stride: u32,
-    /// Move data by memory mapping instead of calls.
+    /// Access data through memory mapping instead of system calls.
     pub mmap: bool,
     /// Close files inside the timed window.
     pub timed_close: bool,
-    /// Share of the ops of a mix that go to a random place, in percent; the others go on where
-    /// the one before it ended.
+    /// Share of ops in a mix that go to a random offset, in percent; the others continue where the
+    /// previous op ended.
     pub random_percent: u32,
-    /// How unequal the chances of random places are: the exponent of Zipf's law in hundredths; 0
-    /// makes all equal.
+    /// Skew of random offsets: the exponent of Zipf's law in hundredths; 0 is uniform.
     pub skew_percent: u32,
 }
 
@@ -97,38 +97,38 @@ impl Default for Layout {
 }
 
 words! {
-    /// How the scheduled instants of an offered load follow each other.
+    /// Distribution of the arrival times of an offered load.
     Arrivals {
-        /// At random, independent of each other: a Poisson process.
+        /// Random and independent: a Poisson process.
         Poisson = "poisson",
-        /// Arrivals at equal intervals.
+        /// Equal intervals.
         Constant = "constant",
     }
 }
 
-/// When ops are scheduled, and what bounds a pass. Zero means: not set.
+/// When ops are scheduled, and when a pass ends. Zero means not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Load {
-    /// Offered load in ops per second, all workers together; 0 is a closed loop: the next op
-    /// follows the end of the one before.
+    /// Offered load in ops per second over all workers. 0 is a closed loop, in which the next op
+    /// follows the completion of the previous one.
     pub rate_per_s: u64,
-    /// How scheduled instants follow each other in an open loop.
+    /// Distribution of arrival times in an open loop.
     pub arrivals: Arrivals,
-    /// In a closed loop: pause after each op, in nanoseconds.
+    /// Pause after each op of a closed loop, in nanoseconds.
     pub think_time_ns: u64,
-    /// Most bytes per second, all workers together.
+    /// Maximum bytes per second over all workers.
     pub bytes_per_s: u64,
-    /// The offered load rises evenly for this long, before anything counts.
+    /// How long the offered load increases linearly before the measurement starts.
     pub ramp_ms: u64,
-    /// Work for this long before anything counts.
+    /// How long to work before the measurement starts.
     pub warmup_ms: u64,
-    /// A pass that its files would end ends after so long at the latest; those that time ends
-    /// have `RunSpec::duration_ms`.
+    /// Time limit of a pass that normally ends with its files. Timed passes use
+    /// `RunSpec::duration_ms`.
     pub time_max_ms: u64,
-    /// A pass ends after so many ops, all workers together.
+    /// Maximum number of ops of a pass, over all workers.
     pub ops_max: u64,
-    /// A pass ends after so many bytes, all workers together.
+    /// Maximum number of bytes of a pass, over all workers.
     pub bytes_max: u64,
 }
 
@@ -149,27 +149,27 @@ impl Default for Load {
 }
 
 words! {
-    /// The content of written bytes.
+    /// Content of written bytes.
     Fill {
-        /// Random bytes, but for the shares that compress and repeat.
+        /// Random bytes, except for the compressible and repeated shares.
         Random = "random",
-        /// Nothing but zeros.
+        /// Only zeros.
         Zeros = "zeros",
     }
 }
 
-/// The settings of written data.
+/// Settings for written data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DataSettings {
     /// The content of the bytes.
     pub fill: Fill,
-    /// Share of each block that a compressor can take away, in percent.
+    /// Share of each block that a compressor can remove, in percent.
     pub compress_percent: u32,
-    /// Share of blocks that are there already, in percent.
+    /// Share of blocks that are duplicates, in percent.
     pub dedup_percent: u32,
-    /// Put campaign, file, offset, generation and checksum into each block, and look for them in
-    /// what is read with `verify`.
+    /// Stamp each block with campaign, file, offset, generation and checksum, and check the stamps
+    /// of data that is read with `verify`.
     pub stamp: bool,
 }
 
@@ -183,11 +183,11 @@ impl Default for DataSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tree {
-    /// Whether each worker has a tree of its own, or all work in one.
+    /// Whether each worker has a tree of its own, or all of them share one.
     pub sharing: Sharing,
-    /// Levels of directories below the first one; 0 is one flat directory.
+    /// Levels of directories below the top one; 0 is a single flat directory.
     pub depth: u32,
-    /// Directories in each directory that is not a leaf.
+    /// Subdirectories in each directory that is not a leaf.
     pub branching: u32,
 }
 
@@ -199,21 +199,21 @@ impl Default for Tree {
 
 /// Pool and biases of a transactions run.
 ///
-/// **Source:** the defaults are those that `PostMark` 1.51 shows.
+/// **Source:** the defaults are those shown by `PostMark` 1.51.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Transactions {
-    /// Transactions, all workers together.
+    /// Transactions over all workers.
     pub count: u64,
-    /// Smallest file, in bytes.
+    /// Minimum file size in bytes.
     pub size_min_bytes: u32,
-    /// Largest file, in bytes.
+    /// Maximum file size in bytes.
     pub size_max_bytes: u32,
     /// Share of reads among reads and appends, in percent.
     pub read_percent: u32,
     /// Share of creations among creations and removals, in percent.
     pub create_percent: u32,
-    /// Directories that the pool is spread over; 0 is none below the working directory.
+    /// Directories that the pool is spread over; 0 uses the working directory.
     pub directories: u32,
 }
 
@@ -234,18 +234,18 @@ impl Default for Transactions {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OpMix {
-    /// Name of the mix: one of `workload::mix`, or what the plan calls it.
+    /// Name of the mix: one from `workload::mix`, or the plan's own.
     pub name: String,
-    /// Share of each kind of op, in hundredths of a percent; together 10,000. Empty where `name`
-    /// says it all.
+    /// Share of each kind of op in hundredths of a percent, adding up to 10,000. Empty if `name` is
+    /// sufficient.
     pub shares: Vec<(OpKind, u32)>,
-    /// File set per op/s of offered load, in bytes.
+    /// Size of the file set per op/s of offered load, in bytes.
     pub set_bytes_per_rate: u64,
-    /// Share of the files that data is read from and written to, in percent.
+    /// Share of the files that are read and written, in percent.
     pub accessed_percent: u32,
     /// Share of writes that append, in percent.
     pub append_percent: u32,
-    /// Files in a directory.
+    /// Files per directory.
     pub files_per_directory: u32,
 }
 
@@ -262,16 +262,16 @@ impl Default for OpMix {
     }
 }
 
-/// A command and what goes before and after it: argument vectors, never a line for a shell.
+/// A command with its setup and cleanup, as argument vectors that never go through a shell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Command {
     /// The timed command; for an adapter, further arguments for its program.
     pub run: Vec<String>,
-    /// The command executed before, untimed.
+    /// Command to run before, untimed.
     pub setup: Vec<String>,
-    /// The command executed after, untimed.
+    /// Command to run afterwards, untimed.
     pub cleanup: Vec<String>,
-    /// Longest time that one of them may take, in milliseconds; 0 is no limit.
+    /// Time limit for each command, in milliseconds; 0 for none.
     pub limit_ms: u64,
 }

@@ -1,9 +1,9 @@
-//! The kinds of work that a run can do, with one row of facts for each.
+//! Kinds of work that a run can do, with a table row for each.
 //!
-//! [`WorkloadRow`] says which passes a workload makes, which groups of settings apply to it, who
-//! executes it and how it is described to a reader. Plan reader, defaults, checks, engine and
-//! reports read the row; a new workload is a variant and a row here, and its ops in
-//! `workload::stream`. The rows stand in the order of the variants.
+//! A [`WorkloadRow`] defines the passes of a workload, the groups of settings that apply to it, its
+//! executor and its description. Plan reader, defaults, checks, engine and reports use the row. A
+//! new workload needs a variant and a row here, and its ops in `workload::stream`. The rows are in
+//! the order of the variants.
 
 use crate::pass::Pass;
 use crate::words::words;
@@ -13,49 +13,49 @@ use self::SettingGroup as G;
 words! {
     /// The kind of work that a run does.
     Workload {
-        /// Whole files, from one end to the other or block by block.
+        /// Whole files, sequentially or block by block.
         Stream = "stream",
-        /// Reads and writes in the stated shares on prepared files, for a time.
+        /// Reads and writes in the given proportions on prepared files, for a given time.
         Mixed = "mixed",
-        /// Create, stat, read, rename and remove of many files and directories.
+        /// Create, stat, read, rename and remove many files and directories.
         Metadata = "metadata",
         /// The passes of bonnie over one large file.
         Bonnie = "bonnie",
-        /// A mail or news server's pool of small files, as `PostMark` has it.
+        /// The pool of small files of a mail or news server, as in `PostMark`.
         Transactions = "transactions",
-        /// All kinds of NFS calls in the shares of a field study, at an offered load.
+        /// All kinds of NFS calls in the proportions of a field study, at an offered load.
         OpMix = "op_mix",
-        /// A command of the user's.
+        /// A user-defined command.
         App = "app",
-        /// Run by fio, its figures read.
+        /// Runs fio and parses its results.
         Fio = "fio",
-        /// Run by iozone, its figures read.
+        /// Runs iozone and parses its results.
         Iozone = "iozone",
-        /// Run by bonnie++, its figures read.
+        /// Runs bonnie++ and parses its results.
         Bonniexx = "bonnie++",
-        /// Run by dd, its figures read.
+        /// Runs dd and parses its results.
         Dd = "dd",
     }
 }
 
-/// A group of settings that applies to a workload or not.
+/// A group of settings that applies to some workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingGroup {
-    /// Settings that only our own engine knows: depths, loads, content, protocol.
+    /// Settings only supported by our own engine: depths, loads, content, protocol.
     Engine,
-    /// A number of threads.
+    /// The number of threads.
     Workers,
-    /// Passes to choose from.
+    /// A choice of passes.
     Passes,
-    /// A number of data files, which our engine makes.
+    /// The number of data files created by our engine.
     Files,
-    /// Data files of one size.
+    /// Data files of the same size.
     FileSize,
-    /// Reads and writes of data, direct or not, durable or not.
+    /// Reads and writes of data, including direct I/O and durability.
     Data,
-    /// A size of one read or write.
+    /// The size of one read or write.
     IoSize,
-    /// Transfers large enough for more than one call.
+    /// Transfers that may need more than one call.
     Transfers,
 }
 
@@ -64,53 +64,51 @@ pub enum SettingGroup {
 pub enum Executor {
     /// Our own engine.
     Engine,
-    /// An external tool whose figures are read; its version comes with this argument.
+    /// An external tool whose results are parsed.
     Tool {
         /// Name of the program.
         program: &'static str,
-        /// The argument with which it prints its version.
+        /// Argument that makes it print its version.
         version_argument: &'static str,
     },
-    /// A command of the user's, timed as a whole.
+    /// A user-defined command, timed as a whole.
     Command,
 }
 
-/// Everything that is known about a workload.
+/// Properties of a workload.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkloadRow {
-    /// The workload that the row is of.
     pub workload: Workload,
-    /// Describes it to a reader who does not know it, without a full stop.
+    /// Description for readers unfamiliar with it, without a period at the end.
     pub description: &'static str,
-    /// The passes of one trial where the run names none.
+    /// Default passes of a trial.
     pub passes: &'static [Pass],
-    /// The passes that a run may name; none where there is no choice.
+    /// Passes that a run may select; empty if there is no choice.
     pub passes_allowed: &'static [Pass],
-    /// The groups of settings that apply to it.
+    /// Groups of settings that apply.
     pub settings: &'static [SettingGroup],
-    /// The executor of its ops.
     pub executor: Executor,
-    /// Usual size of one read or write, in bytes.
+    /// Default size of one read or write, in bytes.
     pub io_size_bytes: u64,
-    /// All workers work on all files, so there may be fewer files than workers.
+    /// All workers use all files, so there may be fewer files than workers.
     pub shares_files: bool,
-    /// It is about names and many small files.
+    /// The workload is about names and many small files.
     pub is_about_names: bool,
 }
 
-/// Bytes of one read or write of a stream: what kernels offer as rsize today, and what copying
-/// tools issue.
+/// I/O size of a stream in bytes: the rsize currently offered by kernels, and the size used by copy
+/// tools.
 const STREAM_IO_SIZE: u64 = 1 << 20;
 
-/// Bytes of one random read or write: a page, the unit of databases and of paging.
+/// I/O size of random reads and writes: a page, the unit of databases and paging.
 const RANDOM_IO_SIZE: u64 = 4 << 10;
 
-/// Bytes of one read or write of transactions.
+/// I/O size of transactions in bytes.
 ///
 /// **Source:** `PostMark` 1.51, `show`: read and write blocks of 512 bytes.
 const POOL_IO_SIZE: u64 = 512;
 
-/// The block of bonnie and bonnie++, and of the mixes of its predecessors.
+/// Block size of bonnie and bonnie++, and of the mixes of their predecessors.
 ///
 /// **Source:** bonnie++(8), `-s`: chunk-size 8 KiB.
 const BONNIE_IO_SIZE: u64 = 8 << 10;
@@ -129,14 +127,14 @@ const BLOCK_PASSES: &[Pass] = &[
     Pass::StrideRead,
 ];
 
-/// Groups that apply to every tool which moves data.
+/// Groups that apply to every tool that transfers data.
 const TOOL: &[G] = &[G::Passes, G::FileSize, G::Data, G::IoSize, G::Transfers];
 
-/// The same of tools that run several workers.
+/// Groups that apply to such tools with several workers.
 const TOOL_WITH_WORKERS: &[G] =
     &[G::Workers, G::Passes, G::FileSize, G::Data, G::IoSize, G::Transfers];
 
-/// Facts that hold for most: what a row does not say is as here.
+/// Default row; other rows only specify the differences.
 const USUAL: WorkloadRow = WorkloadRow {
     workload: Workload::Stream,
     description: "",
@@ -149,7 +147,7 @@ const USUAL: WorkloadRow = WorkloadRow {
     is_about_names: false,
 };
 
-/// Groups of settings that apply to workloads of passes over the blocks of large files.
+/// Groups that apply to workloads of passes over the blocks of large files.
 const FILE_PASS_SETTINGS: &[G] =
     &[G::Engine, G::Workers, G::Passes, G::Files, G::FileSize, G::Data, G::IoSize, G::Transfers];
 
@@ -276,7 +274,7 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
     },
 ];
 
-// A row is found by the number of its variant.
+// Rows are indexed by the number of their variant.
 const _: () = {
     let mut at = 0;
     while at < ROWS.len() {
@@ -286,39 +284,39 @@ const _: () = {
 };
 
 impl Workload {
-    /// Returns what is known about it.
+    /// Returns the workload's properties.
     pub const fn row(self) -> &'static WorkloadRow {
         &ROWS[self as usize]
     }
 
-    /// The passes of one trial where the run names none.
+    /// Returns the default passes of a trial.
     pub const fn passes(self) -> &'static [Pass] {
         self.row().passes
     }
 
-    /// The passes that a run may name; none where there is no choice.
+    /// Returns the passes that a run may select; empty if there is no choice.
     pub const fn passes_allowed(self) -> &'static [Pass] {
         self.row().passes_allowed
     }
 
-    /// Says whether an external tool does the work, and its figures are read.
+    /// Returns true if an external tool does the work and its results are parsed.
     pub const fn is_adapter(self) -> bool {
         matches!(self.row().executor, Executor::Tool { .. })
     }
 
-    /// Says whether a program other than this one does the work.
+    /// Returns true if another program does the work.
     pub const fn is_external(self) -> bool {
         !matches!(self.row().executor, Executor::Engine)
     }
 
-    /// How long a reply, or a program, may take where the plan says nothing, in milliseconds: for a
-    /// reply ten times what a loaded disk takes, and less than a person's patience; for a program a
-    /// build, or a tool over a whole matrix of its own.
+    /// Returns the default time limit in milliseconds for a reply or a program. For a reply, this
+    /// is ten times what a loaded disk takes and less than a person's patience. For a program, it
+    /// is enough for a build, or for a tool that runs a matrix of its own.
     pub const fn default_timeout_ms(self) -> u64 {
         if self.is_external() { 3_600_000 } else { 5_000 }
     }
 
-    /// Says whether a group of settings applies to it.
+    /// Returns true if a group of settings applies.
     const fn has_group(self, group: SettingGroup) -> bool {
         let groups = self.row().settings;
         let mut at = 0;
@@ -331,7 +329,7 @@ impl Workload {
         false
     }
 
-    /// Counts the workloads that a group of settings applies to.
+    /// Returns the number of workloads to which a group of settings applies.
     pub(crate) const fn count_with(group: SettingGroup) -> usize {
         let (mut count, mut at) = (0, 0);
         while at < Self::ALL.len() {
@@ -341,7 +339,7 @@ impl Workload {
         count
     }
 
-    /// Lists the workloads that a group of settings applies to; `N` is their number.
+    /// Returns the workloads to which a group of settings applies; `N` is their number.
     pub(crate) const fn list_with<const N: usize>(group: SettingGroup) -> [Self; N] {
         let mut list = [Self::Stream; N];
         let (mut count, mut at) = (0, 0);

@@ -1,12 +1,12 @@
-//! The search for the load under which a server gives in: slows down, falls behind, or breaks.
+//! Searches for the load at which a server slows down, falls behind, or breaks.
 //!
-//! [`Search`] names the next load to try and gets its outcome; it measures nothing itself.
-//! The load is doubled as long as all goes well; what went wrong is narrowed down by bisection
-//! between the last load that was borne and the first that was not. A load must break the server
-//! twice; one that looks worse than a lighter load is tried in turns with that, see `turns`. After
-//! each load that was not borne, the lightest is tried until it is served as before, or time is
-//! up: whether a server recovers is half the answer. The ways to give in are those of [`How`].
-//! Figures of a client at its own limit say nothing of the server, and are left out.
+//! [`Search`] chooses the next load and evaluates its outcome; it measures nothing itself. The load
+//! is doubled as long as all goes well. Then the limit is narrowed down by bisection between the
+//! last good load and the first bad one. A load must break the server twice. A load that looks
+//! worse than a lighter one is alternated with it; see `turns`. After each bad load, the lightest
+//! one is tried until it is served as before or time is up, because recovery is half of the answer.
+//! [`How`] lists the ways to fail. Results from a client at its own limit don't describe the server
+//! and are ignored.
 
 mod found;
 mod replay;
@@ -26,41 +26,41 @@ pub use turns::{TURNS_MAX, TURNS_MIN};
 
 use turns::{Turns, Verdict, Way};
 
-/// Below this share of the best rate under less load, throughput has dropped: no user would miss
-/// it.
+/// Share of the best rate under less load below which throughput counts as dropped. A smaller loss
+/// would go unnoticed by users.
 pub const DEGRADED_SHARE: f64 = 0.8;
 
-/// From this share of the best rate on, more load gained nothing to speak of.
+/// Share of the best rate from which on more load gained practically nothing.
 pub const SATURATED_SHARE: f64 = 0.9;
 
-/// A server falls behind that does less than this share of an offered load.
+/// Share of an offered load below which a server has fallen behind.
 pub const BEHIND_SHARE: f64 = crate::curve::SUSTAINED_SHARE_MIN;
 
-/// Trials of one load that looked too heavy and yet say nothing of the server, since the client
-/// was at its own limit in each: after so many the load is given up as undecided.
+/// Number of trials of one load that looked too heavy but had a client at its own limit, after
+/// which the load is given up as undecided.
 pub const LIMITED_MAX: usize = 3;
 
-/// Response times below this, in nanoseconds, are those of the client as much as of the server:
-/// they explode from here on.
+/// Minimum reference for exploding response times, in nanoseconds. Anything shorter depends on the
+/// client as much as on the server.
 pub const QUANTILE_NS_MIN: u64 = 1_000_000;
 
-/// The settings of a search.
+/// Settings of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchLimits {
-    /// The lightest load; at least 1.
+    /// The lightest load, at least 1.
     pub first: u32,
-    /// The heaviest that may be tried.
+    /// The heaviest load to try.
     pub max: u32,
-    /// How long a server is given to recover, in milliseconds.
+    /// How long the server may take to recover, in milliseconds.
     pub recovery_ms: u64,
-    /// A 99th percentile that is so many times what it was has exploded.
+    /// Factor by which the 99th percentile must grow to count as exploded.
     pub slow_factor: u32,
-    /// The load that is not borne is known when it is at most so much heavier than one that is, in
-    /// thousandths of it; 0 is to the very next load.
+    /// The search ends when the lightest bad load is at most this far above the heaviest good one,
+    /// in thousandths of the latter; 0 means that they are adjacent.
     pub accuracy_permille: u32,
 }
 
-/// How exactly the highest rate is searched for: trials of equal rates scatter by more.
+/// Accuracy of the highest rate, in thousandths. Repeated trials vary by more than this.
 pub const RATE_ACCURACY_PERMILLE: u32 = 20;
 
 impl From<&RampRequest> for SearchLimits {
@@ -70,27 +70,27 @@ impl From<&RampRequest> for SearchLimits {
     }
 }
 
-/// The trial that comes next.
+/// What the next trial is for.
 #[derive(Clone, Debug, PartialEq)]
 enum Next {
-    /// A load that was not tried.
+    /// A new load.
     Try(u32),
-    /// The same load again, since too little was done, or it broke.
+    /// The same load again, because it fell behind or broke.
     Again(u32),
-    /// A load that looks worse and a lighter one, in turns.
+    /// A load that looks worse and a lighter one, alternating.
     InTurns(Turns),
-    /// The lightest load, after something went wrong.
+    /// The lightest load, after a failure.
     Recovery {
-        /// The start of the first such trial, in milliseconds since 1970.
+        /// Start of the first such trial, in milliseconds since 1970.
         since_ms: Option<u64>,
-        /// The last time that it was not as before, in milliseconds after that.
+        /// When it was last not as before, in milliseconds after that.
         bad_ms: u64,
     },
-    /// No further trial: all is known.
+    /// Nothing; the search is finished.
     Done,
 }
 
-/// A search for the load under which a server gives in.
+/// A search for the load at which a server fails.
 #[derive(Clone, Debug)]
 pub struct Search {
     limits: SearchLimits,
@@ -98,27 +98,27 @@ pub struct Search {
     borne: Option<u32>,
     gave_in: Option<(u32, How)>,
     recovery: Option<Recovery>,
-    /// How often each load broke it.
+    /// How often each load broke the server.
     breaks: BTreeMap<u32, u32>,
-    /// Figures of the trials that did not break it, by load, but for those of recovery.
+    /// Results of trials that did not break the server, by load, except for recovery trials.
     figures: BTreeMap<u32, Vec<Vec<Option<Figure>>>>,
-    /// Comparisons that turns have decided: load, pass, and in what it looked worse.
+    /// Comparisons decided by alternating trials: load, pass, and in which way it looked worse.
     settled: Vec<(u32, usize, Way)>,
     unclear: BTreeSet<u32>,
-    /// Loads that once looked too heavy, and for which every other trial was limited by the client.
+    /// Loads that once looked too heavy, and for which all other trials were limited by the client.
     limited: BTreeSet<u32>,
 }
 
-/// The reason why a load may not be borne.
+/// Why a load may be too heavy.
 enum Deviation {
-    /// Too little of what was offered was done.
+    /// Too little of the offered load was completed.
     Behind(How),
     /// It looks worse than a lighter load.
     Worse { pass: usize, way: Way, reference: u32 },
 }
 
 impl Search {
-    /// Starts a search from one load to another, both of which may be tried.
+    /// Starts a search. The first and the maximum load are included.
     pub fn new(limits: SearchLimits) -> Self {
         let first = limits.first.max(1);
         Self {
@@ -135,7 +135,7 @@ impl Search {
         }
     }
 
-    /// Returns the load to try next; `None` when all is known.
+    /// Returns the load to try next, or `None` if the search is finished.
     pub const fn next(&self) -> Option<u32> {
         match &self.next {
             Next::Try(load) | Next::Again(load) => Some(*load),
@@ -145,7 +145,7 @@ impl Search {
         }
     }
 
-    /// Tells what the next trial is for.
+    /// Returns the purpose of the next trial.
     pub const fn purpose(&self) -> Purpose {
         match &self.next {
             Next::Recovery { .. } => Purpose::Recovery,
@@ -154,13 +154,14 @@ impl Search {
         }
     }
 
-    /// Says whether it has not recovered so far: the next trial may wait a little.
+    /// Returns true if the server has not recovered so far, in which case the next trial may wait a
+    /// little.
     pub const fn awaits_recovery(&self) -> bool {
         matches!(self.next, Next::Recovery { since_ms: Some(_), .. })
     }
 
-    /// Handles the outcome of the load that was to be tried, and when that trial was begun, in
-    /// milliseconds since 1970.
+    /// Processes the outcome of the requested load, with the start of its trial in milliseconds
+    /// since 1970.
     pub fn handle_outcome(&mut self, outcome: TrialOutcome, begun_unix_ms: u64) {
         match (self.next.clone(), outcome) {
             (Next::Done, _) => {}
@@ -170,11 +171,11 @@ impl Search {
                 self.check_recovery(&outcome, since_ms, bad_ms, at_ms);
             }
             (Next::Try(load) | Next::Again(load), TrialOutcome::Broken(_)) => self.note_break(load),
-            // A lighter load that breaks right after it, too, is its doing.
+            // If a lighter load breaks right after it, that is still an effect of the heavier one.
             (Next::InTurns(turns), TrialOutcome::Broken(_)) => self.note_break(turns.load),
             (Next::Try(load) | Next::Again(load), TrialOutcome::Figures(figures)) => {
-                // A repeated trial that a busy client spoilt decides nothing: the load is tried
-                // again.
+                // A repeated trial that was spoiled by a busy client decides nothing, so try the
+                // load again.
                 let is_open =
                     matches!(self.next, Next::Again(_)) && self.is_undecided(load, &figures);
                 self.figures.entry(load).or_default().push(figures.clone());
@@ -188,7 +189,7 @@ impl Search {
         }
     }
 
-    /// Returns what is known so far.
+    /// Returns the result so far.
     pub fn found(&self) -> Found {
         let passes = self.count_passes();
         let mut saturated_from = Vec::with_capacity(passes);
@@ -212,7 +213,7 @@ impl Search {
         }
     }
 
-    /// Counts the passes that every trial with figures has.
+    /// Returns the number of passes that every trial with results has.
     fn count_passes(&self) -> usize {
         let mut fewest = None;
         for trial in self.figures.values().flatten() {
@@ -221,7 +222,7 @@ impl Search {
         fewest.unwrap_or(0)
     }
 
-    /// Says whether some pass has no figure under a load that was tried.
+    /// Returns true if some pass has no result for this load.
     fn lacks_figure(&self, load: u32) -> bool {
         for pass in 0..self.count_passes() {
             if self.figure(load, pass).is_none() {
@@ -231,7 +232,7 @@ impl Search {
         false
     }
 
-    /// Keeps those of some loads that were borne in the end.
+    /// Returns those of the loads that turned out to be good.
     fn borne_of<'a>(&self, loads: impl Iterator<Item = &'a u32>) -> Vec<u32> {
         let mut borne = Vec::new();
         for load in loads {
@@ -242,7 +243,7 @@ impl Search {
         borne
     }
 
-    /// Returns the figure of a pass under a load that was tried: medians, each of its own.
+    /// Returns the result of a pass at a load, with a separate median for each number.
     pub fn figure(&self, load: u32, pass: usize) -> Option<Figure> {
         let (mut rates, mut p99s_ns, mut shares) = (Vec::new(), Vec::new(), Vec::new());
         for trial in self.figures.get(&load)? {
@@ -258,9 +259,8 @@ impl Search {
         })
     }
 
-    /// Says whether a trial leaves open what the load was tried again for, whether the server falls
-    /// behind: its client was at its own limit. After [`LIMITED_MAX`] such trials it remains
-    /// unknown.
+    /// Returns true if a repeated trial doesn't decide whether the server falls behind, because its
+    /// client was at its own limit. After [`LIMITED_MAX`] such trials, this remains unknown.
     fn is_undecided(&mut self, load: u32, figures: &[Option<Figure>]) -> bool {
         let Some(trials) = self.figures.get(&load) else { return false };
         let (mut limited, mut was_behind) = (1, false);
@@ -277,19 +277,20 @@ impl Search {
         limited < LIMITED_MAX
     }
 
-    /// Counts a break, and narrows the search down below this load.
+    /// Counts a break and continues the search below this load.
     fn note_break(&mut self, load: u32) {
         *self.breaks.entry(load).or_default() += 1;
         self.give_in(load, How::Broken);
     }
 
-    /// Judges a load by its figures and chooses what is tried next.
+    /// Judges a load by its results and chooses what to try next.
     fn judge_load(&mut self, load: u32, figures: &[Option<Figure>]) {
         let is_again = matches!(self.next, Next::Again(_));
         match self.find_deviation(load, figures) {
             None => {
                 self.borne = Some(load);
-                // A load that broke it once was borne when tried again, so it was not the load.
+                // If a load broke the server once but worked when repeated, the load was not the
+                // cause.
                 if let Some((broken, _)) = self.gave_in
                     && broken <= load
                 {
@@ -298,7 +299,7 @@ impl Search {
                 self.choose_next();
             }
             Some(Deviation::Behind(how)) if is_again => self.give_in(load, how),
-            // Arrivals are random: once behind may be chance, twice in a row is not.
+            // Arrivals are random: falling behind once may be chance, twice in a row is not.
             Some(Deviation::Behind(_)) => self.next = Next::Again(load),
             Some(Deviation::Worse { pass, way, reference }) => {
                 self.next = Next::InTurns(Turns::new(load, reference, pass, way));
@@ -306,12 +307,12 @@ impl Search {
         }
     }
 
-    /// Takes in the figures of one of two loads that are tried in turns.
+    /// Processes the results of one of two alternating loads.
     fn handle_turn(&mut self, mut turns: Turns, figures: Vec<Option<Figure>>) {
         let (load, pass) = (turns.load, turns.pass);
         let is_light = turns.is_light();
-        // The lighter load's figure is lowered to what it allows, so that the turns compare like
-        // with like; times are negative, since more is better there.
+        // Lower the result of the lighter load to the limit it allows, so that like is compared
+        // with like. Times are negative, because more must be better.
         let figure = figures.get(pass).copied().flatten();
         let compared = figure.map(|figure| match (turns.way, is_light) {
             (Way::Rate, true) => figure.per_s * DEGRADED_SHARE,
@@ -344,7 +345,7 @@ impl Search {
         }
     }
 
-    /// Describes in what the heavier of two loads is worse.
+    /// Describes in which way the heavier of two loads is worse.
     fn describe_worse(&self, turns: &Turns) -> How {
         let &Turns { load, reference, pass, way, .. } = turns;
         let p99_ns = |load| self.figure(load, pass).map_or(0, |figure| figure.p99_ns);
@@ -355,18 +356,18 @@ impl Search {
         }
     }
 
-    /// Notes that a load was not borne; the lightest load then shows whether the server recovers.
+    /// Records a bad load. The lightest load then shows whether the server recovers.
     fn give_in(&mut self, load: u32, how: How) {
         self.gave_in = Some((load, how));
         self.recovery = None;
-        // Nothing lighter was borne: there is no load to see the server recover with.
+        // If no lighter load was good, there is no load to check recovery with.
         let lighter = self.borne.is_some();
         self.next = if lighter { Next::Recovery { since_ms: None, bad_ms: 0 } } else { Next::Done };
     }
 
-    /// Judges the outcome of the lightest load after something went wrong.
+    /// Judges the outcome of the lightest load after a failure.
     ///
-    /// It was first tried at `since_ms`, was last seen bad `bad_ms` after that, and this is
+    /// It was first tried at `since_ms`, last seen bad `bad_ms` after that, and this trial is
     /// `at_ms` after it.
     fn check_recovery(&mut self, outcome: &TrialOutcome, since_ms: u64, bad_ms: u64, at_ms: u64) {
         let is_late = at_ms >= self.limits.recovery_ms;
@@ -375,7 +376,7 @@ impl Search {
             self.recovery = Some(Recovery::Back { from_ms: bad_ms, to_ms: at_ms });
             return self.choose_next();
         }
-        // Before the time is up it may still recover: the lightest load is tried again.
+        // The server may still recover in time, so try the lightest load again.
         if !is_late {
             self.next = Next::Recovery { since_ms: Some(since_ms), bad_ms: at_ms };
             return;
@@ -389,11 +390,11 @@ impl Search {
         }
     }
 
-    /// Says whether the lightest load is served as it was at first.
+    /// Returns true if the lightest load is served as well as at first.
     fn is_as_before(&self, outcome: &TrialOutcome) -> bool {
         let TrialOutcome::Figures(figures) = outcome else { return false };
         for (pass, now) in figures.iter().enumerate() {
-            // Without a figure on either side there is nothing to hold against the server.
+            // Without a result on either side, there is nothing to compare.
             let (Some(now), Some(then)) = (now, self.figure(self.limits.first, pass)) else {
                 continue;
             };
@@ -406,7 +407,7 @@ impl Search {
         true
     }
 
-    /// Chooses the next load: doubled until one is not borne, then halfway between the two.
+    /// Chooses the next load: doubled until one is bad, then halfway between the two.
     fn choose_next(&mut self) {
         let borne = self.borne.unwrap_or(0);
         let SearchLimits { first, max, .. } = self.limits;
@@ -414,7 +415,8 @@ impl Search {
             None if borne >= max => Next::Done,
             None => Next::Try(borne.saturating_mul(2).clamp(first, max)),
             Some(_) if borne == 0 => Next::Done,
-            // One break may be an accident: the smallest load that broke it is tried again.
+            // A single break may be an accident, so try the lightest load that broke the server
+            // again.
             Some((load, How::Broken))
                 if self.is_close(borne, load) && self.breaks.get(&load) == Some(&1) =>
             {
@@ -425,13 +427,14 @@ impl Search {
         };
     }
 
-    /// Says whether a load that is not borne is as near to one that is as requested.
+    /// Returns true if a bad load is as close to a good one as requested.
     fn is_close(&self, borne: u32, load: u32) -> bool {
         let gap = u64::from(load.saturating_sub(borne));
         gap <= 1 || gap * 1_000 <= u64::from(borne) * u64::from(self.limits.accuracy_permille)
     }
 
-    /// Finds why a load with these figures may not be borne; nothing that turns have decided.
+    /// Returns why a load with these results may be too heavy, ignoring what has been decided by
+    /// alternating trials.
     fn find_deviation(&self, load: u32, figures: &[Option<Figure>]) -> Option<Deviation> {
         for (pass, figure) in figures.iter().enumerate() {
             let Some(figure) = figure else { continue };
@@ -442,10 +445,10 @@ impl Search {
         None
     }
 
-    /// Finds why one pass speaks against a load.
+    /// Returns what in one pass suggests that the load is too heavy.
     ///
-    /// The rate comes first, since a server that does less is answer enough; then what was left
-    /// undone; response times last, which rise for the other two reasons, too.
+    /// The rate comes first, because a lower rate is reason enough; then what was left undone; then
+    /// response times, which rise for the other two reasons as well.
     fn find_deviation_in(&self, load: u32, pass: usize, figure: &Figure) -> Option<Deviation> {
         let lighter = self.borne_below(load, pass);
         let best = lighter.iter().max_by(|one, other| one.1.per_s.total_cmp(&other.1.per_s));
@@ -460,7 +463,7 @@ impl Search {
         {
             return Some(Deviation::Behind(How::Behind { pass, share }));
         }
-        // The slower of the two lightest, since chance makes one of them quick.
+        // Use the slower of the two lightest loads, since one of them is fast by chance.
         let (reference, from) = lighter.iter().take(2).max_by_key(|(_, known)| known.p99_ns)?;
         let more = more_load(load, *reference, figure);
         if figure.p99_ns > self.exploded_ns(from.p99_ns, more)
@@ -471,7 +474,7 @@ impl Search {
         None
     }
 
-    /// Returns the figures of a pass under the lighter loads that were borne, the lightest first.
+    /// Returns the results of a pass for lighter good loads, the lightest first.
     fn borne_below(&self, load: u32, pass: usize) -> Vec<(u32, Figure)> {
         let mut found = Vec::new();
         for (lighter, _) in self.figures.range(..load) {
@@ -484,17 +487,17 @@ impl Search {
         found
     }
 
-    /// Returns the time in nanoseconds beyond which a 99th percentile is far above `from_ns`, which
-    /// was found under a load so many times lighter.
+    /// Returns the time in nanoseconds above which a 99th percentile counts as exploded, relative
+    /// to `from_ns`, which was measured at a load lighter by the factor `more`.
     fn exploded_ns(&self, from_ns: u64, more: u32) -> u64 {
         let factor = u64::from(self.limits.slow_factor.max(1)) * u64::from(more);
         from_ns.max(QUANTILE_NS_MIN).saturating_mul(factor)
     }
 
-    /// Finds the lightest load from which on more load gained nothing: no rate up to the heaviest
-    /// load is much better, and one at least twice as heavy was tried.
+    /// Finds the lightest load from which on more load gained nothing: no heavier load has a much
+    /// better rate, and one at least twice as heavy was tried.
     ///
-    /// An offered load is either done or not: what is done of more of it says nothing more.
+    /// An offered load is either completed or not, so this doesn't apply to it.
     fn saturated_from(&self, pass: usize) -> Option<u32> {
         let mut rates = Vec::new();
         let mut best = 0.0_f64;
@@ -518,8 +521,8 @@ impl Search {
     }
 }
 
-/// Returns how many times as long answers may take for the load alone: in a closed loop they wait
-/// for each other (Little's law), in an open loop they don't.
+/// Returns by which factor response times may grow just because of the load. In a closed loop,
+/// requests wait for each other (Little's law); in an open loop, they don't.
 const fn more_load(load: u32, lighter: u32, figure: &Figure) -> u32 {
     if figure.offered_share.is_some() { 1 } else { load.div_ceil(lighter) }
 }

@@ -1,12 +1,11 @@
-//! Two sets of trials, before and after: by how much do they differ, and is that more than noise?
+//! Compares two sets of trials: by how much do they differ, and is that more than noise?
 //!
-//! [`compare`] is the way in, [`Comparison`] what comes out; [`Draws`] saves work over many of
-//! them. The ratio is that of the medians; its interval is a percentile bootstrap in which both
-//! sides are resampled, and a rank test says independently how probable such a difference is
-//! without a cause. A difference counts only if both agree and it is larger than the smallest
-//! effect that matters. Both assume that trials are independent draws. If a caveat says that they
-//! are not ([`Comparison::is_doubted`]), the two sets must also be further apart than either is
-//! wide.
+//! [`compare`] returns a [`Comparison`]; [`Draws`] saves work over many of them. The ratio is that
+//! of the medians. Its interval is a percentile bootstrap in which both sides are resampled, and a
+//! rank test independently gives the probability of such a difference by chance. A difference only
+//! counts if both agree and it exceeds the smallest relevant effect. Both assume that trials are
+//! independent draws. If a caveat contradicts that ([`Comparison::is_doubted`]), the distance
+//! between the two sets must also exceed the spread within each of them.
 //!
 //! **Source:** Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13;
 //! Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013 (effect sizes with
@@ -20,24 +19,24 @@ use crate::criteria::{CONFIDENCE, RESAMPLES};
 use crate::rank::{rank_test, smallest_probability};
 use crate::summary::{Middle, draw_middle, median, sorted};
 
-/// More trials than this are never advised.
+/// Maximum number of trials to advise.
 pub const TRIALS_MAX: usize = 200;
 
-/// How a comparison ends.
+/// Result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The figure rose by more than the smallest effect, and noise alone would not have done it.
+    /// An increase by more than the smallest effect that noise doesn't explain.
     Higher,
-    /// The figure fell by more than the smallest effect, and noise alone would not have done it.
+    /// A decrease by more than the smallest effect that noise doesn't explain.
     Lower,
-    /// The difference, if any, is smaller than the smallest effect.
+    /// Any difference is smaller than the smallest effect.
     Same,
-    /// The trials can't tell.
+    /// The trials don't decide it.
     Unclear,
 }
 
 impl Outcome {
-    /// Names it as tables and exports do.
+    /// Returns the name used in tables and exports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Higher => "higher",
@@ -48,37 +47,37 @@ impl Outcome {
     }
 }
 
-/// Two sets of trials, compared.
+/// Comparison of two sets of trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
-    /// Median after, divided by median before.
+    /// Median after divided by median before.
     pub ratio: f64,
     /// The 95 % confidence interval of the ratio.
     pub interval: (f64, f64),
-    /// How probable such a difference is where there is no cause: 0 to 1.
+    /// Probability of such a difference by chance, 0 to 1.
     pub probability: f64,
-    /// The same for the whole family of comparisons, see [`crate::holm`]; equal to `probability`
-    /// in a family of one.
+    /// The same, adjusted for the whole family of comparisons; see [`crate::holm`]. Equal to
+    /// `probability` in a family of one.
     pub adjusted: f64,
-    /// How many comparisons `adjusted` makes up for.
+    /// Number of comparisons that `adjusted` accounts for.
     pub family: usize,
-    /// Trials before and after.
+    /// Number of trials before and after.
     pub trials: (usize, usize),
-    /// The smallest effect that counts, as a share: 0.05 is 5 %.
+    /// The smallest relevant effect as a share: 0.05 is 5 %.
     pub effect: f64,
-    /// Lowest and highest ratio of any trial after to any trial before.
+    /// Lowest and highest ratio between any trial after and any trial before.
     pub reach: (f64, f64),
-    /// Highest trial divided by lowest, of the side where that is more.
+    /// Highest trial divided by lowest, for the side with the larger spread.
     pub spread: f64,
-    /// A caveat says that the trials of a side are not independent draws around one median, so
-    /// that neither the interval nor the rank test means what it says. The caller sets it.
+    /// A caveat shows that the trials of a side are not independent draws around one median, so
+    /// that neither the interval nor the rank test is reliable. Set by the caller.
     pub is_doubted: bool,
-    /// Outcomes that are ruled out, because the side that would be ahead did not measure the
-    /// target. The caller sets it.
+    /// Results that are ruled out because the side that would be better did not measure the target.
+    /// Set by the caller.
     pub barred: Barred,
 }
 
-/// Outcomes that a comparison may not have.
+/// Results that a comparison must not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Barred {
     /// [`Outcome::Higher`].
@@ -88,15 +87,15 @@ pub struct Barred {
 }
 
 impl Comparison {
-    /// Reports the result of the comparison.
+    /// Returns the result of the comparison.
     pub fn outcome(&self) -> Outcome {
         let (lo, hi) = self.possible();
         let smallest = (1.0 / (1.0 + self.effect), 1.0 + self.effect);
         let improbable = self.adjusted <= 1.0 - CONFIDENCE;
-        // Load that comes and goes moves several trials in a row. By how much is seen from how far
-        // the trials of one side are apart, so only a larger distance between the sides counts.
+        // A load that comes and goes affects several trials in a row. The spread of one side shows
+        // by how much, so only a larger distance between the sides counts.
         let distance = if self.is_doubted { self.spread } else { 1.0 };
-        // The effect is a factor: 5 % up is 1.05, and as much down 1 / 1.05.
+        // The effect is a factor: 5 % up is 1.05, and the same amount down is 1 / 1.05.
         if improbable && lo > distance && self.ratio >= smallest.1 {
             if self.barred.higher { Outcome::Unclear } else { Outcome::Higher }
         } else if improbable && hi * distance < 1.0 && self.ratio <= smallest.0 {
@@ -108,22 +107,23 @@ impl Comparison {
         }
     }
 
-    /// Returns the ratios that the trials leave possible: the interval, or everything that single
-    /// trials show if the interval is doubted.
+    /// Returns the range of ratios that the trials allow: the interval, or the range over all
+    /// individual trials if the interval is doubted.
     pub const fn possible(&self) -> (f64, f64) {
         if self.is_doubted { self.reach } else { self.interval }
     }
 
-    /// Says whether so few trials can show no difference at all, however large it is.
+    /// Returns true if there are too few trials to show any difference, however large.
     pub fn is_blind(&self) -> bool {
         is_blind(self.trials.0, self.trials.1, self.family)
     }
 
-    /// Says how many trials a side would put a limit of the ratio outside of the interval, if they
-    /// scatter as these do; `None` where more than [`TRIALS_MAX`] would be needed.
+    /// Returns how many trials per side would exclude `limit` from the interval if they vary like
+    /// these, or `None` if more than [`TRIALS_MAX`] would be needed.
     ///
-    /// An interval narrows with the square root of the number of trials. It is taken on the
-    /// logarithm of the ratio, where it is as wide to one side as to the other.
+    /// The width of an interval is inversely proportional to the square root of the number of
+    /// trials. The calculation uses the logarithm of the ratio, for which the interval is
+    /// symmetric.
     pub fn trials_to_exclude(&self, limit: f64) -> Option<usize> {
         let (lo, hi) = self.interval;
         let end = if limit < self.ratio { lo } else { hi };
@@ -131,7 +131,7 @@ impl Comparison {
         let distance = (limit.ln() - self.ratio.ln()).abs();
         let now = self.trials.0.min(self.trials.1);
         let mut wanted = now.max((now as f64 * (width / distance).powi(2)).ceil() as usize);
-        // So few trials may be unable to show anything, however narrow their interval is.
+        // Very few trials may be unable to show anything, however narrow the interval.
         while wanted <= TRIALS_MAX && is_blind(wanted, wanted, self.family) {
             wanted += 1;
         }
@@ -143,18 +143,18 @@ fn is_blind(before: usize, after: usize, family: usize) -> bool {
     smallest_probability(before, after) * family as f64 > 1.0 - CONFIDENCE
 }
 
-/// Compares figures; `None` where a side has none, or one that is not above 0.
+/// Compares results. Returns `None` if a side has none, or any that are not positive.
 ///
-/// The same figures, in any order, and the same seed give the same comparison.
+/// The same results in any order with the same seed give the same comparison.
 pub fn compare(before: &[f64], after: &[f64], effect: f64, seed: u64) -> Option<Comparison> {
     Draws::new(seed).compare(before, after, effect)
 }
 
-/// The draws of a seed, for so many figures before and after.
+/// Bootstrap draws of a seed, by number of results before and after.
 ///
-/// The places that are drawn among the sorted figures don't depend on the figures. So they are
-/// drawn once for each pair of counts, and a hundred thousand comparisons of five trials with five
-/// cost no more than looking up which 25 ratios there can be, and how often each of them is drawn.
+/// The drawn positions in the sorted results don't depend on their values. So they are drawn only
+/// once for each pair of counts. A hundred thousand comparisons of five trials with five then only
+/// need to look up which 25 ratios are possible and how often each of them is drawn.
 #[derive(Debug)]
 pub struct Draws {
     seed: u64,
@@ -165,12 +165,12 @@ pub struct Draws {
 type Drawn = ((Middle, Middle), usize);
 
 impl Draws {
-    /// Begins with nothing drawn.
+    /// Starts without any draws.
     pub fn new(seed: u64) -> Self {
         Self { seed, known: HashMap::new() }
     }
 
-    /// Compares figures with the draws of this seed, see [`compare`].
+    /// Compares results with the draws of this seed; see [`compare`].
     pub fn compare(&mut self, before: &[f64], after: &[f64], effect: f64) -> Option<Comparison> {
         if before.iter().chain(after).any(|figure| *figure <= 0.0) {
             return None;
@@ -193,14 +193,14 @@ impl Draws {
         })
     }
 
-    /// Returns what is drawn for so many figures before and after.
+    /// Returns the draws for these numbers of results.
     fn drawn_for(&mut self, before: usize, after: usize) -> &[Drawn] {
         let seed = self.seed;
         self.known.entry((before, after)).or_insert_with(|| draw_medians(before, after, seed))
     }
 }
 
-/// Returns the lowest and the highest of sorted figures.
+/// Returns the lowest and the highest of sorted results.
 fn ends(sorted: &[f64]) -> Option<(f64, f64)> {
     Some((*sorted.first()?, *sorted.last()?))
 }
@@ -213,12 +213,12 @@ fn bootstrap_interval(before: &[f64], after: &[f64], draws: &mut Draws) -> (f64,
         ratios.push((above.of(after) / below.of(before), *times));
     }
     ratios.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-    // Ratios are weighted by how often they were drawn, so places count draws, not ratios.
+    // Ratios are weighted by how often they were drawn, so positions count draws.
     let cut = ((1.0 - CONFIDENCE) / 2.0 * RESAMPLES as f64) as usize;
     (ranked(&ratios, cut), ranked(&ratios, RESAMPLES - 1 - cut))
 }
 
-/// Returns the figure at a place, counted from 0, where each stands as often as it says.
+/// Returns the value at a position, counted from 0, with each value repeated as given.
 fn ranked(sorted: &[(f64, usize)], place: usize) -> f64 {
     let mut seen = 0;
     for (figure, times) in sorted {
@@ -230,13 +230,13 @@ fn ranked(sorted: &[(f64, usize)], place: usize) -> f64 {
     unreachable!("there are as many as were drawn")
 }
 
-/// Draws both medians [`RESAMPLES`] times: which they are, and how often.
+/// Draws both medians [`RESAMPLES`] times, and counts how often each pair occurs.
 fn draw_medians(before: usize, after: usize, seed: u64) -> Vec<Drawn> {
     let mut random = SplitMix64::new(seed);
     let mut counts = vec![0_u32; before.max(after)];
     let mut found = BTreeMap::new();
     for _ in 0..RESAMPLES {
-        // Both sides are drawn in each resample: their errors are independent.
+        // Both sides are drawn in each resample, because their errors are independent.
         let below = draw_middle(before, &mut random, &mut counts);
         let above = draw_middle(after, &mut random, &mut counts);
         *found.entry((below, above)).or_default() += 1;
@@ -257,16 +257,16 @@ mod tests {
     #[test]
     fn trials_that_would_tell_grow_with_the_square_of_what_is_too_wide() {
         let close = Comparison { interval: (0.9, 1.0 / 0.9), ..of(&[1.0; 5], &[1.0; 5]) };
-        // Half as far as the interval reaches: four times as many.
+        // Half the width of the interval needs four times as many trials.
         assert_eq!(close.trials_to_exclude(0.9_f64.sqrt()), Some(20));
-        // It is excluded already, but three trials a side can show nothing.
+        // It is already excluded, but three trials per side can show nothing.
         let few = Comparison { trials: (3, 3), ..close };
         assert_eq!((close.trials_to_exclude(0.8), few.trials_to_exclude(0.8)), (Some(5), Some(4)));
-        // No number of trials tells a ratio from itself.
+        // No number of trials can distinguish a ratio from itself.
         assert_eq!((close.trials_to_exclude(1.0), close.trials_to_exclude(0.995)), (None, None));
     }
 
-    /// A figure around 100 with a deviation of 2, near enough to normal (sum of twelve draws).
+    /// Returns an approximately normal variate around 100 with deviation 2 (sum of twelve draws).
     fn noisy(random: &mut SplitMix64, factor: f64) -> f64 {
         let sum: f64 = (0..12).map(|_| random.next() as f64 / u64::MAX as f64).sum();
         factor * (100.0 + 2.0 * (sum - 6.0))
@@ -295,7 +295,7 @@ mod tests {
                 sorted(&figures).unwrap()
             };
             let (before, after) = (figures(n), figures(m));
-            // The bootstrap as textbooks define it: every ratio written down, and sorted.
+            // The bootstrap as in textbooks: list all ratios and sort them.
             let (mut drawn, mut counts) = (SplitMix64::new(BOOTSTRAP_SEED), vec![0; n.max(m)]);
             let mut ratio = || {
                 let below = draw_median(&before, &mut drawn, &mut counts);
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn doubted_sides_differ_only_beyond_their_spread() {
-        // Each side is 20 % wide. The second is above the first by 10 %, then by 30 %.
+        // Each side has a spread of 20 %. The second is above the first by 10 %, then by 30 %.
         let before = [100.0, 120.0, 105.0, 110.0, 115.0];
         let above = |factor: f64| before.map(|figure| figure * 1.2 * factor);
         for (factor, outcome) in [(1.1, Outcome::Unclear), (1.3, Outcome::Higher)] {
@@ -322,7 +322,7 @@ mod tests {
             let back = Comparison { is_doubted: true, ..of(&above(factor), &before) };
             assert_eq!(back.outcome() == Outcome::Lower, outcome == Outcome::Higher, "{factor}");
         }
-        // Medians that are the same are not enough, either.
+        // Equal medians are not enough, either.
         let equal = of(&before, &before);
         let doubted = Comparison { is_doubted: true, ..equal };
         assert_eq!((doubted.outcome(), doubted.possible()), (Outcome::Unclear, (1.0 / 1.2, 1.2)));
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn equal_sources_are_seldom_called_different_and_the_interval_covers() {
-        // 7 trials a side, 400 times, from seed 5. The rank test alone errs at most in 5 %.
+        // 7 trials per side, 400 times, from seed 5. The rank test alone is wrong in at most 5 %.
         let mut random = SplitMix64::new(5);
         let (mut wrong, mut covered) = (0, 0);
         for _ in 0..400 {

@@ -1,45 +1,45 @@
-//! The thresholds that decide whether a figure is doubted, in one place and with their reasons.
+//! All thresholds for doubting a result, with their reasons.
 //!
-//! A change here can move verdicts and intervals, but never a rate: it belongs in the
+//! A change here can affect verdicts and intervals, but never a rate. It must be listed in the
 //! "Measurement" section of the change log.
 
-/// Confidence of the interval of a median.
+/// Confidence level of the interval of a median.
 ///
 /// **Source:** the usual level of the field; Georges, Buytaert and Eeckhout, "Statistically
 /// rigorous Java performance evaluation", OOPSLA 2007, 3.2.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Bootstrap samples behind an interval.
+/// Number of bootstrap samples for an interval.
 ///
-/// **Source:** Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), 12.3 and 14.3:
-/// at least 1000 for percentile intervals; ten times that makes their own noise negligible.
+/// **Source:** Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), 12.3 and 14.3: at
+/// least 1000 for percentile intervals; ten times that makes their own noise negligible.
 pub const RESAMPLES: usize = 10_000;
 
-/// Seed of the bootstrap. It is fixed, so that a report is repeatable byte for byte.
+/// Seed of the bootstrap. It is fixed, so that reports are reproducible byte for byte.
 pub const BOOTSTRAP_SEED: u64 = 0x6466_7362_656e_6368;
 
-/// Fewer trials than this say nothing about the spread: with two, each lies as far from the
-/// median as the other.
+/// Minimum number of trials for a spread. With two, each is equally far from the median.
 pub const TRIALS_MIN: usize = 3;
 
-/// Trials from which an interval may end a run: fewer have an interval that assumes a shape, and
-/// are close together by chance.
+/// Minimum number of trials before an interval may end a run. With fewer, the interval assumes a
+/// distribution, and trials may be close together by chance.
 pub const SETTLED_TRIALS_MIN: usize = 5;
 
-/// Half the interval may be this share of the median before the figure is called uncertain:
-/// two targets that differ by less than 20 % could not be distinguished then.
+/// Maximum half-width of an interval as a share of the median. Beyond it, two targets that differ
+/// by less than 20 % could not be distinguished.
 pub const HALF_WIDTH_SHARE_MAX: f64 = 0.10;
 
-/// More trials than this are not advised for a narrower interval: a target that varies so much
-/// needs another remedy.
+/// Maximum number of trials to advise for a narrower interval. A target that varies this much needs
+/// a different remedy.
 pub const ADVISED_TRIALS_MAX: u32 = 100;
 
-/// Trials that are advised where fewer have an outlier.
+/// Number of trials to advise if fewer have an outlier.
 pub const ADVISED_AGAINST_OUTLIERS: u32 = 10;
 
-/// Modified z-score that the farthest of 5, 6, 7 ... 30 trials exceeds in one of 200 rows of
-/// normally distributed noise. The usual 3.5 is meant for large samples: of five sound trials it
-/// would condemn one in every fifth row, since their median deviation rests on two distances.
+/// Modified z-score that the farthest of 5, 6, 7 ... 30 trials exceeds in one of 200 series of
+/// normally distributed noise. The usual 3.5 is meant for large samples. With five valid trials, it
+/// would reject one in every fifth series, because their median deviation is based on only two
+/// distances.
 ///
 /// **Source:** simulation, 400,000 samples for each number; a test repeats it with fewer.
 pub const OUTLIER_SCORES_MAX: [f64; 26] = [
@@ -47,32 +47,31 @@ pub const OUTLIER_SCORES_MAX: [f64; 26] = [
     5.7, 5.5, 5.6, 5.4, 5.4, 5.3, 5.3, 5.2,
 ];
 
-/// Trials from which outliers are looked for: below, two trials that agree by chance would make
-/// an outlier of a sound third, whatever the limit.
+/// Minimum number of trials for detecting outliers. With fewer, two trials that agree by chance
+/// would make an outlier of a valid third one, regardless of the limit.
 pub const OUTLIER_TRIALS_MIN: usize = 5;
 
-/// Trials from which a rule may leave outliers out: of fewer, too much of what is known would go.
+/// Minimum number of trials for excluding outliers; with fewer, too much information would be lost.
 pub const OUTLIER_DISCARD_TRIALS_MIN: usize = 7;
 
-/// The largest share of trials that a rule leaves out as outliers: more are no accident, but
-/// another way in which the target behaves, and then none is left out.
+/// Maximum share of trials excluded as outliers. More are not an accident but a second mode of the
+/// target, and then none is excluded.
 pub const OUTLIER_DISCARD_SHARE_MAX: f64 = 0.25;
 
-/// A trial nearer to the median than this share of it is never called an outlier: five trials
-/// within 0.1 % would else condemn one that is 1 % off, which misleads no reader.
+/// Minimum distance from the median, as a share of it, for an outlier. Otherwise, five trials
+/// within 0.1 % would reject one that is off by 1 %, which misleads nobody.
 pub const OUTLIER_SHARE_MIN: f64 = 0.05;
 
-/// An interaction of two factors that explains less of the variance than this is not worth a
-/// sentence.
+/// Minimum share of the variance that an interaction of two factors must explain to be mentioned.
 pub const INTERACTION_SHARE_MIN: f64 = 0.01;
 
-/// How probable an interaction may be by chance: stricter than [`CONFIDENCE`], since ten pairs are
-/// looked at where there are five factors.
+/// Maximum probability of an interaction by chance. Stricter than [`CONFIDENCE`], because five
+/// factors have ten pairs.
 pub const INTERACTION_PROBABILITY_MAX: f64 = 0.01;
 
-/// The smallest difference between two campaigns that is worth a sentence, unless set otherwise.
-/// Half of what makes a single interval too wide ([`HALF_WIDTH_SHARE_MAX`]): a smaller difference
-/// could seldom be shown with the trials that people have the patience for.
+/// Smallest difference between two campaigns to mention, unless configured otherwise. Half of what
+/// makes a single interval too wide ([`HALF_WIDTH_SHARE_MAX`]). A smaller difference could rarely
+/// be shown with the number of trials that people are willing to wait for.
 pub const EFFECT_MIN: f64 = 0.05;
 
 /// Share of the workers' time that the hypervisor may take from a trial that counts, and share of
@@ -101,64 +100,66 @@ pub const COVARIATE_TRIALS_MIN: usize = 5;
 /// **Source:** SNIA, SSS Performance Test Specification 2.0.2, 2.1.24: five rounds.
 pub const ROUNDS: usize = 5;
 
-/// The rates of the rounds may range over this share of their mean.
+/// Maximum range of the rates of the rounds, as a share of their mean.
 ///
 /// **Source:** as [`ROUNDS`], (a).
 pub const STEADY_RANGE_MAX: f64 = 0.20;
 
-/// Their line of best fit may rise or fall by this share of their mean.
+/// Maximum rise or fall of their line of best fit, as a share of their mean.
 ///
 /// **Source:** as [`ROUNDS`], (b).
 pub const STEADY_SLOPE_MAX: f64 = 0.10;
 
-/// A shorter round, in nanoseconds, shows the scheduler and not the target; nine tenths of a
-/// second, for an interval of one second that ends early.
+/// Minimum length of a round in nanoseconds; a shorter one shows the scheduler rather than the
+/// target. It is 0.9 s to allow for an interval of one second that ends early.
 pub const ROUND_NS_MIN: u64 = 900_000_000;
 
-/// Fewer ops in a round are too coarse: one more or less would be over a hundredth.
+/// Minimum number of ops in a round. With fewer, a single op would be more than 1 %.
 pub const ROUND_OPS_MIN: u64 = 100;
 
-/// Fewer ops in a round of an open loop are too coarse: by chance a round moves by one part in
-/// the root of its ops, at 500 by 4.5 %,
-/// and five rounds seldom range over more than four and a half times that, which is
-/// [`STEADY_RANGE_MAX`].
+/// Minimum number of ops in a round of an open loop. Chance changes a round by one over the square
+/// root of its ops, which is 4.5 % for 500, and five rounds rarely have a range of more than 4.5
+/// times that, which is [`STEADY_RANGE_MAX`].
 pub const ROUND_OPS_OPEN_MIN: u64 = 500;
 
-/// A sync moves no data: where each worker has several, they shift a round by one more or one less.
-/// This share of a round may be one sync, which keeps that below half of [`STEADY_RANGE_MAX`].
+/// Maximum share of a round taken by one sync. A sync transfers no data, and if each worker has
+/// several, a round may have one more or less. This keeps the effect below half of
+/// [`STEADY_RANGE_MAX`].
 pub const ROUND_SYNC_SHARE_MAX: f64 = 0.1;
 
-/// Above this share of what a pass moved, results on the same file system mark its row: they are
-/// written between trials, and less than a hundredth takes neither space nor cache worth a mark.
+/// Results written to the same file system mark a row if they exceed this share of the data
+/// transferred by the pass. They are written between trials, and less than 1 % takes neither space
+/// nor cache worth mentioning.
 pub const RESULTS_SHARE_MAX: f64 = 0.01;
 
-/// Trials from which a drift is looked for: four in order are no rarity, with one in twelve.
+/// Minimum number of trials for detecting a drift. Four in order are common, at one in twelve.
 pub const DRIFT_TRIALS_MIN: usize = 5;
 
-/// How probable a drift of five trials may be by chance: five that fall or rise one after the other
-/// are less than that, at one in sixty, and no other order of five is.
+/// Maximum probability by chance of a drift in five trials. Five that all fall or all rise are
+/// below this, at one in sixty, and no other order of five is.
 pub const DRIFT_PROBABILITY_MAX: f64 = 0.02;
 
-/// How probable a drift of more trials may be by chance: in one of 200 rows, as an outlier.
+/// Maximum probability by chance of a drift in more trials: one in 200 series, as for outliers.
 pub const DRIFT_PROBABILITY_MANY_MAX: f64 = 0.005;
 
-/// Returns how probable a drift of so many trials may be by chance.
+/// Returns the maximum probability by chance of a drift in this number of trials.
 pub const fn drift_probability_max(trials: usize) -> f64 {
     if trials > DRIFT_TRIALS_MIN { DRIFT_PROBABILITY_MANY_MAX } else { DRIFT_PROBABILITY_MAX }
 }
 
-/// Trials from which a dependence on the trials before is looked for: of six, no order is as
-/// rare as [`INTERACT_PROBABILITY_MAX`] (two of 720 are most alike), and of seven two of 5,040 are.
+/// Minimum number of trials for detecting a dependence on previous trials. With six, no order is as
+/// rare as [`INTERACT_PROBABILITY_MAX`] (two of 720 are the most regular); with seven, two of 5,040
+/// are.
 pub const INTERACT_TRIALS_MIN: usize = 7;
 
-/// How probable a dependence on the trials before may be by chance. A campaign has several rows of
-/// names, so that one in a thousand rows is one in some hundred campaigns.
+/// Maximum probability by chance of a dependence on previous trials. A campaign has several rows
+/// about names, so one in a thousand rows is one in a few hundred campaigns.
 pub const INTERACT_PROBABILITY_MAX: f64 = 0.001;
 
-/// Rates that range over less than this share of their median mislead no reader, whatever their
-/// order: half of it is within [`EFFECT_MIN`].
+/// Minimum range of rates as a share of their median. Smaller ranges mislead nobody in any order,
+/// because half of it is within [`EFFECT_MIN`].
 pub const INTERACT_RANGE_MIN: f64 = 2.0 * EFFECT_MIN;
 
-/// A drift of less than this share of the median, from the first trial to the last, misleads
-/// no reader: it is within [`EFFECT_MIN`].
+/// Minimum drift from the first trial to the last as a share of the median. A smaller drift
+/// misleads nobody, because it is within [`EFFECT_MIN`].
 pub const DRIFT_SHARE_MIN: f64 = EFFECT_MIN;

@@ -1,8 +1,9 @@
 //! A load curve: response time over throughput, from the lightest load point to the heaviest.
 //!
-//! [`Curve`] is the principal type. A [`LoadPoint`] is *sustained* if nearly all offered ops were
-//! done; only what is sustained and keeps the rules counts for peak, overall response time and
-//! knee. The rules follow those of the field's benchmarks, but results are no results of theirs.
+//! A [`LoadPoint`] of a [`Curve`] is *sustained* if nearly all offered ops were completed. Only
+//! sustained points that satisfy the rules count for peak, overall response time and knee. The
+//! rules follow those of established benchmarks, but the results are not results of those
+//! benchmarks.
 //!
 //! **Source:** run and reporting rules of SPEC SFS 1.1 to SPECstorage 2020, as published.
 
@@ -17,66 +18,66 @@ pub use compared::{Between, CurvesCompared, PAIRS_MIN, RATIO_CONFIDENCE, TimePai
 pub use knee::Knee;
 pub use point::{Broken, LoadPoint, Standing};
 
-/// A smaller share of the scheduled ops is not sustained: twenty times what chance moves 10,000
-/// arrivals by.
+/// Minimum share of the scheduled ops for a sustained load. The margin is twenty times the random
+/// variation of 10,000 arrivals.
 ///
 /// **Source:** SPECstorage 2020 run rules: achieved at least 95 % over all clients.
 pub const SUSTAINED_SHARE_MIN: f64 = 0.95;
 
-/// The largest distance of the share of a kind of op from what was requested, in percent points.
+/// Maximum deviation of an op's share from the request, in percentage points.
 ///
 /// **Source:** SPEC SFS 3.0: within 1.5 points.
 pub const MIX_POINTS_MAX: f64 = 1.5;
 
-/// Fewer ops than this say nothing of their shares: a whole block of an op mix, in which requests
-/// have exactly the requested shares, has some 13,000 calls, and READ requests of up to 17
-/// calls move the share of half as many by a point.
+/// Minimum number of ops for checking shares. A whole block of an op mix, in which requests have
+/// exactly the requested shares, has about 13,000 calls, and READ requests of up to 17 calls change
+/// the share of half as many by one point.
 pub const MIX_OPS_MIN: u64 = 15_000;
 
-/// So many calls may fail, as a share of those that ended well.
+/// Maximum share of failed calls, relative to the successful ones.
 ///
 /// **Source:** SPEC SFS 3.0: less than 1 %.
 pub const FAILED_SHARE_MAX: f64 = 0.01;
 
-/// The least share of its part of the offered load that each client gets done.
+/// Minimum share of its part of the offered load that each client must complete.
 ///
 /// **Source:** SPECstorage 2020 run rules: each process at least 75 % of its rate.
 pub const CLIENT_SHARE_MIN: f64 = 0.75;
 
-/// The largest move of the peak of the same server from one curve to the next, as a share.
+/// Maximum change of the same server's peak between curves, as a share.
 ///
 /// **Source:** SPECstorage 2020 run rules, margins of a repeated measurement: peak below 1 %.
 pub const PEAK_MARGIN: f64 = 0.01;
 
-/// The largest move of the overall response time from one curve to the next, as a share.
+/// Maximum change of the overall response time between curves, as a share.
 ///
 /// **Source:** as [`PEAK_MARGIN`]: below 5 %.
 pub const OVERALL_MARGIN: f64 = 0.05;
 
-/// Load points in the order of what was offered.
+/// Load points ordered by requested load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     points: Vec<LoadPoint>,
 }
 
 impl Curve {
-    /// Sorts load points by their requested load.
+    /// Creates a curve by sorting load points by their requested load.
     pub fn new(mut points: Vec<LoadPoint>) -> Self {
         points.sort_by_key(|point| point.requested_per_s);
         Self { points }
     }
 
-    /// Returns all load points, from the lightest load on.
+    /// Returns all load points, lightest first.
     pub fn points(&self) -> &[LoadPoint] {
         &self.points
     }
 
-    /// Returns the load point with the highest throughput that counts.
+    /// Returns the valid load point with the highest throughput.
     pub fn peak(&self) -> Option<&LoadPoint> {
         self.counting().max_by(|one, other| one.achieved_per_s.total_cmp(&other.achieved_per_s))
     }
 
-    /// Returns the load points below the peak that don't count: then the curve is not one.
+    /// Returns the load points below the peak that are not valid, which invalidate the curve.
     pub fn holes(&self) -> Vec<&LoadPoint> {
         let peak = self.peak_request();
         let mut holes = Vec::new();
@@ -88,7 +89,7 @@ impl Curve {
         holes
     }
 
-    /// Returns the lightest load that was too heavy: above the peak, and not sustained.
+    /// Returns the lightest load above the peak that was not sustained.
     pub fn too_much(&self) -> Option<&LoadPoint> {
         let peak = self.peak_request();
         self.points
@@ -96,17 +97,17 @@ impl Curve {
             .find(|point| point.requested_per_s > peak && point.standing() == Standing::Short)
     }
 
-    /// Returns the load that was requested at the peak; 0 where nothing was sustained.
+    /// Returns the load requested at the peak, or 0 if nothing was sustained.
     fn peak_request(&self) -> u64 {
         self.peak().map_or(0, |peak| peak.requested_per_s)
     }
 
     /// Returns the overall response time in nanoseconds: the area under mean response time over
-    /// throughput, from the first load point that counts to the peak, divided by the peak. What
-    /// lies below the first load point is left out: no origin is made up. `None` for fewer than two
-    /// points.
+    /// throughput, from the first valid load point to the peak, divided by the peak. The range
+    /// below the first load point is left out, since there is no measured origin. Returns `None`
+    /// for fewer than two points.
     ///
-    /// **Source:** SPECstorage 2020 reporting rules, 5.4; the area is that of trapezoids.
+    /// **Source:** SPECstorage 2020 reporting rules, 5.4; the area consists of trapezoids.
     pub fn overall_ns(&self) -> Option<f64> {
         let at = self.by_throughput();
         if at.len() < 2 {
@@ -127,7 +128,7 @@ impl Curve {
         knee::find(&self.by_throughput(), peak, short)
     }
 
-    /// Returns the heaviest load point that counts and keeps a bound, and so do all lighter ones.
+    /// Returns the heaviest valid load point that satisfies a bound along with all lighter ones.
     pub fn under(&self, keeps: impl Fn(&LoadPoint) -> bool) -> Option<&LoadPoint> {
         let mut heaviest = None;
         for point in &self.points {
@@ -143,7 +144,7 @@ impl Curve {
         self.points.iter().filter(|point| point.standing() == Standing::Sustained)
     }
 
-    /// Returns throughput and mean response time of what counts, by throughput.
+    /// Returns throughput and mean response time of all valid points, ordered by throughput.
     fn by_throughput(&self) -> Vec<(f64, f64)> {
         let mut at = Vec::new();
         for point in self.counting() {
@@ -159,7 +160,7 @@ impl Curve {
 pub(crate) mod tests {
     use super::*;
 
-    /// A point that keeps all rules.
+    /// Returns a point that satisfies all rules.
     pub(crate) fn point(requested_per_s: u64, achieved_per_s: f64, mean_ns: u64) -> LoadPoint {
         LoadPoint {
             requested_per_s,
@@ -171,7 +172,7 @@ pub(crate) mod tests {
         .with_figure()
     }
 
-    /// One server with exponential service of 1 ms: 1 / (1 - load / 1000) ms.
+    /// Returns a server with exponential service times of 1 ms: 1 / (1 - load / 1000) ms.
     fn queue(loads: impl IntoIterator<Item = u64>) -> Curve {
         let of = |load: u64| match load {
             1_000.. => point(load, 1_000.0, 900_000_000),
@@ -200,7 +201,7 @@ pub(crate) mod tests {
     fn what_was_not_sustained_is_no_peak() {
         let curve = queue((1..=12).map(|n| n * 100));
         let peak = curve.peak().unwrap();
-        // A load of 1000 is all that the server can do; queues in front of it never end.
+        // A load of 1000 is the server's capacity; its queue never empties.
         assert_eq!((peak.requested_per_s, peak.standing()), (1_000, Standing::Sustained));
         assert_eq!(curve.too_much().unwrap().requested_per_s, 1_100);
         let broken = Curve::new(vec![point(100, 80.0, 1), point(200, 199.0, 1)]);

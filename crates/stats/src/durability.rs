@@ -1,9 +1,9 @@
 //! Judges a durability measurement: what was acknowledged against what was found.
 //!
-//! [`judge_event`] is the way in. An op is kept where each of its blocks has its generation or a
-//! later one; whatever else stands there says how it was lost. Ops in flight may have arrived, not
-//! arrived or be torn: no promise says which. The rule for a single block is that of soaks
-//! ([`BlockState::judge`]). Pure: nothing here knows a file or a clock.
+//! [`judge_event`] is the entry point. An op survived if each of its blocks has its generation or a
+//! later one; anything else shows how it was lost. Ops in flight may have arrived, not arrived or
+//! be torn; no promise covers them. The rule for a single block is the same as for soaks
+//! ([`BlockState::judge`]). This module is pure: it uses no files or clocks.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,17 @@ use model::durability::{
 };
 use model::soak::{BlockState, Generations};
 
-/// The facts of an event that its judgement needs.
+/// What is needed to judge an event.
 #[derive(Clone, Copy, Debug)]
 pub struct EventFacts {
-    /// The event that was made.
     pub event: CrashEvent,
-    /// When it was made, in nanoseconds of the clock of acknowledgements.
+    /// When it happened, on the clock of acknowledgements in nanoseconds.
     pub at_ns: u64,
-    /// How the target is used.
+    /// How the target is accessed.
     pub access: Access,
 }
 
-/// The way in which an acknowledged op was lost, the one that hides the others first.
+/// How an acknowledged op was lost, in order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loss {
     Missing,
@@ -36,17 +35,17 @@ enum Loss {
     OldData,
 }
 
-/// The newest generations of a block: the last one handed on, and the last one acknowledged.
+/// The newest generations of a block: submitted and acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 struct Newest {
     sent: u32,
     acked: u32,
 }
 
-/// Says whether a loss breaks a promise.
+/// Returns true if a loss violates a promise.
 ///
-/// **Source:** RFC 1813, 1.1 and 3.3.7: a server has what a procedure changes on stable storage
-/// before it replies, but for WRITE with UNSTABLE. fsync(2) and open(2), `O_DSYNC` and `O_SYNC`;
+/// **Source:** RFC 1813, 1.1 and 3.3.7: a server has the changes of a procedure on stable storage
+/// before it replies, except for WRITE with UNSTABLE. fsync(2) and open(2), `O_DSYNC` and `O_SYNC`;
 /// neither write(2) nor close(2) promises anything.
 pub const fn is_promised(promise: Durability, kind: WorkKind, access: Access) -> bool {
     match promise {
@@ -57,8 +56,8 @@ pub const fn is_promised(promise: Durability, kind: WorkKind, access: Access) ->
     }
 }
 
-/// Counts what was kept and lost, in a row for each promise and kind of work; where nothing could
-/// be read back only what was acknowledged.
+/// Counts what survived and what was lost, with a row for each promise and kind of work. If nothing
+/// could be read back, only counts what was acknowledged.
 pub fn judge_event(
     facts: EventFacts,
     ops: &[AckedOp],
@@ -95,7 +94,7 @@ pub fn judge_event(
     rows
 }
 
-/// Judges the ops of one file, which are in the order in which they were sent.
+/// Judges the ops on one file, which must be in the order in which they were sent.
 fn judge_file(row: &mut DurabilityRow, ops: &[&AckedOp], found: Option<&FoundFile>, event_ns: u64) {
     let newest = newest_generations(ops);
     let mut has_lost = false;
@@ -113,7 +112,7 @@ fn judge_file(row: &mut DurabilityRow, ops: &[&AckedOp], found: Option<&FoundFil
         has_lost = true;
         row.lost_ops += 1;
         row.lost_bytes += share.of(acked.op.bytes);
-        // An acknowledgement may be noted while the event is made.
+        // An acknowledgement may be recorded while the event is in progress.
         row.window_ns = row.window_ns.max(event_ns.saturating_sub(acked_ns));
         match loss {
             Loss::Missing => row.missing += 1,
@@ -126,7 +125,7 @@ fn judge_file(row: &mut DurabilityRow, ops: &[&AckedOp], found: Option<&FoundFil
     }
 }
 
-/// The blocks of an op that are not there, of all.
+/// The lost blocks of an op, and how many it had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LostShare {
     lost: u32,
@@ -155,7 +154,7 @@ fn newest_generations(ops: &[&AckedOp]) -> BTreeMap<u32, Newest> {
     newest
 }
 
-/// Finds how an acknowledged op was lost, and how much of it; `None` where all of it is there.
+/// Returns how an acknowledged op was lost and how much of it, or `None` if all of it survived.
 fn find_loss(
     op: &TestOp,
     found: Option<&FoundFile>,
@@ -171,8 +170,8 @@ fn find_loss(
     let (mut lost, mut kept, mut beyond, mut zeros, mut other) = (0, 0, 0, 0, 0);
     for block in op.range() {
         let known = newest.get(&block).copied().unwrap_or_default();
-        // All that was acknowledged is what a promise is about, so that it counts as safe. The
-        // generation of this op is the bound: a later one that is gone is a loss of its own.
+        // The promise covers everything acknowledged, so treat it as durable. The limit is the
+        // generation of this op; the loss of a later one is counted separately.
         let known =
             Generations { safe: op.generation, acknowledged: known.acked, newest: known.sent };
         let generation = match blocks.get(block as usize) {
@@ -197,7 +196,8 @@ fn find_loss(
         return None;
     }
     let share = LostShare { lost, all: op.blocks };
-    // A file that is replaced keeps its old content until the rename: then the rename is missing.
+    // A file being replaced keeps its old content until the rename, so in this case the rename is
+    // missing.
     let is_old = beyond + zeros + other == 0;
     let loss = if beyond == lost {
         Loss::WrongSize
@@ -215,7 +215,7 @@ fn find_loss(
     Some((loss, share))
 }
 
-/// Says whether an op in flight left a block that is neither old nor new.
+/// Returns true if an op in flight left a block that is neither old nor new.
 fn is_torn_in_flight(
     op: &TestOp,
     found: Option<&FoundFile>,
@@ -238,8 +238,8 @@ fn is_torn_in_flight(
     false
 }
 
-/// Returns the promise of the last acknowledged write; `None` if an op was in flight, whose reply
-/// may have been lost, or if the last op wrote no data.
+/// Returns the promise of the last acknowledged write. Returns `None` if an op was in flight, whose
+/// reply may have been lost, or if the last op wrote no data.
 pub fn last_writer(ops: &[AckedOp]) -> Option<Durability> {
     let mut last: Option<(u64, &TestOp)> = None;
     for acked in ops {
@@ -305,8 +305,8 @@ impl Shown {
 fn tier_of(promise: Durability, events: &[MeasuredEvent]) -> Tier {
     let mut tier = Tier::Unknown;
     let mut is_undecided = false;
-    // From the weakest event to the strongest: one that loses data bounds the tier, whatever the
-    // stronger ones show. Who loses data without a crash of the server has no tier at all.
+    // From the weakest event to the strongest: an event that loses data limits the tier, regardless
+    // of stronger ones. Without tiers are those that lose data even without a server crash.
     for (event, survived) in [
         (CrashEvent::KillClient, Tier::Unknown),
         (CrashEvent::CutNetwork, Tier::Unknown),
@@ -377,7 +377,7 @@ mod tests {
         TestFile { promise: Durability::Sync, kind, number: 0 }
     }
 
-    /// Ops of a block each, acknowledged 100 ns after each other from 100 ns on.
+    /// Returns ops of one block each, acknowledged at intervals of 100 ns from 100 ns on.
     fn acked(kind: WorkKind, places: &[(u32, u32)]) -> Vec<AckedOp> {
         let mut ops = Vec::new();
         for (number, (first_block, generation)) in places.iter().enumerate() {
@@ -408,7 +408,7 @@ mod tests {
         let row = judged(&ops, &found(WorkKind::Overwrite, &[NEW, NEW]));
         assert_eq!((row.acked_ops, row.acked_bytes, row.lost_ops), (2, 8192, 0));
         assert!(row.is_promised && !row.breaks_promise());
-        // A later generation was in flight or acknowledged: the older one was kept before it.
+        // A later generation was in flight or acknowledged, so the older one had been kept.
         let ops = acked(WorkKind::Overwrite, &[(0, 1), (0, 2)]);
         let row = judged(&ops, &found(WorkKind::Overwrite, &[FoundBlock::Generation(2)]));
         assert_eq!((row.acked_ops, row.lost_ops), (2, 0));
@@ -419,7 +419,7 @@ mod tests {
         let ops = acked(WorkKind::Overwrite, &[(0, 1), (0, 2), (0, 3)]);
         let row = judged(&ops, &found(WorkKind::Overwrite, &[NEW]));
         assert_eq!((row.lost_ops, row.lost_bytes, row.old_data), (2, 8192, 2));
-        // The first write that is gone was acknowledged at 200 ns, and the event was at 1000.
+        // The first lost write was acknowledged at 200 ns, and the event was at 1000 ns.
         assert_eq!(row.window_ns, 800);
         assert!(row.breaks_promise());
     }
@@ -475,7 +475,7 @@ mod tests {
             let row = judged(&ops, &found(WorkKind::Overwrite, &[block]));
             assert_eq!((row.acked_ops, row.lost_ops, row.torn_in_flight), (1, 0, torn));
         }
-        // But what was acknowledged before it must be there, or the newer write.
+        // But what was acknowledged before must be there, or the newer write.
         let row = judged(&ops, &found(WorkKind::Overwrite, &[OLD]));
         assert_eq!((row.lost_ops, row.old_data), (1, 1));
     }
@@ -493,7 +493,7 @@ mod tests {
     fn a_promise_is_what_its_source_says() {
         assert!(is_promised(Durability::Sync, WorkKind::Rename, Access::FileSystem));
         assert!(!is_promised(Durability::None, WorkKind::SmallFile, Access::Nfs));
-        // A server of NFS has a new name on storage before it answers; a file system need not.
+        // An NFS server has a new name on storage before it replies; a file system need not.
         assert!(is_promised(Durability::None, WorkKind::Create, Access::Nfs));
         assert!(!is_promised(Durability::Close, WorkKind::Create, Access::FileSystem));
     }
@@ -526,7 +526,7 @@ mod tests {
         assert_eq!(tier(Durability::Sync, std::slice::from_ref(&measured)), Tier::ServerCrash);
         assert_eq!(measured.last_writes_of(Durability::Sync).missed_permille, 250);
         assert_eq!(LastWrites::new(Durability::Sync, 3).missed_permille, 125);
-        // A loss needs no more crashes.
+        // A loss needs no further crashes.
         measured.rows[0].lost_ops = 1;
         measured.last_writes.clear();
         assert_eq!(tier(Durability::Sync, &[measured]), Tier::None);
@@ -593,7 +593,7 @@ mod tests {
         assert_eq!(last_writer(&ops), Some(Durability::Osync));
         ops[0].acked_ns = Some(900);
         assert_eq!(last_writer(&ops), Some(Durability::Sync));
-        // A name is no write.
+        // A name is not a write.
         ops[0].op.bytes = 0;
         assert_eq!(last_writer(&ops), None);
         ops[0].op.bytes = 4096;

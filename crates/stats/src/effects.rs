@@ -1,11 +1,11 @@
-//! Factor effects: the factor that dominates a figure, by how much, and how sure that is.
+//! Factor effects: which factor dominates a result, by how much, and how certain that is.
 //!
-//! [`effects`] is the way in, [`Effects`] what comes out. Factors multiply: the model is additive
-//! in the logarithm of the figure, so an effect is a ratio, here of each level to the first one,
-//! or, where a factor lies within another one, to the first one under the same level of that.
-//! A factor's share is what the fit loses when the factor is left out, as a share of the whole
-//! variance; two factors interact where their levels together say more than each alone. The
-//! intervals are those of Student's t; what the factors don't explain counts as noise.
+//! [`effects`] returns [`Effects`]. Factors multiply: the model is additive in the logarithm of the
+//! result, so an effect is a ratio of each level to the first one. If a factor is nested in another
+//! one, the comparison is with the first level under the same level of the outer factor. A factor's
+//! share is what the fit loses without the factor, relative to the total variance. Two factors
+//! interact if their levels together explain more than each on its own. The intervals are based on
+//! Student's t; anything that the factors don't explain counts as noise.
 //!
 //! **Source:** Montgomery, "Design and Analysis of Experiments", chapters 5 and 6; Jain, "The Art
 //! of Computer Systems Performance Analysis" (1991), chapters 18 and 22 (multiplicative models,
@@ -21,29 +21,30 @@ use crate::criteria::{CONFIDENCE, INTERACTION_PROBABILITY_MAX, INTERACTION_SHARE
 use crate::regression::{CrossProducts, Fit};
 use nesting::Nesting;
 
-/// A figure, and the level of each factor that it was measured under.
+/// A result, and the level of each factor under which it was measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
-    /// Number of the level of each factor, from 0.
+    /// Level number of each factor, from 0.
     pub levels: Vec<usize>,
-    /// The figure; above 0.
+    /// The result; must be positive.
     pub figure: f64,
 }
 
-/// The effects of the factors on the figures.
+/// Effects of the factors on the results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effects {
-    /// The factors, that with the largest share first.
+    /// The factors, largest share first.
     pub factors: Vec<FactorEffect>,
-    /// The pairs of factors that matter together, that with the largest share first.
+    /// Pairs of interacting factors, largest share first.
     pub interactions: Vec<Interaction>,
-    /// Share of the variance that neither factors nor interactions explain, 0 to 1.
+    /// Share of the variance not explained by factors or interactions, 0 to 1.
     pub unexplained: f64,
 }
 
 impl Effects {
-    /// Returns the largest ratio, or inverse of one, that an interval reaches: half of a picture's
-    /// logarithmic axis. At least 1.05, so that "no difference" is a picture too.
+    /// Returns the largest ratio, or inverse of a ratio, in any interval. This is half the
+    /// logarithmic axis of a chart, so it is at least 1.05 in order to show "no difference" as
+    /// well.
     pub fn reach(&self) -> f64 {
         let mut reach = 1.05_f64;
         for factor in &self.factors {
@@ -59,75 +60,76 @@ impl Effects {
     }
 }
 
-/// One factor's effect.
+/// Effect of one factor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FactorEffect {
     /// Number of the factor.
     pub factor: usize,
     /// Share of the variance that it explains, 0 to 1.
     pub share: f64,
-    /// Numbers of the factors that it lies within: each of its levels comes with one of theirs.
+    /// Numbers of the factors that it is nested in: each of its levels occurs with only one of
+    /// theirs.
     pub within: Vec<usize>,
-    /// One for each level.
+    /// Effect of each level.
     pub levels: Vec<LevelEffect>,
 }
 
 impl FactorEffect {
-    /// Returns true if some level surely differs from the one that it is compared with.
+    /// Returns true if any level certainly differs from its baseline.
     pub fn is_certain(&self) -> bool {
         self.levels.iter().any(LevelEffect::is_apart)
     }
 }
 
-/// The effect of one level on the figure, all else alike.
+/// Effect of one level on the result, other factors being equal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LevelEffect {
-    /// The level that it is compared with: the first one, as a rule; itself where it is that.
+    /// The baseline level, usually the first one; a baseline has itself.
     pub against: usize,
-    /// The figure under it, divided by that under the level that it is compared with.
+    /// The result at this level divided by the result at the baseline.
     pub ratio: f64,
-    /// The 95 % confidence interval of the ratio; from 0 to infinity where too little is known.
+    /// The 95 % confidence interval of the ratio; from 0 to infinity if too little is known.
     pub interval: (f64, f64),
 }
 
 impl LevelEffect {
-    /// Says whether the ratio is surely another one than 1.
+    /// Returns true if the ratio certainly differs from 1.
     pub fn is_apart(&self) -> bool {
         let (lo, hi) = self.interval;
         lo > 0.0 && hi.is_finite() && (lo > 1.0 || hi < 1.0)
     }
 }
 
-/// Two factors whose levels together do more than each alone.
+/// Two interacting factors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interaction {
-    /// Numbers of the factors, the smaller one first.
+    /// Numbers of the factors, smaller one first.
     pub factors: (usize, usize),
     /// Share of the variance that they explain beyond their own effects, 0 to 1.
     pub share: f64,
-    /// How probable such a share is by chance: 0 to 1.
+    /// Probability of such a share by chance, 0 to 1.
     pub probability: f64,
-    /// Ratios of the levels of the second under each level of the first, where that was measured.
+    /// Ratios of the levels of the second factor under each level of the first, if measured.
     pub within: Vec<Within>,
 }
 
-/// The effect of a level of one factor where another factor has a certain level.
+/// The effect of a level of one factor under a certain level of another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Within {
-    /// The other factor's level.
+    /// Level of the other factor.
     pub under: usize,
-    /// The level whose effect it is.
+    /// Level of the factor itself.
     pub level: usize,
-    /// The level that it is compared with.
+    /// Its baseline level.
     pub against: usize,
-    /// The figure under both, divided by that under `under` and the level it is compared with.
+    /// The result under both levels divided by the result under `under` and the baseline.
     pub ratio: f64,
 }
 
-/// Takes figures apart; `levels` says how many each factor has.
+/// Analyzes results; `levels` contains the number of levels of each factor.
 ///
-/// `None` where there is no factor with two levels, fewer observations than effects, a figure that
-/// is not above 0, or no difference at all between the figures.
+/// Returns `None` if no factor has two levels, if there are fewer observations than effects, if a
+/// result is not positive, or if all results are equal.
 pub fn effects(levels: &[usize], observations: &[Observation]) -> Option<Effects> {
     for observation in observations {
         if observation.figure <= 0.0 || !observation.figure.is_finite() {
@@ -140,14 +142,14 @@ pub fn effects(levels: &[usize], observations: &[Observation]) -> Option<Effects
     let nesting = Nesting::of(levels, observations);
     let columns = Columns::new(&nesting);
     let products = columns.sum_products(observations);
-    // The main model: every factor, no pair. It needs an observation to spare to know its noise.
+    // The main model: all factors without pairs. It needs an additional observation to estimate
+    // noise.
     let main = products.fit(columns.main_columns(&[]));
     let whole = products.fit([INTERCEPT]).residual();
     if main.freedom() == 0 || whole <= f64::EPSILON {
         return None;
     }
-    // The full model has every pair as well: its residual is the noise that an interaction is
-    // tested against.
+    // The full model also contains all pairs. Its residual is the noise for testing interactions.
     let mut all_columns = columns.main_columns(&[]);
     for pair in &columns.pairs {
         all_columns.extend(pair.columns.clone());
@@ -182,10 +184,10 @@ pub fn effects(levels: &[usize], observations: &[Observation]) -> Option<Effects
 /// The column that is 1 in every observation.
 const INTERCEPT: usize = 0;
 
-/// The columns of the model: one for each level of each factor that is compared with another one,
-/// and one for each pair of such levels of two factors that don't lie within each other.
+/// Columns of the model: one for each level of each factor that has a baseline, and one for each
+/// pair of such levels of two factors that are not nested.
 struct Columns {
-    /// The column of each level of each factor.
+    /// Column of each level of each factor.
     factors: Vec<Vec<Option<usize>>>,
     pairs: Vec<Pair>,
     count: usize,
@@ -204,7 +206,7 @@ impl Columns {
         for levels in &nesting.against {
             let mut columns = Vec::with_capacity(levels.len());
             for (level, against) in levels.iter().enumerate() {
-                // A level that others are compared with has no column: its effect is the baseline.
+                // A baseline level has no column, because its effect is the reference.
                 if level == *against {
                     columns.push(None);
                 } else {
@@ -228,7 +230,7 @@ impl Columns {
         Self { factors, pairs, count }
     }
 
-    /// Returns the column of two levels together; `None` where one of them is a baseline.
+    /// Returns the column of two levels together, or `None` if either is a baseline.
     fn pair_column(&self, pair: &Pair, first: usize, second: usize) -> Option<usize> {
         let (of_first, of_second) = (&self.factors[pair.factors.0], &self.factors[pair.factors.1]);
         if of_first[first].is_none() || of_second[second].is_none() {
@@ -238,7 +240,7 @@ impl Columns {
     }
 
     fn sum_products(&self, observations: &[Observation]) -> CrossProducts {
-        // Sums of squares of figures far from 0 would lose the digits that matter.
+        // Sums of squares of values far from 0 would lose significant digits.
         let mut logs = Vec::with_capacity(observations.len());
         for observation in observations {
             logs.push(observation.figure.ln());
@@ -265,7 +267,7 @@ impl Columns {
         }
     }
 
-    /// Returns the columns of all factors, but for some.
+    /// Returns the columns of all factors except for some.
     fn main_columns(&self, without: &[usize]) -> Vec<usize> {
         let mut columns = vec![INTERCEPT];
         for (factor, levels) in self.factors.iter().enumerate() {
@@ -298,7 +300,7 @@ fn level_effect(
         Ok(student) => student.inverse_cdf(f64::midpoint(CONFIDENCE, 1.0)),
         Err(_) => f64::INFINITY,
     };
-    // The model is one of logarithms, so the interval is around a ratio.
+    // The model uses logarithms, so the interval is that of a ratio.
     let half = if deviation > 0.0 { t * deviation } else { 0.0 };
     LevelEffect { against, ratio: log.exp(), interval: ((log - half).exp(), (log + half).exp()) }
 }
@@ -308,18 +310,18 @@ struct Ground<'a> {
     columns: &'a Columns,
     nesting: &'a Nesting,
     products: &'a CrossProducts,
-    /// All factors, and no pair.
+    /// All factors without pairs.
     main: &'a Fit,
-    /// All factors and all pairs: what it leaves is noise.
+    /// All factors and all pairs; its residual is noise.
     full: &'a Fit,
-    /// The whole variance.
+    /// The total variance.
     whole: f64,
 }
 
 impl Ground<'_> {
-    /// Finds the effect of a factor: its share is what the fit loses without it.
+    /// Returns the effect of a factor. Its share is what the fit loses without it.
     fn factor_effect(&self, factor: usize, count: usize) -> FactorEffect {
-        // Factors that lie within it would explain all that it does, so they are left out of both
+        // Factors nested in it would explain everything that it does, so leave them out of both
         // fits.
         let mut without = self.nesting.inner_factors(factor);
         let fit = self.products.fit(self.columns.main_columns(&without));
@@ -334,7 +336,7 @@ impl Ground<'_> {
         FactorEffect { factor, share: (lost / self.whole).max(0.0), within, levels }
     }
 
-    /// Tests what a pair adds to the factors; `None` where that is too little or may well be
+    /// Tests what a pair adds to the factors. Returns `None` if that is too little or may be
     /// chance.
     ///
     /// **Source:** the extra-sum-of-squares F test; Montgomery, section 10.4.
@@ -348,7 +350,7 @@ impl Ground<'_> {
         if added == 0 || self.full.freedom() == 0 || share < INTERACTION_SHARE_MIN {
             return None;
         }
-        // Noise is what all pairs together leave, so that one pair is not blamed for another.
+        // Noise is the residual of all pairs together, so that one pair is not blamed for another.
         let noise = self.full.residual() / self.full.freedom() as f64;
         let f = gained / added as f64 / noise;
         let distribution = FisherSnedecor::new(added as f64, self.full.freedom() as f64).ok()?;
@@ -360,8 +362,8 @@ impl Ground<'_> {
         Some(Interaction { factors: pair.factors, share, probability, within })
     }
 
-    /// Returns the ratios of the second factor's levels under each level of the first, all else
-    /// alike, where both were measured.
+    /// Returns the ratios of the second factor's levels under each level of the first, other
+    /// factors being equal, if both were measured.
     fn ratios_within(&self, pair: &Pair, with: &Fit, observations: &[Observation]) -> Vec<Within> {
         let (first, second) = pair.factors;
         let mut measured = BTreeSet::new();
@@ -377,8 +379,8 @@ impl Ground<'_> {
                 if !measured.contains(&(under, against)) || !measured.contains(&(under, level)) {
                     continue;
                 }
-                // A column that others determine is left out of the fit: its coefficient counts as
-                // 0, since the others stand for it.
+                // A column determined by others is left out of the fit. Its coefficient counts as
+                // 0, because the others represent it.
                 let mut log = with.coefficient(*column).unwrap_or(0.0);
                 if let Some(together) = self.columns.pair_column(pair, under, level) {
                     log += with.coefficient(together).unwrap_or(0.0);

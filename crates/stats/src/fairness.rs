@@ -1,7 +1,7 @@
 //! How evenly emulated clients were served: Jain's index, the slowest and the fastest.
 //!
-//! [`Fairness`] is the principal type. Clients are compared by the ops they got done; where two
-//! did as many, the one with the longer median time is the slower.
+//! In [`Fairness`], clients are compared by completed ops. If these are equal, the client with the
+//! longer median time is the slower one.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,43 +10,43 @@ use model::{ClientResult, PassResult};
 
 use crate::summary::squared_distances;
 
-/// The shares of the clients of a pass, over all trials behind the figures.
+/// The shares of the clients in a pass, over all trials that count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fairness {
-    /// How many clients there were.
+    /// Number of clients.
     pub clients: usize,
     /// The [`jain_index`] of their ops.
     pub index: f64,
-    /// The one that did least.
+    /// The client with the fewest ops.
     pub slowest: ClientShare,
-    /// The one that did most.
+    /// The client with the most ops.
     pub fastest: ClientShare,
 }
 
 /// The work of one client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientShare {
-    /// Its number within the run, from 0.
+    /// Number of the client within the run, from 0.
     pub client: u32,
-    /// Number of ops per second.
+    /// Ops per second.
     pub ops_per_s: f64,
-    /// Number of bytes per second.
+    /// Bytes per second.
     pub bytes_per_s: f64,
-    /// Number of ops that failed.
+    /// Ops that failed.
     pub failed: u64,
-    /// Median of its service times, in nanoseconds.
+    /// Median of its service times in nanoseconds.
     pub p50_ns: u64,
-    /// Their 99th percentile, in nanoseconds.
+    /// 99th percentile in nanoseconds.
     pub p99_ns: u64,
-    /// The longest of them, in nanoseconds.
+    /// Maximum in nanoseconds.
     pub max_ns: u64,
 }
 
 impl Fairness {
-    /// Compares the clients of some passes; `None` where they were not recorded apart.
+    /// Compares the clients of some passes, or returns `None` if they were not recorded separately.
     pub(crate) fn of(passes: &[&PassResult]) -> Option<Self> {
         let mut clients: BTreeMap<u32, ClientResult> = BTreeMap::new();
-        // Ops of all trials over the time of all trials: a mean that weighs trials by length.
+        // Ops of all trials divided by the time of all trials: an average weighted by duration.
         let mut window_ns = 0;
         for pass in passes {
             window_ns += pass.window_ns;
@@ -55,7 +55,7 @@ impl Fairness {
                 clients.entry(result.client).or_insert_with(fresh).merge(result);
             }
         }
-        // The more ops the faster; where two did as many, the one with the shorter times.
+        // More ops are faster; with equal ops, shorter times are faster.
         let mut by_speed: Vec<&ClientResult> = clients.values().collect();
         by_speed.sort_by_cached_key(|client| (client.ops, Reverse(client.times.quantile(0.5))));
         let (slowest, fastest) = (*by_speed.first()?, *by_speed.last()?);
@@ -87,12 +87,12 @@ impl ClientShare {
     }
 }
 
-/// Computes Jain's fairness index: 1 where all got the same, `k/n` where `k` of `n` share all of
-/// it; `None` where no client got anything.
+/// Returns Jain's fairness index: 1 if all amounts are equal, `k/n` if `k` of `n` share everything
+/// equally. Returns `None` if all amounts are 0.
 ///
 /// **Source:** R. Jain, D. Chiu, W. Hawe, "A Quantitative Measure of Fairness and Discrimination
-/// for Resource Allocation in Shared Computer Systems", DEC-TR-301, 1984, section 4:
-/// `(sum x)^2 / (n * sum x^2)`.
+/// for Resource Allocation in Shared Computer Systems", DEC-TR-301, 1984, section 4: `(sum x)^2 /
+/// (n * sum x^2)`.
 pub fn jain_index(amounts: &[f64]) -> Option<f64> {
     let sum: f64 = amounts.iter().sum();
     let squares = squared_distances(amounts, 0.0);
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn the_index_is_that_of_the_paper() {
         assert_eq!(jain_index(&[7.0, 7.0, 7.0]), Some(1.0));
-        // k of n share all of it.
+        // k of n share everything.
         assert_eq!(jain_index(&[5.0, 0.0, 0.0, 0.0]), Some(0.25));
         assert_eq!(jain_index(&[3.0, 3.0, 0.0, 0.0]), Some(0.5));
         assert_eq!(jain_index(&[1.0, 3.0]), Some(0.8));

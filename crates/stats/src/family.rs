@@ -1,14 +1,14 @@
-//! Many comparisons at once: how improbable each must be, so that chance alone makes none of them.
+//! Adjusts probabilities of many comparisons for chance findings.
 //!
-//! [`holm`] is the only function. Of twenty comparisons without a cause one comes out at 5 %; who
-//! fails a build on any of them wants 5 % for all of them together.
+//! Without any real difference, one in twenty comparisons is significant at 5 %. If a build fails
+//! because of any of them, the probability should be 5 % for all of them together; see [`holm`].
 //!
 //! **Source:** S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian
 //! Journal of Statistics 6 (1979), 65-70.
 
-/// Adjusts probabilities for their number, in their order: the smallest is multiplied by how many
-/// there are, the next one by one less, and so on; none becomes smaller than one before it, or
-/// larger than 1.
+/// Adjusts probabilities for their number, keeping their order. The smallest is multiplied by their
+/// number, the next by one less, and so on. None becomes smaller than a previous one or larger than
+/// 1.
 pub fn holm(probabilities: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..probabilities.len()).collect();
     order.sort_by(|a, b| probabilities[*a].total_cmp(&probabilities[*b]));
@@ -16,7 +16,7 @@ pub fn holm(probabilities: &[f64]) -> Vec<f64> {
     let mut reached: f64 = 0.0;
     for (rank, &at) in order.iter().enumerate() {
         let factor = (probabilities.len() - rank) as f64;
-        // Adjusted probabilities keep the order of those that they are made from.
+        // Adjusted probabilities must stay in the same order.
         reached = reached.max(probabilities[at] * factor).min(1.0);
         adjusted[at] = reached;
     }

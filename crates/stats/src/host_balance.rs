@@ -1,10 +1,9 @@
-//! How the hosts of a pass fared beside each other: who started late, who was slow, how even it
-//! was.
+//! Compares the hosts of a pass: late starts, slow hosts, and how even they were.
 //!
-//! Each host's rate is its own work over its own time, so a host that ended early for want of files
-//! is not slow. How even it was is computed over the time in which all hosts worked: there alone
-//! they compete. [`HostsCompared`] is the principal type; the two caveats are raised for each pass
-//! as it is measured.
+//! A host's rate is its own work over its own time, so a host that finished early because it had
+//! fewer files is not slow. Evenness is computed over the time in which all hosts were working,
+//! since only then do they compete. [`HostsCompared`] summarizes several passes; the two caveats
+//! are raised for each pass as it is measured.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,42 +15,40 @@ use crate::fairness::jain_index;
 use crate::rate::Rate;
 use crate::summary::median;
 
-/// Hosts that start farther apart than this, in nanoseconds, are reported: a tenth of the shortest
-/// interval in which work is sampled is a hundred times as long.
+/// Difference between the starts of hosts that is reported, in nanoseconds. A tenth of the shortest
+/// sampling interval is a hundred times as long.
 pub const SKEW_MAX_NS: u64 = 1_000_000;
 
-/// Round trips that may lie between two starts, where messages take long.
+/// Maximum number of round trips between two starts, if messages take long.
 pub const SKEW_ROUND_TRIPS: u64 = 5;
 
-/// A host below this share of the median rate of all holds the others up by more than what an
-/// interval of the median usually hides.
+/// Share of the median rate below which a host is a straggler. It holds the others up by more than
+/// an interval of the median usually hides.
 pub const STRAGGLER_SHARE_MAX: f64 = 0.8;
 
-/// Below this time a host's rate is a throw of dice, in nanoseconds: five scheduling slices of some
+/// Minimum time for a host's rate to be meaningful, in nanoseconds: five scheduling slices of about
 /// 4 ms.
 pub const BUSY_MIN_NS: u64 = 20_000_000;
 
-/// The work of one host, over all trials behind the figures.
+/// The work of one host, over all trials that count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostShare {
-    /// Name of the host.
     pub host: String,
-    /// Its rate while it worked: the median over the trials.
+    /// Rate while it was working, as the median over the trials.
     pub rate: Rate,
-    /// Ops that failed, in all trials.
+    /// Ops that failed, over all trials.
     pub failed: u64,
-    /// How long after the instant that was planned it started: the worst over the trials, in
-    /// nanoseconds.
+    /// Delay of its start relative to the plan: the worst over the trials, in nanoseconds.
     pub start_ns: i64,
-    /// The error that this start may have, in nanoseconds.
+    /// Error bound of this delay, in nanoseconds.
     pub error_ns: u64,
-    /// Sent to done.
+    /// Times from sending to completion.
     pub service_time: WorstTimes,
-    /// Scheduled to done.
+    /// Times from the scheduled start to completion.
     pub response_time: WorstTimes,
-    /// It was slow beside the others, over all trials.
+    /// It was slow compared with the others, over all trials.
     pub straggles: bool,
-    /// Trials in which it had time to work and completed no op.
+    /// Trials in which it had time to work but completed no op.
     pub stood_still: u32,
 }
 
@@ -62,7 +59,7 @@ pub struct WorstTimes {
     pub p50_ns: u64,
     /// The largest 99th percentile.
     pub p99_ns: u64,
-    /// The longest time.
+    /// The maximum.
     pub max_ns: u64,
 }
 
@@ -74,26 +71,26 @@ impl WorstTimes {
     }
 }
 
-/// The hosts of a run beside each other.
+/// Comparison of the hosts of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostsCompared {
-    /// Each host, in the order of their workers.
+    /// The hosts, in the order of their workers.
     pub hosts: Vec<HostShare>,
-    /// The [`jain_index`] of their rates while all of them worked, the median over the trials of
-    /// each; `None` where there was no such time.
+    /// The [`jain_index`] of their rates while all of them were working, each as the median over
+    /// the trials; `None` if there was no such time.
     pub index: Option<f64>,
-    /// The time between the first and the last start of any host: the median over the trials.
+    /// The time between the first and the last start of any host, as the median over the trials.
     pub skew: StartSkew,
-    /// Trials in which they worked.
+    /// Number of trials.
     pub trials: u32,
 }
 
 /// The time between the first and the last start of any host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StartSkew {
-    /// The time that was read off their clocks, in nanoseconds.
+    /// The time according to their clocks, in nanoseconds.
     pub read_ns: u64,
-    /// How wrong that may be: what the clocks of both hosts may be, in nanoseconds.
+    /// Error bound due to the clocks of both hosts, in nanoseconds.
     pub error_ns: u64,
 }
 
@@ -106,7 +103,7 @@ impl StartSkew {
         Self { read_ns: last.start_ns.abs_diff(first.start_ns), error_ns }
     }
 
-    /// The skew at no finer a step than its error has digits, in nanoseconds.
+    /// Returns the skew rounded to the precision of its error, in nanoseconds.
     pub fn rounded_ns(self) -> u64 {
         let step = 10_u64.pow(self.error_ns.max(1).ilog10());
         self.read_ns.saturating_add(step / 2) / step * step
@@ -123,7 +120,7 @@ impl fmt::Display for StartSkew {
 }
 
 impl HostsCompared {
-    /// Compares the hosts of some passes of the same kind; `None` where one host made them alone.
+    /// Compares the hosts of passes of the same kind, or returns `None` if there was only one host.
     pub fn of(passes: &[&PassResult]) -> Option<Self> {
         let mut passes = passes.to_vec();
         passes.retain(|pass| !pass.hosts.is_empty());
@@ -132,7 +129,7 @@ impl HostsCompared {
         let (mut hosts, mut worked) = (Vec::new(), Vec::new());
         for host in &first.hosts {
             let host = combine_passes(first.pass, &of_host[host.host.as_str()]);
-            // A host that did nothing would drag the median down, and hide stragglers.
+            // A host that did nothing would lower the median and hide stragglers.
             if host.rate.per_s() > 0.0 {
                 worked.push(host.rate.per_s());
             }
@@ -158,7 +155,7 @@ impl HostsCompared {
         Some(Self { hosts, index: common_index(&passes), skew, trials })
     }
 
-    /// Returns those that were slow beside the others, the slowest first.
+    /// Returns the slow hosts, slowest first.
     pub fn stragglers(&self) -> Vec<&HostShare> {
         let mut slow = Vec::new();
         for host in &self.hosts {
@@ -170,17 +167,17 @@ impl HostsCompared {
         slow
     }
 
-    /// Returns the one with the lowest rate, of those that did anything.
+    /// Returns the host with the lowest rate among those that did anything.
     pub fn slowest(&self) -> Option<&HostShare> {
         self.worked().min_by(|a, b| a.rate.per_s().total_cmp(&b.rate.per_s()))
     }
 
-    /// Returns the one with the highest rate.
+    /// Returns the host with the highest rate.
     pub fn fastest(&self) -> Option<&HostShare> {
         self.worked().max_by(|a, b| a.rate.per_s().total_cmp(&b.rate.per_s()))
     }
 
-    /// Returns the median of the hosts' rates, per second, of those that did anything.
+    /// Returns the median of the rates per second of hosts that did anything.
     pub fn middle_per_s(&self) -> Option<f64> {
         let mut rates = Vec::new();
         for host in self.worked() {
@@ -189,7 +186,7 @@ impl HostsCompared {
         median(&rates)
     }
 
-    /// Returns the rate of the slowest host, of the median of all.
+    /// Returns the rate of the slowest host relative to the median.
     pub fn slowest_share(&self) -> Option<Evidence> {
         let slow = self.stragglers();
         let share = slow.first()?.rate.per_s() / self.middle_per_s()?;
@@ -197,7 +194,7 @@ impl HostsCompared {
         Some(Evidence::shares(share, STRAGGLER_SHARE_MAX, source))
     }
 
-    /// Says of each slow host how slow it was, the slowest first.
+    /// Describes how slow each slow host was, slowest first.
     pub fn describe_stragglers(&self) -> Vec<String> {
         let Some(middle) = self.middle_per_s() else { return Vec::new() };
         let mut sentences = Vec::new();
@@ -217,7 +214,7 @@ impl HostsCompared {
     }
 }
 
-/// Groups the results by the name of their host.
+/// Groups the results by host name.
 fn by_host<'a>(passes: &[&'a PassResult]) -> BTreeMap<&'a str, Vec<&'a HostResult>> {
     let mut all: BTreeMap<&str, Vec<&HostResult>> = BTreeMap::new();
     for pass in passes {
@@ -228,7 +225,8 @@ fn by_host<'a>(passes: &[&'a PassResult]) -> BTreeMap<&'a str, Vec<&'a HostResul
     all
 }
 
-/// Computes how even the hosts were while all of them worked, each by its median over the passes.
+/// Returns how even the hosts were while all of them were working, using each host's median over
+/// the passes.
 fn common_index(passes: &[&PassResult]) -> Option<f64> {
     let mut of_host: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for pass in passes {
@@ -270,7 +268,7 @@ fn combine_passes(pass: Pass, own: &[&HostResult]) -> HostShare {
         if share.host.is_empty() {
             share.host.clone_from(&host.host);
         }
-        // The worst start, early or late, with its own error.
+        // Keep the worst start, early or late, with its own error.
         if host.start_ns.unsigned_abs() >= share.start_ns.unsigned_abs() {
             (share.start_ns, share.error_ns) = (host.start_ns, host.error_ns);
         }
@@ -282,21 +280,21 @@ fn combine_passes(pass: Pass, own: &[&HostResult]) -> HostShare {
     share
 }
 
-/// Says whether a host completed nothing in all the time that it had. One without any files ends
-/// at once, and had no time.
+/// Returns true if a host completed nothing although it had time. A host without any files finishes
+/// at once and had no time.
 fn stood_still(host: &HostResult) -> bool {
     host.ops == 0 && host.busy_ns() >= BUSY_MIN_NS
 }
 
-/// Returns the work of a host per second of its own time: bytes where the pass is measured in
-/// bytes, else ops.
+/// Returns the work of a host per second of its own time: bytes if the pass is measured in bytes,
+/// otherwise ops.
 fn host_rate(pass: Pass, host: &HostResult) -> f64 {
     let amount = if pass.is_byte_rate() { host.bytes } else { host.ops };
     amount as f64 * 1e9 / host.busy_ns().max(1) as f64
 }
 
-/// Raises the caveat that hosts did not start together; `round_trip_ns` is the longest that a
-/// message to one of them and back took.
+/// Raises a caveat if hosts did not start together. `round_trip_ns` is the longest round trip of a
+/// message to any of them.
 pub fn skewed(hosts: &[HostResult], round_trip_ns: u64) -> Option<Caveat> {
     let first = hosts.iter().min_by_key(|host| host.start_ns)?;
     let last = hosts.iter().max_by_key(|host| host.start_ns)?;
@@ -316,7 +314,7 @@ pub fn skewed(hosts: &[HostResult], round_trip_ns: u64) -> Option<Caveat> {
     Some(CaveatCode::Skew.because(evidence).with_data(data))
 }
 
-/// Raises the caveat that the slowest host held the others up.
+/// Raises a caveat if the slowest host held the others up.
 pub fn straggling(pass: Pass, hosts: &[HostResult]) -> Option<Caveat> {
     let mut rates = Vec::new();
     let mut slowest: Option<(&HostResult, f64)> = None;
@@ -408,10 +406,10 @@ mod tests {
         assert_eq!(caveat.code, CaveatCode::Straggler);
         let evidence = "host c did 50.0 kB/s where the median of 3 hosts is 100 kB/s (50.0 %)";
         assert_eq!(caveat.evidence, evidence);
-        // Who had nothing to do, or a moment only, is not slow.
+        // A host with nothing to do, or only for a moment, is not slow.
         let idle = [host("a", 100, second), host("b", 0, (0, MS)), host("c", 1, (0, 10 * MS))];
         assert_eq!(straggling(Pass::Create, &idle), None);
-        // Who had the time and did nothing stood still.
+        // A host that had time but did nothing stood still.
         let still = [host("a", 100, second), host("b", 0, second), host("c", 90, second)];
         let caveat = straggling(Pass::Create, &still).unwrap();
         let words = "host b stood still where the median of 2 others is 95.0 op/s";
@@ -438,14 +436,14 @@ mod tests {
         let ends = (compared.slowest().unwrap(), compared.fastest().unwrap());
         assert_eq!((slow, ends.0.host.as_str(), ends.1.host.as_str()), (vec!["b"], "b", "a"));
         assert_eq!(compared.middle_per_s(), Some(55.0));
-        // None of them has a time in which both worked.
+        // There is no time in which both worked.
         assert_eq!(compared.index, None);
         assert_eq!(HostsCompared::of(&[&alone]), None);
     }
 
     #[test]
     fn evenness_is_that_of_the_time_in_which_all_worked() {
-        // As fast beside each other, but the second one ended early for want of files.
+        // The rates are equal, but the second host finished early because it had fewer files.
         let mut early = vec![host("a", 100, (0, 1_000 * MS)), host("b", 55, (0, 500 * MS))];
         early[0].common = Work { ops: 50, bytes: 0 };
         early[1].common = Work { ops: 50, bytes: 0 };

@@ -1,10 +1,10 @@
-//! The test for trials that depend on the one before: neighbours in the order are more alike, or
-//! less alike, than chance makes them.
+//! Tests whether trials depend on previous ones, so that neighbors are more or less alike than by
+//! chance.
 //!
-//! [`neighbours`] adds up the squared differences of neighbours (von Neumann) and compares the sum
-//! with those of the same figures in random orders. Waves make it small, and trials that take
-//! turns make it large. It rests on no distribution: where order means nothing, every order of the
-//! figures is as probable as any other.
+//! [`neighbours`] adds up the squared differences of neighbors (von Neumann) and compares the sum
+//! with those of random permutations. Waves make it small, and alternating trials make it large.
+//! The test assumes no distribution: if the order is irrelevant, all permutations are equally
+//! probable.
 //!
 //! **Source:** von Neumann, "Distribution of the ratio of the mean square successive difference to
 //! the variance", Annals of Mathematical Statistics 12 (1941); Bartels, "The rank version of von
@@ -12,42 +12,42 @@
 
 use model::random::{below, draw};
 
-/// Random orders that the figures are compared in.
+/// Number of random permutations.
 const ORDERS: u64 = 9_999;
 
-/// Seed of the orders, so that a report is the same every time.
+/// Fixed seed of the permutations, so that reports are reproducible.
 const SEED: u64 = 0x7265_7065_6174_6564;
 
-/// The largest correlation that is assumed: few figures can't tell a larger one from it.
+/// Maximum correlation to assume; with few values, a larger one cannot be distinguished.
 const CORRELATION_MAX: f64 = 0.95;
 
-/// How figures depend on the ones before them.
+/// How values depend on previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dependence {
-    /// Neighbours are alike: a state lasts for some trials.
+    /// Neighbors are alike: a state lasts for several trials.
     Waves,
-    /// Neighbours differ: one trial leaves what the next one suffers from.
+    /// Neighbors differ: a trial leaves something behind that affects the next one.
     Turns,
 }
 
-/// Neighbours compared with random orders.
+/// Result of comparing neighbors with random permutations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Neighbours {
-    /// In which direction they differ from a random order.
+    /// Direction of the dependence.
     pub dependence: Dependence,
-    /// How probable as clear a dependence is by chance, 0 to 1, of both directions together.
+    /// Probability of such a dependence by chance, 0 to 1, for both directions together.
     pub probability: f64,
-    /// How like its predecessor a figure is, -1 to 1: the autocorrelation at lag 1, by the ratio
-    /// of the squared differences to the variance, which is 2 of independent figures.
+    /// Autocorrelation at lag 1, -1 to 1, derived from the ratio of squared differences to the
+    /// variance, which is 2 for independent values.
     pub correlation: f64,
 }
 
 impl Neighbours {
-    /// Returns by how much an interval must be widened that took the figures for independent.
+    /// Returns the factor by which to widen an interval that assumed independent values.
     ///
-    /// Figures in waves say the same thing several times: so many of them are worth only
-    /// `(1 - r) / (1 + r)` times as many independent ones. Figures that take turns are worth more,
-    /// which no interval may rely on: then it is 1.
+    /// Values in waves are redundant: a number of them is only worth `(1 - r) / (1 + r)` times as
+    /// many independent ones. Alternating values are worth more, but an interval must not rely on
+    /// that, so the factor is 1.
     ///
     /// **Source:** Bartlett, "On the theoretical specification and sampling properties of
     /// autocorrelated time-series", Supplement to JRSS 8 (1946), for a process of first order.
@@ -57,7 +57,7 @@ impl Neighbours {
     }
 }
 
-/// Compares neighbours with random orders; `None` for fewer than three figures.
+/// Compares neighbors with random permutations. Returns `None` for fewer than three values.
 pub fn neighbours(figures: &[f64]) -> Option<Neighbours> {
     if figures.len() < 3 {
         return None;
@@ -67,7 +67,7 @@ pub fn neighbours(figures: &[f64]) -> Option<Neighbours> {
     let (mut at_most, mut at_least) = (0_u64, 0_u64);
     let mut drawn = 0;
     for _ in 0..ORDERS {
-        // Fisher and Yates: every order is as probable as any other.
+        // Fisher and Yates: all permutations are equally probable.
         for last in (1..shuffled.len()).rev() {
             let other = below(draw(SEED, drawn), last as u64 + 1) as usize;
             drawn += 1;
@@ -77,8 +77,8 @@ pub fn neighbours(figures: &[f64]) -> Option<Neighbours> {
         at_most += u64::from(sum <= found);
         at_least += u64::from(sum >= found);
     }
-    // The order that was found is one of those that chance may make, which keeps the share of false
-    // alarms below the bound. Twice the smaller tail counts both directions.
+    // Counting the observed order as one of the permutations keeps false alarms below the limit.
+    // Twice the smaller tail accounts for both directions.
     let waves = (at_most + 1) as f64 / (ORDERS + 1) as f64;
     let turns = (at_least + 1) as f64 / (ORDERS + 1) as f64;
     let dependence = if waves <= turns { Dependence::Waves } else { Dependence::Turns };
@@ -87,7 +87,7 @@ pub fn neighbours(figures: &[f64]) -> Option<Neighbours> {
     Some(Neighbours { dependence, probability, correlation })
 }
 
-/// Returns the sum of squared deviations from the mean; tiny, not zero, where all are equal.
+/// Returns the sum of squared deviations from the mean; tiny but not zero if all values are equal.
 fn sum_of_deviations(figures: &[f64]) -> f64 {
     let mean = figures.iter().sum::<f64>() / figures.len() as f64;
     let mut sum = 0.0;

@@ -1,4 +1,4 @@
-//! One pass of a run, judged: the figures of its sound trials, its caveats and the verdict.
+//! Judges one pass of a run: the result of its valid trials, its caveats and the verdict.
 //!
 //! [`pass`] is the way in, [`Judged`] what comes out. A trial whose pass has an invalid caveat, or
 //! that was interrupted, is set aside: it enters no figure unless there is no sound trial, and
@@ -31,83 +31,83 @@ use rates::{
     first_byte_rate, first_op_rate, op_rate, pass_rate, rate_per_cpu,
 };
 
-/// The judgement of one pass over all trials of a run.
+/// Judgment of one pass over all trials of a run.
 #[derive(Clone, Debug)]
 pub struct Judged {
-    /// The pass that was judged.
     pub pass: Pass,
-    /// Whether the figures count.
+    /// Whether the result can be used.
     pub verdict: Verdict,
-    /// Trials that were begun, however they ended.
+    /// Trials that were started, however they ended.
     pub trials_made: u32,
-    /// Trials behind the figures.
+    /// Trials that count.
     pub trials_used: u32,
-    /// The figure: bytes per second for writes and reads, else ops per second, each over the
-    /// whole window (`last_done`). `None` when no trial gave one: see [`Judged::reason`].
+    /// The main result over the whole window (`last_done`): bytes per second for reads and writes,
+    /// otherwise ops per second. `None` if no trial has a result; see [`Judged::reason`].
     pub rate: Option<Summary>,
     /// Ops per second.
     pub ops_per_s: Option<Summary>,
-    /// Bytes per second, for passes that move data.
+    /// Bytes per second, for passes that transfer data.
     pub bytes_per_s: Option<Summary>,
-    /// The figure up to the moment the first worker ended (`first_done`).
+    /// The result up to the time at which the first worker finished (`first_done`).
     pub first_done: Option<Summary>,
-    /// The figure over the window in which all workers were busy, from the last start to the first
+    /// The result in the window in which all workers were busy, from the last start to the first
     /// end.
     pub common: Option<Summary>,
-    /// Share of the window in which all workers were busy: median of the trials, 0 to 1.
+    /// Share of the window in which all workers were busy, 0 to 1, as the median over the trials.
     pub common_window_share: Option<f64>,
-    /// The rate of every trial that has one, also of those set aside.
+    /// Rates of all trials that have one, including those set aside.
     pub points: Vec<Point>,
     /// The trials that were disturbed from outside and are set aside for it.
     pub set_aside: Vec<SetAside>,
     /// Times from scheduled to done, merged over the trials behind the figures.
     pub response_time: Histogram,
-    /// Times from sent to done, merged over the trials behind the figures.
+    /// Times from sending to completion, merged over the trials that count.
     pub service_time: Histogram,
-    /// An estimate of the response times that arrivals at an even pace would have seen, where a
-    /// closed loop waited for its answers instead; `None` in open loops.
+    /// Estimate of the response times that evenly spaced arrivals would have seen if a closed loop
+    /// had not waited for replies; `None` in open loops.
     pub estimated_response_time: Option<Histogram>,
-    /// Processor time, over all trials behind the figures together.
+    /// CPU time over all trials that count.
     pub cpu: Option<Cpu>,
     /// The figure per second of processor time of client and server instead of per second.
     pub rate_per_cpu: Option<Summary>,
     /// Processor time of the client as a share of the window, in percent of one core.
     pub cpu_percent: Option<f64>,
-    /// Ops per second that were scheduled in an open loop: median of the trials.
+    /// Ops scheduled per second in an open loop, as the median over the trials.
     pub offered_per_s: Option<f64>,
-    /// The largest working set of a trial, where it is known.
+    /// The largest working set of any trial, if known.
     pub working_set: Option<WorkingSet>,
-    /// Resources that a command used: medians of its times, and the most memory of any trial.
+    /// Resources used by a command: medians of its times, and the maximum memory of any trial.
     pub program: Option<ProgramUse>,
-    /// Shares of each kind of op, where there are several.
+    /// Shares of each kind of op, if there are several.
     pub kinds: Vec<KindShare>,
-    /// Fairness among the emulated clients, where they were recorded apart.
+    /// Fairness among the emulated clients, if they were recorded separately.
     pub clients: Option<Fairness>,
-    /// How the client hosts fared beside each other, where there were several.
+    /// Comparison of the client hosts, if there were several.
     pub hosts: Option<HostsCompared>,
-    /// The caveats, worst first, each code once.
+    /// Caveats, worst first, with each code only once.
     pub caveats: Vec<JudgedCaveat>,
-    /// The reason why the settings allow no trial at all.
+    /// Why the settings allow no trial at all.
     pub impossible: Option<String>,
-    /// Reasons why trials have no result for this pass, each once, in order of appearance.
+    /// Why trials have no result for this pass, without repetitions, in order of appearance.
     pub failures: Vec<Failure>,
 }
 
 impl Judged {
-    /// Returns the number of trials with which a caveat about the trials would probably not be
-    /// raised again; `None` where more trials settle nothing, or too many would be needed.
+    /// Returns the number of trials at which a caveat about the trials would probably disappear, or
+    /// `None` if more trials don't help or too many would be needed.
     pub fn trials_to_settle(&self, code: CaveatCode) -> Option<u32> {
         let made = self.trials_made;
         let needed = match code {
             CaveatCode::TooFewTrials => SETTLED_TRIALS_MIN as u32,
-            // Of ten trials an outlier moves the median little, and a rule may leave it out.
+            // Among ten trials, an outlier hardly affects the median, and a rule may exclude it.
             CaveatCode::Outlier => ADVISED_AGAINST_OUTLIERS,
             CaveatCode::WideInterval => {
-                // An interval narrows with the square root of the number of trials. Trials that
-                // were set aside come again in the same share, so all that were made are scaled.
+                // The width of an interval is inversely proportional to the square root of the
+                // number of trials. Trials will be set aside in the same proportion, so scale all
+                // of them.
                 let excess = self.rate.as_ref()?.half_width_share()? / HALF_WIDTH_SHARE_MAX;
                 let needed = (f64::from(made) * excess * excess).ceil();
-                // The width is an estimate itself: the number is rounded up to a multiple of five.
+                // The width is an estimate itself, so round the number up to a multiple of five.
                 if needed > f64::from(ADVISED_TRIALS_MAX) {
                     return None;
                 }
@@ -118,12 +118,12 @@ impl Judged {
         if needed > made { Some(needed) } else { None }
     }
 
-    /// Gives a number per second the unit of this pass.
+    /// Converts a number per second to the unit of this pass.
     pub const fn shown(&self, per_s: f64) -> Rate {
         Rate::of_pass(self.pass, per_s)
     }
 
-    /// Returns why there is no figure; `None` where there is one.
+    /// Returns why there is no result, or `None` if there is one.
     pub fn reason(&self) -> Option<&str> {
         match (&self.rate, self.failures.first()) {
             (Some(_), _) => None,
@@ -143,9 +143,9 @@ pub struct Point {
     pub trial_index: u32,
     /// Rate in the unit of the pass, per second.
     pub per_s: f64,
-    /// The rate by which trials are compared: that of an open loop without chance in its arrivals.
+    /// The rate for comparing trials, in which the random arrivals of an open loop are compensated.
     pub comparable_per_s: f64,
-    /// It is behind the figures; else it was set aside as invalid.
+    /// It counts toward the result; otherwise it was set aside as invalid.
     pub used: bool,
 }
 
@@ -161,50 +161,50 @@ pub struct SetAside {
 /// The trials in which a caveat was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// It concerns the trials together.
+    /// All trials together.
     Run,
-    /// It follows from how the run is arranged: a note of the campaign, which marks no row.
+    /// The arrangement of the run: a note about the campaign that doesn't mark rows.
     Arrangement,
-    /// It was raised in some trials.
+    /// Some trials.
     Trials {
-        /// How many trials it was raised in.
+        /// Number of trials that raised it.
         seen: u32,
-        /// How many trials were made.
+        /// Number of trials that were run.
         made: u32,
     },
 }
 
-/// A caveat about the figures of a pass.
+/// A caveat about the result of a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JudgedCaveat {
-    /// The code that says what is doubtful.
     pub code: CaveatCode,
-    /// How much it takes from the figures: as much as its code says, or as a note nothing, where
-    /// it can't move them by more than the accuracy that was requested.
+    /// The severity of its code, or only a note if it cannot change the result by more than the
+    /// requested accuracy.
     pub severity: Severity,
-    /// The trials in which it was seen.
+    /// Which trials it applies to.
     pub extent: Extent,
-    /// The numbers that show it, of the first trial it was raised in.
+    /// Evidence from the first trial that raised it.
     pub evidence: String,
-    /// The number that decided, as data, of the same trial.
+    /// The decisive number from the same trial.
     pub data: Option<Evidence>,
-    /// How to avoid it in this run, see [`CaveatCode::advice_for`].
+    /// How to avoid it in this run; see [`CaveatCode::advice_for`].
     pub advice: String,
 }
 
 impl JudgedCaveat {
-    /// Makes a caveat that is as severe as its code says; the advice follows when all are known.
+    /// Creates a caveat with the severity of its code. The advice is added once all caveats are
+    /// known.
     fn new(code: CaveatCode, extent: Extent, evidence: String, data: Option<Evidence>) -> Self {
         let severity = code.severity();
         Self { code, severity, extent, evidence, data, advice: String::new() }
     }
 
-    /// Whether it was seen, but takes less from the figure than its code says elsewhere.
+    /// Returns true if it is less severe here than its code is elsewhere.
     pub fn is_minor(&self) -> bool {
         self.severity < self.code.severity()
     }
 
-    /// Returns the evidence, led by the number of trials that it holds for.
+    /// Returns the evidence, preceded by the number of trials it applies to.
     pub fn evidence_line(&self) -> String {
         match self.extent {
             Extent::Run | Extent::Arrangement => self.evidence.clone(),
@@ -215,16 +215,16 @@ impl JudgedCaveat {
     }
 }
 
-/// A reason for which some trials have no result.
+/// Why some trials have no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The reason in a sentence.
+    /// The reason as a sentence.
     pub reason: String,
-    /// How many trials failed so.
+    /// Number of trials that failed for this reason.
     pub trials: u32,
 }
 
-/// Judges every pass of a run, in their order.
+/// Judges all passes of a run in order.
 pub fn run(run: &Run) -> Vec<Judged> {
     let mut judged = Vec::new();
     for kind in run.spec.passes() {
@@ -233,7 +233,7 @@ pub fn run(run: &Run) -> Vec<Judged> {
     judged
 }
 
-/// Returns the results of a pass from which its figure is computed.
+/// Returns the results of a pass that count.
 pub fn used_results(run: &Run, pass: Pass) -> Vec<&PassResult> {
     Sorted::of(run, pass).used_results()
 }
@@ -274,22 +274,22 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         impossible: run.spec.impossible().map(|why| why.to_string()),
         failures: sorted.failures.clone(),
     };
-    // Whether trials agree is decided by comparable rates; what is shown was achieved.
+    // Comparable rates decide whether trials agree; the achieved ones are displayed.
     judged.caveats = caveats::collect(&run.spec, &sorted, &judged);
     judged.verdict = verdict_of(&sorted, &judged);
     judged.rate = if is_bytes { bytes_per_s } else { ops_per_s };
     judged
 }
 
-/// Says whether a run needs no more trials: half the interval of each of its passes is as narrow
-/// as its plan asks. Never where the plan does not ask, or no figure is there yet.
+/// Returns true if a run needs no more trials, because half the interval of each pass is as narrow
+/// as the plan wants. Always false if the plan has no such limit or there is no result yet.
 pub fn is_settled(run: &Run) -> bool {
     let until = f64::from(run.spec.repetition.until_permille) / 1_000.0;
     if until <= 0.0 {
         return false;
     }
     for pass in run.spec.passes() {
-        // The slowest pass to settle decides: a run ends as a whole.
+        // A run ends as a whole, so all of its passes must have settled.
         let summary = Sorted::of(run, *pass).summarize(comparable_rate(*pass));
         let Some(summary) = summary else { return false };
         match summary.half_width_share() {
@@ -313,7 +313,7 @@ struct PassTrial<'a> {
 }
 
 impl PassTrial<'_> {
-    /// Says whether something of the trial's data was served by a cache.
+    /// Returns true if any of the trial's data came from a cache.
     fn is_cached(&self) -> bool {
         self.result.caveats.iter().any(|caveat| caveat.code.is_cache_hit())
     }
@@ -324,7 +324,7 @@ impl PassTrial<'_> {
     }
 }
 
-/// The trials of a run, by what became of one pass.
+/// The trials of a run, grouped by their result for one pass.
 struct Sorted<'a> {
     sound: Vec<PassTrial<'a>>,
     set_aside: Vec<PassTrial<'a>>,
@@ -339,7 +339,7 @@ struct Sorted<'a> {
 
 impl<'a> Sorted<'a> {
     fn of(run: &'a Run, pass: Pass) -> Self {
-        // Warm-up trials come first, and count for nothing.
+        // Warm-up trials come first and never count.
         let warmup = run.spec.repetition.warmup_trials;
         let mut sorted = Self {
             sound: Vec::new(),
@@ -399,7 +399,7 @@ impl<'a> Sorted<'a> {
         }
         let mut left_out = outlier::discarded(self.rule, &rates);
         if self.rule == Discard::Cached {
-            // Where all trials are cached there is no other row to keep.
+            // If all trials are cached, there is nothing else to keep.
             if cached.contains(&false) {
                 left_out = cached;
             }
@@ -411,13 +411,13 @@ impl<'a> Sorted<'a> {
         }
     }
 
-    /// Condenses a figure of the trials behind it. Its interval is that of all sound trials, those
-    /// that the rule leaves out among them: the rule leaves out what would widen it.
+    /// Summarizes a rate over the trials that count. The interval is based on all valid trials,
+    /// including excluded ones, because the rule excludes what would widen it.
     fn summarize(&self, rate: fn(&PassResult) -> Option<f64>) -> Option<Summary> {
         let mut figures = rates_of(self.used_trials(), rate);
         let kept = self.adjust_trimmed(summary(&figures)?);
-        // All were set aside: their summary is shown, but nothing was discarded from it.
-        // Cached trials measure something else, and say nothing of how far the others spread.
+        // If all trials were set aside, their summary is displayed and nothing was excluded. Cached
+        // trials measure something else, so they don't show how much the others vary.
         if self.sound.is_empty() || self.rule == Discard::Cached {
             return Some(kept);
         }
@@ -425,8 +425,8 @@ impl<'a> Sorted<'a> {
         Some(kept.with_interval_of_all(&figures))
     }
 
-    /// Corrects the trimmed mean: where the rule has left out the extremes already, the rest is not
-    /// trimmed again.
+    /// Corrects the trimmed mean: if the rule has already excluded the extremes, the rest must not
+    /// be trimmed again.
     fn adjust_trimmed(&self, summary: Summary) -> Summary {
         let is_trimmed = self.rule == Discard::Extremes && !self.discarded.is_empty();
         let trimmed_mean = if is_trimmed { Some(summary.mean) } else { summary.trimmed_mean };
@@ -443,7 +443,7 @@ impl<'a> Sorted<'a> {
         self.failures.push(Failure { reason: reason.to_owned(), trials: 1 });
     }
 
-    /// Returns the trials behind the figures.
+    /// Returns the trials that count.
     fn used_trials(&self) -> &[PassTrial<'a>] {
         if self.sound.is_empty() { &self.set_aside } else { &self.sound }
     }
@@ -486,7 +486,7 @@ impl<'a> Sorted<'a> {
     }
 }
 
-/// Collects the rates of some trials that have one.
+/// Returns the rates of the given trials that have one.
 fn rates_of(pass_trials: &[PassTrial<'_>], rate: RateOf) -> Vec<f64> {
     let mut rates = Vec::with_capacity(pass_trials.len());
     for pass_trial in pass_trials {
@@ -499,14 +499,14 @@ fn is_invalid(result: &PassResult) -> bool {
     result.caveats.iter().any(|caveat| caveat.code.severity() == Severity::Invalid)
 }
 
-/// Judges the figures: invalid where no sound trial is left; degraded where some are missing or a
-/// caveat says so.
+/// Returns the verdict: invalid if no valid trial is left, degraded if some are missing or because
+/// of a caveat.
 fn verdict_of(sorted: &Sorted<'_>, judged: &Judged) -> Verdict {
     if sorted.sound.is_empty() || judged.rate.is_none() {
         return Verdict::Invalid;
     }
     let is_missing = !sorted.set_aside.is_empty() || !sorted.failures.is_empty();
-    // Caveats are sorted by severity: the first one is the worst.
+    // Caveats are sorted by severity, so the first one is the worst.
     match judged.caveats.first() {
         Some(worst) if worst.severity >= Severity::Degraded => Verdict::Degraded,
         _ if is_missing => Verdict::Degraded,
@@ -514,7 +514,7 @@ fn verdict_of(sorted: &Sorted<'_>, judged: &Judged) -> Verdict {
     }
 }
 
-/// Says whether bytes are what a pass is about, whatever its figure.
+/// Returns true if a pass transfers data, whatever its main result is.
 const fn moves_data(pass: Pass) -> bool {
     pass.is_byte_rate()
         || matches!(pass, Pass::Mix | Pass::Seeks | Pass::ReadFiles | Pass::Transactions)

@@ -1,4 +1,4 @@
-//! The layer of a ladder that limits, and how much the data path would gain without it.
+//! Finds the limiting layer of a ladder, and how much faster the data path would be without it.
 //!
 //! [`analyze_layers`] walks the *critical path*: from the whole data path down, always to the
 //! slowest part.
@@ -10,7 +10,7 @@
 //!
 //! **Source:** Kelley and Walker, "Critical-Path Planning and Scheduling" (1959), for the path;
 //! Efron and Tibshirani (1993), chapter 13, for the resampling; the bound is that of the range of
-//! `n` figures as an interval of the median, `1 - 2/2^n`.
+//! `n` values as an interval of the median, `1 - 2/2^n`.
 
 use model::question::ladder::Layer;
 use model::random::SplitMix64;
@@ -21,72 +21,71 @@ use crate::summary::{draw_median, median, sorted};
 /// Number of resamples of the trials.
 const DRAWS: usize = 1_000;
 
-/// A part that takes so many times as long as the whole was not done there: no part can take
-/// longer, and chance alone makes less of a difference between medians.
+/// Factor by which a part must be slower than the whole to conclude that its work was not done
+/// there. No part can take longer than the whole, and chance alone causes smaller differences
+/// between medians.
 const CROSSED: f64 = 1.25;
 
-/// More than this share of a time is most of it.
+/// A share above this counts as most of a time.
 const MOST: f64 = 0.5;
 
-/// One measured layer.
+/// A measured layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// The layer that was measured.
     pub layer: Layer,
-    /// Time per unit of work in each trial, in nanoseconds; above 0.
+    /// Time per unit of work in each trial, in nanoseconds; must be positive.
     pub times_ns: Vec<f64>,
-    /// Share of its time in each of these trials in which the workers were ready and waited for a
-    /// processor, 0 to 1.
+    /// Share of the time in each trial in which the workers were runnable but not running, 0 to 1.
     pub waits: Vec<f64>,
-    /// The part of that in which the kernel says that a quota held them back; it misses some.
+    /// The part of it in which a quota throttled them according to the kernel, which misses some.
     pub held: Vec<f64>,
 }
 
-/// The part that limits.
+/// The limiting part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Time that this layer adds to those that it contains.
+    /// The time that this layer adds to the layers it contains.
     Layer(Layer),
-    /// The client's processors: it is ready and waits for one.
+    /// The client's CPUs: it is runnable but has to wait for one.
     Processor,
 }
 
-/// The analysis of a ladder.
+/// Analysis of a ladder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerAnalysis {
     /// Share of each layer in the time of the whole data path, in the order of the ladder, adding
     /// up to 1; `None` for a layer that is no part of the data path.
     pub shares: Vec<(Layer, Option<f64>)>,
-    /// Share of all its time in which it was ready and waited for a processor, 0 to 1.
+    /// Share of all time spent waiting for a CPU, 0 to 1.
     pub waited: f64,
-    /// A quota holds the client back for most of its time.
+    /// A quota throttles the client for most of its time.
     pub is_held: bool,
-    /// The part that would win most if it were not there.
+    /// The part whose removal would gain the most.
     pub limit: Limit,
-    /// Answers that the resamples gave, the most frequent first, as shares of the resamples.
+    /// Answers of the resamples, most frequent first, as shares of the resamples.
     pub votes: Vec<(Limit, f64)>,
-    /// Confidence of the answer, 0 to 1; 0 for a single trial.
+    /// Confidence in the answer, 0 to 1; 0 for a single trial.
     pub confidence: f64,
     /// The factor by which the data path would be faster without its limit.
     pub gain: f64,
-    /// The 95 % interval of that factor.
+    /// The 95 % interval of this factor.
     pub gain_interval: (f64, f64),
-    /// The limit that would come next; `None` where it would still be the same.
+    /// The next limit after this one; `None` if it would still be the same.
     pub next: Option<Limit>,
-    /// Layers that were faster than a part of theirs in every trial, with that part: the work of
-    /// the one was not that of the other, such as where a cache served it.
+    /// Layers that were faster than one of their parts in every trial, with this part. They did not
+    /// do the part's work, for example because a cache served it.
     pub crossed: Vec<(Layer, Layer)>,
 }
 
 impl LayerAnalysis {
-    /// Says whether the answer is more than a guess: nearly all draws give it.
+    /// Returns true if the answer is more than a guess, because nearly all resamples agree.
     pub fn is_sure(&self) -> bool {
         self.confidence > 0.0 && self.votes.first().is_some_and(|(_, share)| *share >= CONFIDENCE)
     }
 }
 
-/// Analyzes a ladder whose last layer is the whole data path; `None` for fewer than two layers, or
-/// where one has no trial.
+/// Analyzes a ladder whose last layer is the whole data path. Returns `None` for fewer than two
+/// layers, or if any has no trial.
 pub fn analyze_layers(layers: &[Measured]) -> Option<LayerAnalysis> {
     let mut samples = Vec::with_capacity(layers.len());
     let (mut kinds, mut is_held) = (Vec::with_capacity(layers.len()), false);
@@ -94,7 +93,7 @@ pub fn analyze_layers(layers: &[Measured]) -> Option<LayerAnalysis> {
     for layer in layers {
         samples.push(Sample::of(layer)?);
         kinds.push(layer.layer);
-        // Single pauses are not always counted, but no quota is so small and seen on no layer.
+        // The kernel misses some pauses, but a relevant quota shows up on at least one layer.
         is_held |= layer.held.iter().any(|share| *share > MOST);
         fewest = fewest.min(layer.times_ns.len());
         most = most.max(layer.times_ns.len());
@@ -110,12 +109,12 @@ pub fn analyze_layers(layers: &[Measured]) -> Option<LayerAnalysis> {
     let mut votes: Vec<(Limit, usize)> = Vec::new();
     let mut gains = Vec::with_capacity(DRAWS);
     for _ in 0..DRAWS {
-        // Every layer is resampled on its own: their trials were made at different times.
+        // Each layer is resampled separately, because the trials ran at different times.
         let mut drawn = Vec::with_capacity(samples.len());
         for sample in &samples {
             drawn.push(sample.draw(&mut random, &mut counts));
         }
-        // The gain of the answer, whatever this resample says limits.
+        // The gain for the overall answer, whatever limits this resample.
         gains.push(ladder.gain_without(usual.limit, &drawn));
         count_vote(&mut votes, ladder.walk(&drawn).limit);
     }
@@ -129,7 +128,7 @@ pub fn analyze_layers(layers: &[Measured]) -> Option<LayerAnalysis> {
             agreed = share;
         }
     }
-    // A percentile interval: both tails are cut off the sorted draws.
+    // A percentile interval: both tails of the sorted resamples are cut off.
     gains.sort_unstable_by(f64::total_cmp);
     let cut = ((1.0 - CONFIDENCE) / 2.0 * DRAWS as f64) as usize;
     let next = ladder.walk(&ladder.times_without(usual.limit, &times)).limit;
@@ -157,18 +156,18 @@ fn count_vote(votes: &mut Vec<(Limit, usize)>, limit: Limit) {
     votes.push((limit, 1));
 }
 
-/// Returns how sure a median of `n` figures can be distinguished from others at all: `1 - 2/2^n`.
+/// Returns the maximum confidence possible with `n` values: `1 - 2/2^n`.
 fn confidence_max(n: usize) -> f64 {
     1.0 - 2.0 * 0.5_f64.powf(n as f64)
 }
 
-/// Finds the parts of each layer by their places: where a layer is missing, its parts stand in.
+/// Returns the indices of each layer's parts. The parts of a missing layer take its place.
 fn contained_parts(kinds: &[Layer]) -> Vec<Vec<usize>> {
     let Some((&top, below)) = kinds.split_last() else { return Vec::new() };
     let whole = below.iter().position(|kind| *kind == Layer::Whole);
     let mut parts = Vec::with_capacity(kinds.len());
     for (at, &kind) in kinds.iter().enumerate() {
-        // The layer with the server's transfer size stands between the data path and its parts.
+        // The layer with the server's transfer size is between the data path and its parts.
         if let Some(whole) = whole
             && at + 1 == kinds.len()
         {
@@ -181,7 +180,7 @@ fn contained_parts(kinds: &[Layer]) -> Vec<Vec<usize>> {
     parts
 }
 
-/// Finds the places of a layer's parts among those that were measured.
+/// Returns the indices of a layer's parts among the measured ones.
 fn measured_parts(kinds: &[Layer], kind: Layer) -> Vec<usize> {
     let mut found = Vec::new();
     let mut open: Vec<Layer> = kind.parts().to_vec();
@@ -229,17 +228,17 @@ impl Sample {
     }
 }
 
-/// The layers of a ladder and the parts that each contains.
+/// The layers of a ladder and the parts of each.
 struct Built {
     kinds: Vec<Layer>,
     parts: Vec<Vec<usize>>,
-    /// Some layer was held back by a quota for most of its time.
+    /// A quota throttled some layer for most of its time.
     is_held: bool,
 }
 
 /// A walk down the critical path.
 struct Walked {
-    /// Own time of each layer, in nanoseconds; 0 where it is not on the path.
+    /// Self time of each layer in nanoseconds; 0 if it is not on the path.
     own_ns: Vec<f64>,
     /// The time of the whole data path.
     whole_ns: f64,
@@ -256,7 +255,7 @@ impl Built {
         let mut own_ns = vec![0.0; times.len()];
         let mut left = whole_ns;
         while let Some(part) = self.slowest_part(at, times, left) {
-            // No part takes longer than the whole but by chance.
+            // A part can only take longer than the whole by chance.
             let takes = times[part].0.min(left);
             own_ns[at] = left - takes;
             (at, left) = (part, takes);
@@ -264,8 +263,8 @@ impl Built {
         own_ns[at] = left;
         let waited = waited_ns / whole_ns.max(f64::MIN_POSITIVE);
         let (mut limit, mut most) = (Limit::Processor, waited);
-        // No layer can take as much of the time then. Other waiting follows from the work, and is
-        // weighed against the layers; a quota is a setting of the client's.
+        // Then no layer can have a larger share. Other waiting depends on the work and is compared
+        // with the layers; a quota is a setting of the client.
         if self.is_held && waited > MOST {
             most = 1.0;
         }
@@ -278,8 +277,9 @@ impl Built {
         Walked { own_ns, whole_ns, waited, limit }
     }
 
-    /// Returns the times without what something takes of its own: each layer that contains it takes
-    /// so much less, but no less than its slowest part; who works less waits less.
+    /// Returns the times without the self time of something. Each layer that contains it becomes
+    /// faster by this amount, but not faster than its slowest part. Less work also means less
+    /// waiting.
     fn times_without(&self, limit: Limit, times: &[(f64, f64)]) -> Vec<(f64, f64)> {
         let mut left = times.to_vec();
         let place = match limit {
@@ -295,7 +295,7 @@ impl Built {
         let Some(place) = place else { return left };
         let own_ns = self.walk(times).own_ns[place];
         for at in 0..times.len() {
-            // Parts stand before the layers that contain them, so their new times are known here.
+            // Parts come before the layers that contain them, so their new times are known here.
             if self.with_parts(at).contains(&place) {
                 let (time, waiting) = times[at];
                 let rest = (time - own_ns).max(0.0);
@@ -316,12 +316,12 @@ impl Built {
         total_ns(times) / total_ns(&self.times_without(limit, times)).max(f64::MIN_POSITIVE)
     }
 
-    /// Finds the slowest part of a layer that takes `whole_ns`; for a part that was not done there,
-    /// its own parts stand in.
+    /// Returns the slowest part of a layer that takes `whole_ns`. If a part was not done there, its
+    /// own parts take its place.
     fn slowest_part(&self, at: usize, times: &[(f64, f64)], whole_ns: f64) -> Option<usize> {
         let (mut found, mut open) = (None, self.parts[at].clone());
         while let Some(part) = open.pop() {
-            // Such a part did other work in its own measurement, such as without a cache.
+            // Such a part did different work in its own measurement, for example without a cache.
             if times[part].0 > whole_ns * CROSSED {
                 open.extend(&self.parts[part]);
             } else if found.is_none_or(|known: usize| times[part].0 > times[known].0) {
@@ -331,7 +331,7 @@ impl Built {
         found
     }
 
-    /// Returns a layer and all that it contains.
+    /// Returns a layer and everything it contains.
     fn with_parts(&self, layer: usize) -> Vec<usize> {
         let (mut found, mut open) = (vec![layer], vec![layer]);
         while let Some(at) = open.pop() {
@@ -345,7 +345,7 @@ impl Built {
         found
     }
 
-    /// Lists each layer of the data path with a part that was slower in every trial.
+    /// Returns each layer of the data path with a part that was slower in every trial.
     fn find_crossed(&self, samples: &[Sample]) -> Vec<(Layer, Layer)> {
         let mut crossed = Vec::new();
         for at in self.with_parts(self.kinds.len() - 1) {
@@ -362,8 +362,8 @@ impl Built {
         crossed
     }
 
-    /// Lists the share of each layer's own time; `None` for a layer that is no part of the data
-    /// path.
+    /// Returns the share of each layer's self time, or `None` for a layer that is not part of the
+    /// data path.
     fn own_shares(&self, walked: &Walked) -> Vec<(Layer, Option<f64>)> {
         let of_path = self.with_parts(self.kinds.len() - 1);
         let whole_ns = walked.whole_ns.max(f64::MIN_POSITIVE);
@@ -377,7 +377,7 @@ impl Built {
     }
 }
 
-/// Returns the time of the whole data path, waiting included, in nanoseconds.
+/// Returns the time of the whole data path in nanoseconds, including waiting.
 fn total_ns(times: &[(f64, f64)]) -> f64 {
     times.last().map_or(0.0, |(time, _)| *time)
 }

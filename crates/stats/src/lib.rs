@@ -1,4 +1,4 @@
-//! Statistics: the meaning of the trials of a campaign, and how far it can be trusted.
+//! Statistics: what the trials of a campaign mean, and how reliable they are.
 //!
 //! [`summary`] condenses the figures of several trials: median, spread and a confidence interval.
 //! [`judge::pass`] applies it to one pass of a run, sets invalid and disturbed trials aside,

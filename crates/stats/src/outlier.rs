@@ -1,8 +1,8 @@
-//! Figures that lie far from the others, by their distance from the median.
+//! Detects outliers by their distance from the median.
 //!
-//! The median absolute deviation is not drawn along by the outlier itself, as the standard
-//! deviation is: of five figures one can be arbitrarily wrong and is still found. How far is far
-//! depends on how many figures there are, see [`score_max`].
+//! Unlike the standard deviation, the median absolute deviation is not affected by the outlier
+//! itself: of five values, one can be arbitrarily wrong and is still detected. The limit depends on
+//! the number of values; see [`score_max`].
 //!
 //! **Source:** Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993); NIST/SEMATECH
 //! e-Handbook of Statistical Methods, 1.3.5.17.
@@ -15,26 +15,26 @@ use crate::criteria::{
 };
 use crate::summary::median;
 
-/// The normal distribution's third quartile: makes the deviation comparable with a standard
+/// Third quartile of the normal distribution, which makes the deviation comparable with a standard
 /// deviation. **Source:** as the module.
 const NORMAL_QUARTILE: f64 = 0.6745;
 
-/// `sqrt(pi / 2)`, by which a mean absolute deviation is scaled where the median one is 0.
+/// `sqrt(pi / 2)`, which scales the mean absolute deviation if the median one is 0.
 /// **Source:** IBM SPSS Modeler, "Anomaly detection", modified z-score.
 const NORMAL_MEAN_DEVIATION: f64 = 1.253_314;
 
-/// The distance of a figure from the others.
+/// Distance of a value from the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
-    /// Distance from the median, in units of the figures.
+    /// Distance from the median, in units of the values.
     pub distance: f64,
     /// Modified z-score; negative below the median.
     pub z: f64,
 }
 
-/// Scores every figure, in their order; all scores are 0 where all figures are the same.
+/// Returns the score of every value in order. All scores are 0 if all values are equal.
 ///
-/// Empty when there are no figures or one of them is not finite.
+/// Empty if there are no values or any of them is not finite.
 pub fn modified_z_scores(figures: &[f64]) -> Vec<Score> {
     let Some(centre) = median(figures) else {
         return Vec::new();
@@ -45,7 +45,7 @@ pub fn modified_z_scores(figures: &[f64]) -> Vec<Score> {
     }
     let deviation = median(&distances).unwrap_or(0.0);
     let mean_deviation = distances.iter().sum::<f64>() / distances.len() as f64;
-    // More than half of the figures may be the same: then the median deviation is 0.
+    // If more than half of the values are equal, the median deviation is 0.
     let scale = if deviation > 0.0 {
         NORMAL_QUARTILE / deviation
     } else if mean_deviation > 0.0 {
@@ -60,15 +60,15 @@ pub fn modified_z_scores(figures: &[f64]) -> Vec<Score> {
     scores
 }
 
-/// Says of every figure, in their order, whether the rule leaves it out.
+/// Returns for every value in order whether the rule excludes it.
 ///
-/// The first one of equal highest or lowest figures is left out. With fewer than three figures
-/// nothing is: there would be nothing to judge by.
+/// Of equal highest or lowest values, the first one is excluded. With fewer than three values,
+/// nothing is excluded, because there would be nothing left to judge by.
 pub fn discarded(rule: Discard, figures: &[f64]) -> Vec<bool> {
     let mut out = vec![false; figures.len()];
     match rule {
         _ if figures.len() < 3 => {}
-        // Rates don't tell which trials were cached.
+        // Rates don't show which trials were cached.
         Discard::None | Discard::Cached => {}
         Discard::Extremes => {
             let (highest, lowest) = extremes(figures);
@@ -90,8 +90,8 @@ pub fn discarded(rule: Discard, figures: &[f64]) -> Vec<bool> {
     out
 }
 
-/// Finds the places of the highest figure, and of the lowest one among the others; the first of
-/// equal ones. There are at least two figures.
+/// Returns the index of the highest value, and of the lowest among the others; of equal ones the
+/// first. There must be at least two values.
 fn extremes(figures: &[f64]) -> (usize, usize) {
     let mut highest = 0;
     for (at, figure) in figures.iter().enumerate() {
@@ -99,7 +99,7 @@ fn extremes(figures: &[f64]) -> (usize, usize) {
             highest = at;
         }
     }
-    // Of figures that are all the same the two extremes must still be two.
+    // If all values are equal, the two extremes must still be different.
     let mut lowest = usize::from(highest == 0);
     for (at, figure) in figures.iter().enumerate() {
         if at != highest && figure.total_cmp(&figures[lowest]).is_lt() {
@@ -109,8 +109,7 @@ fn extremes(figures: &[f64]) -> (usize, usize) {
     (highest, lowest)
 }
 
-/// Says of every figure, in their order, whether it lies so far from the median that it is called
-/// an outlier.
+/// Returns for every value in order whether it is an outlier.
 pub fn outliers(figures: &[f64]) -> Vec<bool> {
     let Some(limit) = score_max(figures.len()) else { return vec![false; figures.len()] };
     let centre = median(figures).unwrap_or(0.0);
@@ -121,8 +120,8 @@ pub fn outliers(figures: &[f64]) -> Vec<bool> {
     are_far
 }
 
-/// Returns the modified z-score from which one of so many figures is an outlier; `None` where
-/// there are too few to tell.
+/// Returns the modified z-score from which on one of this many values is an outlier, or `None` if
+/// there are too few.
 pub fn score_max(figures: usize) -> Option<f64> {
     let place = figures.checked_sub(OUTLIER_TRIALS_MIN)?;
     Some(OUTLIER_SCORES_MAX[place.min(OUTLIER_SCORES_MAX.len() - 1)])
@@ -134,7 +133,7 @@ mod tests {
     use super::*;
     use crate::summary::summary;
 
-    /// Uranium isotope data of Tietjen and Moore (1972), as NIST/SEMATECH 1.3.5.17 prints it.
+    /// Uranium isotope data of Tietjen and Moore (1972), as printed in NIST/SEMATECH 1.3.5.17.
     const URANIUM: [f64; 8] = [199.31, 199.53, 200.19, 200.82, 201.92, 201.95, 202.18, 245.57];
 
     #[test]
@@ -144,7 +143,7 @@ mod tests {
         assert_eq!(outliers(&URANIUM), last);
         // Median 201.37, deviation 0.995: 0.6745 * 44.2 / 0.995.
         assert!((scores[7].z - 29.9627).abs() < 1e-3, "{}", scores[7].z);
-        // Grubbs' statistic of the same page, from our mean and deviation: 2.468765.
+        // Grubbs' statistic on the same page, from our mean and deviation: 2.468765.
         let s = summary(&URANIUM).unwrap();
         assert!(((s.max - s.mean) / s.standard_deviation - 2.468_765).abs() < 1e-6);
     }
@@ -170,9 +169,9 @@ mod tests {
     fn outliers_are_left_out_by_their_score_and_only_where_they_mislead() {
         let of = |figures: &[f64]| discarded(Discard::Outliers, figures);
         assert_eq!(of(&URANIUM).iter().filter(|out| **out).count(), 1);
-        // Far in deviations, but within 5 %.
+        // Far in terms of deviations, but within 5 %.
         assert_eq!(of(&[100.0, 100.1, 99.9, 100.0, 100.1, 99.8, 102.0]), [false; 7]);
-        // Of six trials none is left out, and of ten not four that agree with each other.
+        // Of six trials, none is excluded; of ten, not four that agree with each other.
         assert_eq!(of(&[100.0, 101.0, 99.0, 100.0, 102.0, 10.0]), [false; 6]);
         let two_ways = [100.0, 101.0, 99.0, 100.0, 102.0, 98.0, 50.0, 51.0, 49.0, 50.0];
         assert_eq!(of(&two_ways), [false; 10]);

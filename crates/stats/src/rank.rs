@@ -1,8 +1,8 @@
-//! The rank test of two samples: could two sets of trials have come from the same source?
+//! Rank test of two samples: could two sets of trials have come from the same source?
 //!
-//! [`rank_test`] is Mann and Whitney's (Wilcoxon's rank-sum) test, two-sided. Its distribution is
-//! counted out exactly, ties included, while that is cheap; beyond, it is the normal approximation
-//! with the corrections for ties and continuity.
+//! [`rank_test`] is the two-sided test of Mann and Whitney (Wilcoxon's rank-sum test). Its
+//! distribution is enumerated exactly, including ties, as long as that is cheap. Beyond that, it
+//! uses the normal approximation with corrections for ties and continuity.
 //!
 //! **Source:** Mann and Whitney, "On a test of whether one of two random variables is
 //! stochastically larger than the other", Annals of Mathematical Statistics 18 (1947); Lehmann,
@@ -15,16 +15,16 @@ use statrs::function::erf::erfc;
 
 use crate::summary::{sorted, squared_distances};
 
-/// Figures of both samples together up to which the distribution is counted out.
+/// Maximum number of values in both samples for the exact distribution.
 const EXACT_MAX: usize = 50;
 
-/// Says how probable it is that two samples of one source differ at least as much as these do.
+/// Returns the probability, 0 to 1, that two samples from one source differ at least this much.
 ///
-/// From 0 to 1; 1 where a sample is empty or a figure is not finite, since nothing speaks against
-/// one source then.
+/// Returns 1 if a sample is empty or a value is not finite, because then there is no evidence
+/// against a common source.
 pub fn rank_test(a: &[f64], b: &[f64]) -> f64 {
     let (Some(_), Some(_)) = (sorted(a), sorted(b)) else { return 1.0 };
-    // Doubled midranks are whole numbers, so that sums can be counted exactly.
+    // Doubled midranks are integers, so sums can be counted exactly.
     let ranks = doubled_ranks(a, b);
     if ranks.len() <= EXACT_MAX {
         exact_probability(&ranks, a.len())
@@ -33,15 +33,15 @@ pub fn rank_test(a: &[f64], b: &[f64]) -> f64 {
     }
 }
 
-/// The smallest probability that [`rank_test`] can give for so many figures without ties: two
-/// samples that are wholly apart.
+/// Returns the smallest probability that [`rank_test`] can return for these sample sizes without
+/// ties, which is for completely separated samples.
 pub fn smallest_probability(a: usize, b: usize) -> f64 {
     let below: Vec<f64> = (0..a).map(|figure| figure as f64).collect();
     let above: Vec<f64> = (a..a + b).map(|figure| figure as f64).collect();
     rank_test(&below, &above)
 }
 
-/// Returns twice the midrank of each figure, those of `a` first: whole numbers, ties or not.
+/// Returns twice the midrank of each value, those of `a` first. These are integers even with ties.
 fn doubled_ranks(a: &[f64], b: &[f64]) -> Vec<usize> {
     let all = [a, b].concat();
     let mut ranks = Vec::with_capacity(all.len());
@@ -54,20 +54,20 @@ fn doubled_ranks(a: &[f64], b: &[f64]) -> Vec<usize> {
                 Ordering::Greater => {}
             }
         }
-        // Ranks below + 1 ..= below + same; their mean, doubled.
+        // Ranks below + 1 ..= below + same; twice their mean.
         ranks.push(2 * below + same + 1);
     }
     ranks
 }
 
-/// Counts the choices of `n` of the ranks whose sum lies as far from the middle as that of the
-/// first `n`.
+/// Returns the share of choices of `n` ranks whose sum is at least as far from the middle as that
+/// of the first `n`.
 fn exact_probability(ranks: &[usize], n: usize) -> f64 {
     let total: usize = ranks.iter().sum();
     // ways[k][s]: how many choices of k ranks add up to s.
     let mut ways = vec![vec![0.0_f64; total + 1]; n + 1];
     ways[0][0] = 1.0;
-    // Ranks are added one by one; from the largest k down, so that none is taken twice.
+    // Add ranks one by one, from the largest k down, so that none is used twice.
     for (seen, rank) in ranks.iter().enumerate() {
         for k in (1..=n.min(seen + 1)).rev() {
             let (fewer, more) = ways.split_at_mut(k);
@@ -76,8 +76,8 @@ fn exact_probability(ranks: &[usize], n: usize) -> f64 {
             }
         }
     }
-    // Sums are compared with their mean, `total * n / count`, both multiplied by `count`: whole
-    // numbers, so that equal distances are found equal.
+    // Compare sums with their mean, `total * n / count`, both multiplied by `count`. They are
+    // integers, so equal distances compare as equal.
     let middle = total * n;
     let first: usize = ranks[..n].iter().sum();
     let found = (first * ranks.len()).abs_diff(middle);
@@ -100,7 +100,7 @@ fn approximate_probability(ranks: &[usize], n: usize) -> f64 {
         midranks.push(*doubled as f64 / 2.0);
     }
     let squares = squared_distances(&midranks, mean);
-    // The variance of a sum of n values drawn without replacement: ties are in `squares`.
+    // The variance of a sum of n values drawn without replacement; ties are included in `squares`.
     let variance = n * (count - n) / (count * (count - 1.0)) * squares;
     let sum: f64 = midranks[..n as usize].iter().sum();
     let distance = ((sum - n * mean).abs() - 0.5).max(0.0);
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn ties_are_counted_as_they_are() {
         // All of 1 1 2 | 2 2 2: of the 20 choices of three, those with both 1 have the lowest sum
-        // (4 ways), those with none the highest (4 ways); the rest is nearer to the middle.
+        // (4 ways), those with none the highest (4 ways); the rest is closer to the middle.
         assert!((rank_test(&[1.0, 1.0, 2.0], &[2.0, 2.0, 2.0]) - 0.4).abs() < 1e-12);
         assert!((rank_test(&[3.0; 4], &[3.0; 4]) - 1.0).abs() < 1e-12);
         assert!((rank_test(&[], &[1.0]) - 1.0).abs() < 1e-12);

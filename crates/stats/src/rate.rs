@@ -1,26 +1,26 @@
-//! A rate with its unit, as tables and sentences show it.
+//! A rate with its unit, as displayed in tables and sentences.
 //!
-//! Bytes are decimal (MB/s), ops are op/s, kop/s or Mop/s; three digits, never a bare number. A
-//! rate of whole commands says little: it is shown by the time that one takes.
+//! Bytes are decimal (MB/s), ops are op/s, kop/s or Mop/s, with three digits and always a unit. A
+//! rate of whole commands is not informative, so it is displayed as the time per command.
 
 use std::fmt;
 
 use model::Pass;
 use model::units::{Nanos, three_digits};
 
-/// A figure of a pass, per second.
+/// Result of a pass per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rate {
-    /// Number of bytes per second.
+    /// Bytes per second.
     Bytes(f64),
-    /// Number of ops per second.
+    /// Ops per second.
     Ops(f64),
-    /// Commands per second, shown as the wall time of one.
+    /// Commands per second, displayed as the wall time of one.
     Commands(f64),
 }
 
 impl Rate {
-    /// Gives a number per second the unit of the pass it belongs to.
+    /// Adds the unit of a pass to a number per second.
     pub const fn of_pass(pass: Pass, per_s: f64) -> Self {
         match pass {
             Pass::App => Self::Commands(per_s),
@@ -51,7 +51,7 @@ impl Rate {
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // 0.9995 is where three digits round up to the next unit.
+        // At 0.9995, three digits round up to the next unit.
         let (value, unit) = match *self {
             Self::Bytes(b) if b > 0.0 && b < 0.9995e6 => (b / 1e3, "kB/s"),
             Self::Bytes(b) => (b / 1e6, "MB/s"),

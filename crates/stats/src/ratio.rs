@@ -1,14 +1,14 @@
 //! The ratio of two sums that are known part by part, with its interval.
 //!
-//! Operations that follow one another are no independent figures: a stall makes all of a second
-//! slow. So a run is divided into parts of some length, and the spread between the parts gives the
-//! interval, as the method of batch means does. The interval is made on the logarithm of the
-//! ratio, so that its lower end is above 0.
+//! Consecutive operations are not independent: a stall makes all of a second slow. So a run is
+//! divided into parts of a certain length, and the interval is based on the spread between parts,
+//! as in the method of batch means. It is computed on the logarithm of the ratio, so that its lower
+//! end is positive.
 //!
 //! **Source:** Cochran, "Sampling Techniques", 3rd edition, 6.4 (variance of a ratio estimate);
 //! Law, "Simulation Modeling and Analysis", 9.5.3 (batch means).
 
-/// The sums of a part: what was measured, and what it is compared with.
+/// The sums of a part: what was measured and the reference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PartSum {
     /// Sum of what was measured.
@@ -22,18 +22,18 @@ pub struct PartSum {
 pub struct SumRatio {
     /// The sum here divided by the sum there.
     pub ratio: f64,
-    /// Both ends of the interval; none below [`PARTS_MIN`] parts.
+    /// Both ends of the interval; `None` for fewer than [`PARTS_MIN`] parts.
     pub interval: Option<(f64, f64)>,
 }
 
-/// Fewer parts say nothing about their spread.
+/// Minimum number of parts for estimating their spread.
 pub const PARTS_MIN: usize = 5;
 
-/// The quantile of the normal distribution for 2.5 % at each end.
+/// Quantile of the normal distribution for 2.5 % at each end.
 const NORMAL: f64 = 1.959_964;
 
-/// Returns the ratio of the sums; parts without anything don't count. `None` where there is nothing
-/// to divide by.
+/// Returns the ratio of the sums. Empty parts don't count. Returns `None` if there is nothing to
+/// divide by.
 pub fn ratio_of_sums(parts: &[PartSum]) -> Option<SumRatio> {
     let (mut here, mut there, mut count) = (0.0, 0.0, 0_usize);
     for part in parts {
@@ -55,14 +55,14 @@ pub fn ratio_of_sums(parts: &[PartSum]) -> Option<SumRatio> {
         }
     }
     let n = count as f64;
-    // The error of the ratio in relation to it.
+    // Relative error of the ratio.
     let error = (squares * n / (n - 1.0)).sqrt() / here;
     let half = student_t(n - 1.0) * error;
     Some(SumRatio { ratio, interval: Some((ratio * (-half).exp(), ratio * half.exp())) })
 }
 
-/// Returns Student's t for 2.5 % at each end; from four degrees of freedom on it is 0.3 % off at
-/// most.
+/// Returns Student's t for 2.5 % at each end. From four degrees of freedom on, it is off by at most
+/// 0.3 %.
 ///
 /// **Source:** Abramowitz and Stegun, "Handbook of Mathematical Functions", 26.7.5.
 fn student_t(freedom: f64) -> f64 {
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_spread_gives_an_interval_of_students_distribution() {
-        // Student's t of four degrees of freedom is 2.776.
+        // Student's t for four degrees of freedom is 2.776.
         let spread = ratio_of_sums(&parts(&[17.5, 18.75, 20.0, 21.25, 22.5])).unwrap();
         let (low, high) = spread.interval.unwrap();
         let error = 2.776 * (15.625_f64 / 4.0 * 5.0).sqrt() / 100.0;
@@ -114,7 +114,7 @@ mod tests {
         for case in 0..1000 {
             let mut parts = Vec::new();
             for part in 0..20 {
-                // Parts of different length, whose figures differ by a factor of up to 3.
+                // Parts of different lengths, whose values differ by a factor of up to 3.
                 let length = 1.0 + (draw(case, 2 * part) % 100) as f64 / 50.0;
                 let factor = 0.5 + (draw(case, 2 * part + 1) % 1000) as f64 / 1000.0;
                 parts.push(PartSum { here: 3.0 * length * factor, there: length });

@@ -1,16 +1,16 @@
-//! Least squares over columns that may be taken in and left out again.
+//! Least squares over any subset of columns.
 //!
-//! [`CrossProducts`] sums up the observations once; [`CrossProducts::fit`] then fits any subset of
-//! the columns without looking at them again. A column that others determine (a level that was
-//! never measured) is left out of the fit and has no coefficient.
+//! [`CrossProducts`] adds up the observations once, and [`CrossProducts::fit`] then fits any subset
+//! of the columns without reading them again. A column that is determined by others (a level that
+//! was never measured) is left out of the fit and has no coefficient.
 //!
 //! **Source:** Goodnight, "A tutorial on the SWEEP operator", The American Statistician 33 (1979).
 
-/// A pivot below this share of what it was at first is a column that others determine: twice the
-/// digits of a double would be needed to tell it from noise.
+/// A pivot below this share of its initial value belongs to a column determined by others.
+/// Distinguishing it from noise would take twice the precision of a double.
 const PIVOT_SHARE_MIN: f64 = 1e-10;
 
-/// The sums of products of all columns and of the figure, which stands last.
+/// Sums of products of all columns and of the result, which is last.
 pub struct CrossProducts {
     size: usize,
     sums: Vec<f64>,
@@ -26,13 +26,13 @@ pub struct Fit {
 }
 
 impl CrossProducts {
-    /// Starts with so many columns and no observation.
+    /// Starts with the given number of columns and no observations.
     pub fn new(columns: usize) -> Self {
         let size = columns + 1;
         Self { size, sums: vec![0.0; size * size], observations: 0 }
     }
 
-    /// Takes in an observation: the columns that are 1 in it (all others are 0), and its figure.
+    /// Adds an observation: the columns that are 1 (all others are 0) and the result.
     pub fn add(&mut self, columns: &[usize], figure: f64) {
         let last = self.size - 1;
         for &row in columns {
@@ -46,7 +46,7 @@ impl CrossProducts {
         self.observations += 1;
     }
 
-    /// Fits those columns.
+    /// Fits the given columns.
     pub fn fit(&self, columns: impl IntoIterator<Item = usize>) -> Fit {
         let mut fit = Fit {
             size: self.size,
@@ -56,7 +56,7 @@ impl CrossProducts {
         };
         for column in columns {
             let at = column * self.size + column;
-            // What the columns before leave of this one: almost nothing where they determine it.
+            // What previous columns leave of this one: almost nothing if they determine it.
             if fit.swept[at] > PIVOT_SHARE_MIN * self.sums[at] {
                 fit.sweep(column);
             }
@@ -66,8 +66,8 @@ impl CrossProducts {
 }
 
 impl Fit {
-    /// Takes a column into the fit, by a Gauss-Jordan step on its pivot: the last column of the
-    /// matrix then holds the coefficients, and the last element the sum of squares that is left.
+    /// Adds a column to the fit with a Gauss-Jordan step on its pivot. After that, the last column
+    /// of the matrix contains the coefficients, and the last element the residual sum of squares.
     fn sweep(&mut self, pivot: usize) {
         let n = self.size;
         let divisor = self.swept[pivot * n + pivot];
@@ -79,7 +79,7 @@ impl Fit {
                 continue;
             }
             let factor = self.swept[row * n + pivot];
-            // Most products of sparse columns are 0, and need no work.
+            // Most products of sparse columns are 0 and need no work.
             if factor != 0.0 {
                 for column in 0..n {
                     self.swept[row * n + column] -= factor * self.swept[pivot * n + column];
@@ -91,12 +91,12 @@ impl Fit {
         self.taken[pivot] = true;
     }
 
-    /// The sum of squares that the fit leaves.
+    /// Returns the residual sum of squares.
     pub fn residual(&self) -> f64 {
         self.swept[self.size * self.size - 1].max(0.0)
     }
 
-    /// Observations beyond those that the fit used up.
+    /// Returns the degrees of freedom: the observations not used up by the fit.
     pub fn freedom(&self) -> usize {
         let mut freedom = self.observations;
         for is_taken in &self.taken {
@@ -105,12 +105,12 @@ impl Fit {
         freedom
     }
 
-    /// The coefficient of a column; `None` where it was left out.
+    /// Returns the coefficient of a column, or `None` if it was left out.
     pub fn coefficient(&self, column: usize) -> Option<f64> {
         if self.taken[column] { Some(self.swept[column * self.size + self.size - 1]) } else { None }
     }
 
-    /// The variance of a coefficient, in units of that of an observation.
+    /// Returns the variance of a coefficient relative to that of an observation.
     pub fn variance_share(&self, column: usize) -> f64 {
         self.swept[column * self.size + column]
     }

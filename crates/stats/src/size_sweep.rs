@@ -1,11 +1,12 @@
-//! The sizes at which a rate falls: caches as the data see them.
+//! The sizes at which a rate drops, which show the effective cache sizes.
 //!
-//! [`size_sweep`] is the way in. What fits into a cache takes a certain time per byte, what doesn't
-//! takes longer: from some size on all of it (a cache that drops the oldest first holds nothing
-//! of a larger file that is read in order), or the part that doesn't fit. Both shapes are fitted by
-//! least squares of relative errors; a further fall is accepted where an F test says that chance
-//! does not explain it, with a level divided among the places that were tried. A rate that falls
-//! evenly with the logarithm of the size has no knee: Schwarz's criterion chooses between the two.
+//! Data that fits into a cache takes a certain time per byte, and data that doesn't takes longer.
+//! From some size on, this affects either all of it (with LRU, none of a larger file that is read
+//! sequentially is in the cache) or only the part that doesn't fit. [`size_sweep`] fits both shapes
+//! by least squares of relative errors. Another drop is accepted if an F test shows that chance
+//! doesn't explain it, with a significance level divided among the positions that were tried. A
+//! rate that falls evenly with the logarithm of the size has no knee; Schwarz's criterion chooses
+//! between the two.
 //!
 //! **Source:** Seber and Wild, "Nonlinear Regression" (1989), 9.3 (segmented models, intervals by
 //! the ratio of sums of squares); Schwarz, "Estimating the Dimension of a Model", Ann. Statist. 6
@@ -15,65 +16,65 @@ use statrs::distribution::{ContinuousCDF as _, FisherSnedecor};
 
 use crate::criteria::CONFIDENCE;
 
-/// Fewer sizes have no before and after.
+/// Minimum number of sizes to have a before and after.
 pub const SIZES_MIN: usize = 3;
 
-/// A fall by less than this factor is not worth a name.
+/// Minimum factor for a drop to be reported.
 const FALL_MIN: f64 = 1.2;
 
-/// So many falls are searched for: caches of client, server and its storage.
+/// Maximum number of drops: caches of client, server and storage.
 const FALLS_MAX: usize = 3;
 
-/// So many sizes of a cache are tried between two neighbouring sizes of files.
+/// Number of cache sizes to try between two adjacent file sizes.
 const PLACES: usize = 24;
 
-/// A cache is moved in steps of no less than this factor.
+/// Minimum factor between steps when refining a cache size.
 const REFINED_STEP: f64 = 1.000_1;
 
-/// The ends of an interval are searched in steps of this factor.
+/// Factor between steps when searching the ends of an interval.
 const INTERVAL_STEP: f64 = 1.002;
 
-/// Relative error below which two rates are the same number.
+/// Relative error below which two rates are equal.
 const PRECISION: f64 = 1e-9;
 
 /// The rates of all trials at one size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizePoint {
-    /// Bytes of the files that were worked on.
+    /// Size of the files in bytes.
     pub bytes: f64,
-    /// The rate of each trial; above 0.
+    /// Rate of each trial; must be positive.
     pub per_s: Vec<f64>,
 }
 
 /// A size from which on the rate is lower.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fall {
-    /// The largest size before it, and the smallest one behind it, in bytes.
+    /// The largest size before it and the smallest size after it, in bytes.
     pub between_bytes: (f64, f64),
-    /// The rate before it and behind it; behind it up to the next fall.
+    /// The rates before and after it, the latter up to the next drop.
     pub per_s: (f64, f64),
-    /// The size of a cache that explains it, in bytes.
+    /// The cache size that explains it, in bytes.
     pub cache_bytes: f64,
-    /// The 95 % interval of that size; the two neighbouring sizes where the rate falls at once.
+    /// The 95 % interval of this size, or the two adjacent sizes if the rate drops abruptly.
     pub interval_bytes: (f64, f64),
-    /// Whether only the part that doesn't fit is slow, so that the rate falls gradually.
+    /// Only the part that doesn't fit is slow, so the rate falls gradually.
     pub is_gradual: bool,
 }
 
-/// How a rate goes with the size of the files.
+/// How a rate depends on the file size.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SizeSweep {
-    /// It falls at these sizes, the smallest first.
+    /// It drops at these sizes, smallest first.
     Falls(Vec<Fall>),
-    /// It changes evenly with the logarithm of the size: no size stands out.
+    /// It changes evenly with the logarithm of the size, and no size stands out.
     Even,
-    /// It doesn't fall.
+    /// It doesn't drop.
     Level,
-    /// Sizes or trials are too few to tell.
+    /// There are too few sizes or trials.
     TooFew,
 }
 
-/// Finds the sizes at which a rate falls; points in any order, each size once.
+/// Finds the sizes at which a rate drops. The points may be in any order, with each size once.
 pub fn size_sweep(points: &[SizePoint]) -> SizeSweep {
     let Some(sweep) = Sweep::of(points) else { return SizeSweep::TooFew };
     let mut falls: Vec<Placed> = Vec::new();
@@ -105,7 +106,7 @@ pub fn size_sweep(points: &[SizePoint]) -> SizeSweep {
     if described.is_empty() { SizeSweep::Level } else { SizeSweep::Falls(described) }
 }
 
-/// A fall as the model has it.
+/// A drop in the model.
 #[derive(Clone, Copy)]
 struct Placed {
     cache_bytes: f64,
@@ -113,8 +114,8 @@ struct Placed {
 }
 
 impl Placed {
-    /// The part of a file of this size that is beyond the cache; all of it, unless only what
-    /// doesn't fit is slow.
+    /// Returns the slow share of a file of this size: the part beyond the cache, or all of it
+    /// unless the drop is gradual.
     fn share_beyond(&self, bytes: f64) -> f64 {
         match self.is_gradual {
             _ if bytes <= self.cache_bytes => 0.0,
@@ -127,9 +128,9 @@ impl Placed {
 /// The times per byte at each size.
 struct Sweep {
     sizes: Vec<Timed>,
-    /// Trials of all sizes.
+    /// Number of trials over all sizes.
     trials: usize,
-    /// The sum of squares within sizes, of relative errors: what no model explains.
+    /// Sum of squared relative errors within sizes, which no model explains.
     within: f64,
 }
 
@@ -140,12 +141,12 @@ struct Timed {
     trials: f64,
 }
 
-/// A model with the falls that it was fitted for.
+/// A fitted model.
 #[derive(Clone)]
 struct Fitted {
-    /// Time per byte before the first fall, then what each fall adds at most.
+    /// Time per byte before the first drop, then the maximum that each drop adds.
     times: Vec<f64>,
-    /// The sum of squares of relative errors.
+    /// Residual sum of squares of relative errors.
     left: f64,
 }
 
@@ -169,18 +170,18 @@ impl Sweep {
         if sizes.len() < SIZES_MIN { None } else { Some(Self { sizes, trials, within }) }
     }
 
-    /// Degrees of freedom that a model of so many falls leaves; `None` without any.
+    /// Returns the degrees of freedom of a model with this many drops, or `None` if there are none.
     fn free(&self, falls: usize) -> Option<usize> {
-        // Each fall has a size and a height, and there is one time before all of them.
+        // Each drop has a size and a height, and there is one time before all of them.
         self.trials.checked_sub(1 + 2 * falls).filter(|free| *free > 0)
     }
 
-    /// Fits the times for falls at given places; `None` where a fall would be a rise.
+    /// Fits the times for drops at given positions, or returns `None` if a drop would be a rise.
     fn fit(&self, falls: &[Placed]) -> Option<Fitted> {
         let columns = falls.len() + 1;
         let mut normal = vec![vec![0.0; columns + 1]; columns];
         for size in &self.sizes {
-            // Relative errors: an error of a hundredth counts alike at each level of the rate.
+            // Relative errors: an error of 1 % has the same weight at each level of the rate.
             let weight = size.trials / (size.mean * size.mean);
             let row = model_row(falls, size.bytes);
             for (left, line) in normal.iter_mut().enumerate() {
@@ -202,7 +203,7 @@ impl Sweep {
         Some(Fitted { times, left })
     }
 
-    /// Finds the fall that explains most beside those that are known.
+    /// Finds the drop that explains the most in addition to the known ones.
     fn best_addition(&self, known: &[Placed]) -> Option<(Placed, Fitted)> {
         let mut at_once: Option<(Placed, Fitted)> = None;
         let mut gradual: Option<(Placed, Fitted)> = None;
@@ -214,7 +215,7 @@ impl Sweep {
             }
             let middle = Placed { cache_bytes: (below * above).sqrt(), is_gradual: false };
             self.try_addition(known, middle, &mut at_once);
-            // Of one size behind a fall, either shape explains all.
+            // If there is only one size after a drop, either shape explains everything.
             if number + 1 == self.sizes.len() {
                 continue;
             }
@@ -226,7 +227,7 @@ impl Sweep {
         }
         match (at_once, gradual) {
             (Some(at_once), Some(gradual)) => {
-                // The size of the cache is a number more that a gradual fall has.
+                // A gradual drop has an additional parameter, the cache size.
                 let is_gradual = self.badness(gradual.1.left, 1) < self.badness(at_once.1.left, 0);
                 Some(if is_gradual { gradual } else { at_once })
             }
@@ -244,8 +245,8 @@ impl Sweep {
         }
     }
 
-    /// Moves the cache of each gradual fall to where the times are explained best, in ever smaller
-    /// steps.
+    /// Moves the cache size of each gradual drop to where it explains the times best, in smaller
+    /// and smaller steps.
     fn refine(&self, falls: &mut [Placed], mut best: Fitted) -> Fitted {
         for number in 0..falls.len() {
             let mut step = 1.0 + 1.0 / PLACES as f64;
@@ -269,30 +270,29 @@ impl Sweep {
         best
     }
 
-    /// Schwarz's criterion, up to a constant, of a model that leaves so much and has so many
-    /// numbers.
+    /// Returns Schwarz's criterion, up to a constant, for a residual and a number of parameters.
     fn badness(&self, left: f64, numbers: usize) -> f64 {
         let n = self.trials as f64;
         n * ((left + self.floor()) / n).ln() + numbers as f64 * n.ln()
     }
 
-    /// A sum of squares below the precision of a double.
+    /// Returns a sum of squares below the precision of a double.
     fn floor(&self) -> f64 {
         self.trials as f64 * PRECISION * PRECISION
     }
 
-    /// Says whether a model with one fall more, `falls` in all, is better than chance explains.
+    /// Returns true if a model with one more drop, `falls` in total, is better than by chance.
     fn is_better(&self, fewer: &Fitted, more: &Fitted, falls: usize) -> bool {
         let Some(free) = self.free(falls) else { return false };
         let left = more.left + self.floor();
         let ratio = (fewer.left - more.left) / 2.0 / (left / free as f64);
         let Ok(distribution) = FisherSnedecor::new(2.0, free as f64) else { return false };
-        // Every gap between two sizes was tried, with two shapes: one of them may fit by chance.
+        // Every gap between two sizes was tried with two shapes, and one of them may fit by chance.
         let tried = 2 * (self.sizes.len() - 1);
         ratio > 0.0 && distribution.sf(ratio) <= (1.0 - CONFIDENCE) / tried as f64
     }
 
-    /// Says whether an even change with the logarithm of the size explains the times better.
+    /// Returns true if an even change with the logarithm of the size explains the times better.
     fn prefers_even(&self, constant: &Fitted, best: &Fitted, falls: usize) -> bool {
         let (mut weight, mut x_mean, mut y_mean) = (0.0, 0.0, 0.0);
         for size in &self.sizes {
@@ -310,14 +310,14 @@ impl Sweep {
         let slope = products / squares;
         let mut left = self.within;
         for size in &self.sizes {
-            // An error of a logarithm is a relative one.
+            // An error of a logarithm is a relative error.
             let error = size.mean.ln() - y_mean - slope * (size.bytes.ln() - x_mean);
             left += size.trials * error * error;
         }
         left < constant.left && self.badness(left, 2) <= self.badness(best.left, 1 + 2 * falls)
     }
 
-    /// Describes a fall by the sizes beside it and the fitted rates.
+    /// Describes a drop by the adjacent sizes and the fitted rates.
     fn describe(&self, falls: &[Placed], number: usize, best: &Fitted) -> Fall {
         let fall = falls[number];
         let next_bytes = falls.get(number + 1).map_or(f64::INFINITY, |next| next.cache_bytes);
@@ -344,7 +344,8 @@ impl Sweep {
         }
     }
 
-    /// Returns all sizes of a cache that explain the times not much worse than the best one.
+    /// Returns the range of cache sizes that don't explain the times significantly worse than the
+    /// best one.
     fn cache_interval(&self, falls: &[Placed], number: usize, best: &Fitted) -> (f64, f64) {
         let place = falls[number].cache_bytes;
         let Some(free) = self.free(falls.len()) else { return (place, place) };
@@ -368,7 +369,7 @@ impl Sweep {
     }
 }
 
-/// The columns of the model at a size: 1, then the share beyond each cache.
+/// Returns the columns of the model at a size: 1, then the share beyond each cache.
 fn model_row(falls: &[Placed], bytes: f64) -> Vec<f64> {
     let mut row = vec![1.0];
     for fall in falls {
@@ -382,7 +383,7 @@ fn fitted_time(times: &[f64], falls: &[Placed], bytes: f64) -> f64 {
     times.iter().zip(row).map(|(time, share)| time * share).sum()
 }
 
-/// Solves linear equations by Gauss's elimination with pivots; the last column is the right side.
+/// Solves linear equations by Gaussian elimination with pivots; the last column is the right side.
 fn solve(mut lines: Vec<Vec<f64>>) -> Option<Vec<f64>> {
     let count = lines.len();
     for column in 0..count {

@@ -1,8 +1,9 @@
-//! The verdict on a soak: when faults were noticed, how long they held up, and what was lost.
+//! The verdict on a soak: when faults were noticed, how long they delayed ops, and what was lost.
 //!
-//! [`soaked`] takes the trials of a soak, its segments, in their order. Everything is derived from
-//! intervals, so an instant is known to an interval: [`Effect`] gives the latest that it can be.
-//! An unknown is `None`, and the verdict says so rather than guess.
+//! [`soaked`] processes the trials of a soak, which are its segments, in order. Everything is
+//! derived from intervals, so times have the resolution of an interval; [`Effect`] contains the
+//! latest possible time. Unknown values are `None` and lead to an inconclusive verdict instead of a
+//! guess.
 
 mod effect;
 mod memory;
@@ -16,98 +17,94 @@ use memory::measure_memory;
 pub use effect::Effect;
 pub use memory::Memory;
 
-/// A block that isn't what it should be, and where in a soak that was found.
+/// A block in an unexpected state, and where in the soak it was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SegmentFinding {
-    /// The number of the segment, from 0.
+    /// Number of the segment, from 0.
     pub segment: u64,
-    /// The state of the block.
     pub finding: Finding,
 }
 
-/// The result of a soak.
+/// Result of a soak.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Soaked {
     /// The verdict on the server.
     pub verdict: Verdict,
-    /// Counts of its segments.
     pub segments: SegmentCounts,
-    /// State of what the server had acknowledged as safe.
+    /// State of the data that the server acknowledged as durable.
     pub data: Data,
-    /// The data that was read back after the load, in all segments together.
+    /// Data read back after the load, over all segments.
     pub read_back: ReadBack,
-    /// A client gave up: its load ended for want of answers.
+    /// A client gave up: its load ended because there were no replies.
     pub gave_up: bool,
-    /// Time that was measured, in nanoseconds.
+    /// Measured time in nanoseconds.
     pub measured_ns: u64,
-    /// Ops of the load that ended well.
+    /// Ops of the load that succeeded.
     pub ops: u64,
     /// Bytes that were read and verified.
     pub verified_bytes: u64,
-    /// The effect of each disturbance.
+    /// The effect of each fault.
     pub effects: Vec<Effect>,
-    /// Ops that failed, by kind and error; those that found lost data among them.
+    /// Failed ops by kind and error, including those that found lost data.
     pub errors: Vec<FailedOps>,
-    /// Failed ops for a file handle that the server no longer knew.
+    /// Ops that failed because the server no longer recognized a file handle.
     pub stale: u64,
-    /// Failed ops for an open, a lock, a lease or a session that it no longer knew.
+    /// Ops that failed because the server no longer recognized an open, lock, lease or session.
     pub state: u64,
     /// Recovery work of the client.
     pub recovery: Recovery,
-    /// Counts of the blocks that were read back, by what became of them.
+    /// Number of blocks read back, by state.
     pub kept: Kept,
-    /// Findings of all segments, in their order.
+    /// Findings of all segments in order.
     pub findings: Vec<SegmentFinding>,
-    /// Reason why the last segment failed, where it did.
+    /// Why the last segment failed, if it did.
     pub failure: Option<String>,
-    /// Memory of this program; `None` where too little was seen.
+    /// Memory of this program; `None` if there is too little data.
     pub memory: Option<Memory>,
 }
 
 /// Counts of the segments of a soak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentCounts {
-    /// Those that were to be made.
+    /// Planned segments.
     pub planned: u64,
-    /// Those that were made to their end.
+    /// Completed segments.
     pub made: u64,
-    /// Those that were read back from the first block to the last.
+    /// Segments that were read back completely.
     pub read_back: u64,
 }
 
-/// The amount of data that was read back.
+/// Amount of data read back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadBack {
-    /// Bytes of all files.
+    /// Total size of the files.
     pub bytes: u64,
     /// Number of files.
     pub files: u64,
 }
 
-/// Ops of one kind that failed with one error.
+/// Ops of one kind that failed with the same error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailedOps {
-    /// The kind of the ops.
     pub kind: OpKind,
-    /// The error of all of them.
     pub error: OpError,
     /// Number of ops.
     pub count: u64,
 }
 
-/// The state of data that was acknowledged as safe.
+/// State of data that was acknowledged as durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data {
-    /// All of it was read back after every segment, and is there.
+    /// All of it was read back after every segment and is intact.
     Verified,
-    /// Some of it is gone, or other bytes are in its place.
+    /// Some of it is gone or was replaced by other bytes.
     Lost,
-    /// Not all of it could be read back, so it is unknown.
+    /// Not all of it could be read back, so its state is unknown.
     Unverified,
 }
 
 impl Data {
-    /// Returns its name, as exports spell it.
+    /// Returns the name used in exports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Verified => "verified",
@@ -122,18 +119,18 @@ impl Data {
 pub enum Verdict {
     /// Nothing was lost and no op failed.
     Survives,
-    /// It lost what it had acknowledged as safe, or altered data.
+    /// It lost data that it had acknowledged as durable, or altered data.
     LosesData,
     /// It did not come back.
     NeverRecovers,
-    /// Ops failed; [`Soaked::data`] says what became of the data.
+    /// Ops failed; [`Soaked::data`] is the state of the data.
     FailsOps,
-    /// Not all was done that was to be.
+    /// The soak was not completed.
     CantTell,
 }
 
 impl Verdict {
-    /// Returns its name, as exports spell it.
+    /// Returns the name used in exports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Survives => "survives",
@@ -193,7 +190,7 @@ impl Soaked {
             self.read_back.files += back.scope.working_set.map_or(0, |set| set.files);
         }
         let load = find_pass(trial, Pass::Mix);
-        // A load that failed, and data that was not even read back: the client gave up waiting.
+        // If the load failed and data was not even read back, the client gave up waiting.
         if let Some(load) = load
             && matches!(trial.state, TrialState::Failed(_))
             && back.is_none()
@@ -207,7 +204,7 @@ impl Soaked {
             self.add_recovery(pass);
             kept = pass.scope.kept.as_ref().or(kept);
         }
-        // Only the last pass that counted blocks enters: it looked at all of them.
+        // Only use the last pass that counted blocks, because it looked at all of them.
         if let Some(kept) = kept {
             self.kept.add(kept);
             for finding in &kept.findings {
@@ -251,19 +248,19 @@ impl Soaked {
         self.errors.push(FailedOps { kind, error, count });
     }
 
-    /// Adds the recovery work that a pass recorded.
+    /// Adds the recovery work recorded by a pass.
     fn add_recovery(&mut self, pass: &PassResult) {
         if let Some(recovery) = pass.scope.recovery {
             self.recovery.add(recovery);
         }
     }
 
-    /// Counts the ops that failed otherwise than by bringing the wrong bytes.
+    /// Returns how many ops failed for reasons other than wrong data.
     pub fn failed(&self) -> u64 {
         self.count_errors(|error| error != OpError::MISMATCH)
     }
 
-    /// Counts the ops that brought other bytes than may stand there.
+    /// Returns how many ops returned wrong data.
     pub fn mismatched(&self) -> u64 {
         self.count_errors(|error| error == OpError::MISMATCH)
     }
@@ -287,7 +284,7 @@ impl Soaked {
         }
     }
 
-    /// Judges the server; the worst that was seen decides.
+    /// Returns the verdict on the server, based on the worst observation.
     fn judge_server(&self) -> Verdict {
         let (mut made, mut unmade, mut unrecovered) = (false, false, false);
         for effect in &self.effects {
@@ -297,7 +294,7 @@ impl Soaked {
                 && effect.detect_ns.is_some()
                 && effect.recover_ns.is_none();
         }
-        // Lost data outweighs everything; a server that never recovered, single failed ops.
+        // Lost data takes precedence over everything, and a missing recovery over failed ops.
         if self.data == Data::Lost {
             Verdict::LosesData
         } else if self.gave_up || unrecovered || (self.failure.is_some() && made) {
@@ -312,8 +309,8 @@ impl Soaked {
     }
 }
 
-/// Counts the ops that failed without bringing any bytes. Wrong bytes, or too few of them, are an
-/// answer: the acknowledgement journal of the soak says whether they may be so.
+/// Counts the ops that failed without returning data. Wrong data, or too little of it, is an answer
+/// that the acknowledgement journal evaluates.
 fn count_unanswered(pass: &PassResult) -> u64 {
     let mut unanswered = 0;
     for (error, count) in pass.kinds.iter().flat_map(|kind| &kind.errors) {
@@ -324,19 +321,19 @@ fn count_unanswered(pass: &PassResult) -> u64 {
     unanswered
 }
 
-/// Says whether a pass read all that there is to read: blocks that failed to be read are unknown.
+/// Returns true if a pass read everything; blocks that could not be read are unknown.
 fn is_whole(back: &PassResult) -> bool {
     back.ops() > 0 && count_unanswered(back) == 0
 }
 
-/// Says whether a server no longer knew a file handle.
+/// Returns true if the server no longer recognized a file handle.
 ///
 /// **Source:** RFC 1813, 2.6 (NFS3ERR_STALE, NFS3ERR_BADHANDLE); errno(3) (ESTALE).
 const fn is_stale(error: OpError) -> bool {
     matches!(error.0, 70 | 116 | 10_001)
 }
 
-/// Says whether a server no longer knew an open, a lock, a lease or a session.
+/// Returns true if the server no longer recognized an open, lock, lease or session.
 ///
 /// **Source:** RFC 7530, 13.1.5 (EXPIRED, STALE_CLIENTID, STALE_STATEID, OLD_STATEID, BAD_STATEID,
 /// GRACE); RFC 8881, 15.1.10 and 15.1.11 (ADMIN_REVOKED, BADSESSION, DEADSESSION).
@@ -347,7 +344,7 @@ const fn is_of_state(error: OpError) -> bool {
     )
 }
 
-/// Says whether what became of a block is a loss.
+/// Returns true if a finding is a loss.
 pub const fn is_loss(finding: &Finding) -> bool {
     matches!(finding.state, BlockState::Lost)
 }

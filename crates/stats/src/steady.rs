@@ -1,8 +1,8 @@
-//! The declared criterion of steady state: whether a pass had settled.
+//! The criterion for steady state of a pass.
 //!
-//! [`cut_rounds`] cuts the part of a pass in which all workers were busy into five rounds of equal
-//! length, and [`Steadiness::of`] holds their rates against the two limits of the criterion. A
-//! figure is that of its whole pass, so the rounds cover the whole pass and not only its end.
+//! [`cut_rounds`] divides the part of a pass in which all workers were busy into five rounds of
+//! equal length, and [`Steadiness::of`] checks their rates against the two limits of the criterion.
+//! A result covers the whole pass, so the rounds do, too, and not only its end.
 //!
 //! **Source:** SNIA, Solid State Storage Performance Test Specification 2.0.2 (2020), 2.1.24: over
 //! a measurement window of five rounds the values range over no more than 20 % of their average,
@@ -15,19 +15,18 @@ use crate::criteria::{
     STEADY_RANGE_MAX, STEADY_SLOPE_MAX,
 };
 
-/// The evenness of the rates of the rounds.
+/// How even the rates of the rounds are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steadiness {
-    /// Distance from the smallest to the largest, as a share of their average.
+    /// Difference between the smallest and the largest, as a share of their average.
     pub range: f64,
-    /// How far their line of best fit rises (or falls, where negative) from the first to the last,
-    /// as a share of their average.
+    /// Rise (or fall, if negative) of their line of best fit from the first to the last, as a share
+    /// of their average.
     pub slope: f64,
 }
 
 impl Steadiness {
-    /// Measures rates, in the order of time; `None` where there are fewer than two or nothing was
-    /// done.
+    /// Evaluates rates in order of time. Returns `None` for fewer than two, or if nothing was done.
     pub fn of(rates: &[f64]) -> Option<Self> {
         let n = rates.len() as f64;
         let mean = rates.iter().sum::<f64>() / n;
@@ -35,8 +34,8 @@ impl Steadiness {
             return None;
         }
         let (mut smallest, mut largest) = (f64::INFINITY, 0.0_f64);
-        // Least squares over the numbers of the rounds, counted from their middle: the mean of x is
-        // 0.
+        // Least squares over the numbers of the rounds, counted from the middle so that the mean of
+        // x is 0.
         let middle = (n - 1.0) / 2.0;
         let (mut products, mut squares) = (0.0, 0.0);
         for (number, rate) in rates.iter().enumerate() {
@@ -50,7 +49,7 @@ impl Steadiness {
         Some(Self { range: (largest - smallest) / mean, slope })
     }
 
-    /// Says whether both limits are kept.
+    /// Returns true if both limits are satisfied.
     pub fn is_steady(self) -> bool {
         self.range <= STEADY_RANGE_MAX && self.slope.abs() <= STEADY_SLOPE_MAX
     }
@@ -61,15 +60,15 @@ impl Steadiness {
 pub struct Rounds {
     /// The rate of each, in bytes or ops per second.
     pub rates: [f64; ROUNDS],
-    /// The length of the shortest, in nanoseconds.
+    /// Length of the shortest round in nanoseconds.
     pub shortest_ns: u64,
 }
 
-/// Cuts a pass into rounds.
+/// Divides a pass into rounds.
 ///
-/// Returns `None` if it can't be judged: passes on names; buffered writes to a directory that are
-/// synced at the end of each file; passes that are too short, have too few ops in a round, or
-/// whose syncs are too long for a round.
+/// Returns `None` if it cannot be judged: passes on names; buffered writes to a directory that are
+/// synced at the end of each file; passes that are too short or have too few ops per round; and
+/// passes with syncs that are too long for a round.
 pub fn cut_rounds(spec: &RunSpec, result: &PassResult) -> Option<Rounds> {
     let is_timed = result.pass.is_timed();
     let syncs = if is_timed { FileSyncs::default() } else { FileSyncs::of(result) };
@@ -77,12 +76,12 @@ pub fn cut_rounds(spec: &RunSpec, result: &PassResult) -> Option<Rounds> {
     if !can_be_even {
         return None;
     }
-    // No worker was in its last sync before this: the first to end was in it this long at most,
-    // and the others ended later.
+    // No worker was in its last sync before this time. The first one to finish spent at most this
+    // long in it, and the others finished later.
     let until_ns = result.first_done_ns.saturating_sub(syncs.longest_ns);
     let samples = whole_samples(spec.sampling.interval_ns(), result, until_ns);
     let is_open = spec.load.rate_per_s > 0;
-    // Arrivals at random need more ops to even out.
+    // Random arrivals need more ops to even out.
     let ops_min = if is_open { ROUND_OPS_OPEN_MIN } else { ROUND_OPS_MIN };
     let mut all_ops = 0;
     let mut rounds = Rounds { rates: [0.0; ROUNDS], shortest_ns: u64::MAX };
@@ -131,27 +130,27 @@ impl FileSyncs {
         self.count > 0 && spec.target.is_local() && !spec.direct
     }
 
-    /// Returns true if syncs between files can't make rounds of this length uneven.
+    /// Returns true if syncs between files cannot make rounds of this length uneven.
     fn fit_rounds_of(self, round_ns: u64, workers: u32) -> bool {
         self.count <= u64::from(workers)
             || self.longest_ns as f64 <= round_ns as f64 * ROUND_SYNC_SHARE_MAX
     }
 }
 
-/// Selects the samples of full length in which all workers were busy, up to `until_ns`, each with
-/// its length.
+/// Returns the samples of full length in which all workers were busy, up to `until_ns`, with their
+/// lengths.
 fn whole_samples(
     interval_ns: u64,
     result: &PassResult,
     until_ns: u64,
 ) -> Vec<(u64, &IntervalSample)> {
-    // The watcher comes a little late to the end of an interval, and so to that of the pass.
+    // The sampler is slightly late at the end of an interval, and so at the end of the pass.
     let slack_ns = interval_ns / 20;
     let mut begins_ns = 0;
     let mut whole = Vec::new();
     for sample in &result.samples {
         let lasts_ns = sample.at_ns.saturating_sub(begins_ns);
-        // Before the last start and after the first end some workers do nothing.
+        // Before the last start and after the first end, some workers do nothing.
         let all_busy = begins_ns + slack_ns >= result.start_skew_ns
             && sample.at_ns <= until_ns.saturating_add(slack_ns);
         if all_busy && lasts_ns + slack_ns >= interval_ns {

@@ -1,7 +1,7 @@
-//! Median, spread and confidence interval of a few figures, one per trial.
+//! Median, spread and confidence interval of a few values, one per trial.
 //!
-//! [`summary`] is the way in; how the interval is made stands in `interval`. The samples drawn with
-//! repetition that other modules need are drawn here, too.
+//! [`summary`] is the entry point, and `interval` computes the interval. Bootstrap samples for
+//! other modules are drawn here, too.
 
 mod interval;
 
@@ -9,45 +9,42 @@ use model::random::{SplitMix64, below};
 
 use crate::criteria::TRIALS_MIN;
 
-/// Several figures, condensed. Every number has the unit of the figures.
+/// Summary of several values. All fields have the unit of the values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// How many figures there are; never 0.
+    /// Number of values; never 0.
     pub n: usize,
-    /// The middle figure, or the mean of the two in the middle.
+    /// The middle value, or the mean of the two in the middle.
     pub median: f64,
     /// The arithmetic mean.
     pub mean: f64,
-    /// The mean without the smallest and the largest figure; `None` below three.
+    /// The mean without the smallest and the largest value; `None` for fewer than three.
     pub trimmed_mean: Option<f64>,
-    /// Standard deviation of the sample (divisor `n - 1`); 0 for one figure.
+    /// Standard deviation of the sample (divisor `n - 1`); 0 for one value.
     pub standard_deviation: f64,
-    /// The smallest figure.
     pub min: f64,
-    /// The largest figure.
     pub max: f64,
-    /// Lower and upper end of the 95 % confidence interval of the median; below three figures there
-    /// can be none, and these are the smallest and the largest: see [`Self::confidence_interval`].
+    /// The 95 % confidence interval of the median. For fewer than three values there is none, and
+    /// this contains the smallest and largest value; see [`Self::confidence_interval`].
     pub interval: (f64, f64),
 }
 
 impl Summary {
-    /// Returns both ends of the 95 % confidence interval of the median; `None` below three
-    /// figures, which say nothing about it.
+    /// Returns the 95 % confidence interval of the median, or `None` for fewer than three values.
     pub fn confidence_interval(&self) -> Option<(f64, f64)> {
         if self.n >= TRIALS_MIN { Some(self.interval) } else { None }
     }
 
-    /// Returns half the interval as a share of the median; `None` where there is no interval, or
-    /// a median of 0.
+    /// Returns half the interval as a share of the median, or `None` if there is no interval or the
+    /// median is 0.
     pub fn half_width_share(&self) -> Option<f64> {
         let (lo, hi) = self.confidence_interval()?;
         if self.median > 0.0 { Some((hi - lo) / 2.0 / self.median) } else { None }
     }
 
-    /// Takes the interval of all figures where some of them were left out of this summary by a
-    /// rule: an interval of those that the rule kept would be too narrow, since the rule keeps
-    /// those that agree. `all` holds the figures of this summary, too.
+    /// Uses the interval of all values if a rule excluded some of them from this summary. An
+    /// interval of the remaining ones would be too narrow, because the rule keeps those that agree.
+    /// `all` also contains the values of this summary.
     #[must_use]
     pub fn with_interval_of_all(self, all: &[f64]) -> Self {
         match sorted(all) {
@@ -56,15 +53,15 @@ impl Summary {
         }
     }
 
-    /// Says whether the two intervals have a value in common: the medians can't be distinguished.
+    /// Returns true if the intervals overlap, so the medians cannot be distinguished.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.interval.0 <= other.interval.1 && other.interval.0 <= self.interval.1
     }
 }
 
-/// Condenses figures; `None` when there are none or one of them is not finite.
+/// Summarizes values, or returns `None` if there are none or any is not finite.
 ///
-/// The same figures, in any order, give the same summary.
+/// The same values in any order give the same summary.
 pub fn summary(figures: &[f64]) -> Option<Summary> {
     let sorted = sorted(figures)?;
     let (n, min, max) = (sorted.len(), sorted[0], sorted[sorted.len() - 1]);
@@ -82,12 +79,12 @@ pub fn summary(figures: &[f64]) -> Option<Summary> {
     })
 }
 
-/// Returns the median; `None` when there are no figures or one of them is not finite.
+/// Returns the median, or `None` if there are no values or any is not finite.
 pub fn median(figures: &[f64]) -> Option<f64> {
     Some(middle_of(&sorted(figures)?))
 }
 
-/// Sorts figures in ascending order; `None` when there are none or one of them is not finite.
+/// Sorts values in ascending order, or returns `None` if there are none or any is not finite.
 pub(crate) fn sorted(figures: &[f64]) -> Option<Vec<f64>> {
     if figures.is_empty() {
         return None;
@@ -102,7 +99,7 @@ pub(crate) fn sorted(figures: &[f64]) -> Option<Vec<f64>> {
     Some(sorted)
 }
 
-/// Sums the squares of the distances of figures from a value.
+/// Returns the sum of squared distances of values from a value.
 pub(crate) fn squared_distances(figures: &[f64], from: f64) -> f64 {
     let mut sum = 0.0;
     for figure in figures {
@@ -111,7 +108,7 @@ pub(crate) fn squared_distances(figures: &[f64], from: f64) -> f64 {
     sum
 }
 
-/// Sums distances from the first figure, so that large figures close together lose no digits.
+/// Adds up distances from the first value, so that large values close together lose no digits.
 fn mean_of(figures: &[f64]) -> f64 {
     let origin = figures[0];
     let mut distances = 0.0;
@@ -126,7 +123,7 @@ fn middle_of(sorted: &[f64]) -> f64 {
     f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2])
 }
 
-/// The places of the sorted figures in the middle of a sample: the same one twice, or two.
+/// Indices of the middle of a sample in the sorted values: the same one twice, or two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Middle {
     lower: usize,
@@ -140,14 +137,14 @@ impl Middle {
     }
 }
 
-/// Draws as many figures as there are, with repetition, and returns their median.
+/// Draws as many values as there are, with replacement, and returns their median.
 ///
-/// `counts` is scratch memory for at least as many numbers; what it holds does not matter.
+/// `counts` is scratch memory for at least this many numbers; its contents don't matter.
 pub(crate) fn draw_median(sorted: &[f64], random: &mut SplitMix64, counts: &mut [u32]) -> f64 {
     draw_middle(sorted.len(), random, counts).of(sorted)
 }
 
-/// Draws such a sample of so many sorted figures and returns the places in its middle.
+/// Draws a sample of the sorted values with replacement, and returns the indices of its middle.
 pub(crate) fn draw_middle(figures: usize, random: &mut SplitMix64, counts: &mut [u32]) -> Middle {
     let drawn = &mut counts[..figures];
     drawn.fill(0);
@@ -157,7 +154,7 @@ pub(crate) fn draw_middle(figures: usize, random: &mut SplitMix64, counts: &mut 
     middle_of_drawn(drawn)
 }
 
-/// Finds the middle of a sample given as how often each figure was drawn: counting saves sorting.
+/// Returns the middle of a sample given by how often each value was drawn; counting avoids sorting.
 fn middle_of_drawn(drawn: &[u32]) -> Middle {
     let n = drawn.len();
     let (mut seen, mut lower) = (0_usize, None);
@@ -202,7 +199,7 @@ mod tests {
 
     #[test]
     fn medians_and_trimmed_means_are_those_of_the_r_manual() {
-        // R: example(median) says 2.5 and 3; example(mean) says 8.75 and, trimmed, 5.5.
+        // R: example(median) gives 2.5 and 3; example(mean) gives 8.75 and, trimmed, 5.5.
         assert_eq!(median(&[1.0, 2.0, 3.0, 4.0]), Some(2.5));
         assert_eq!(median(&[1.0, 2.0, 3.0, 100.0, 1_000.0]), Some(3.0));
         let x: Vec<f64> = (0..=10).map(f64::from).chain([50.0]).collect();
@@ -234,7 +231,7 @@ mod tests {
             let s = summary(&figures).unwrap();
             let (lo, hi) = s.interval;
             prop_assert!(lo <= s.median && s.median <= hi);
-            // Only of three or four figures does it reach beyond them.
+            // Only for three or four values does the interval exceed them.
             prop_assert!([3, 4].contains(&s.n) || (s.min <= lo && hi <= s.max));
             prop_assert!(s.min <= s.mean * (1.0 + 1e-12) && s.mean <= s.max * (1.0 + 1e-12));
             let mut turned = figures.clone();

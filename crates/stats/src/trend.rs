@@ -1,9 +1,9 @@
-//! The test for a monotonic trend: whether figures rise or fall in their order.
+//! Test for a monotonic trend: whether values rise or fall in their order.
 //!
-//! [`trend`] counts how many pairs rise and how many fall (Mann and Kendall), and says how
-//! probable as uneven a count is for figures in an order of chance. Up to [`EXACT_MAX`] figures
-//! that is counted out, beyond it is the normal approximation with the correction for
-//! continuity. How far they rise is Sen's slope: the median of the slopes of all pairs.
+//! [`trend`] counts how many pairs rise and how many fall (Mann and Kendall), and returns the
+//! probability of such an uneven count in random order. For up to [`EXACT_MAX`] values, the
+//! distribution is enumerated; beyond, it uses the normal approximation with the correction for
+//! continuity. The size of the trend is Sen's slope: the median of the slopes of all pairs.
 //!
 //! **Source:** Mann, "Nonparametric tests against trend", Econometrica 13 (1945); Kendall, "Rank
 //! Correlation Methods" (1948); Sen, "Estimates of the regression coefficient based on Kendall's
@@ -13,21 +13,21 @@ use statrs::function::erf::erfc;
 
 use crate::summary::median;
 
-/// Figures up to which the distribution is counted out.
+/// Maximum number of values for the exact distribution.
 const EXACT_MAX: usize = 50;
 
-/// How figures change in their order.
+/// How values change in their order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trend {
-    /// How probable as clear a trend is by chance, 0 to 1.
+    /// Probability of such a trend by chance, 0 to 1.
     pub probability: f64,
-    /// Change from the first to the last, as a share of the median; negative where they fall.
+    /// Change from the first to the last value as a share of the median; negative if they fall.
     pub change: f64,
 }
 
-/// Looks for a trend; `None` for fewer than three figures, and where the median is not above 0.
+/// Tests for a trend. Returns `None` for fewer than three values, or if the median is not positive.
 pub fn trend(figures: &[f64]) -> Option<Trend> {
-    // `median` refuses figures that are not finite.
+    // `median` rejects values that are not finite.
     let middle = median(figures)?;
     if figures.len() < 3 || middle <= 0.0 {
         return None;
@@ -46,8 +46,7 @@ pub fn trend(figures: &[f64]) -> Option<Trend> {
     })
 }
 
-/// Computes how probable it is that rising and falling pairs of `n` figures differ by `score` or
-/// more.
+/// Returns the probability that rising and falling pairs of `n` values differ by `score` or more.
 fn probability(n: usize, score: u64) -> f64 {
     if score == 0 {
         return 1.0;
@@ -57,8 +56,9 @@ fn probability(n: usize, score: u64) -> f64 {
         let variance = n * (n - 1.0) * (2.0 * n + 5.0) / 18.0;
         return erfc((score as f64 - 1.0) / (2.0 * variance).sqrt());
     }
-    // The share of all orders of n figures with so many falling pairs, built up figure by figure:
-    // the largest of them stands before 0 to n - 1 of the others, and makes as many falling pairs.
+    // The share of all orders of n values with a given number of falling pairs, built up value by
+    // value: the largest one comes before 0 to n - 1 of the others, which makes as many falling
+    // pairs.
     let pairs = n * (n - 1) / 2;
     let mut shares = vec![1.0_f64];
     for figure in 2..=n {
@@ -95,7 +95,7 @@ mod tests {
         assert!(close(probability(6, 15), 2.0 / 720.0));
         assert!((probability(10, 25) - 0.028).abs() < 0.001, "{}", probability(10, 25));
         assert!(close(probability(7, 0), 1.0));
-        // The two ways agree where they meet.
+        // The two methods agree where they meet.
         let (n, score) = (EXACT_MAX, 241);
         let variance = (n * (n - 1) * (2 * n + 5)) as f64 / 18.0;
         let normal = erfc((score as f64 - 1.0) / (2.0 * variance).sqrt());

@@ -1,7 +1,8 @@
-//! A record of RPC that is put together from the pieces of a stream.
+//! Assembles RPC records from the pieces of a stream.
 //!
-//! [`Record`] reads marks and fragments, and keeps the head of a record and its end: payload in the
-//! middle is passed over as a hole, as what was not captured is. **Source:** RFC 5531 section 11.
+//! [`Record`] parses marks and fragments, and keeps the head and the end of a record. The payload
+//! in between is skipped as a hole, just like bytes that were not captured. **Source:** RFC 5531
+//! section 11.
 
 use nfs_proto::limits::MARK_BYTES;
 use nfs_proto::record::Mark;
@@ -9,32 +10,31 @@ use nfs_proto::record::Mark;
 use crate::counters::Counters;
 use crate::sparse::{Hole, Sparse};
 
-/// Bytes of a record that are kept from its begin: a page of a directory fits.
+/// Bytes to keep from the beginning of a record: enough for a page of a directory.
 const HEAD_BYTES: usize = 64 << 10;
-/// Bytes of a record that are kept from its end.
+/// Bytes to keep from the end of a record.
 const TAIL_BYTES: usize = 4 << 10;
-/// The longest record that is believed, in bytes; servers allow 1 MiB of payload, ours 4 MiB.
+/// Maximum plausible length of a record in bytes; servers allow 1 MiB of payload, ours 4 MiB.
 pub const RECORD_BYTES_MAX: usize = 8 << 20;
-/// The most fragments of one record; more are no record that anything sends.
+/// Maximum number of fragments in a record. Nobody sends more.
 const FRAGMENTS_MAX: u32 = 4096;
-/// The most holes of one record; with more its end is given up.
+/// Maximum number of holes in a record. With more, its end is dropped.
 const HOLES_MAX: usize = 256;
 
-/// A record of RPC, or a datagram.
+/// An RPC record or datagram.
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'a> {
     /// The message without record marks.
     pub body: Sparse<'a>,
-    /// When its first byte was captured, in nanoseconds since 1970.
+    /// When the first byte was captured, in nanoseconds since 1970.
     pub first_ns: u64,
-    /// When its last byte was captured.
+    /// When the last byte was captured.
     pub last_ns: u64,
 }
 
-/// Bytes whose place in the stream is known.
+/// Bytes with a known position in the stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Piece<'a> {
-    /// Bytes of the stream.
     pub bytes: &'a [u8],
     /// When they were captured, in nanoseconds since 1970.
     pub time_ns: u64,
@@ -44,12 +44,12 @@ pub struct Piece<'a> {
 #[derive(Debug)]
 pub struct NoRecord;
 
-/// A record that is being put together.
+/// A record being assembled.
 #[derive(Debug, Default)]
 pub struct Record {
     mark: [u8; MARK_BYTES],
     mark_len: usize,
-    /// Bytes of the present fragment that are missing.
+    /// Remaining bytes of the current fragment.
     fragment_left: usize,
     is_last: bool,
     fragments: u32,
@@ -63,12 +63,12 @@ pub struct Record {
 }
 
 impl Record {
-    /// Tells whether a part of a record was read.
+    /// Returns true if a part of a record has been read.
     pub const fn is_begun(&self) -> bool {
         self.position > 0
     }
 
-    /// Forgets the record and keeps its memory.
+    /// Discards the record but keeps its memory.
     pub fn clear(&mut self) {
         let mut bytes = std::mem::take(&mut self.bytes);
         let mut holes = std::mem::take(&mut self.holes);
@@ -77,7 +77,7 @@ impl Record {
         *self = Self { bytes, holes, ..Self::default() };
     }
 
-    /// Returns the body of a record that begins here and is all there, and what follows it.
+    /// Returns the body of a complete record at the start of the bytes, and the rest.
     pub fn split_whole<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         if self.mark_len > 0 || self.position > 0 || self.fragments > 0 {
             return None;
@@ -90,7 +90,7 @@ impl Record {
         rest.split_at_checked(mark.len)
     }
 
-    /// Takes bytes up to the end of a mark or of a fragment, and returns the rest.
+    /// Reads up to the end of a mark or fragment, and returns the rest.
     pub fn read<'a>(&mut self, piece: Piece<'a>) -> Result<&'a [u8], NoRecord> {
         let Piece { bytes, time_ns } = piece;
         if self.position == 0 && self.mark_len == 0 && self.fragments == 0 {
@@ -132,9 +132,9 @@ impl Record {
         self.is_complete = self.fragment_left == 0 && self.is_last;
     }
 
-    /// Keeps the bytes of a part that belong to the head or to the end of the record.
+    /// Keeps the bytes of a part that belong to the head or the end of the record.
     fn keep(&mut self, part: &[u8]) {
-        // Where the record ends is known while its last fragment is read.
+        // The end of the record is known once its last fragment is being read.
         let tail_from = if self.is_last {
             (self.position + self.fragment_left).saturating_sub(TAIL_BYTES)
         } else {
@@ -169,7 +169,7 @@ impl Record {
         self.position += len;
     }
 
-    /// Passes over missing bytes up to the end of the fragment; returns how many are beyond it.
+    /// Skips missing bytes up to the end of the fragment. Returns how many are beyond it.
     pub fn skip(&mut self, missing: usize, time_ns: u64) -> usize {
         if self.fragment_left == 0 {
             return missing;
@@ -182,7 +182,7 @@ impl Record {
         missing - within
     }
 
-    /// Passes the record on once its last fragment is complete.
+    /// Passes the record on if its last fragment is complete.
     pub fn pass_on_if_complete(
         &mut self,
         counters: &mut Counters,

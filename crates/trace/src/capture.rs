@@ -1,10 +1,10 @@
-//! From packets to a trace file.
+//! Converts packets to a trace file.
 //!
-//! [`Capture`] owns the state of all connections and passes what it learns on to a writer. It works
-//! in one pass: packets in, blocks out. Connections are known by what they carry, not by port.
+//! [`Capture`] contains the state of all connections and passes its results to a writer. It works
+//! in one pass: packets in, blocks out. Connections are recognized by their content, not by port.
 //!
-//! Memory is bounded: by the number of connections, by what each may hold back, by the calls that
-//! wait for a reply, and by the files that are kept apart.
+//! Memory is limited by the number of connections, by what each may hold back, by the calls waiting
+//! for a reply, and by the files that are told apart.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -25,28 +25,28 @@ use crate::record::Call;
 use crate::sparse::Sparse;
 use crate::stream::Direction;
 
-/// The most connections whose state is kept; the half that was used longest ago makes room.
+/// Maximum number of connections with state. Beyond that, the least recently used half is dropped.
 const FLOWS_MAX: usize = 32 << 10;
-/// Calls that are held back, so that they can be written in the order of their starts.
+/// Number of calls to hold back, so that they can be written in the order of their starts.
 const HELD_CALLS: usize = 4 * BLOCK_CALLS;
-/// The most operations in a block; one compound may have a thousand.
+/// Maximum number of operations in a block; a single compound may have a thousand.
 const BLOCK_OPS: usize = 64 << 10;
-/// The port of NFS. Connections of it are looked into more closely: anywhere in a segment, and by
-/// replies as well. **Source:** RFC 1813 section 2.1.
+/// The port of NFS. Connections with this port are inspected more closely: anywhere in a segment,
+/// and also by replies. **Source:** RFC 1813 section 2.1.
 const NFS_PORT: u16 = 2049;
-/// The most bytes of a segment of an unknown connection that are searched for a message.
+/// Maximum number of bytes to search for a message in a segment of an unknown connection.
 const SEARCH_BYTES: usize = 64 << 10;
 
 /// Settings of a capture.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CaptureSettings {
-    /// Whether names and addresses are kept as they are.
+    /// Whether names and addresses are kept in plain text.
     pub names: Names,
     /// Name and version of the program, for the header.
     pub made_by: String,
 }
 
-/// Both ends of a connection, in the order of their addresses.
+/// Both ends of a connection, ordered by address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct FlowKey {
     low: Endpoint,
@@ -57,14 +57,14 @@ struct FlowKey {
 /// A connection that carries RPC.
 #[derive(Debug)]
 struct Flow {
-    /// Segments from the lower end and from the higher one.
+    /// Segments from the lower and from the higher end.
     directions: [Direction; 2],
     /// The connection in the trace, once a call has shown which end is the client.
     known: Option<Known>,
     last_ns: u64,
 }
 
-/// The facts that a call has shown of a connection.
+/// What a call has revealed about a connection.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     connection: u32,
@@ -73,7 +73,7 @@ struct Known {
     client_side: usize,
 }
 
-/// Makes a trace of packets.
+/// Converts packets to a trace.
 pub struct Capture<W> {
     out: Option<W>,
     writer: Option<TraceWriter<W>>,
@@ -87,7 +87,7 @@ pub struct Capture<W> {
     last_ns: u64,
 }
 
-/// The parts of a capture that a message changes.
+/// Parts of a capture that are modified by a message.
 struct Parts<'c> {
     matcher: &'c mut Matcher,
     hosts: &'c mut Hosts,
@@ -95,7 +95,7 @@ struct Parts<'c> {
 }
 
 impl<W: Write> Capture<W> {
-    /// Begins a capture that writes to `out`; nothing is written before the first block.
+    /// Starts a capture that writes to `out`. Nothing is written before the first block.
     pub fn new(out: W, settings: CaptureSettings) -> Self {
         let context = Context::new(settings.names);
         Self {
@@ -117,16 +117,16 @@ impl<W: Write> Capture<W> {
         &self.counters
     }
 
-    /// Adds what a source of packets says about its completeness, at its end.
+    /// Adds the completeness information of a packet source after its end.
     pub fn note_source(&mut self, packets_dropped: u64, is_cut: bool) {
         self.counters.packets_dropped += packets_dropped;
         self.counters.captures_cut += u64::from(is_cut);
     }
 
-    /// Takes a packet.
+    /// Processes a packet.
     ///
     /// # Errors
-    /// [`TraceError::Write`] where the output fails.
+    /// Returns [`TraceError::Write`] if the output fails.
     pub fn packet(&mut self, packet: &Packet<'_>) -> Result<(), TraceError> {
         self.matcher.begin_at(packet.time_ns);
         self.last_ns = self.last_ns.max(packet.time_ns);
@@ -145,13 +145,13 @@ impl<W: Write> Capture<W> {
         Ok(())
     }
 
-    /// Ends the capture; returns its counts and the length of the file in bytes.
+    /// Ends the capture. Returns its counts and the length of the file in bytes.
     ///
     /// # Errors
-    /// [`TraceError::Write`] where the output fails.
+    /// Returns [`TraceError::Write`] if the output fails.
     pub fn finish(mut self) -> Result<(Counters, u64), TraceError> {
         let mut flows: Vec<(FlowKey, Flow)> = self.flows.drain().collect();
-        // A table has no order of its own; the same capture makes the same trace.
+        // Hash maps have no defined order, but the same capture must result in the same trace.
         flows.sort_unstable_by_key(|(_, flow)| flow.last_ns);
         for (key, mut flow) in flows {
             self.finish_flow(&key, &mut flow);
@@ -172,7 +172,7 @@ impl<W: Write> Capture<W> {
     }
 
     fn fragment(&mut self, part: &packet::Fragment<'_>, time_ns: u64) {
-        // The pool is taken out, so that what it has put together can be read from it.
+        // Take the pool out temporarily, so that the assembled packet can be read from it.
         let mut fragments = std::mem::take(&mut self.fragments);
         if let Some(whole) = fragments.add(part, time_ns) {
             match packet::parse_payload(&part.key, whole.bytes, whole.wire_bytes) {
@@ -188,7 +188,7 @@ impl<W: Write> Capture<W> {
         self.message(datagram, time_ns, time_ns);
     }
 
-    /// Takes a datagram, which is a message of its own.
+    /// Processes a datagram, which is a complete message.
     fn message(&mut self, datagram: &UdpDatagram<'_>, first_ns: u64, last_ns: u64) {
         if !is_message_head(datagram.bytes) {
             return;
@@ -228,8 +228,8 @@ impl<W: Write> Capture<W> {
             let other = &mut directions[1 - side];
             other.acknowledge(segment.acknowledged);
             if segment.wire_bytes > 0 {
-                // What follows is mostly an answer to what was acknowledged, so that the calls
-                // behind a gap have to be known before it is read.
+                // What follows is usually a reply to what was acknowledged, so process the calls
+                // after a gap before reading it.
                 other.skip_acknowledged(counters, &mut |message, counters| {
                     parts.message(&key, 1 - side, known, &message, counters);
                 });
@@ -292,7 +292,7 @@ impl<W: Write> Capture<W> {
                 }
                 writer.names(&names)?;
             }
-            // Entries that were learned so far go with the first block, as many as it may have.
+            // The entries so far are written with the first block, up to the maximum.
             let (now, later) = entries.split_at(entries.len().min(BLOCK_OPS));
             writer.block(block.iter(), now)?;
             written += block.len();
@@ -325,7 +325,7 @@ impl<W: Write> Capture<W> {
     }
 }
 
-/// Returns how many of the first calls make a block.
+/// Returns how many of the first calls form a block.
 fn block_len(calls: &[Call], calls_max: usize) -> usize {
     let mut ops = 0;
     for (number, call) in calls.iter().enumerate() {
@@ -351,7 +351,7 @@ impl Parts<'_> {
             *known = Some(self.connect(key, side));
         }
         let Some(Known { connection, server, client_side }) = *known else {
-            // Which end is the client is not known before the first call.
+            // Before the first call, it is unknown which end is the client.
             counters.replies_without_call += 1;
             return;
         };
@@ -373,7 +373,7 @@ impl Parts<'_> {
 }
 
 impl FlowKey {
-    /// Returns the key of a connection, and which of its ends has sent something: 0 or 1.
+    /// Returns the key of a connection, and which of its ends is the sender: 0 or 1.
     fn of(from: Endpoint, to: Endpoint, transport: Transport) -> (Self, usize) {
         if from <= to {
             (Self { low: from, high: to, transport }, 0)
@@ -383,13 +383,13 @@ impl FlowKey {
     }
 }
 
-/// Tells whether a segment shows that its connection carries NFS or MOUNT.
+/// Returns true if a segment shows that its connection carries NFS or MOUNT.
 fn begins_flow(segment: &TcpSegment<'_>) -> bool {
     let bytes = segment.bytes;
     if segment.from.port == NFS_PORT || segment.to.port == NFS_PORT {
         return segment.flags.is_syn()
             || find_message(&bytes[..bytes.len().min(SEARCH_BYTES)]).is_some();
     }
-    // Behind the record mark.
+    // Skip the record mark.
     bytes.get(4..).is_some_and(is_call_head)
 }

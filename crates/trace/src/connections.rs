@@ -1,7 +1,7 @@
-//! The connections of a trace, with the hosts at their ends.
+//! Connections of a trace, with the hosts at their ends.
 //!
-//! [`Connection`] is what the trace file holds of one. Hosts are numbered by their addresses, which
-//! are kept as keyed hashes, or as they are where the user wants it.
+//! [`Connection`] is the entry in the trace file. Hosts are numbered by address. Addresses are
+//! stored as keyed hashes, or in plain text if the user wants that.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::packet::Endpoint;
 use crate::secret::{Domain, Secret};
 
-/// The most hosts of each kind that are kept apart; further ones share the last number.
+/// Maximum number of hosts of each kind to tell apart; all others share the last number.
 const HOSTS_MAX: usize = 1 << 20;
 
 /// A transport of RPC.
@@ -20,28 +20,28 @@ const HOSTS_MAX: usize = 1 << 20;
 pub enum Transport {
     /// A stream with record marks.
     Tcp,
-    /// One message in each datagram.
+    /// One message per datagram.
     Udp,
 }
 
 /// A connection, or a pair of UDP ports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connection {
-    /// Number of the connection, from 0 on.
+    /// Number of the connection, starting at 0.
     pub number: u32,
-    /// Number of the client's host, from 1 on.
+    /// Number of the client host, starting at 1.
     pub client: u32,
-    /// Number of the server's host, from 1 on.
+    /// Number of the server host, starting at 1.
     pub server: u32,
-    /// Keyed hash of the client's address in hexadecimal, or the address.
+    /// Address of the client, or its keyed hash in hexadecimal.
     pub client_address: String,
-    /// Keyed hash of the server's address in hexadecimal, or the address.
+    /// Address of the server, or its keyed hash in hexadecimal.
     pub server_address: String,
     /// Port of the server.
     pub server_port: u16,
     /// Transport of the calls.
     pub transport: Transport,
-    /// Version of IP: 4 or 6.
+    /// IP version: 4 or 6.
     pub ip: u8,
 }
 
@@ -53,18 +53,18 @@ pub struct Hosts {
     connections: u32,
 }
 
-/// Whether names and addresses are kept as they are.
+/// Whether names and addresses are kept in plain text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Names {
-    /// Only keyed hashes are kept.
+    /// Only keep keyed hashes.
     #[default]
     Hashed,
-    /// They are kept.
+    /// Keep them in plain text.
     Kept,
 }
 
 impl Hosts {
-    /// Makes the entry of a connection from a client to a server.
+    /// Creates the entry for a connection from a client to a server.
     pub fn connect(
         &mut self,
         client: Endpoint,
@@ -86,18 +86,18 @@ impl Hosts {
         }
     }
 
-    /// Returns how many connections there are.
+    /// Returns the number of connections.
     pub const fn connections(&self) -> u32 {
         self.connections
     }
 
-    /// Returns how many hosts sent calls.
+    /// Returns the number of hosts that sent calls.
     pub fn clients(&self) -> usize {
         self.clients.len()
     }
 }
 
-/// Returns an address as it stands in the trace.
+/// Returns an address in the form used in the trace.
 pub fn address_text(names: Names, secret: &Secret, address: IpAddr) -> String {
     if names == Names::Kept {
         return address.to_string();

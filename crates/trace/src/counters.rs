@@ -1,11 +1,11 @@
-//! The counts that say how complete a trace is.
+//! Counts that show how complete a trace is.
 //!
-//! [`Counters`] is written into the end of a trace file, as JSON: a count that is added is 0 in
-//! older files. Everything that was not seen is one of them.
+//! [`Counters`] is written to the end of a trace file as JSON; counts added later are 0 in older
+//! files. Everything that was not seen is included in one of them.
 
 use serde::{Deserialize, Serialize};
 
-/// Counts of what was seen and what was not, of a whole capture.
+/// Counts of what was and was not seen in a whole capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counters {
@@ -13,57 +13,57 @@ pub struct Counters {
     pub packets: u64,
     /// Bytes of those packets on the wire.
     pub wire_bytes: u64,
-    /// Packets that the kernel dropped, by the statistics of pcapng; pcap has none.
+    /// Packets dropped by the kernel, according to the statistics of pcapng; pcap has none.
     pub packets_dropped: u64,
-    /// Packets that were cut off within their headers, or are malformed.
+    /// Packets that were truncated within their headers or malformed.
     pub packets_unreadable: u64,
-    /// IP packets of which a part is missing.
+    /// IP packets with missing fragments.
     pub fragments_incomplete: u64,
     /// Captures that end within a packet.
     pub captures_cut: u64,
-    /// Calls of NFS and MOUNT, each once however often it was sent.
+    /// Calls of NFS and MOUNT, not counting retransmissions.
     pub calls: u64,
-    /// Operations in them: those of compounds, and one for each other call.
+    /// Operations in these calls: all those of a compound, and one for any other call.
     pub ops: u64,
-    /// Calls that were sent again while no reply had come.
+    /// Calls retransmitted before a reply had arrived.
     pub calls_again: u64,
-    /// Datagrams with calls that were sent again after their reply.
+    /// Datagrams with calls that were retransmitted after their reply.
     pub calls_after_reply: u64,
-    /// Replies that belong to a call.
+    /// Replies with a matching call.
     pub replies: u64,
-    /// Replies whose call was not seen.
+    /// Replies without a matching call.
     pub replies_without_call: u64,
     /// Replies that were sent again.
     pub replies_again: u64,
-    /// Calls whose reply was not seen.
+    /// Calls without a reply.
     pub calls_without_reply: u64,
     /// Calls of other programs on the same connections, such as callbacks and ACLs.
     pub calls_other: u64,
-    /// Messages that could not be decoded though they were all there.
+    /// Messages that were complete but could not be decoded.
     pub messages_malformed: u64,
-    /// Messages of which the decoded part is not all, since bytes are missing.
+    /// Messages that were only partially decoded because bytes are missing.
     pub messages_cut: u64,
-    /// TCP segments that were sent again.
+    /// TCP segments that were retransmitted.
     pub segments_again: u64,
-    /// TCP segments that were captured before others that precede them.
+    /// TCP segments captured out of order.
     pub segments_out_of_order: u64,
-    /// Gaps of TCP segments that were sent and not captured.
+    /// Gaps of TCP segments that were sent but not captured.
     pub segments_lost: u64,
-    /// Bytes of those gaps.
+    /// Bytes in these gaps.
     pub bytes_lost: u64,
-    /// Bytes that the snap length cut off.
+    /// Bytes removed by the snap length.
     pub bytes_cut: u64,
     /// Records whose end was not captured.
     pub records_cut: u64,
-    /// Times at which it was not known where the next record begins.
+    /// How often the start of the next record was unknown.
     pub times_unsynchronized: u64,
-    /// Bytes that were passed over until it was known again, or that are encrypted.
+    /// Bytes that were skipped until it was found again, or that are encrypted.
     pub bytes_unsynchronized: u64,
     /// Connections that carried NFS or MOUNT.
     pub connections: u64,
     /// Hosts that sent calls.
     pub clients: u64,
-    /// File handles that were forgotten for others, and would get another number.
+    /// File handles that were dropped to make room and would get a new number.
     pub files_forgotten: u64,
 }
 

@@ -1,8 +1,8 @@
-//! From RPC messages to operations: what the arguments and results of a call say.
+//! Decodes RPC messages to operations with their arguments and results.
 //!
-//! Fields are read one by one into an [`Op`], so that of a message that was cut short everything
-//! before the cut is used. [`Context`] turns handles and names into numbers and hashes on the way;
-//! neither is kept.
+//! Fields are read one by one into an [`Op`], so that everything before the end of a truncated
+//! message is used. [`Context`] converts handles and names to numbers and hashes; neither is
+//! stored.
 
 pub mod mount;
 pub mod v2;
@@ -22,21 +22,21 @@ use crate::record::Op;
 use crate::roots::Roots;
 use crate::secret::{Domain, Secret};
 
-/// The longest name that is read, in bytes; longer ones are malformed.
+/// Maximum length of a name in bytes; longer ones are malformed.
 pub const NAME_BYTES_MAX: u32 = 4096;
-/// The most names whose text is remembered as written; later ones may be written twice.
+/// Maximum number of names that are remembered as written; others may be written twice.
 const NAMES_REMEMBERED: usize = 1 << 20;
 
-/// A name that is kept as it is.
+/// A name kept in plain text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptName {
-    /// Hash under which operations refer to it.
+    /// Hash by which operations refer to it.
     pub hash: u64,
-    /// The name, with what is no UTF-8 replaced.
+    /// The name, with invalid UTF-8 replaced.
     pub text: String,
 }
 
-/// The part of a capture that decoders fill.
+/// Data filled in by decoders.
 #[derive(Debug, Default)]
 pub struct Context {
     /// Key of the hashes.
@@ -45,21 +45,21 @@ pub struct Context {
     pub names: Names,
     /// Numbers of the files.
     pub files: FileNumbers,
-    /// Entries of directories whose files were not known before.
+    /// Directory entries of files that were unknown before.
     pub entries: Vec<Entry>,
-    /// Names that were not written yet.
+    /// Names that have not been written yet.
     pub kept: Vec<KeptName>,
-    /// Roots that no connection of NFS has used.
+    /// Roots that no NFS connection has used yet.
     pub roots: Roots,
     /// The server of the message.
     pub server: ServerPlace,
-    /// Number of the call that is decoded.
+    /// Number of the call being decoded.
     pub call: u64,
     known_names: HashSet<u64>,
 }
 
 impl Context {
-    /// Makes a context with a new key.
+    /// Creates a context with a new key.
     pub fn new(names: Names) -> Self {
         Self { names, ..Self::default() }
     }
@@ -79,7 +79,7 @@ impl Context {
         self.files.of_root(&self.secret, &mut self.roots, self.server, handle)
     }
 
-    /// Returns the number of the root that PUTROOTFH or PUTPUBFH makes current.
+    /// Returns the number of the root that PUTROOTFH or PUTPUBFH selects.
     pub fn server_root(&mut self, kind: u8) -> u32 {
         self.files.of_server_root(&self.secret, self.server, kind)
     }
@@ -110,7 +110,7 @@ impl Context {
         Ok(self.name(reader.opaque(NAME_BYTES_MAX)?))
     }
 
-    /// Notes the file of a directory entry, where it was not known before.
+    /// Records the file of a directory entry if it was unknown before.
     pub fn add_entry(&mut self, entry: &ListedEntry<'_>) {
         let Numbered { number, is_new } = self.numbered(entry.handle);
         if is_new {
@@ -122,7 +122,7 @@ impl Context {
     }
 }
 
-/// An entry of a directory as a reply lists it.
+/// A directory entry as listed in a reply.
 #[derive(Debug, Clone, Copy)]
 pub struct ListedEntry<'a> {
     /// Number of the directory.
@@ -131,18 +131,18 @@ pub struct ListedEntry<'a> {
     pub name: &'a [u8],
     /// Handle of its file.
     pub handle: &'a [u8],
-    /// Type of the file, 0 where it is unknown.
+    /// Type of the file, or 0 if unknown.
     pub file_type: u8,
     /// Size of the file.
     pub size: Option<u64>,
 }
 
-/// Tells how far a message could be decoded.
+/// How far a message could be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decoded {
-    /// All of it that is of use.
+    /// Everything that is needed.
     Whole,
-    /// A part: bytes are missing, or it is malformed.
+    /// Only a part, because bytes are missing or malformed.
     Part,
 }
 
@@ -152,7 +152,7 @@ impl From<Result<(), DecodeError>> for Decoded {
     }
 }
 
-/// Notes type and size of the file that a reply describes.
+/// Records type and size of the file described in a reply.
 fn note_attributes(op: &mut Op, attributes: Option<&nfs3::Fattr>) {
     if let Some(attributes) = attributes {
         op.file_type = attributes.file_type.number() as u8;

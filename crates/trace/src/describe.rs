@@ -1,12 +1,12 @@
-//! What a trace says about its load.
+//! Describes the load in a trace.
 //!
-//! [`Describer`] takes the sections of a trace in their order and makes a [`Description`]: calls by
-//! kind, client and time, how data is accessed, files and the working set, arrivals, response times
-//! and how complete the trace is. Memory is bounded whatever the length of the trace; counts are
-//! exact, distinct blocks and percentiles are estimates with a stated error.
+//! [`Describer`] processes the sections of a trace in order and creates a [`Description`]: calls by
+//! kind, client and time, access patterns, files and the working set, arrivals, response times, and
+//! how complete the trace is. Memory is limited regardless of the length of the trace. Counts are
+//! exact; distinct blocks and percentiles are estimates with a known error.
 //!
-//! Response times are those of calls. Of a compound they count for its principal operation, the
-//! first that is more than a frame around others.
+//! Response times apply to calls. The response time of a compound counts for its principal
+//! operation, which is the first one that does more than set the context for others.
 
 mod access;
 mod arrivals;
@@ -33,10 +33,10 @@ pub use files::{FileDescription, HotFile};
 pub use timeline::TimeSlice;
 use timeline::Timeline;
 
-/// The most clients that are listed; all are counted.
+/// Maximum number of clients to list; all are counted.
 const CLIENTS_MAX: usize = 1 << 16;
 
-/// A description of a trace. Times are in nanoseconds, sizes in bytes.
+/// Description of a trace. Times are in nanoseconds, sizes in bytes.
 #[derive(Debug, Clone, Serialize)]
 pub struct Description {
     /// Header of the trace.
@@ -47,11 +47,11 @@ pub struct Description {
     pub calls: u64,
     /// Calls per second over the whole trace.
     pub calls_per_second: f64,
-    /// Operations by version and kind, the most frequent first.
+    /// Operations by version and kind, most frequent first.
     pub kinds: Vec<KindDescription>,
     /// Response times of all calls.
     pub response: Quantiles,
-    /// Clients, the busiest first.
+    /// Clients, busiest first.
     pub clients: Vec<ClientDescription>,
     /// Reads of data.
     pub reads: AccessDescription,
@@ -59,11 +59,10 @@ pub struct Description {
     pub writes: AccessDescription,
     /// Files and their sizes.
     pub files: FileDescription,
-    /// Arrivals of calls.
     pub arrivals: ArrivalDescription,
-    /// Calls in flight when one starts, of all clients together.
+    /// Calls in flight when a call starts, over all clients.
     pub depth: Quantiles,
-    /// Calls, bytes and the growth of the working set over time.
+    /// Calls, bytes and growth of the working set over time.
     pub timeline: Vec<TimeSlice>,
 }
 
@@ -74,15 +73,15 @@ pub struct KindDescription {
     pub version: &'static str,
     /// Name of the procedure or operation.
     pub kind: &'static str,
-    /// Number of the procedure or operation; 0 NULL, 255 undefined.
+    /// Number of the procedure or operation; 0 is NULL and 255 undefined.
     pub number: u8,
     /// Operations of this kind.
     pub ops: u64,
-    /// Those of them whose result was a failure.
+    /// Number of them that failed.
     pub errors: u64,
-    /// Those of them without a result in the trace.
+    /// Number of them without a result in the trace.
     pub without_result: u64,
-    /// Response times of the calls whose principal operation they are.
+    /// Response times of calls with this principal operation.
     pub response: Quantiles,
 }
 
@@ -91,15 +90,15 @@ pub struct KindDescription {
 pub struct ClientDescription {
     /// Number of the client.
     pub client: u32,
-    /// Its address, or the keyed hash of it.
+    /// Address, or its keyed hash.
     pub address: String,
     /// Calls that it sent.
     pub calls: u64,
-    /// Bytes that it read.
+    /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes that it wrote.
+    /// Bytes written.
     pub written_bytes: u64,
-    /// Its calls in flight when it starts one.
+    /// Calls in flight when the client starts one.
     pub depth: Quantiles,
 }
 
@@ -110,18 +109,18 @@ pub struct Quantiles {
     pub count: u64,
     /// Mean of the values.
     pub mean: u64,
-    /// Value that half of them do not exceed.
+    /// Median.
     pub p50: u64,
-    /// Value that nine of ten do not exceed.
+    /// 90th percentile.
     pub p90: u64,
-    /// Value that 99 of a hundred do not exceed.
+    /// 99th percentile.
     pub p99: u64,
-    /// Largest of the values.
+    /// Maximum.
     pub max: u64,
 }
 
 impl Quantiles {
-    /// Returns the quantiles of a histogram; zeros where it is empty.
+    /// Returns the quantiles of a histogram, or zeros if it is empty.
     pub fn of(histogram: &Histogram) -> Self {
         if histogram.count() == 0 {
             return Self::default();
@@ -154,7 +153,7 @@ struct Client {
     depth: Depth,
 }
 
-/// Makes a description of the sections of a trace.
+/// Creates a description from the sections of a trace.
 #[derive(Debug)]
 pub struct Describer {
     header: Header,
@@ -174,7 +173,7 @@ pub struct Describer {
 }
 
 impl Describer {
-    /// Begins a description.
+    /// Starts a description.
     pub fn new(header: Header) -> Self {
         Self {
             header,
@@ -194,7 +193,7 @@ impl Describer {
         }
     }
 
-    /// Takes a section.
+    /// Processes a section.
     pub fn section(&mut self, section: Section) {
         match section {
             Section::Connections(connections) => {
@@ -283,7 +282,7 @@ impl Describer {
         }
     }
 
-    /// Ends the description.
+    /// Finishes the description.
     pub fn finish(mut self) -> Description {
         if self.end.duration_ns == 0 {
             self.end.duration_ns = self.last_ns;
@@ -300,7 +299,7 @@ impl Describer {
                 response: Quantiles::of(&found.response),
             });
         }
-        // Kinds with equal counts keep the order of the protocol.
+        // Kinds with equal counts stay in the order of the protocol.
         kinds.sort_by_key(|kind| std::cmp::Reverse(kind.ops));
         let mut clients = Vec::new();
         for (number, found) in self.clients {
@@ -333,7 +332,7 @@ impl Describer {
     }
 }
 
-/// The direction of an access to data.
+/// Direction of a data access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// Data is read.
@@ -342,7 +341,7 @@ pub(crate) enum Direction {
     Write,
 }
 
-/// Returns the direction in which a kind of operation moves data, if it moves any.
+/// Returns the direction in which a kind of operation transfers data, if any.
 pub(crate) fn direction_of(version: Version, kind: u8) -> Option<Direction> {
     match version.kind_name(kind) {
         "READ" | "READ_PLUS" => Some(Direction::Read),
@@ -351,8 +350,8 @@ pub(crate) fn direction_of(version: Version, kind: u8) -> Option<Direction> {
     }
 }
 
-/// Returns the position of the operation that a compound is sent for: the first that is neither a
-/// frame nor asks about what another has reached; else the last.
+/// Returns the index of a compound's principal operation: the first one that neither sets the
+/// context nor queries what another one has reached, or else the last.
 fn principal_op(call: &Call) -> usize {
     if !call.version.is_compound() {
         return 0;
@@ -362,7 +361,7 @@ fn principal_op(call: &Call) -> usize {
     for (number, op) in call.ops.iter().enumerate() {
         match OpCode::from_number(op.kind.into()) {
             _ if op.is_frame() => {}
-            // These stand alone, or behind the one that matters.
+            // These are sent alone, or after the one that matters.
             Some(OpCode::Getattr | OpCode::Access | OpCode::Verify | OpCode::Nverify) => {
                 if !is_found {
                     (fallback, is_found) = (number, true);

@@ -1,51 +1,51 @@
-//! Errors of reading captures and traces, as the user sees them.
+//! Errors when reading captures and traces, as seen by users.
 //!
-//! Each says what is wrong with the input and what to do; the caller adds the name of the file.
+//! Each message explains what is wrong with the input and what to do; the caller adds the file
+//! name.
 
 use std::io;
 
-/// Tells why a packet capture can't be read.
+/// Why a packet capture cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The system could not read it.
     #[error("can't be read: {0}")]
     Read(#[from] io::Error),
-    /// There is not one byte.
+    /// It has no bytes.
     #[error("is empty (hint: was the capture ended before its first packet?)")]
     Empty,
-    /// It begins as a compressed file does.
+    /// It starts like a compressed file.
     #[error(
         "is compressed (hint: unpack it on the way, such as \
          `zcat FILE | dfsbench capture - -o OUT`)"
     )]
     Compressed,
-    /// It begins as no packet capture does.
+    /// It doesn't start like a packet capture.
     #[error(
         "is no packet capture: it begins with {0} (hint: pcap and pcapng are read, as tcpdump -w \
          and dumpcap write them)"
     )]
     Foreign(String),
-    /// It ends before its first header does.
+    /// It ends within its first header.
     #[error("ends within its header of {needed} bytes: {left} are there")]
     CutHeader {
-        /// Bytes of the header.
+        /// Length of the header.
         needed: usize,
-        /// Bytes that are there.
+        /// Bytes available.
         left: usize,
     },
-    /// A length or a number in it can't be right.
+    /// It contains an implausible length or number.
     #[error("is damaged at byte {at}: {what} is {value}")]
     Corrupt {
         /// Offset of the damaged block or packet, in bytes.
         at: u64,
         /// The field that is wrong.
         what: &'static str,
-        /// Value of the field.
         value: u64,
     },
 }
 
-/// Tells why a trace file can't be read or written.
+/// Why a trace file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The system could not read it.
@@ -54,18 +54,18 @@ pub enum TraceError {
     /// The system could not write it.
     #[error("can't be written: {0}")]
     Write(io::Error),
-    /// There is not one byte.
+    /// It has no bytes.
     #[error("is empty (hint: did `dfsbench capture` end with an error?)")]
     Empty,
-    /// It begins as no trace does.
+    /// It doesn't start like a trace.
     #[error("is no trace (hint: `dfsbench capture FILE.pcap -o trace.dfst` makes one)")]
     Foreign,
-    /// A later release has written it.
+    /// It was written by a later release.
     #[error("has format {found}; this release reads up to {known} (hint: use a newer dfsbench)")]
     Version {
-        /// The format that was found.
+        /// Format of the file.
         found: u16,
-        /// The newest that is known here.
+        /// The newest supported format.
         known: u16,
     },
     /// It ends before its end section.
@@ -74,12 +74,12 @@ pub enum TraceError {
          end section)"
     )]
     Cut {
-        /// Offset of the section that is not whole, in bytes.
+        /// Offset of the incomplete section, in bytes.
         at: u64,
-        /// Calls that were read before.
+        /// Number of calls read before it.
         calls: u64,
     },
-    /// A section is not as it was written.
+    /// A section was modified.
     #[error("is damaged at byte {at}: {what} (hint: copy it again from where it was made)")]
     Corrupt {
         /// Offset of the section, in bytes.

@@ -1,10 +1,10 @@
-//! File handles as numbers.
+//! Numbers for file handles.
 //!
-//! [`FileNumbers`] gives each handle of each server a number, in the order in which they appear.
-//! A handle is kept as a keyed hash of 64 bits: with 10 million files the chance that any two have
-//! the same is 1 in 370,000. Two generations bound the memory: when the young one is full it
-//! becomes the old one, and what was not used meanwhile is forgotten. A forgotten file that appears
-//! again has a new number.
+//! [`FileNumbers`] numbers the handles of each server in the order in which they appear. A handle
+//! is stored as a keyed hash of 64 bits; with 10 million files, the probability of any collision is
+//! 1 in 370,000. Two generations limit the memory: when the young one is full it becomes the old
+//! one, and handles that have not been used in the meantime are dropped. If a dropped file appears
+//! again, it gets a new number.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -12,10 +12,10 @@ use std::hash::{BuildHasherDefault, Hasher};
 use crate::roots::Roots;
 use crate::secret::{Domain, Secret};
 
-/// Files in one generation; both together take some 200 MB.
+/// Maximum number of files per generation; both together take about 200 MB.
 const GENERATION_FILES: usize = 4 << 20;
 
-/// Passes a hash through: the keys are keyed hashes already.
+/// Hasher that returns its input, because the keys are already keyed hashes.
 #[derive(Debug, Default)]
 pub struct PassThrough(u64);
 
@@ -52,13 +52,13 @@ impl ServerPlace {
         secret.hash64(Domain::Handle, number, handle)
     }
 
-    /// Hashes the root that PUTROOTFH or PUTPUBFH, by its number, makes current.
+    /// Hashes the root that PUTROOTFH or PUTPUBFH, given by its number, selects.
     fn root_hash(self, secret: &Secret, kind: u8) -> u64 {
         let number = u64::from(self.host) << 16 | u64::from(self.port);
         secret.hash64(Domain::Path, number, &[kind])
     }
 
-    /// Hashes a handle whatever the port.
+    /// Hashes a handle regardless of the port.
     fn host_hash(self, secret: &Secret, handle: &[u8]) -> u64 {
         Self { port: 0, ..self }.hash(secret, handle)
     }
@@ -71,7 +71,7 @@ pub struct FileNumbers {
     old: Numbers,
     next: u32,
     generation_files: usize,
-    /// Files that were forgotten.
+    /// Number of files dropped.
     pub forgotten: u64,
 }
 
@@ -81,23 +81,23 @@ impl Default for FileNumbers {
     }
 }
 
-/// A file by its number, and whether the number is new.
+/// A file number, and whether it is new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Numbered {
     /// Number of the file.
     pub number: u32,
-    /// Whether it was not known before.
+    /// The file was unknown before.
     pub is_new: bool,
 }
 
 impl FileNumbers {
-    /// Makes the table with generations of this many files.
+    /// Creates the table with the given size of a generation.
     pub fn with_generations_of(generation_files: usize) -> Self {
         let (young, old) = (Numbers::default(), Numbers::default());
         Self { young, old, next: 1, generation_files, forgotten: 0 }
     }
 
-    /// Returns the number of a handle at a server.
+    /// Returns the number of a handle on a server.
     pub fn of_handle(
         &mut self,
         secret: &Secret,
@@ -114,7 +114,7 @@ impl FileNumbers {
         numbered
     }
 
-    /// Returns the number of a root that MOUNT has returned.
+    /// Returns the number of a root returned by MOUNT.
     pub fn of_root(
         &mut self,
         secret: &Secret,
@@ -134,27 +134,27 @@ impl FileNumbers {
         self.number(name_hash(secret, dir, name), || None).number
     }
 
-    /// Notes the number of the file that a name leads to, for those who go there without asking for
-    /// its handle.
+    /// Records the number of the file for a name, for clients that go there without requesting its
+    /// handle.
     pub fn bind_name(&mut self, secret: &Secret, dir: u32, name: u64, number: u32) {
         self.insert(name_hash(secret, dir, name), number);
     }
 
-    /// Forgets what a name leads to: it was removed or renamed.
+    /// Removes the mapping of a name that was removed or renamed.
     pub fn forget_name(&mut self, secret: &Secret, dir: u32, name: u64) {
         let hash = name_hash(secret, dir, name);
         self.young.remove(&hash);
         self.old.remove(&hash);
     }
 
-    /// Returns the number of the root of a server that speaks v4, whose handle is not in the reply.
+    /// Returns the number of the root of a v4 server whose handle is not in the reply.
     pub fn of_server_root(&mut self, secret: &Secret, server: ServerPlace, kind: u8) -> u32 {
         self.number(server.root_hash(secret, kind), || None).number
     }
 
-    /// Returns the number of the root of a server that speaks v4, whose handle is in the reply.
+    /// Returns the number of the root of a v4 server whose handle is in the reply.
     ///
-    /// One client asks for the handle and another one does not; the root is the same for both.
+    /// Some clients request the handle and others don't; the root is the same for both.
     pub fn of_server_root_handle(
         &mut self,
         secret: &Secret,
@@ -179,8 +179,8 @@ impl FileNumbers {
         self.young.get(&hash).or_else(|| self.old.get(&hash)).copied()
     }
 
-    /// Returns the number of a hash; `known_otherwise` gives that of one which is not in the table,
-    /// where it is the file of another hash.
+    /// Returns the number of a hash. If it is not in the table, `known_otherwise` may return the
+    /// number of the same file under another hash.
     fn number(&mut self, hash: u64, known_otherwise: impl FnOnce() -> Option<u32>) -> Numbered {
         if let Some(number) = self.young.get(&hash) {
             return Numbered { number: *number, is_new: false };
@@ -264,7 +264,7 @@ mod tests {
         let (secret, mut files, mut roots) =
             (Secret::default(), FileNumbers::default(), Roots::default());
         let at = |port| ServerPlace { host: 1, port };
-        // Two servers with equal handles, mounted by ports of their own.
+        // Two servers with equal handles, each mounted through its own port.
         let first = files.of_root(&secret, &mut roots, at(1001), b"root");
         let second = files.of_root(&secret, &mut roots, at(1002), b"root");
         assert_eq!(files.of_root(&secret, &mut roots, at(1002), b"root"), second);
@@ -272,9 +272,9 @@ mod tests {
         assert_eq!(of_handle(2049), Numbered { number: first, is_new: false });
         assert_eq!(of_handle(2050), Numbered { number: second, is_new: false });
         assert_eq!(of_handle(2049).number, first);
-        // No mount is left for a third one.
+        // There is no mount left for a third one.
         assert!(of_handle(2051).is_new);
-        // A server that serves MOUNT at its own port has its root for itself.
+        // A server with MOUNT on its own port has a root of its own.
         let own = files.of_root(&secret, &mut roots, at(3000), b"other");
         assert_eq!(files.of_handle(&secret, &mut roots, at(3000), b"other").number, own);
         assert!(roots.is_empty());

@@ -1,9 +1,9 @@
-//! The file format `.dfst`, as `docs/trace.md` has it to the byte.
+//! The file format `.dfst`, specified byte by byte in `docs/trace.md`.
 //!
-//! A file is a magic number and sections, each with its length and a CRC-32, compressed with zlib:
-//! a header, blocks of calls with the connections and names that they need before them, and an end.
-//! [`TraceWriter`] writes it in one pass and [`TraceReader`] reads it so, with one block in memory.
-//! A file without its end is cut off.
+//! A file consists of a magic number and sections, each with its length and a CRC-32, compressed
+//! with zlib: a header, blocks of calls preceded by the connections and names that they need, and
+//! an end. [`TraceWriter`] writes it and [`TraceReader`] reads it in one pass, with one block in
+//! memory. A file without its end was truncated.
 
 mod block;
 mod columns;
@@ -20,18 +20,18 @@ pub use block::Entry;
 pub use reader::TraceReader;
 pub use writer::TraceWriter;
 
-/// The first bytes of a trace. As in PNG, a high bit, line ends and an end-of-file character show
-/// what a transfer as text has done to it.
+/// The first bytes of a trace. As in PNG, a high bit, line ends and an end-of-file character reveal
+/// damage from a transfer in text mode.
 pub const MAGIC: [u8; 8] = *b"\x89DFST\r\n\x1a";
-/// The version of the format that is written, and the newest that is read.
+/// Version of the format that is written, and the newest that can be read.
 pub const FORMAT: u16 = 1;
-/// Bytes of the magic number, the version, and two that are zero.
+/// Bytes of the magic number, the version, and two zeros.
 pub const FILE_HEADER_BYTES: usize = 12;
 /// Bytes before each section: kind and three zeros, stored length, raw length, CRC-32.
 pub const SECTION_HEADER_BYTES: usize = 16;
-/// Calls in one block.
+/// Calls per block.
 pub const BLOCK_CALLS: usize = 16 << 10;
-/// The most bytes of a section, packed or not, that are read: a block has some MB.
+/// Maximum size of a section in bytes, compressed or not; a block has a few MB.
 pub const SECTION_BYTES_MAX: usize = 32 << 20;
 
 /// Kinds of sections.
@@ -43,28 +43,28 @@ mod kind {
     pub const END: u8 = b'E';
 }
 
-/// The facts that are known when a trace begins.
+/// What is known at the start of a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Header {
     /// When the first packet was captured, in nanoseconds since 1970-01-01 UTC.
     pub begin_ns: u64,
-    /// Whether names and addresses are kept.
+    /// Names and addresses are stored in plain text.
     pub keeps_names: bool,
-    /// Name and version of the program that made it.
+    /// Name and version of the program that created the trace.
     pub made_by: String,
 }
 
-/// A name that was kept.
+/// A name kept in plain text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NameText {
     /// Hash by which operations refer to it.
     pub hash: u64,
-    /// The name, with what is no UTF-8 replaced.
+    /// The name, with invalid UTF-8 replaced.
     pub text: String,
 }
 
-/// The facts that are known when a trace ends.
+/// What is known at the end of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct End {
@@ -74,18 +74,17 @@ pub struct End {
     pub counters: Counters,
 }
 
-/// A part of a trace.
+/// A section of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Section {
-    /// Connections that calls from here on use.
+    /// Connections used by calls from here on.
     Connections(Vec<Connection>),
-    /// Names that calls from here on use.
+    /// Names used by calls from here on.
     Names(Vec<NameText>),
-    /// Calls, in the order of their starts but for those whose reply was very late.
+    /// Calls in the order of their starts, except for those with a very late reply.
     Block {
-        /// The calls of the block.
         calls: Vec<Call>,
-        /// Files that listings of directories named for the first time.
+        /// Files that appeared in a directory listing for the first time.
         entries: Vec<Entry>,
     },
     /// The end of the trace.

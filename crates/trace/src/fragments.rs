@@ -1,24 +1,24 @@
-//! IP packets that were sent in parts, put together again.
+//! Reassembles fragmented IP packets.
 //!
-//! NFS over UDP sends requests of up to 64 KiB, which IP cuts to the size of a frame.
-//! [`FragmentPool`] keeps parts until the packet is complete. It is bounded: old packets are
-//! dropped for new ones, and counted. A part that was captured cut counts as if it were complete,
-//! with a hole, so that a short snap length still shows the calls.
+//! NFS over UDP sends requests of up to 64 KiB, which IP splits to fit into frames.
+//! [`FragmentPool`] keeps fragments until the packet is complete. Its size is limited: old packets
+//! are dropped for new ones and counted. A fragment that was truncated by the snap length counts as
+//! complete but has a hole, so that calls are visible even with a short snap length.
 //! **Source:** RFC 791 section 3.2, RFC 8200 section 4.5.
 
 use std::collections::HashMap;
 
 use crate::packet::{Fragment, FragmentKey};
 
-/// The longest payload of an IP packet, in bytes.
+/// Maximum payload of an IP packet in bytes.
 const PAYLOAD_BYTES_MAX: usize = 65_535;
-/// The most packets that are put together at a time.
+/// Maximum number of packets to reassemble at the same time.
 const PACKETS_MAX: usize = 1024;
-/// The most bytes that all of them hold.
+/// Maximum size of all of them in bytes.
 const BYTES_MAX: usize = 16 << 20;
-/// The most parts of one packet: 64 KiB in frames of 576 bytes, and some that overlap.
+/// Maximum number of fragments per packet: 64 KiB in frames of 576 bytes, and some overlap.
 const PARTS_MAX: usize = 256;
-/// How long parts are kept, in nanoseconds. **Source:** Linux, `ipfrag_time`: 30 s.
+/// How long fragments are kept, in nanoseconds. **Source:** Linux, `ipfrag_time`: 30 s.
 const AGE_NS_MAX: u64 = 30_000_000_000;
 
 /// A range of a packet that has arrived.
@@ -31,38 +31,38 @@ struct Range {
 #[derive(Debug, Default)]
 struct Packet {
     first_ns: u64,
-    /// The payload; what was cut off of a part is zero here, and not within `seen`.
+    /// The payload. Truncated bytes of a fragment are zero and not within `seen`.
     bytes: Vec<u8>,
     arrived: Vec<Range>,
     kept: Vec<Range>,
-    /// Length of the whole payload, once the last part is there.
+    /// Length of the complete payload, once the last fragment has arrived.
     len: Option<usize>,
 }
 
-/// A payload that was put together.
+/// A reassembled payload.
 #[derive(Debug, Clone, Copy)]
 pub struct Assembled<'a> {
-    /// The bytes from the begin up to the first that is missing.
+    /// The bytes up to the first missing one.
     pub bytes: &'a [u8],
     /// Length on the wire, in bytes.
     pub wire_bytes: usize,
-    /// When the first part was seen, in nanoseconds since 1970.
+    /// When the first fragment was seen, in nanoseconds since 1970.
     pub first_ns: u64,
 }
 
-/// Packets of which some parts have arrived.
+/// Packets with some of their fragments.
 #[derive(Debug, Default)]
 pub struct FragmentPool {
     packets: HashMap<FragmentKey, Packet>,
     bytes: usize,
-    /// The packet that was returned last.
+    /// The packet returned last.
     finished: Packet,
-    /// Packets that were dropped incomplete.
+    /// Packets dropped before they were complete.
     pub incomplete: u64,
 }
 
 impl FragmentPool {
-    /// Adds a part; returns the payload where it is complete now.
+    /// Adds a fragment. Returns the payload if it is now complete.
     pub fn add(&mut self, part: &Fragment<'_>, time_ns: u64) -> Option<Assembled<'_>> {
         let end = part.offset + part.wire_bytes;
         if end > PAYLOAD_BYTES_MAX || part.wire_bytes == 0 {
@@ -93,7 +93,7 @@ impl FragmentPool {
         })
     }
 
-    /// Counts what will never be complete.
+    /// Counts packets that will never be complete.
     pub fn finish(&mut self) {
         self.incomplete += self.packets.len() as u64;
         self.packets.clear();
@@ -107,7 +107,7 @@ impl FragmentPool {
         let before = self.packets.len();
         self.packets.retain(|_, packet| time_ns.saturating_sub(packet.first_ns) < AGE_NS_MAX);
         if self.packets.len() == before {
-            // None is old: all are given up, which bounds the work for each part, too.
+            // If none are old, drop all of them, which also limits the work per fragment.
             self.packets.clear();
         }
         self.incomplete += (before - self.packets.len()) as u64;
@@ -137,16 +137,16 @@ impl Packet {
     }
 }
 
-/// Tells whether ranges in any order leave nothing out up to a length.
+/// Returns true if ranges in any order cover everything up to a length.
 fn covers(ranges: &[Range], len: usize) -> bool {
     covered_from_start(ranges) >= len
 }
 
-/// Returns up to where ranges in any order leave nothing out.
+/// Returns the length covered without gaps by ranges in any order.
 fn covered_from_start(ranges: &[Range]) -> usize {
     let mut reached = 0;
-    // Each round reaches further or is the last. Parts mostly come in order, so that the first
-    // round does it.
+    // Each round gets further or is the last. Fragments are usually in order, so one round is
+    // enough.
     loop {
         let before = reached;
         for range in ranges {

@@ -1,13 +1,14 @@
-//! Traces of NFS traffic: captured from packets, described, kept in a file.
+//! Traces of NFS traffic: captured from packets, described, and stored in files.
 //!
-//! [`Capture`] takes packets that a [`PacketReader`] reads and makes calls of them: IP fragments
-//! and TCP streams are put together, RPC replies are matched with their calls, and each operation
-//! becomes an [`Op`]. [`TraceWriter`] and [`TraceReader`] are the file format `.dfst`
-//! (`docs/trace.md`), and [`Description`] is what a trace says about its load.
+//! [`Capture`] converts packets from a [`PacketReader`] to calls. It reassembles IP fragments and
+//! TCP streams, matches RPC replies with their calls, and turns each operation into an [`Op`].
+//! [`TraceWriter`] and [`TraceReader`] implement the file format `.dfst` (`docs/trace.md`), and a
+//! [`Description`] summarizes the load in a trace.
 //!
-//! Invariants: memory is bounded whatever the length of the input; no bytes make it panic; what was
-//! not seen is counted, never guessed; no payload is kept, and no name, address or file handle
-//! unless the user wants it. Must not open files or sockets, nor read a clock.
+//! Invariants: memory is limited regardless of the length of the input; no input causes a panic;
+//! what was not seen is counted and never guessed; payload is never stored, and neither are names,
+//! addresses or file handles unless the user wants that. This crate must not open files or sockets,
+//! nor read a clock.
 
 mod assembly;
 mod capture;

@@ -1,8 +1,9 @@
-//! RPC messages to calls: each reply with the call that has its xid on its connection.
+//! Matches RPC replies with calls by xid and connection.
 //!
-//! [`Matcher::message`] takes whole messages in the order in which they were captured. Calls wait
-//! in a bounded table; those that no reply comes for are written without one. A call that is sent
-//! again is counted and is no second call, also where its reply was sent before (UDP).
+//! [`Matcher::message`] takes complete messages in the order in which they were captured. Calls
+//! wait in a table of limited size; those that get no reply are written without one. A
+//! retransmitted call is counted but doesn't become a second call, even if its reply had already
+//! been sent (UDP).
 //! **Source:** RFC 5531 sections 8 and 9, RFC 2203 section 5.3.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -18,42 +19,42 @@ use crate::files::{PassThrough, ServerPlace};
 use crate::record::{Call, Op, Version, call_flag};
 use crate::sparse::Cursor;
 
-/// The most calls that wait for a reply.
+/// Maximum number of calls waiting for a reply.
 const PENDING_MAX: usize = 128 << 10;
-/// How long a call waits, in nanoseconds: clients send one again after a minute.
+/// How long a call waits, in nanoseconds. Clients retransmit after a minute.
 const PENDING_NS_MAX: u64 = 300_000_000_000;
-/// The most answered calls of UDP that are remembered, in each of two generations.
+/// Maximum number of answered UDP calls to remember, in each of two generations.
 const ANSWERED_MAX: usize = 64 << 10;
 
 const NFS: u32 = 100_003;
 const MOUNT: u32 = 100_005;
-/// The procedure of v4 that is not NULL. **Source:** RFC 7530 section 16.2.
+/// The only procedure of v4 besides NULL. **Source:** RFC 7530 section 16.2.
 const COMPOUND: u32 = 1;
 
-// The words of a message. **Source:** RFC 5531 section 9.
+// Message types. **Source:** RFC 5531 section 9.
 const CALL: u32 = 0;
 const REPLY: u32 = 1;
 const ACCEPTED: u32 = 0;
 const SUCCESS: u32 = 0;
-/// The flavor of RPCSEC_GSS, and the service that leaves arguments readable.
+/// The flavor of RPCSEC_GSS, and its service that leaves arguments readable.
 /// **Source:** RFC 2203 section 5.
 const FLAVOR_GSS: u32 = 6;
 const SERVICE_NONE: u32 = 1;
 
-/// The place where a message was seen.
+/// Where a message was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// Number of the connection in the trace.
     pub connection: u32,
     /// The server of the connection.
     pub server: ServerPlace,
-    /// Whether the message is from the end that sends calls.
+    /// The message comes from the end that sends calls.
     pub is_from_client: bool,
     /// Transport of the message.
     pub transport: Transport,
 }
 
-/// A call that waits for its reply.
+/// A call waiting for its reply.
 #[derive(Debug)]
 struct Pending {
     call: Call,
@@ -72,25 +73,25 @@ struct Arrival {
 
 type Table = HashMap<u64, Pending, BuildHasherDefault<PassThrough>>;
 
-/// The most connections whose minor version is kept.
+/// Maximum number of connections whose minor version is kept.
 const MINOR_VERSIONS_MAX: usize = 1 << 16;
 
-/// Calls and the replies that they wait for.
+/// Calls waiting for their replies.
 #[derive(Debug, Default)]
 pub struct Matcher {
     pending: Table,
     arrivals: VecDeque<Arrival>,
     answered: HashSet<u64>,
     answered_before: HashSet<u64>,
-    /// The minor version that was last seen on each connection of v4.
+    /// The minor version last seen on each v4 connection.
     minor_versions: HashMap<u64, Version, BuildHasherDefault<PassThrough>>,
     next_number: u64,
     begin_ns: Option<u64>,
-    /// Vectors of calls that were written, to be used again.
+    /// Vectors of calls that have been written, for reuse.
     spare: Vec<Vec<Op>>,
-    /// Calls that are complete, or that no reply will come for.
+    /// Calls that are complete or will get no reply.
     pub done: Vec<Call>,
-    /// The numbers and hashes that decoders fill.
+    /// Numbers and hashes filled in by decoders.
     pub context: Context,
 }
 
@@ -99,37 +100,37 @@ struct CallHead {
     program: u32,
     version: u32,
     procedure: u32,
-    /// Whether the arguments can be read, and are not wrapped or encrypted.
+    /// The arguments are neither wrapped nor encrypted.
     is_readable: bool,
-    /// Whether what stands before the arguments was captured.
+    /// Everything before the arguments was captured.
     is_whole: bool,
 }
 
 impl Matcher {
-    /// Makes a matcher that fills these numbers and hashes.
+    /// Creates a matcher that uses this context.
     pub fn new(context: Context) -> Self {
         Self { context, ..Self::default() }
     }
 
-    /// Sets the instant from which times are counted, in nanoseconds since 1970.
+    /// Sets the start of the trace, in nanoseconds since 1970. Times are relative to it.
     pub fn begin_at(&mut self, begin_ns: u64) {
         self.begin_ns.get_or_insert(begin_ns);
     }
 
-    /// Returns the instant from which times are counted, in nanoseconds since 1970.
+    /// Returns the start of the trace, in nanoseconds since 1970.
     pub fn begin_ns(&self) -> u64 {
         self.begin_ns.unwrap_or_default()
     }
 
-    /// Takes a message.
+    /// Processes a message.
     pub fn message(&mut self, place: Place, message: &Message<'_>, counters: &mut Counters) {
         let mut cursor = message.body.cursor();
         let Ok([xid, kind]) = cursor.reader.words::<2>() else {
             count_undecoded(&cursor, counters);
             return;
         };
-        // A connection has calls in both directions since v4.1: those of callbacks come from the
-        // server. A reply belongs to a call of the other end.
+        // Since v4.1, a connection has calls in both directions: callbacks come from the server. A
+        // reply belongs to a call from the other end.
         let caller = u64::from(place.is_from_client != (kind == CALL));
         let key = u64::from(place.connection) << 33 | caller << 32 | u64::from(xid);
         match kind {
@@ -146,8 +147,8 @@ impl Matcher {
             return;
         };
         if let Some(pending) = self.pending.get_mut(&key) {
-            // The same call again, unless the client uses an xid for something else: then no reply
-            // to the first will come any more.
+            // This is a retransmission, unless the client reuses the xid for something else, in
+            // which case the first call will get no reply anymore.
             if pending.program == head.program && pending.procedure == head.procedure {
                 pending.call.retransmissions += 1;
                 counters.calls_again += u64::from(is_traced(head.program));
@@ -165,7 +166,7 @@ impl Matcher {
         let version = match (head.program, head.version) {
             (NFS, 2) => Some(Version::V2),
             (NFS, 3) => Some(Version::V3),
-            // The minor version stands in the compound.
+            // The minor version is in the compound.
             (NFS, 4) => Some(Version::V4_0),
             (MOUNT, 1 | 2) => Some(Version::Mount1),
             (MOUNT, 3) => Some(Version::Mount3),
@@ -184,7 +185,7 @@ impl Matcher {
             reply_bytes: 0,
             ops: self.spare.pop().unwrap_or_default(),
         };
-        // Calls of other programs wait as well, so that their replies are known for what they are.
+        // Calls of other programs wait as well, so that their replies can be identified.
         let program = if version.is_some() { program } else { 0 };
         if version.is_some() {
             self.next_number += 1;
@@ -207,8 +208,8 @@ impl Matcher {
         self.pending.insert(key, Pending { call, program, procedure, is_readable });
     }
 
-    /// Gives a compound that was cut off before its minor version that of its connection, since
-    /// clients don't change it. Operations show that it was not.
+    /// Assigns the minor version of its connection to a compound that was truncated before this
+    /// field. Clients don't change it. A compound with operations was not truncated there.
     fn follow_minor_version(&mut self, call: &mut Call) {
         let connection = u64::from(call.connection);
         if call.ops.is_empty() {
@@ -298,7 +299,7 @@ impl Matcher {
         self.done.push(call);
     }
 
-    /// Writes a call for which no reply will come.
+    /// Writes a call that will get no reply.
     fn give_up(&mut self, key: u64, counters: &mut Counters) {
         let Some(pending) = self.pending.remove(&key) else { return };
         if pending.program == 0 {
@@ -310,7 +311,7 @@ impl Matcher {
         self.finish_call(pending.call, first_entry, counters);
     }
 
-    /// Gives up the calls that have waited too long, or the oldest where there are too many.
+    /// Gives up calls that have waited too long, or the oldest ones if there are too many.
     fn expire(&mut self, now_ns: u64, counters: &mut Counters) {
         while let Some(oldest) = self.arrivals.front() {
             let (key, number) = (oldest.key, oldest.number);
@@ -324,7 +325,7 @@ impl Matcher {
                 self.give_up(key, counters);
             }
         }
-        // Answered calls behind one that still waits are dropped together.
+        // Answered calls behind one that is still waiting are dropped together.
         if self.arrivals.len() > 4 * PENDING_MAX {
             let arrivals = std::mem::take(&mut self.arrivals);
             for arrival in arrivals {
@@ -339,7 +340,7 @@ impl Matcher {
         self.pending.get(&key).is_some_and(|pending| pending.call.number == number)
     }
 
-    /// Gives up all calls that wait.
+    /// Gives up all waiting calls.
     pub fn finish(&mut self, counters: &mut Counters) {
         while let Some(oldest) = self.arrivals.pop_front() {
             if self.waits(oldest.key, oldest.number) {
@@ -348,7 +349,7 @@ impl Matcher {
         }
     }
 
-    /// Removes the operations of a call that was written.
+    /// Reuses the operations of a call that was written.
     pub fn recycle(&mut self, mut ops: Vec<Op>) {
         if self.spare.len() < PENDING_MAX && ops.capacity() <= 64 {
             ops.clear();
@@ -380,7 +381,7 @@ fn count_undecoded(cursor: &Cursor<'_>, counters: &mut Counters) {
 fn read_call_head(cursor: &mut Cursor<'_>) -> Result<CallHead, DecodeError> {
     let [_, _, _, program, version, procedure] = cursor.reader.words::<6>()?;
     let mut is_readable = true;
-    // Length, then version, procedure of the context, sequence number, service.
+    // Length, then version, procedure of the context, sequence number and service.
     let mut ahead = cursor.reader;
     if let Ok([FLAVOR_GSS, _, _, context_procedure, _, service]) = ahead.words::<6>() {
         is_readable = context_procedure == 0 && service == SERVICE_NONE;
@@ -389,7 +390,7 @@ fn read_call_head(cursor: &mut Cursor<'_>) -> Result<CallHead, DecodeError> {
     Ok(CallHead { program, version, procedure, is_readable, is_whole })
 }
 
-/// Passes over flavor and body of credential and verifier, be they there or not.
+/// Skips flavor and body of credential and verifier, whether captured or not.
 fn skip_credentials(cursor: &mut Cursor<'_>) -> Result<(), DecodeError> {
     cursor.reader.u32()?;
     cursor.skip_payload()?;
@@ -398,7 +399,7 @@ fn skip_credentials(cursor: &mut Cursor<'_>) -> Result<(), DecodeError> {
     Ok(())
 }
 
-/// Reads a reply up to its results; returns false where the RPC layer refused the call.
+/// Reads a reply up to its results. Returns false if the RPC layer rejected the call.
 fn read_reply_head(cursor: &mut Cursor<'_>) -> Result<bool, DecodeError> {
     let [_, _, state] = cursor.reader.words::<3>()?;
     if state != ACCEPTED {

@@ -1,8 +1,8 @@
-//! From a captured packet to its TCP segment or UDP datagram, as far as it was kept.
+//! Finds the TCP segment or UDP datagram in a captured packet, as far as it was kept.
 //!
-//! Ethernet with VLAN tags, Linux "cooked" captures, raw IP and loopback; IPv4 and IPv6 with their
-//! extension headers. [`parse`] looks at headers alone: checksums are not verified, since captures
-//! on the sending host show what the network card has yet to fill in.
+//! Supports Ethernet with VLAN tags, Linux "cooked" captures, raw IP and loopback, and IPv4 and
+//! IPv6 with extension headers. [`parse`] only looks at headers. Checksums are not verified,
+//! because captures on the sending host contain checksums that the network card has yet to fill in.
 //! **Source:** RFC 791, RFC 8200, RFC 9293, RFC 768, IEEE 802.1Q; tcpdump.org, "Link-layer header
 //! types".
 
@@ -19,21 +19,21 @@ const LINK_IPV4: u16 = 228;
 const LINK_IPV6: u16 = 229;
 const LINK_LINUX_SLL2: u16 = 276;
 
-// Types of frames. **Source:** IEEE 802 numbers of IANA.
+// Frame types. **Source:** IEEE 802 numbers of IANA.
 const FRAME_IPV4: u16 = 0x0800;
 const FRAME_IPV6: u16 = 0x86dd;
-/// Tags of 802.1Q, 802.1ad and the one that cards used before it.
+/// Tags of 802.1Q, 802.1ad, and the one that cards used earlier.
 const FRAME_TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
-/// The most tags one behind the other.
+/// Maximum number of consecutive tags.
 const TAGS_MAX: usize = 4;
 
 // Protocols. **Source:** IANA, "Assigned Internet Protocol Numbers".
 const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;
-/// Extension headers of IPv6 whose second byte is their length: hop-by-hop, routing, destination.
+/// IPv6 extension headers with the length in the second byte: hop-by-hop, routing, destination.
 const EXTENSIONS: [u8; 3] = [0, 43, 60];
 const EXTENSION_FRAGMENT: u8 = 44;
-/// The most extension headers one behind the other.
+/// Maximum number of consecutive extension headers.
 const EXTENSIONS_MAX: usize = 8;
 
 /// One end of a connection.
@@ -41,7 +41,6 @@ const EXTENSIONS_MAX: usize = 8;
 pub struct Endpoint {
     /// Address of the host.
     pub address: IpAddr,
-    /// The port on it.
     pub port: u16,
 }
 
@@ -50,12 +49,12 @@ pub struct Endpoint {
 pub struct TcpFlags(pub u8);
 
 impl TcpFlags {
-    /// Tells whether the segment begins a connection.
+    /// Returns true if the segment begins a connection.
     pub const fn is_syn(self) -> bool {
         self.0 & 0x02 != 0
     }
 
-    /// Tells whether the acknowledgement number counts.
+    /// Returns true if the acknowledgement number is valid.
     pub const fn has_ack(self) -> bool {
         self.0 & 0x10 != 0
     }
@@ -64,15 +63,14 @@ impl TcpFlags {
 /// A TCP segment.
 #[derive(Debug, Clone, Copy)]
 pub struct TcpSegment<'a> {
-    /// End that sent it.
+    /// Sender.
     pub from: Endpoint,
-    /// End that receives it.
+    /// Receiver.
     pub to: Endpoint,
     /// Sequence number of the first byte.
     pub sequence: u32,
-    /// The next byte that the sender expects of the receiver.
+    /// The next byte that the sender expects from the receiver.
     pub acknowledged: u32,
-    /// Flags of the header.
     pub flags: TcpFlags,
     /// Payload as far as it was kept.
     pub bytes: &'a [u8],
@@ -83,9 +81,9 @@ pub struct TcpSegment<'a> {
 /// A UDP datagram.
 #[derive(Debug, Clone, Copy)]
 pub struct UdpDatagram<'a> {
-    /// End that sent it.
+    /// Sender.
     pub from: Endpoint,
-    /// End that receives it.
+    /// Receiver.
     pub to: Endpoint,
     /// Payload as far as it was kept.
     pub bytes: &'a [u8],
@@ -93,50 +91,50 @@ pub struct UdpDatagram<'a> {
     pub wire_bytes: usize,
 }
 
-/// A part of an IP packet that was sent in several.
+/// A fragment of an IP packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Fragment<'a> {
-    /// The packet that it is a part of.
+    /// The packet that it belongs to.
     pub key: FragmentKey,
-    /// Offset of the part in the packet's payload, in bytes.
+    /// Offset in the packet's payload, in bytes.
     pub offset: usize,
-    /// Whether the payload ends with this part.
+    /// The payload ends with this fragment.
     pub is_last: bool,
-    /// The part as far as it was kept.
+    /// The fragment as far as it was kept.
     pub bytes: &'a [u8],
-    /// Length of the part on the wire, in bytes.
+    /// Length of the fragment on the wire, in bytes.
     pub wire_bytes: usize,
 }
 
-/// Names a packet that was sent in parts. **Source:** RFC 791 section 3.2, RFC 8200 section 4.5.
+/// Identifies a fragmented packet. **Source:** RFC 791 section 3.2, RFC 8200 section 4.5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FragmentKey {
-    /// End that sent it.
+    /// Sender.
     pub from: IpAddr,
-    /// End that receives it.
+    /// Receiver.
     pub to: IpAddr,
     /// Identification of the packet.
     pub id: u32,
-    /// The protocol of its payload.
+    /// Protocol of the payload.
     pub protocol: u8,
 }
 
-/// The part of a packet that matters here.
+/// The relevant part of a packet.
 #[derive(Debug, Clone, Copy)]
 pub enum Content<'a> {
     /// A TCP segment.
     Tcp(TcpSegment<'a>),
     /// A UDP datagram.
     Udp(UdpDatagram<'a>),
-    /// A part of a packet.
+    /// A fragment of a packet.
     Fragment(Fragment<'a>),
-    /// Something that carries no NFS.
+    /// Anything that cannot contain NFS.
     Other,
-    /// A packet that was cut off within its headers, or is malformed.
+    /// A packet that was truncated within its headers or is malformed.
     Unreadable,
 }
 
-/// A payload of IP and what its header says of it.
+/// An IP payload with information from its header.
 struct IpPayload<'a> {
     from: IpAddr,
     to: IpAddr,
@@ -145,7 +143,7 @@ struct IpPayload<'a> {
     wire_bytes: usize,
 }
 
-/// Finds the segment, datagram or fragment in a packet; `wire_bytes` is the packet's length.
+/// Finds the segment, datagram or fragment in a packet. `wire_bytes` is the packet's length.
 pub fn parse(link: u16, bytes: &[u8], wire_bytes: usize) -> Content<'_> {
     let Some((frame_type, at)) = find_network_header(link, bytes) else {
         return if knows_link(link) { Content::Unreadable } else { Content::Other };
@@ -159,7 +157,7 @@ pub fn parse(link: u16, bytes: &[u8], wire_bytes: usize) -> Content<'_> {
     found.unwrap_or(Content::Unreadable)
 }
 
-/// Tells whether packets of a link layer can be read at all.
+/// Returns true if packets of a link type can be parsed.
 pub const fn knows_link(link: u16) -> bool {
     matches!(
         link,
@@ -175,13 +173,13 @@ pub const fn knows_link(link: u16) -> bool {
     )
 }
 
-/// Returns the type of the network layer and where its header begins.
+/// Returns the type of the network layer and the offset of its header.
 fn find_network_header(link: u16, bytes: &[u8]) -> Option<(u16, usize)> {
     match link {
         LINK_ETHERNET => skip_tags(bytes, 12),
         LINK_LINUX_SLL => skip_tags(bytes, 14),
         LINK_LINUX_SLL2 => {
-            // The type stands first here, and tags are where the payload begins.
+            // The type comes first here, and tags are at the start of the payload.
             let frame_type = be16(bytes, 0)?;
             if FRAME_TAGS.contains(&frame_type) {
                 return skip_tags(bytes, 22);
@@ -194,7 +192,7 @@ fn find_network_header(link: u16, bytes: &[u8]) -> Option<(u16, usize)> {
     }
 }
 
-/// Reads the frame type at an offset, and passes over the VLAN tags that stand there.
+/// Reads the frame type at an offset, skipping any VLAN tags.
 fn skip_tags(bytes: &[u8], mut at: usize) -> Option<(u16, usize)> {
     for _ in 0..=TAGS_MAX {
         let frame_type = be16(bytes, at)?;
@@ -202,14 +200,14 @@ fn skip_tags(bytes: &[u8], mut at: usize) -> Option<(u16, usize)> {
         if !FRAME_TAGS.contains(&frame_type) {
             return (bytes.len() > at).then_some((frame_type, at));
         }
-        // Priority and number of the VLAN.
+        // Priority and VLAN ID.
         at += 2;
     }
     None
 }
 
-/// Tells IPv4 from IPv6 by the version in the header: loopback captures state the family in the
-/// byte order and by the numbers of the system that made them.
+/// Distinguishes IPv4 from IPv6 by the version in the header, because loopback captures use the
+/// byte order and the numbers of the system that made them.
 fn ip_by_version(bytes: &[u8], at: usize) -> Option<(u16, usize)> {
     match bytes.get(at)? >> 4 {
         4 => Some((FRAME_IPV4, at)),
@@ -225,7 +223,7 @@ fn parse_ipv4(bytes: &[u8], wire_bytes: usize) -> Option<Content<'_>> {
         return None;
     }
     let total = usize::from(be16(bytes, 2)?);
-    // A card that cuts large segments itself shows the capture a length of 0.
+    // With segmentation offload, captured packets may have a length of 0.
     let total = if total == 0 { wire_bytes } else { total.min(wire_bytes) };
     let wire_bytes = total.checked_sub(header_bytes)?;
     let flags = be16(bytes, 6)?;
@@ -273,7 +271,7 @@ fn parse_ipv6(bytes: &[u8], wire_bytes: usize) -> Option<Content<'_>> {
             let place = be16(extension, 2)?;
             let id = be32(extension, 4)?;
             let (offset, more_follow) = (usize::from(place & 0xfff8), place & 1 != 0);
-            // A packet in one part has the header, too, where a translator has added it.
+            // An unfragmented packet also has the header if a translator added it.
             if offset > 0 || more_follow {
                 let (from, to) = (from.into(), to.into());
                 let payload = IpPayload { from, to, protocol: next, bytes: rest, wire_bytes };
@@ -315,7 +313,7 @@ fn parse_transport<'a>(payload: &IpPayload<'a>) -> Option<Content<'a>> {
     }
 }
 
-/// Parses the payload of an IP packet that was put together from fragments.
+/// Parses the payload of a reassembled IP packet.
 pub fn parse_payload<'a>(key: &FragmentKey, bytes: &'a [u8], wire_bytes: usize) -> Content<'a> {
     let FragmentKey { from, to, protocol, .. } = *key;
     let payload = IpPayload { from, to, protocol, bytes, wire_bytes };
@@ -336,7 +334,7 @@ fn parse_tcp<'a>(payload: &IpPayload<'a>) -> Option<Content<'a>> {
         sequence: be32(bytes, 4)?,
         acknowledged: be32(bytes, 8)?,
         flags: TcpFlags(head[13]),
-        // Options may be cut off; where the payload begins is known all the same.
+        // Options may be truncated, but the start of the payload is still known.
         bytes: bytes.get(header_bytes..).unwrap_or_default(),
         wire_bytes,
     }))
@@ -357,7 +355,7 @@ fn parse_udp<'a>(payload: &IpPayload<'a>) -> Option<Content<'a>> {
     }))
 }
 
-/// Cuts off what a link layer has appended, such as the padding of short Ethernet frames.
+/// Removes what a link layer appended, such as the padding of short Ethernet frames.
 fn cut_to(bytes: &[u8], len: usize) -> &[u8] {
     &bytes[..bytes.len().min(len)]
 }
@@ -418,7 +416,7 @@ mod tests {
         for len in 0..28 {
             assert!(matches!(parse(LINK_RAW, &PACKET[..len], 30), Content::Unreadable), "{len}");
         }
-        // A payload that was cut off is known by its length.
+        // The length of a truncated payload is known.
         let Content::Udp(datagram) = parse(LINK_RAW, &PACKET[..28], 30) else { panic!() };
         assert_eq!((datagram.bytes.len(), datagram.wire_bytes), (0, 2));
     }

@@ -1,31 +1,31 @@
-//! Packet captures as files: pcap with microseconds or nanoseconds, and pcapng.
+//! Packet capture files: pcap with microseconds or nanoseconds, and pcapng.
 //!
-//! [`PacketReader`] returns one packet after the other as a view of its buffer, which grows to the
-//! largest packet and no further than [`PACKET_BYTES_MAX`]. A file whose last packet is cut off is
-//! read up to there, and says so afterwards; bytes that can't be a capture are an error.
-//! **Source:** draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
+//! [`PacketReader`] returns packets one by one as a view of its buffer, which grows up to the
+//! largest packet but not beyond [`PACKET_BYTES_MAX`]. If the last packet of a file is truncated,
+//! everything before it is read and the truncation is reported afterwards. Bytes that cannot be a
+//! capture are an error. **Source:** draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
 
 use std::fmt::Write as _;
 use std::io::Read;
 
 use crate::error::CaptureError;
 
-/// The largest packet that is read, in bytes: jumbo frames put together by a network card have up
-/// to 256 KiB (`MAXIMUM_SNAPLEN` of libpcap), and USB captures, which are passed over, 128 MiB.
+/// Maximum packet size in bytes. Jumbo frames assembled by a network card have up to 256 KiB
+/// (`MAXIMUM_SNAPLEN` of libpcap). USB captures, which are skipped, have up to 128 MiB.
 pub const PACKET_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes that are read from the source at once.
+/// Number of bytes to read from the source at once.
 const READ_BYTES: usize = 1 << 20;
 
-/// The length of the header of a pcap file, and of the one before each of its packets.
+/// Length of the header of a pcap file and of the header of each packet.
 const FILE_HEADER_BYTES: usize = 24;
 const PACKET_HEADER_BYTES: usize = 16;
-/// The length of the smallest block of pcapng: its type, and its length twice.
+/// Length of the smallest pcapng block: its type, and its length twice.
 const BLOCK_BYTES_MIN: usize = 12;
-/// The most interfaces of a section that are kept apart.
+/// Maximum number of interfaces per section to tell apart.
 const INTERFACES_MAX: usize = 4096;
 
-// The block types. **Source:** draft-ietf-opsawg-pcapng, section 11.1.
+// Block types. **Source:** draft-ietf-opsawg-pcapng, section 11.1.
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const OLD_PACKET: u32 = 2;
@@ -33,16 +33,16 @@ const SIMPLE_PACKET: u32 = 3;
 const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
 
-/// A packet as it was captured.
+/// A captured packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Packet<'a> {
     /// Nanoseconds since 1970-01-01 UTC.
     pub time_ns: u64,
-    /// Type of the link layer, a `LINKTYPE_` number.
+    /// Link type, a `LINKTYPE_` number.
     pub link: u16,
     /// Length on the wire, in bytes.
     pub wire_bytes: u32,
-    /// The bytes that were kept of it.
+    /// The captured bytes.
     pub bytes: &'a [u8],
 }
 
@@ -51,11 +51,11 @@ pub struct Packet<'a> {
 struct Interface {
     link: u16,
     snap_bytes: u32,
-    /// Units of a time stamp in a second.
+    /// Timestamp units per second.
     units_per_second: u64,
-    /// Seconds to add to each time stamp.
+    /// Seconds to add to each timestamp.
     offset_seconds: i64,
-    /// Packets that the kernel dropped, by the newest statistics.
+    /// Packets dropped by the kernel, according to the latest statistics.
     dropped: u64,
 }
 
@@ -70,24 +70,24 @@ enum Kind {
 pub struct PacketReader<R> {
     source: R,
     buffer: Vec<u8>,
-    /// The part of the buffer that was read and not yet consumed.
+    /// The part of the buffer that has been read but not consumed.
     start: usize,
     end: usize,
-    /// Offset in the file of `start`, in bytes.
+    /// Offset of `start` in the file, in bytes.
     position: u64,
     is_at_end: bool,
     is_cut: bool,
     kind: Kind,
     is_big_endian: bool,
     interfaces: Vec<Interface>,
-    /// Packets that the kernel dropped in the sections before this one.
+    /// Packets dropped by the kernel in previous sections.
     dropped_before: u64,
     /// Bytes of packets and blocks that were too long to be read.
     skipped_bytes: u64,
 }
 
 impl<R: Read> PacketReader<R> {
-    /// Starts to read a capture, whose format is found out by its first bytes.
+    /// Starts to read a capture. The format is determined from its first bytes.
     pub fn new(source: R) -> Self {
         Self {
             source,
@@ -105,10 +105,10 @@ impl<R: Read> PacketReader<R> {
         }
     }
 
-    /// Returns the next packet; `None` at the end.
+    /// Returns the next packet, or `None` at the end.
     ///
     /// # Errors
-    /// [`CaptureError`] where the source fails or what it gives is no capture.
+    /// Returns [`CaptureError`] if reading fails or the source is not a capture.
     pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, CaptureError> {
         if self.kind == Kind::Unknown {
             self.read_file_header()?;
@@ -119,12 +119,12 @@ impl<R: Read> PacketReader<R> {
         }
     }
 
-    /// Tells whether the file ended within a packet or a block.
+    /// Returns true if the file ended within a packet or block.
     pub const fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// Returns how many packets the kernel dropped, by the statistics of pcapng; pcap has none.
+    /// Returns how many packets the kernel dropped, according to pcapng statistics; pcap has none.
     pub fn dropped(&self) -> u64 {
         let mut dropped = self.dropped_before;
         for interface in &self.interfaces {
@@ -133,7 +133,6 @@ impl<R: Read> PacketReader<R> {
         dropped
     }
 
-    /// Returns the bytes read so far.
     pub const fn position(&self) -> u64 {
         self.position
     }
@@ -144,7 +143,7 @@ impl<R: Read> PacketReader<R> {
             return Err(CaptureError::Empty);
         }
         let head = &self.buffer[self.start..self.start + there.min(FILE_HEADER_BYTES)];
-        // The magic number has the writer's byte order, by which the reader knows it.
+        // The magic number is in the writer's byte order, which tells us what that is.
         let Some(magic) = head.first_chunk::<4>() else {
             return Err(CaptureError::Foreign(describe_bytes(head)));
         };
@@ -168,7 +167,7 @@ impl<R: Read> PacketReader<R> {
             return Err(CaptureError::CutHeader { needed: FILE_HEADER_BYTES, left: there });
         }
         self.is_big_endian = is_big_endian;
-        // The upper half of the link type holds flags about frame check sequences.
+        // The upper half of the link type contains flags about frame check sequences.
         let link = self.u32_at(20) as u16;
         self.kind = Kind::Pcap { is_nanos, link };
         self.consume(FILE_HEADER_BYTES);
@@ -186,7 +185,8 @@ impl<R: Read> PacketReader<R> {
             }
             let [seconds, fraction, kept, wire_bytes] =
                 [self.u32_at(0), self.u32_at(4), self.u32_at(8), self.u32_at(12)];
-            // A flipped bit in a length would lead into the middle of another packet.
+            // Reject implausible lengths: a flipped bit would lead into the middle of another
+            // packet.
             if kept > wire_bytes.max(PACKET_BYTES_MAX as u32) {
                 let (at, value) = (self.position, kept.into());
                 return Err(CaptureError::Corrupt { at, what: "the length of a packet", value });
@@ -234,7 +234,7 @@ impl<R: Read> PacketReader<R> {
                 INTERFACE_STATISTICS => self.note_statistics(len),
                 ENHANCED_PACKET | OLD_PACKET => self.find_packet(block_type, len)?,
                 SIMPLE_PACKET => self.find_simple_packet(len)?,
-                // Names of hosts, secrets, comments, and what is not known yet.
+                // Host names, secrets, comments, and unknown blocks.
                 _ => None,
             };
             let block = self.start;
@@ -248,7 +248,7 @@ impl<R: Read> PacketReader<R> {
         }
     }
 
-    /// Takes the byte order of a section from its header; interfaces are numbered from 0 again.
+    /// Reads the byte order of a section from its header. Interfaces are numbered from 0 again.
     fn begin_section(&mut self) -> Result<(), CaptureError> {
         if !self.has(BLOCK_BYTES_MIN)? {
             return Ok(());
@@ -282,7 +282,7 @@ impl<R: Read> PacketReader<R> {
         let mut options = self.options(16, len);
         while let Some((code, at, option_len)) = options.next(self) {
             match (code, option_len) {
-                // if_tsresol: a power of ten, or of two where the upper bit is set.
+                // if_tsresol: a power of ten, or of two if the upper bit is set.
                 (9, 1) => {
                     interface.units_per_second = units_per_second(self.buffer[self.start + at]);
                 }
@@ -304,7 +304,7 @@ impl<R: Read> PacketReader<R> {
         let mut options = self.options(20, len);
         while let Some((code, at, option_len)) = options.next(self) {
             // isb_ifdrop (no room at the interface) and isb_osdrop (no room in the kernel): both
-            // are packets that this file lacks. Each is a total since the beginning.
+            // are packets missing from this file. Each is a total since the beginning.
             if (code == 5 || code == 7) && option_len == 8 {
                 let value = self.u64_at(at);
                 dropped = Some(dropped.unwrap_or(0_u64).saturating_add(value));
@@ -316,8 +316,8 @@ impl<R: Read> PacketReader<R> {
         None
     }
 
-    /// Finds the packet of an enhanced block, or of the obsolete one, which numbers its interface
-    /// in 16 bits.
+    /// Finds the packet in an enhanced block, or in the obsolete kind, which has a 16-bit interface
+    /// number.
     fn find_packet(&mut self, block_type: u32, len: usize) -> Result<Option<Found>, CaptureError> {
         const HEADER: usize = 28;
         if len < HEADER + 4 {
@@ -342,7 +342,7 @@ impl<R: Read> PacketReader<R> {
         Ok(Some(Found { at: HEADER, kept, wire_bytes, link, time_ns }))
     }
 
-    /// Finds the packet of a simple block, which has neither a time nor a number of bytes kept.
+    /// Finds the packet in a simple block, which has neither a time nor a captured length.
     fn find_simple_packet(&mut self, len: usize) -> Result<Option<Found>, CaptureError> {
         let Some(interface) = self.interfaces.first() else {
             let at = self.position;
@@ -358,11 +358,11 @@ impl<R: Read> PacketReader<R> {
     }
 
     fn options(&self, from: usize, len: usize) -> Options {
-        // The block's length stands again at its end.
+        // The block's length is repeated at its end.
         Options { at: from, end: len.saturating_sub(4), is_big_endian: self.is_big_endian }
     }
 
-    /// Passes over a packet or a block that is longer than the buffer may get.
+    /// Skips a packet or block that is too long for the buffer.
     fn skip_long(&mut self, len: u64) -> Result<(), CaptureError> {
         self.skipped_bytes += len;
         let mut left = len;
@@ -379,7 +379,7 @@ impl<R: Read> PacketReader<R> {
         Ok(())
     }
 
-    /// Tells whether so many bytes follow; some but fewer are a file that was cut off.
+    /// Returns true if this many bytes follow. If there are some but fewer, the file was truncated.
     fn has(&mut self, len: usize) -> Result<bool, CaptureError> {
         let there = if self.end - self.start >= len { len } else { self.fill(len)? };
         if there < len {
@@ -389,7 +389,8 @@ impl<R: Read> PacketReader<R> {
         Ok(there >= len)
     }
 
-    /// Reads until so many bytes are in the buffer, or the source ends; returns how many there are.
+    /// Reads until this many bytes are in the buffer or the source ends. Returns how many there
+    /// are.
     fn fill(&mut self, len: usize) -> Result<usize, CaptureError> {
         if self.end - self.start < len {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -432,7 +433,7 @@ impl<R: Read> PacketReader<R> {
     }
 }
 
-/// A packet within the block that holds it.
+/// A packet within its block.
 struct Found {
     at: usize,
     kept: usize,
@@ -443,7 +444,7 @@ struct Found {
 
 impl Interface {
     fn to_ns(self, stamp: u64) -> u64 {
-        // 128 bits: with a resolution of nanoseconds the product has more than 64.
+        // With a resolution of nanoseconds, the product needs more than 64 bits.
         let ns = u128::from(stamp) * 1_000_000_000 / u128::from(self.units_per_second);
         let offset = i128::from(self.offset_seconds) * 1_000_000_000;
         u64::try_from(ns.cast_signed() + offset).unwrap_or_default()
@@ -457,11 +458,11 @@ fn units_per_second(resolution: u8) -> u64 {
     } else {
         2_u64.checked_pow(exponent)
     };
-    // Finer than 64 bits of units in a second is no resolution that anything writes.
+    // Nothing writes a resolution finer than 64 bits of units per second.
     units.unwrap_or(u64::MAX)
 }
 
-/// Walks the options at the end of a block.
+/// Iterates over the options at the end of a block.
 struct Options {
     at: usize,
     end: usize,
@@ -469,7 +470,7 @@ struct Options {
 }
 
 impl Options {
-    /// Returns code, offset within the block and length of the next option.
+    /// Returns code, offset within the block, and length of the next option.
     fn next<R: Read>(&mut self, reader: &PacketReader<R>) -> Option<(u16, usize, usize)> {
         debug_assert_eq!(self.is_big_endian, reader.is_big_endian);
         if self.at + 4 > self.end {

@@ -1,7 +1,7 @@
-//! The rows of a trace: calls, and the operations in them.
+//! Rows of a trace: calls and their operations.
 //!
-//! Numbers stand for what could identify anything: files, names, clients. 0 means "none" or
-//! "unknown" in all of them.
+//! Numbers replace everything that could identify anything: files, names, clients. In all of them,
+//! 0 means "none" or "unknown".
 
 use nfs_proto::nfs4::OpCode;
 use nfs_proto::{nfs2, nfs3};
@@ -26,7 +26,7 @@ pub enum Version {
     Mount3,
 }
 
-/// The procedures of MOUNT by number. **Source:** RFC 1813 section 5.2.
+/// Procedures of MOUNT by number. **Source:** RFC 1813 section 5.2.
 const MOUNT_PROCEDURES: [&str; 6] = ["NULL", "MNT", "DUMP", "UMNT", "UMNTALL", "EXPORT"];
 
 impl Version {
@@ -41,7 +41,6 @@ impl Version {
         (Self::Mount3, 103),
     ];
 
-    /// Returns the version with this number in a trace file.
     pub fn from_number(number: u64) -> Option<Self> {
         for (version, known) in Self::ALL {
             if u64::from(known) == number {
@@ -51,7 +50,6 @@ impl Version {
         None
     }
 
-    /// Returns the number in a trace file.
     pub const fn number(self) -> u8 {
         match self {
             Self::V2 => 20,
@@ -64,7 +62,7 @@ impl Version {
         }
     }
 
-    /// Returns the name as users write it.
+    /// Returns the name as written by users.
     pub const fn name(self) -> &'static str {
         match self {
             Self::V2 => "v2",
@@ -77,7 +75,7 @@ impl Version {
         }
     }
 
-    /// Tells whether calls are compounds of operations.
+    /// Returns true if calls are compounds of operations.
     pub const fn is_compound(self) -> bool {
         matches!(self, Self::V4_0 | Self::V4_1 | Self::V4_2)
     }
@@ -98,11 +96,11 @@ impl Version {
 
 /// Bits of [`Call::flags`].
 pub mod call_flag {
-    /// The RPC layer of the server refused the call.
+    /// The server's RPC layer rejected the call.
     pub const REFUSED: u8 = 1;
-    /// Not all of the call could be decoded.
+    /// The call could not be decoded completely.
     pub const CALL_INCOMPLETE: u8 = 2;
-    /// Not all of the reply could be decoded.
+    /// The reply could not be decoded completely.
     pub const REPLY_INCOMPLETE: u8 = 4;
 }
 
@@ -110,49 +108,47 @@ pub mod call_flag {
 pub mod op_flag {
     /// The end of the file or directory was reached.
     pub const EOF: u8 = 1;
-    /// The file is created where it is missing (OPEN, CREATE).
+    /// The file is created if it doesn't exist (OPEN, CREATE).
     pub const CREATES: u8 = 2;
-    /// `length` is a size that is set (SETATTR, CREATE, OPEN).
+    /// `length` is a size being set (SETATTR, CREATE, OPEN).
     pub const SETS_SIZE: u8 = 4;
 }
 
 /// A call with its reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// Number of the call, by the order of starts.
+    /// Number of the call, in the order of starts.
     pub number: u64,
-    /// When its first byte was captured, in nanoseconds since the trace begins.
+    /// When the first byte was captured, in nanoseconds since the start of the trace.
     pub start_ns: u64,
-    /// Time until the last byte of its reply, in nanoseconds; `None` where none was seen.
+    /// Time until the last byte of the reply, in nanoseconds; `None` if there was no reply.
     pub response_ns: Option<u64>,
-    /// Number of its connection.
     pub connection: u32,
-    /// Its program and version.
     pub version: Version,
     /// Bits of [`call_flag`].
     pub flags: u8,
-    /// How often it was sent again before its reply.
+    /// How often the call was retransmitted before its reply.
     pub retransmissions: u32,
-    /// Length of the call's message, in bytes.
+    /// Length of the call message in bytes.
     pub call_bytes: u32,
-    /// Length of the reply's message, in bytes.
+    /// Length of the reply message in bytes.
     pub reply_bytes: u32,
-    /// Its operations: one, or those of a compound.
+    /// Operations: one, or all those of a compound.
     pub ops: Vec<Op>,
 }
 
 /// An operation with its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Op {
-    /// Number of the procedure, or of the operation of v4; [`Op::NULL`] and [`Op::ILLEGAL`] too.
+    /// Number of the procedure or v4 operation, including [`Op::NULL`] and [`Op::ILLEGAL`].
     pub kind: u8,
-    /// The status of NFS, 0 for success; `None` where no result was seen.
+    /// NFS status, 0 for success; `None` if no result was seen.
     pub status: Option<u32>,
-    /// The file or directory that it is about.
+    /// The file or directory that the operation applies to.
     pub file: u32,
-    /// Another one: the directory of the new name (RENAME, LINK), the source (COPY, CLONE).
+    /// A second one: the directory of the new name (RENAME, LINK) or the source (COPY, CLONE).
     pub other: u32,
-    /// The file that the reply returned: found, created or mounted.
+    /// The file returned in the reply: found, created or mounted.
     pub result: u32,
     /// Keyed hash of a name in `file` (in `other` for LINK), 56 bits.
     pub name: u64,
@@ -162,33 +158,32 @@ pub struct Op {
     pub offset: u64,
     /// Offset in the source (COPY, CLONE), in bytes.
     pub source_offset: u64,
-    /// Bytes that were requested; a size that is set; share access and deny (OPEN).
+    /// Requested bytes; a size being set; share access and deny (OPEN).
     pub length: u64,
-    /// Bytes that were moved, or entries that were listed.
+    /// Bytes transferred, or entries listed.
     pub count: u64,
-    /// How: stability that was requested (WRITE), kind of creation, type of lock; 1 above the
-    /// number of the protocol.
+    /// Requested stability (WRITE), kind of creation, or type of lock; 1 above the protocol value.
     pub how: u8,
-    /// Stability that was granted (WRITE), 1 above the number of the protocol.
+    /// Granted stability (WRITE); 1 above the protocol value.
     pub committed: u8,
-    /// Type of the file that the reply describes, a number of v3's `ftype3`: that of `result`
-    /// where there is one, else that of `file`.
+    /// Type of the file described in the reply, as v3's `ftype3`: that of `result` if present,
+    /// otherwise that of `file`.
     pub file_type: u8,
     /// Size of the same file, in bytes.
     pub size: Option<u64>,
-    /// Size of `file` before the operation, where the reply has it (WRITE and SETATTR of v3).
+    /// Size of `file` before the operation, if the reply contains it (WRITE and SETATTR of v3).
     pub size_before: Option<u64>,
     /// Bits of [`op_flag`].
     pub flags: u8,
 }
 
 impl Op {
-    /// The kind of NULL in v4, whose operations begin with 3.
+    /// The kind of NULL in v4, whose operations begin at 3.
     pub const NULL: u8 = 0;
     /// The kind of an operation that no RFC defines.
     pub const ILLEGAL: u8 = 255;
 
-    /// Says whether an operation of v4 only begins a compound or chooses files for those in it.
+    /// Returns true if a v4 operation only begins a compound or selects files for the others.
     pub fn is_frame(&self) -> bool {
         matches!(
             OpCode::from_number(self.kind.into()),

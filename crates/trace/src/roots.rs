@@ -1,24 +1,23 @@
-//! Roots of exports that MOUNT has returned, until NFS uses them.
+//! Export roots returned by MOUNT, until NFS uses them.
 //!
-//! Several servers may have one address and a port each, and handles of their own. NFS
-//! distinguishes them by the port of the connection. MOUNT has another port, so that it is not
-//! known which server a root belongs to before a connection to one presents it: then it is that
-//! server's.
+//! Several servers may share an address, each with its own port and handles. NFS tells them apart
+//! by the port of the connection. MOUNT uses a different port, so it is unknown which server a root
+//! belongs to until a connection presents it.
 
 use std::collections::HashMap;
 
-/// Roots that wait at most; the mounts of further ones are files of their own.
+/// Maximum number of waiting roots; further ones become separate files.
 const ROOTS_MAX: usize = 1 << 16;
 
 /// Numbers of roots by host and handle.
 #[derive(Debug, Default)]
 pub struct Roots {
-    /// By a hash of the host and the handle; two servers of a host may have equal handles.
+    /// By a hash of host and handle; two servers on a host may have equal handles.
     waiting: HashMap<u64, Vec<u32>>,
 }
 
 impl Roots {
-    /// Tells whether a root waits.
+    /// Returns true if no root is waiting.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -30,7 +29,7 @@ impl Roots {
         }
     }
 
-    /// Takes the root of a handle that a server has not seen before, the one mounted first.
+    /// Takes the root for a handle that a server has not seen before, in the order of mounts.
     pub fn take_first(&mut self, hash: u64) -> Option<u32> {
         let numbers = self.waiting.get_mut(&hash)?;
         let first = numbers.remove(0);

@@ -1,28 +1,29 @@
-//! Keyed hashes of what must not be in a trace.
+//! Keyed hashes of data that must not appear in a trace.
 //!
-//! The key is drawn by the system for each capture and never leaves this process, so that no one
-//! can try names or addresses until a hash fits. Equal names have equal hashes within one trace,
-//! and in no other. This is the one random choice of dfsbench that no seed repeats.
+//! The key is drawn by the system for each capture and never leaves this process, so nobody can
+//! find names or addresses by trying until a hash matches. Equal names have equal hashes within a
+//! trace, but not across traces. This is the only random choice of dfsbench that cannot be repeated
+//! with a seed.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
-/// Bits of a hash: its varint takes eight bytes.
+/// Bits of a hash; its varint takes eight bytes.
 const HASH_BITS: u32 = 56;
 
 /// A key that exists only in memory.
 #[derive(Debug, Clone, Default)]
 pub struct Secret(RandomState);
 
-/// The kind of what is hashed; the same bytes in two domains have unrelated hashes.
+/// The kind of data. The same bytes in two domains have unrelated hashes.
 #[derive(Debug, Clone, Copy)]
 pub enum Domain {
-    /// A name in a directory, or a path of an export.
+    /// A name in a directory, or the path of an export.
     Name = 1,
     /// A file handle.
     Handle = 2,
     /// An address of a host.
     Address = 3,
-    /// A file that is known by its directory and name alone.
+    /// A file identified only by its directory and name.
     Path = 4,
 }
 
@@ -32,7 +33,7 @@ impl Secret {
         (self.hash64(domain, 0, bytes) >> (64 - HASH_BITS)).max(1)
     }
 
-    /// Returns the hash of a number and bytes, of 64 bits.
+    /// Returns the 64-bit hash of a number and bytes.
     pub fn hash64(&self, domain: Domain, number: u64, bytes: &[u8]) -> u64 {
         let mut hasher = self.0.build_hasher();
         hasher.write_u64(domain as u64);

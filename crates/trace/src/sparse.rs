@@ -1,14 +1,14 @@
-//! Messages of which parts were not seen.
+//! Messages with missing parts.
 //!
-//! A [`Sparse`] message has its whole length and holes of known place: what a snap length cut off,
-//! what was lost on the way to the capture, and payload that was not kept. [`Cursor`] decodes it
-//! from the front with the decoders of `nfs-proto`, which take whole bytes, and jumps over payload
-//! whether it is there or not. Nothing is ever read from within a hole.
+//! A [`Sparse`] message has its full length and holes at known positions: bytes removed by the snap
+//! length, lost before the capture, or payload that was not kept. [`Cursor`] decodes it from the
+//! front with the decoders of `nfs-proto`, which need complete bytes, and skips payload whether it
+//! is present or not. Nothing is ever read from within a hole.
 
 use nfs_proto::DecodeError;
 use nfs_proto::xdr::{Reader, opaque_bytes};
 
-/// Bytes that are missing in a message.
+/// Missing bytes in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hole {
     /// Offset in the message.
@@ -20,33 +20,33 @@ pub struct Hole {
 /// A message with holes.
 #[derive(Debug, Clone, Copy)]
 pub struct Sparse<'a> {
-    /// The bytes that are there, without those of the holes.
+    /// The bytes that are present, without holes.
     pub bytes: &'a [u8],
-    /// The holes in order of their offsets; they neither overlap nor touch.
+    /// The holes, ordered by offset. They neither overlap nor touch.
     pub holes: &'a [Hole],
-    /// Length of the message on the wire, holes included.
+    /// Length of the message on the wire, including holes.
     pub len: usize,
 }
 
 impl<'a> Sparse<'a> {
-    /// Makes a message that is all there.
+    /// Creates a complete message.
     pub const fn whole(bytes: &'a [u8]) -> Self {
         Self { bytes, holes: &[], len: bytes.len() }
     }
 
-    /// Makes a message of which the end may be missing.
+    /// Creates a message whose end may be missing.
     pub fn cut(bytes: &'a [u8], len: usize) -> Self {
         Self { bytes: &bytes[..bytes.len().min(len)], holes: &[], len }
     }
 
-    /// Tells whether no byte is missing.
+    /// Returns true if no byte is missing.
     pub const fn is_whole(&self) -> bool {
         self.bytes.len() == self.len
     }
 
-    /// Returns the bytes from an offset up to the next hole; none where the offset is in one.
+    /// Returns the bytes from an offset up to the next hole; empty if the offset is in a hole.
     pub fn bytes_from(&self, offset: usize) -> &'a [u8] {
-        // The offset in the message, less all that is missing before it, is that in the bytes.
+        // The index is the offset in the message minus everything missing before it.
         let mut missing = 0;
         for hole in self.holes {
             if offset < hole.at {
@@ -60,7 +60,7 @@ impl<'a> Sparse<'a> {
         self.bytes.get(offset - missing..).unwrap_or_default()
     }
 
-    /// Returns a cursor at its begin.
+    /// Returns a cursor at the start.
     pub fn cursor(self) -> Cursor<'a> {
         let visible = self.bytes_from(0);
         Cursor { message: self, reader: Reader::new(visible), visible_end: visible.len() }
@@ -71,27 +71,27 @@ impl<'a> Sparse<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Cursor<'a> {
     message: Sparse<'a>,
-    /// The decoder of what is visible from here up to the next hole.
+    /// Decoder for the bytes from here up to the next hole.
     pub reader: Reader<'a>,
-    /// Offset in the message of the end of what the reader sees.
+    /// Offset in the message at which the reader's bytes end.
     visible_end: usize,
 }
 
 impl Cursor<'_> {
-    /// Returns the offset in the message of what is decoded next.
+    /// Returns the offset in the message of the next byte to decode.
     pub const fn offset(&self) -> usize {
         self.visible_end - self.reader.remaining()
     }
 
-    /// Returns how many bytes of the message are left, holes included.
+    /// Returns how many bytes of the message are left, including holes.
     pub const fn remaining(&self) -> usize {
         self.message.len.saturating_sub(self.offset())
     }
 
-    /// Jumps over bytes, be they there or not.
+    /// Skips bytes, whether present or not.
     ///
     /// # Errors
-    /// Where the message is not so long.
+    /// If the message is too short.
     pub fn skip(&mut self, len: usize) -> Result<(), DecodeError> {
         let left = self.remaining();
         if len > left {
@@ -104,17 +104,17 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Jumps over a counted payload and its padding, and returns its length.
+    /// Skips a counted payload and its padding, and returns its length.
     ///
     /// # Errors
-    /// Where the count is not there, or larger than the message.
+    /// If the count is missing or exceeds the message.
     pub fn skip_payload(&mut self) -> Result<u32, DecodeError> {
         let len = self.reader.u32()?;
         self.skip(opaque_bytes(len as usize) - 4)?;
         Ok(len)
     }
 
-    /// Tells whether a failure to decode is owed to a hole: bytes of the message are missing.
+    /// Returns true if bytes are missing, so that a decoding error may be due to a hole.
     pub const fn is_incomplete(&self) -> bool {
         !self.message.is_whole()
     }
@@ -155,7 +155,7 @@ mod tests {
         let mut cursor = Sparse::whole(&bytes).cursor();
         assert_eq!(cursor.skip_payload(), Ok(5));
         assert_eq!(cursor.reader.u32(), Ok(9));
-        // Cut within the payload, the length is known and what follows is not.
+        // If truncated within the payload, its length is known but not what follows.
         let mut cursor = Sparse::cut(&bytes[..6], 16).cursor();
         assert_eq!(cursor.skip_payload(), Ok(5));
         assert!(cursor.is_incomplete() && cursor.reader.u32().is_err());

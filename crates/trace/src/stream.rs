@@ -1,14 +1,14 @@
 //! One direction of a TCP connection: from segments in any order to RPC records.
 //!
-//! [`Direction`] puts segments in order, leaves out what was sent again, and cuts the stream into
-//! records by their marks. A segment that is missing is waited for while it may still come; once
-//! the receiver has acknowledged it, or too much waits behind it, it becomes a hole. A hole within
-//! a record leaves a record with a hole; one that takes a record mark with it ends the knowledge of
-//! where records begin, which is regained at the next bytes that can only be the head of an RPC
-//! message ([`find_message`]). Joining in the middle is the same case.
+//! [`Direction`] sorts segments, drops retransmissions, and splits the stream into records by their
+//! marks. It waits for a missing segment while it may still arrive. Once the receiver has
+//! acknowledged it, or too much is waiting behind it, it becomes a hole. A hole within a record
+//! results in a record with a hole. If a record mark is lost, the start of the next record is
+//! unknown until the next bytes that can only be the head of an RPC message ([`find_message`]). A
+//! capture that starts in the middle of a stream is the same case.
 //!
-//! Memory of a direction is bounded by [`WAITING_BYTES_MAX`] and by the parts of a record that are
-//! kept: its head, and the end, where a compound may go on behind its payload.
+//! The memory of a direction is limited by [`WAITING_BYTES_MAX`] and the parts of a record that are
+//! kept: its head and its end, where a compound may continue after its payload.
 //! **Source:** RFC 9293 section 3.4 (sequence numbers), RFC 5531 section 11 (record marks).
 
 use std::collections::VecDeque;
@@ -19,18 +19,19 @@ use crate::message_head::find_message;
 use crate::packet::TcpSegment;
 use crate::sparse::Sparse;
 
-/// The most bytes that wait behind a missing segment.
+/// Maximum number of bytes waiting behind a missing segment.
 const WAITING_BYTES_MAX: usize = 1 << 20;
-/// The most segments that wait behind a missing one.
+/// Maximum number of segments waiting behind a missing one.
 const WAITING_SEGMENTS_MAX: usize = 1024;
-/// So many segments behind one that was acknowledged show that it will not come: a capture may show
+/// Number of segments after an acknowledged one that show it will not arrive. A capture may contain
 /// an acknowledgement before the segment, but not long before.
 const WAITING_SEGMENTS_ACKNOWLEDGED: usize = 8;
-/// How long a segment is waited for once it was acknowledged, and otherwise, in nanoseconds.
+/// How long to wait for a missing segment, in nanoseconds: after it was acknowledged, and
+/// otherwise.
 const WAIT_NS_ACKNOWLEDGED: u64 = 100_000_000;
 const WAIT_NS: u64 = 10_000_000_000;
 
-/// A segment that waits for those before it.
+/// A segment waiting for earlier ones.
 #[derive(Debug)]
 struct Waiting {
     sequence: u32,
@@ -39,14 +40,14 @@ struct Waiting {
     bytes: Box<[u8]>,
 }
 
-/// The knowledge of where records begin.
+/// Whether the start of records is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sync {
-    /// No segment was seen.
+    /// No segment has been seen.
     NotBegun,
-    /// The next byte is known: it continues a record, or begins one.
+    /// The next byte continues a record or begins one.
     Records,
-    /// The begin of the next record is not known.
+    /// The start of the next record is unknown.
     Searching,
 }
 
@@ -56,7 +57,7 @@ pub struct Direction {
     sync: Sync,
     /// Sequence number of the next byte.
     next: u32,
-    /// The next byte that the receiver waits for, by its acknowledgements.
+    /// The next byte expected by the receiver, according to its acknowledgements.
     acknowledged: Option<u32>,
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
@@ -77,12 +78,12 @@ impl Default for Direction {
 }
 
 impl Direction {
-    /// Takes an acknowledgement of the other direction.
+    /// Processes an acknowledgement from the other direction.
     pub const fn acknowledge(&mut self, acknowledged: u32) {
         self.acknowledged = Some(acknowledged);
     }
 
-    /// Takes a segment and passes on the records that end in it.
+    /// Processes a segment and passes on the records that end in it.
     pub fn push(
         &mut self,
         segment: &TcpSegment<'_>,
@@ -91,7 +92,7 @@ impl Direction {
         sink: &mut impl FnMut(Message<'_>, &mut Counters),
     ) {
         if segment.flags.is_syn() {
-            // A new connection between the same ports: what the old one lacks is lost.
+            // A new connection between the same ports; whatever the old one lacks is lost.
             self.give_up_waiting(counters, sink);
             self.record.clear();
             self.next = segment.sequence.wrapping_add(1);
@@ -116,7 +117,7 @@ impl Direction {
         }
         let known = ahead.unsigned_abs() as usize;
         if known >= segment.wire_bytes {
-            // A probe of one byte is how connections are kept alive, and no retransmission.
+            // A probe of one byte is a keepalive and not a retransmission.
             counters.segments_again += u64::from(segment.wire_bytes > 1);
             return;
         }
@@ -126,25 +127,25 @@ impl Direction {
         self.skip_lost(time_ns, counters, sink);
     }
 
-    /// Ends the direction: nothing that is missing will come any more.
+    /// Ends the direction: nothing that is missing will arrive anymore.
     pub fn finish(
         &mut self,
         counters: &mut Counters,
         sink: &mut impl FnMut(Message<'_>, &mut Counters),
     ) {
         self.give_up_waiting(counters, sink);
-        // A record whose end was not captured still shows its head.
+        // A record whose end was not captured still has its head.
         if self.record.is_begun() {
             counters.records_cut += 1;
         }
         self.record.clear();
     }
 
-    /// Keeps a segment that is ahead of the stream, in the order of sequence numbers.
+    /// Keeps a segment that is ahead of the stream, sorted by sequence number.
     fn wait(&mut self, segment: &TcpSegment<'_>, time_ns: u64, counters: &mut Counters) {
         let ahead = segment.sequence.wrapping_sub(self.next);
         let mut at = self.waiting.len();
-        // Segments mostly come in order, so that the place is found from the end.
+        // Segments are usually in order, so search from the end.
         while at > 0 && self.waiting[at - 1].sequence.wrapping_sub(self.next) > ahead {
             at -= 1;
         }
@@ -163,7 +164,7 @@ impl Direction {
         self.waiting.insert(at, waiting);
     }
 
-    /// Takes the segments that waited for what has arrived now.
+    /// Processes the waiting segments that are now in order.
     fn take_waiting(
         &mut self,
         counters: &mut Counters,
@@ -185,7 +186,7 @@ impl Direction {
         }
     }
 
-    /// Makes a hole of what is missing before the first waiting segment, once it can't be expected.
+    /// Turns the gap before the first waiting segment into a hole if it will no longer be filled.
     fn skip_lost(
         &mut self,
         now_ns: u64,
@@ -208,7 +209,7 @@ impl Direction {
         }
     }
 
-    /// Makes a hole of what is missing where the receiver has acknowledged it.
+    /// Turns a gap into a hole if the receiver has acknowledged it.
     pub fn skip_acknowledged(
         &mut self,
         counters: &mut Counters,
@@ -222,7 +223,7 @@ impl Direction {
         }
     }
 
-    /// Tells whether the receiver has everything before a segment.
+    /// Returns true if the receiver has everything before a segment.
     fn is_acknowledged(&self, segment: &Waiting) -> bool {
         match self.acknowledged {
             Some(acknowledged) => acknowledged.wrapping_sub(segment.sequence).cast_signed() >= 0,
@@ -255,7 +256,7 @@ impl Direction {
         self.take_waiting(counters, sink);
     }
 
-    /// Takes bytes at the place where the stream is; those beyond what was kept are a hole.
+    /// Processes bytes at the current position; those that were not captured become a hole.
     fn take(
         &mut self,
         piece: Piece<'_>,
@@ -273,7 +274,7 @@ impl Direction {
         }
     }
 
-    /// Cuts bytes into records.
+    /// Splits bytes into records.
     fn read(
         &mut self,
         piece: Piece<'_>,
@@ -292,7 +293,7 @@ impl Direction {
                 self.record.clear();
                 self.sync = Sync::Records;
             }
-            // Most records are in one segment and need no copy.
+            // Most records are within one segment and need no copy.
             if let Some((body, rest)) = self.record.split_whole(bytes) {
                 let body = Sparse::whole(body);
                 sink(Message { body, first_ns: time_ns, last_ns: time_ns }, counters);
@@ -309,7 +310,7 @@ impl Direction {
         }
     }
 
-    /// Passes over bytes that are missing.
+    /// Skips missing bytes.
     fn skip(
         &mut self,
         missing: usize,
@@ -323,7 +324,7 @@ impl Direction {
         let left = self.record.skip(missing, time_ns);
         self.record.pass_on_if_complete(counters, sink);
         if left > 0 {
-            // Somewhere in the hole the next record begins.
+            // The next record begins somewhere in the hole.
             self.record.clear();
             self.sync = Sync::Searching;
             counters.times_unsynchronized += 1;

@@ -1,54 +1,52 @@
 //! When the ops of an offered load are scheduled.
 //!
-//! The arrival with number n is scheduled at an instant that depends on seed and load alone. Gaps
-//! are drawn for a rate of one and added up; rate and ramp only stretch the sum, so the same seed
-//! gives the same pattern at every rate. Each worker adds up all gaps and uses those of its own
-//! arrivals, which is why their number doesn't matter. Whole numbers only.
+//! The time of the n-th arrival depends only on the seed and the load. Gaps are drawn for a rate of
+//! one and added up; rate and ramp only stretch the sum, so the same seed gives the same pattern at
+//! every rate. Each worker adds up all gaps and uses the times of its own arrivals, which makes the
+//! result independent of the number of workers. Only integers are used.
 //!
-//! **Source:** von Neumann, "Various techniques used in connection with random digits", NBS
-//! Applied Mathematics Series 12, 1951: exact exponential variates from comparisons alone.
+//! **Source:** von Neumann, "Various techniques used in connection with random digits", NBS Applied
+//! Mathematics Series 12, 1951: exact exponential variates from comparisons alone.
 
 use model::Load;
 use model::random::draw;
 use model::work::Arrivals as Pattern;
 
-/// Binary digits behind the point of a time at the rate of one.
+/// Number of fractional bits of a time at a rate of one.
 const POINT: u32 = 24;
 
 const SECOND_NS: u128 = 1_000_000_000;
 
-/// The arrivals of a pass.
+/// Arrivals of a pass.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     seed: u64,
     pattern: Pattern,
-    /// Arrivals that `sum` holds the gaps of.
+    /// Number of arrivals whose gaps are included in `sum`.
     next: u64,
-    /// Instant of arrival `next - 1` at a rate of one per unit.
+    /// Time of arrival `next - 1` at a rate of one per unit.
     sum: u64,
-    /// Nanoseconds of `SECOND_NS` arrivals.
+    /// Duration of `SECOND_NS` arrivals, in nanoseconds.
     second_ns: u128,
     ramp_ns: u128,
 }
 
-/// How many ops come with how many arrivals, on average.
+/// Average ratio of ops to arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// Number of ops.
     pub ops: u64,
-    /// The arrivals that they come with.
     pub arrivals: u64,
 }
 
 impl Batch {
-    /// Each op is an arrival of its own.
+    /// Each op is a separate arrival.
     pub const SINGLE: Self = Self { ops: 1, arrivals: 1 };
 }
 
 impl Arrivals {
-    /// The arrivals of a load that is offered; `None` for a closed loop.
+    /// Returns the arrivals of an offered load, or `None` for a closed loop.
     ///
-    /// `batch` says how many ops an arrival stands for.
+    /// `batch` is the number of ops per arrival.
     pub fn new(load: &Load, seed: u64, batch: Batch) -> Option<Self> {
         let rate = u128::from(load.rate_per_s);
         if rate == 0 {
@@ -65,19 +63,19 @@ impl Arrivals {
         })
     }
 
-    /// Draws all gaps from another seed; none may have been drawn yet.
+    /// Draws all gaps from a different seed. Must be called before any gap has been drawn.
     pub const fn set_seed(&mut self, seed: u64) {
         debug_assert!(self.next == 0, "gaps were drawn from another seed");
         self.seed = seed;
     }
 
-    /// When arrival `number` is scheduled, in nanoseconds from the start of the pass, and never 0.
-    /// Numbers never go back from call to call.
+    /// Returns when arrival `number` is scheduled, in nanoseconds from the start of the pass; never
+    /// 0. Numbers must not decrease from call to call.
     #[inline]
     pub fn scheduled_ns(&mut self, number: u64) -> u64 {
         while self.next <= number {
-            // Gaps are drawn by their number, so every worker draws the same ones, whichever of the
-            // arrivals are its own.
+            // Gaps are drawn by number, so all workers draw the same ones regardless of which
+            // arrivals are theirs.
             self.sum += match self.pattern {
                 Pattern::Constant => 1 << POINT,
                 Pattern::Poisson => exponential(draw(self.seed, self.next)),
@@ -87,15 +85,14 @@ impl Arrivals {
         self.stretch_time(self.sum).max(1)
     }
 
-    /// From the time of the rate of one to that of the load.
+    /// Converts from time at a rate of one to the time of the load.
     ///
-    /// In the ramp the rate rises evenly, so that arrivals follow the square of time:
-    /// n = rate t^2 / (2 ramp), until half of `rate * ramp` have come.
+    /// During the ramp, the rate increases linearly, so the number of arrivals is quadratic in
+    /// time: n = rate t^2 / (2 ramp), until half of `rate * ramp` have arrived.
     ///
-    /// A ramp of length R that rises evenly to the rate lets as many arrive as half of its time
-    /// would at the full rate. So with s the time that all arrivals so far take at the full rate:
-    /// while 2 s < R the instant is t = sqrt(2 s R), and from there on t = s + R / 2. Both give R
-    /// at their border, s = R / 2.
+    /// A ramp of length R produces as many arrivals as R / 2 at the full rate. So let s be the time
+    /// that all arrivals so far take at the full rate. While 2 s < R, the time is t = sqrt(2 s R);
+    /// from then on, it is t = s + R / 2. Both give R at their border, s = R / 2.
     fn stretch_time(&self, sum: u64) -> u64 {
         let steady_ns = (u128::from(sum) * self.second_ns / SECOND_NS) >> POINT;
         let scheduled_ns = if 2 * steady_ns >= self.ramp_ns {
@@ -107,10 +104,10 @@ impl Arrivals {
     }
 }
 
-/// Draws an exponential variate of mean one, with [`POINT`] binary digits.
+/// Draws an exponential variate with a mean of one and [`POINT`] fractional bits.
 ///
-/// A run of falling uniforms u1 > u2 > ... that ends after an odd number of them is accepted with
-/// density proportional to exp(-u1); each refusal adds one.
+/// A run of descending uniforms u1 > u2 > ... with an odd length is accepted, which has a density
+/// proportional to exp(-u1). Each rejection adds one.
 #[inline]
 fn exponential(seed: u64) -> u64 {
     let (mut index, mut whole) = (0, 0);
@@ -126,10 +123,10 @@ fn exponential(seed: u64) -> u64 {
             }
             (last, run) = (next, run + 1);
         }
-        // A run of falling numbers below u1 has at least n of them with probability
-        // u1^(n-1) / (n-1)!, so its length is odd with probability 1 - u1 + u1^2/2! - ..., which is
-        // exp(-u1): the fraction of an exponential variate. Each refusal has probability 1/e, as
-        // has each further whole unit of one.
+        // A run of descending numbers below u1 has a length of at least n with probability u1^(n-1)
+        // / (n-1)!, so its length is odd with probability 1 - u1 + u1^2/2! - ..., which is
+        // exp(-u1): the fractional part of an exponential variate. The probability of a rejection
+        // is 1/e, the same as for each further integer unit.
         if run % 2 == 1 {
             return (whole << POINT) + (first >> (u64::BITS - POINT));
         }
@@ -173,7 +170,8 @@ mod tests {
         assert!(all.is_sorted());
     }
 
-    /// Gaps of a Poisson process are exponential: as many in each twentieth of their distribution.
+    /// Gaps of a Poisson process are exponential, so each twentieth of the distribution has equally
+    /// many.
     #[test]
     fn gaps_are_exponential() {
         let mut poisson = arrivals(Pattern::Poisson, 1_000_000, 0);
@@ -181,21 +179,21 @@ mod tests {
         let (mut before, mut total) = (0, 0.0);
         for n in 0..100_000 {
             let scheduled = poisson.scheduled_ns(n);
-            // Microseconds are units of the mean gap here.
+            // The mean gap is one microsecond here.
             let gap = (scheduled - before) as f64 / 1e3;
             counts[((1.0 - (-gap).exp()) * 20.0) as usize] += 1;
             total += gap;
             before = scheduled;
         }
-        // Chi-squared with 19 degrees of freedom: 43.8 is exceeded once in 1000 seeds.
+        // Chi-squared with 19 degrees of freedom: one in 1000 seeds exceeds 43.8.
         let chi: f64 = counts.iter().map(|&c| (f64::from(c) - 5e3).powi(2) / 5e3).sum();
         assert!(chi < 43.8, "{chi}");
         // Four standard errors of the mean of 100,000 exponential gaps.
         assert!((total / 1e5 - 1.0).abs() < 4.0 / 1e5_f64.sqrt(), "{}", total / 1e5);
     }
 
-    /// Counts in equal intervals of a Poisson process have their mean for variance, and are
-    /// independent of each other.
+    /// In a Poisson process, the counts in equal intervals have a variance equal to their mean and
+    /// are independent.
     #[test]
     fn counts_are_poisson() {
         let mut poisson = arrivals(Pattern::Poisson, 10_000, 0);
@@ -223,7 +221,7 @@ mod tests {
         let scheduled: Vec<u64> = (0..3000).map(|n| ramp.scheduled_ns(n)).collect();
         let until =
             |ms: u64| scheduled.iter().filter(|scheduled| **scheduled < ms * 1_000_000).count();
-        // 1000/s reached after 2 s: a quarter of the 1000 arrivals in the first half.
+        // 1000/s are reached after 2 s, so a quarter of the 1000 arrivals are in the first half.
         assert!(until(1000).abs_diff(250) <= 1 && until(2000).abs_diff(1000) <= 1);
         assert!(until(3000).abs_diff(2000) <= 1, "{}", until(3000));
     }

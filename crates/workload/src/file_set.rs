@@ -1,18 +1,17 @@
-//! The files, directories and links that a run works on, and which of them are there beforehand.
+//! The files, directories and links of a run, and which of them exist beforehand.
 //!
-//! [`FileSet`] answers for each number whether it is there before the pass that needs it, and how
-//! large the file is. It is a function of run and seed: preparation, streams and the parts that
-//! count the set afterwards agree.
+//! For each number, [`FileSet`] returns whether the file exists before the pass that needs it, and
+//! its size. It is a function of run and seed, so preparation, streams and inventories agree.
 
 use model::random::{below, draw};
 use model::{RunSpec, Workload};
 
 use crate::opmix::OpMixSet;
 
-/// Seed constant that separates sizes from other draws of the same seed.
+/// Seed constant that separates sizes from other draws with the same seed.
 const SIZES: u64 = 0x512e;
 
-/// The files that a run works on.
+/// The files of a run.
 #[derive(Clone, Debug)]
 pub struct FileSet {
     sizes: Sizes,
@@ -21,19 +20,19 @@ pub struct FileSet {
 
 #[derive(Clone, Debug)]
 enum Sizes {
-    /// All files are equal.
+    /// All files have the same size.
     Equal(u64),
-    /// Uniform between two sizes, drawn with a seed.
+    /// Uniformly distributed between two sizes.
     Uniform { seed: u64, least: u32, most: u32 },
     /// The files of an op mix.
     OpMix(Box<OpMixSet>),
 }
 
 impl FileSet {
-    /// The set of a run; `seed` is that of its streams.
+    /// Returns the set of a run. `seed` is that of its streams.
     pub fn of(spec: &RunSpec, seed: u64) -> Self {
         match spec.workload {
-            // Sizes come from the seed and the number alone, so preparation, streams and checks
+            // Sizes depend only on the seed and the number, so preparation, streams and checks
             // agree on them without a table.
             Workload::Transactions => {
                 let least = spec.transactions.size_min_bytes;
@@ -49,12 +48,12 @@ impl FileSet {
         }
     }
 
-    /// Every file that is there beforehand has a number below this.
+    /// Returns an upper bound for the numbers of files that exist beforehand.
     pub const fn files(&self) -> u32 {
         self.files
     }
 
-    /// Size of a file in bytes; `None` where it is not there beforehand.
+    /// Returns the size of a file in bytes, or `None` if it doesn't exist beforehand.
     #[inline]
     pub fn size(&self, file: u32) -> Option<u64> {
         if file >= self.files {
@@ -67,8 +66,8 @@ impl FileSet {
         }
     }
 
-    /// Numbers of the directories, other than places, that ops look for and that are there
-    /// beforehand, as a range from 0 on.
+    /// Returns the number of directories, other than places, that ops access and that exist
+    /// beforehand. They are numbered from 0.
     pub const fn directories(&self) -> u32 {
         match &self.sizes {
             Sizes::OpMix(set) => set.directories(),
@@ -76,7 +75,7 @@ impl FileSet {
         }
     }
 
-    /// Numbers of the symbolic links that are there beforehand, as a range from 0 on.
+    /// Returns the number of symbolic links that exist beforehand. They are numbered from 0.
     pub const fn links(&self) -> u32 {
         match &self.sizes {
             Sizes::OpMix(set) => set.links(),
@@ -84,7 +83,7 @@ impl FileSet {
         }
     }
 
-    /// Files that are there beforehand, and their bytes.
+    /// Returns the number of files that exist beforehand, and their total size.
     pub fn totals(&self) -> (u64, u64) {
         match &self.sizes {
             Sizes::Equal(size) => return (u64::from(self.files), u64::from(self.files) * size),
@@ -101,14 +100,14 @@ impl FileSet {
     }
 }
 
-/// The size of a file of a pool: any from `least` to `most` with the same probability.
+/// Returns the size of a file in a pool, uniformly distributed from `least` to `most`.
 #[inline]
 pub(crate) fn uniform(seed: u64, file: u32, least: u32, most: u32) -> u64 {
     let range = u64::from(most - least) + 1;
     u64::from(least) + below(draw(seed, u64::from(file)), range)
 }
 
-/// The seed of the sizes of a pool.
+/// Returns the seed for the sizes of a pool.
 pub(crate) const fn size_seed(seed: u64) -> u64 {
     draw(seed, SIZES)
 }

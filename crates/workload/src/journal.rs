@@ -1,11 +1,11 @@
-//! The acknowledgement journal of every block of a soak's file set.
+//! Acknowledgement journal for all blocks of a soak's file set.
 //!
-//! A [`Journal`] numbers the writes of each block, its generations from 1 (0 is what preparation
-//! wrote), and knows of each block the newest generation that was handed on, the latest one that
-//! was acknowledged, and the latest one that was acknowledged as safe. Reads are checked against
-//! these: see [`Journal::note_found`]. All memory is taken at the start, and may be shared, such as
-//! a file that outlives its process; nothing locks. One write or read at a time may be in flight
-//! for each block, all by one worker: the caller that hands out ops ensures that.
+//! A [`Journal`] numbers the writes of each block. These generations start at 1; 0 is what
+//! preparation wrote. For each block, it records the newest generation that was submitted, the
+//! latest one acknowledged, and the latest one acknowledged as durable. Reads are checked against
+//! these; see [`Journal::note_found`]. All memory is allocated at the start and may be shared, such
+//! as a file that outlives its process. There are no locks: the caller that hands out ops ensures
+//! that only one write or read at a time is in flight for each block, always by the same worker.
 //!
 //! **Source:** RFC 1813, 3.3.7 and 3.3.21 (what UNSTABLE, COMMIT and FILE_SYNC promise).
 
@@ -17,13 +17,13 @@ use model::soak::{BlockState, Finding, Generations, Kept};
 
 use crate::names::Name;
 
-/// Largest number of blocks: 256 MiB of journal, which are 64 GiB of data in 4 KiB.
+/// Maximum number of blocks: a journal of 256 MiB for 64 GiB of data in blocks of 4 KiB.
 pub const JOURNAL_BLOCKS_MAX: u64 = 16 << 20;
 
-/// Words that the journal has for each block, all 0 at first.
+/// Words per block, all initially 0.
 const WORDS_PER_BLOCK: usize = 4;
 
-/// The words that a journal is kept in.
+/// Memory of a journal.
 pub type Words = dyn AsRef<[AtomicU32]> + Send + Sync + RefUnwindSafe + UnwindSafe;
 
 /// The journal of all blocks of a file set.
@@ -35,13 +35,13 @@ pub struct Journal {
 }
 
 struct Block<'w> {
-    /// The generation that was handed on last.
+    /// The latest generation submitted.
     newest: &'w AtomicU32,
-    /// The latest one that was acknowledged.
+    /// The latest generation acknowledged.
     acknowledged: &'w AtomicU32,
-    /// The latest one that was acknowledged as safe.
+    /// The latest generation acknowledged as durable.
     safe: &'w AtomicU32,
-    /// The worst finding on it; 0 where there was none: see [`note_of`].
+    /// The worst finding for the block, or 0 if there was none; see [`note_of`].
     noted: &'w AtomicU32,
 }
 
@@ -63,11 +63,11 @@ impl fmt::Debug for Journal {
     }
 }
 
-/// The generation in a note that found no whole block of ours.
+/// Generation in a note if no complete block of ours was found.
 const NOTHING: u32 = (1 << 30) - 1;
 
-/// Puts a state and a generation into one word: two bits of rank above 30 of generation, so that
-/// the worse state makes the larger word, and 0 stands for no finding.
+/// Encodes a state and a generation in one word, with two bits for the state above 30 for the
+/// generation. The worse state results in the larger word, and 0 means no finding.
 const fn note_of(state: BlockState, found: Option<u32>) -> u32 {
     let rank = match state {
         BlockState::Torn => 1,
@@ -92,30 +92,30 @@ const fn parse_note(note: u32) -> Option<(BlockState, Option<u32>)> {
     Some((state, if found == NOTHING { None } else { Some(found) }))
 }
 
-/// How safe an acknowledged write is.
+/// How durable an acknowledged write is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Safety {
-    /// It is on storage, and nothing may undo it.
+    /// On stable storage; it must not be lost.
     OnStorage,
     /// It may be lost until it is committed.
     Uncommitted,
 }
 
 impl Journal {
-    /// Begins the journal of files of one size, in blocks as large as the ops that write them.
+    /// Creates the journal for files of equal size. Blocks are as large as the ops that write them.
     ///
     /// # Panics
-    /// When there are more than [`JOURNAL_BLOCKS_MAX`] blocks: the caller checks that.
+    /// If there are more than [`JOURNAL_BLOCKS_MAX`] blocks, which the caller has to check.
     pub fn new(files: u32, file_bytes: u64, block_bytes: u32) -> Self {
         let mut words = Vec::new();
         words.resize_with(Self::count_words(files, file_bytes, block_bytes), AtomicU32::default);
         Self::over(Box::new(words), file_bytes, block_bytes)
     }
 
-    /// Returns how many words a journal of so many files takes, 16 bytes a block.
+    /// Returns the number of words in the journal, 16 bytes per block.
     ///
     /// # Panics
-    /// When there are more than [`JOURNAL_BLOCKS_MAX`] blocks, as in [`Self::new`].
+    /// If there are more than [`JOURNAL_BLOCKS_MAX`] blocks, as for [`Self::new`].
     pub fn count_words(files: u32, file_bytes: u64, block_bytes: u32) -> usize {
         let blocks_per_file = file_bytes.div_ceil(u64::from(block_bytes.max(1)));
         let count = u64::from(files).saturating_mul(blocks_per_file);
@@ -123,7 +123,7 @@ impl Journal {
         count as usize * WORDS_PER_BLOCK
     }
 
-    /// Continues a journal that was begun before, or begins it where all words are 0.
+    /// Continues an existing journal, or starts one if all words are 0.
     pub fn over(words: Box<Words>, file_bytes: u64, block_bytes: u32) -> Self {
         let block_bytes = u64::from(block_bytes.max(1));
         let blocks_per_file = file_bytes.div_ceil(block_bytes);
@@ -136,14 +136,14 @@ impl Journal {
         journal
     }
 
-    /// Notes a write that is handed on: its block gets its next generation.
+    /// Records that a write is submitted, which gives its block the next generation.
     pub fn note_begun(&self, file: u32, offset_bytes: u64) {
         if let Some(block) = self.block_at(file, offset_bytes) {
             block.newest.store(block.newest.load(Relaxed) + 1, Relaxed);
         }
     }
 
-    /// Returns the generation that is written to a place now; 0 where nothing was handed on yet.
+    /// Returns the generation being written at an offset, or 0 if nothing was submitted yet.
     pub fn generation(&self, file: u32, offset_bytes: u64) -> u32 {
         match self.block_at(file, offset_bytes) {
             Some(block) => block.newest.load(Relaxed),
@@ -151,7 +151,7 @@ impl Journal {
         }
     }
 
-    /// Returns the generations that may be read at a place: the oldest and the newest.
+    /// Returns the oldest and the newest generation that may be read at an offset.
     pub fn readable_range(&self, file: u32, offset_bytes: u64) -> (u32, u32) {
         match self.block_at(file, offset_bytes) {
             Some(block) => (block.safe.load(Relaxed), block.newest.load(Relaxed)),
@@ -159,12 +159,12 @@ impl Journal {
         }
     }
 
-    /// Notes a write that was acknowledged.
+    /// Records that a write was acknowledged.
     pub fn note_acknowledged(&self, file: u32, offset_bytes: u64, safety: Safety) {
         let is_safe = safety == Safety::OnStorage;
         let Some(block) = self.block_at(file, offset_bytes) else { return };
-        // Loads and stores may be relaxed and need no read-modify-write: one op at a time is in
-        // flight for a block, and one worker makes all of a block's ops.
+        // Relaxed loads and stores without read-modify-write are sufficient, because only one op at
+        // a time is in flight for a block, and a single worker executes all of its ops.
         let newest = block.newest.load(Relaxed);
         let was_safe = block.safe.load(Relaxed) == block.acknowledged.load(Relaxed);
         block.acknowledged.store(newest, Relaxed);
@@ -178,7 +178,7 @@ impl Journal {
         }
     }
 
-    /// Notes that all that was acknowledged of a file is now safe.
+    /// Records that everything acknowledged for a file is now durable.
     pub fn note_committed(&self, file: u32) {
         let first = u64::from(file) * self.blocks_per_file;
         let range = first as usize * WORDS_PER_BLOCK
@@ -195,8 +195,8 @@ impl Journal {
         self.uncommitted.fetch_sub(made_safe, Relaxed);
     }
 
-    /// Notes what a read found: the generation of a whole block of ours, or `None` for anything
-    /// else. Returns what became of the block; `None` where it is as it should be.
+    /// Records what a read found: the generation of a complete block of ours, or `None` for
+    /// anything else. Returns the resulting state of the block, or `None` if it is as expected.
     pub fn note_found(
         &self,
         file: u32,
@@ -210,18 +210,17 @@ impl Journal {
             newest: block.newest.load(Relaxed),
         };
         let state = BlockState::judge(known, found)?;
-        // The worst finding is kept: a block that was lost and is written again was lost all the
-        // same.
+        // Keep the worst finding: if a block is written again after it was lost, it still was lost.
         block.noted.fetch_max(note_of(state, found), Relaxed);
         Some(state)
     }
 
-    /// Returns the blocks that were acknowledged and are not safe yet.
+    /// Returns the number of blocks that were acknowledged but are not durable yet.
     pub fn uncommitted(&self) -> u64 {
         self.uncommitted.load(Relaxed)
     }
 
-    /// Counts the blocks of some files by what became of them; each is looked at once.
+    /// Counts the blocks of some files by state. Reads each block once.
     pub fn summarize(&self, is_ours: impl Fn(u32) -> bool) -> Kept {
         let mut kept = Kept::default();
         for (index, block) in self.blocks().enumerate() {
@@ -291,7 +290,7 @@ mod tests {
         journal.note_committed(1);
         assert_eq!((journal.readable_range(1, 100), journal.uncommitted()), ((2, 2), 0));
         assert_eq!(journal.note_found(1, 100, Some(1)), Some(BlockState::Lost));
-        // Of another file and another block nothing changed.
+        // Other files and blocks have not changed.
         assert_eq!((journal.generation(0, 100), journal.generation(1, 0)), (0, 0));
         let kept = journal.summarize(|_| true);
         assert_eq!((kept.blocks, kept.written, kept.lost, kept.rolled_back), (6, 1, 1, 0));

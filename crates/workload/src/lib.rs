@@ -1,9 +1,9 @@
-//! Which op comes next, and what its bytes are.
+//! Determines the sequence of ops and their content.
 //!
-//! Pure: an [`OpStream`] is a function of the run, the pass, the worker and the seed, and a
-//! [`Pattern`] a function of the seed alone. Which file and offset a random op draws depends on
-//! (seed, op number, file set) and never on the number of workers: with four workers the same ops
-//! are drawn as with one, and only spread differently. SPEC withdrew 133 results over that.
+//! This crate is pure: an [`OpStream`] is a function of run, pass, worker and seed, and a
+//! [`Pattern`] is a function of the seed. File and offset of a random op depend on (seed, op
+//! number, file set), but never on the number of workers. Four workers execute the same ops as one,
+//! just distributed differently. SPEC withdrew 133 results because of a violation of this rule.
 
 pub mod arrivals;
 pub mod file_set;

@@ -1,58 +1,57 @@
-//! Mismatches between content that was read and content that was written, and a log of the first.
+//! Mismatches between content that was read and written, and a log of the first ones.
 //!
-//! A [`Mismatch`] names the file, the byte and the content that was read; it is a small `Copy`
-//! type, so that the measured loop can note it without allocating. [`Mismatches`] counts all and
-//! keeps the first [`KEPT`]: where content is wrong, much of it is, and the first ones show where.
+//! A [`Mismatch`] contains the file, the offset and the content that was read. It is a small `Copy`
+//! type, so that the measured loop can record it without allocating. [`Mismatches`] counts all of
+//! them and keeps the first [`KEPT`], because wrong content rarely comes alone, and the first ones
+//! show where it is.
 
 use std::fmt;
 
 use crate::names::Name;
 
-/// Mismatches that a log keeps; the others are only counted.
+/// Maximum number of mismatches to keep; the others are only counted.
 pub const KEPT: usize = 4;
 
-/// The content that was read in place of what had been written.
+/// What was read instead of the content that had been written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// Another byte than was written.
+    /// A different byte.
     Byte {
         /// The byte that was read.
         found: u8,
         /// The byte that was written.
         expected: u8,
     },
-    /// No stamp; the block begins with these bytes.
+    /// No stamp; contains the first bytes of the block.
     NoStamp([u8; 8]),
-    /// A stamp whose checksum is not that of the block.
+    /// A stamp with a wrong checksum.
     Checksum {
-        /// In the stamp.
+        /// Checksum in the stamp.
         stored: u32,
         /// Checksum computed from the content.
         computed: u32,
     },
-    /// A block of another campaign.
+    /// A block from a different campaign.
     OtherCampaign(u64),
-    /// A block of another file.
+    /// A block from a different file.
     OtherFile(u32),
-    /// A block of another place in the file, in bytes.
+    /// A block from a different offset in the file, in bytes.
     OtherOffset(u64),
-    /// A block that was written in another pass: the write of this one was lost.
+    /// A block written by an earlier pass, so the latest write was lost.
     Generation {
-        /// In the stamp.
+        /// Generation in the stamp.
         found: u32,
-        /// The oldest that may stand there.
+        /// The oldest generation that may be read here.
         oldest: u32,
     },
 }
 
-/// A place with other content than was written.
+/// An offset with different content than was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// Number of the file.
     pub file: u32,
-    /// Byte of the file, or the block that a stamp belongs to.
+    /// Offset of the byte, or of the block if the stamp is wrong.
     pub offset_bytes: u64,
-    /// The content that was found.
     pub what: Found,
 }
 
@@ -81,7 +80,7 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// All mismatches of a pass, the first few of them in full.
+/// All mismatches of a pass, with details of the first ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mismatches {
     count: u64,
@@ -89,7 +88,7 @@ pub struct Mismatches {
 }
 
 impl Mismatches {
-    /// Notes one more.
+    /// Records a mismatch.
     pub fn note(&mut self, mismatch: Mismatch) {
         for kept in &mut self.first {
             if kept.is_none() {
@@ -100,22 +99,22 @@ impl Mismatches {
         self.count += 1;
     }
 
-    /// Adds what another worker noted.
+    /// Adds the mismatches of another worker.
     pub fn merge(&mut self, other: &Self) {
         let known = self.count;
         for mismatch in other.first() {
             self.note(*mismatch);
         }
-        // Those beyond the first few are known by their number only.
+        // Beyond the first ones, only the number is known.
         self.count = known + other.count;
     }
 
-    /// Returns how many there were.
+    /// Returns the number of mismatches.
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns the first mismatches, in full.
+    /// Returns the first mismatches with their details.
     pub fn first(&self) -> impl Iterator<Item = &Mismatch> {
         self.first.iter().flatten()
     }

@@ -1,36 +1,36 @@
-//! Names of files, directories and links, made without allocation.
+//! Names of files, directories and links, created without allocation.
 //!
-//! A name is a function of a sort and a number alone and is built on the stack, so that the
-//! measured loop can name what each op works on. Every sort has a letter of its own, so names of
-//! different sorts never meet. The directory of a name is decided by [`crate::Places`].
+//! A name depends only on its sort and number, and is created on the stack, so that the measured
+//! loop can name the object of each op. Every sort has a different letter, so names of different
+//! sorts never collide. [`crate::Places`] determines the directory of a name.
 
 use std::ffi::CStr;
 
 const LEN: usize = 9;
 
-/// The purpose of a name; each sort is numbered by itself.
+/// The purpose of a name. Each sort has its own numbering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sort {
     /// A regular file.
     File,
-    /// A file under its other name: where `Rename` leads to.
+    /// The new name of a file after `Rename`.
     OtherFile,
-    /// A name more of some file: what `Link` makes; numbered by itself.
+    /// An additional name of a file, created by `Link`, with separate numbers.
     SecondName,
-    /// A directory that ops create, look at and remove.
+    /// A directory that ops create, stat and remove.
     Directory,
-    /// Such a directory under its other name.
+    /// The new name of such a directory.
     OtherDirectory,
-    /// A symbolic link; it leads to the file with its number.
+    /// A symbolic link to the file with the same number.
     Link,
     /// A name that never exists.
     Missing,
-    /// A directory that was made beforehand, for others to stand in.
+    /// A directory that is created beforehand to contain others.
     Place,
 }
 
 impl Sort {
-    /// Says by its letter whether one of our names is that of a directory.
+    /// Returns true if one of our names belongs to a directory, judging by its letter.
     pub fn is_directory(name: &[u8]) -> bool {
         let Some(first) = name.first() else { return false };
         let sorts = [Self::Directory, Self::OtherDirectory, Self::Place];
@@ -51,25 +51,25 @@ impl Sort {
     }
 }
 
-/// A name: a letter and eight digits, such as `f00000017`.
+/// A name of a letter and eight digits, such as `f00000017`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Name([u8; LEN + 1]);
 
 impl Name {
-    /// The length of every name, in bytes.
+    /// Length of every name in bytes.
     pub const BYTES: usize = LEN;
 
-    /// Names number `number` of its sort.
+    /// Returns the name with the given sort and number.
     ///
     /// # Panics
-    /// When the number has more than eight digits; plans allow no such set.
+    /// If the number has more than eight digits, which plans don't allow.
     #[inline]
     pub const fn new(sort: Sort, mut number: u32) -> Self {
         assert!(number < 100_000_000);
         let mut bytes = *b"f00000000\0";
         bytes[0] = sort.letter();
-        // Digits are put in from the last one forward, over the zeros of the pattern: formatting
-        // would allocate, and a worker names a file for each op.
+        // Write the digits from the last one backwards over the zeros of the template. Formatting
+        // would allocate, and a worker creates a name for each op.
         let mut at = LEN;
         while number > 0 {
             at -= 1;
@@ -79,16 +79,16 @@ impl Name {
         Self(bytes)
     }
 
-    /// Names a file.
+    /// Returns the name of a file.
     ///
     /// # Panics
-    /// As [`Self::new`].
+    /// Same as for [`Self::new`].
     #[inline]
     pub const fn file(number: u32) -> Self {
         Self::new(Sort::File, number)
     }
 
-    /// Reads the number in one of our names; `None` for any other.
+    /// Returns the number in one of our names, or `None` for any other name.
     pub fn number_of(name: &[u8]) -> Option<u32> {
         let (letter, digits) = name.split_first()?;
         if !letter.is_ascii_lowercase() || digits.len() != LEN - 1 {
@@ -104,15 +104,15 @@ impl Name {
         Some(number)
     }
 
-    /// Returns the name as bytes, as NFS wants it.
+    /// Returns the name as bytes, for NFS.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0[..LEN]
     }
 
-    /// Returns the name as a C string, as system calls want it.
+    /// Returns the name as a C string, for system calls.
     ///
     /// # Panics
-    /// Never: the last byte, and no other, is zero.
+    /// Never: only the last byte is zero.
     pub fn as_c_str(&self) -> &CStr {
         CStr::from_bytes_with_nul(&self.0).expect("names end with their only zero byte")
     }

@@ -1,13 +1,13 @@
-//! NFS calls of all kinds in the shares of a field study.
+//! NFS calls of all kinds in the proportions of a field study.
 //!
-//! [`Profile`] holds a study's figures, [`OpMixSet`] the files, directories and links that a run
-//! of it works on, and `OpMixStream` the ops of one worker. The unit of the draw is the request:
-//! a READ or WRITE request may take several calls, and where a profile counts calls, requests are
-//! so much rarer. Every 10,000 requests hold each kind exactly as often as its share says, in a
-//! random order, so the shares are met and not only approached.
+//! A [`Profile`] contains the numbers of a study, an [`OpMixSet`] the files, directories and links
+//! used by a run, and an `OpMixStream` the ops of one worker. The unit of the draw is a request. A
+//! READ or WRITE request may take several calls; if a profile counts calls, such requests are drawn
+//! less often accordingly. Every 10,000 requests contain each kind exactly as often as its share
+//! requires, in random order, so the shares are met exactly and not just approached.
 //!
-//! These are loads like those of benchmarks that carry other names: figures were taken from what
-//! was published of them, and results are none of theirs.
+//! These loads resemble benchmarks with other names. They are based on published numbers, but the
+//! results are not results of those benchmarks.
 
 pub mod nfsstat;
 mod pool;

@@ -1,12 +1,12 @@
-//! The bytes that are written: known at each offset, and of the stated kind.
+//! Content of written data, which can be computed for each offset.
 //!
-//! One pool of bytes (`Pool`) is made before anything is timed, or as much of it as ops will need.
+//! A pool of bytes (`Pool`) is generated before the measurement, or as much of it as ops will need.
 //! Byte `o` of file `f` is `pool[(o + shift(f)) % PERIOD]`, and the head of the pool is repeated
-//! behind its end, so the bytes of any op are one slice of the pool: writing needs no copy and no
-//! generation, and what was read can be compared with the same slice. `PERIOD` is an odd multiple
-//! of 8 bytes, so aligned blocks of 4 KiB do not repeat within the first 1 GiB of a file. Stamped
-//! content, and content of which a stated share repeats, differs in each block and is copied out by
-//! [`Pattern::fill`]. Zeros are the same everywhere: every op takes the first ones.
+//! after its end, so the content of any op is a single slice of the pool. Writing needs no copy and
+//! no generation, and data that was read can be compared with the same slice. `PERIOD` is an odd
+//! multiple of 8 bytes, so aligned blocks of 4 KiB don't repeat within the first 1 GiB of a file.
+//! Content with stamps or duplicate blocks differs in each block and is copied by
+//! [`Pattern::fill`]. Zeros are the same everywhere, so every op uses the first ones.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,19 +21,19 @@ use crate::pool::{GRAIN, PERIOD, Pool};
 use crate::rewrites::{Rewrites, WriteId};
 use crate::stamp::{BLOCK_BYTES, Piece, Pieces, STAMP_BYTES, Stamps};
 
-/// Files that have so many bytes together get all of the content made.
+/// Total size of the files from which on all content is generated.
 const MUCH_BYTES: u64 = PERIOD as u64 / 4;
 
-/// Different blocks among those that repeat.
+/// Number of different blocks among duplicates.
 const REPEATED_BLOCKS: u64 = 64;
 
-/// Bytes at the start of a block that make it the only one of its kind, where others repeat.
+/// Number of bytes at the start of a block that make it unique, if there are duplicate blocks.
 const UNIQUE_BYTES: usize = 16;
 
-/// Changes the seed for the draw of the blocks that repeat.
+/// Changes the seed for drawing duplicate blocks.
 const REPEATS: u64 = 0x7265_7065_6174_7321;
 
-/// The content of every file of a campaign.
+/// Content of all files of a campaign.
 #[derive(Clone)]
 pub struct Pattern {
     seed: u64,
@@ -41,27 +41,27 @@ pub struct Pattern {
     dedup_percent: u64,
     is_zeros: bool,
     stamps: Option<Stamps>,
-    /// The journal, where each block has generations of its own.
+    /// The journal, if each block has generations of its own.
     journal: Option<Arc<Journal>>,
-    /// The writes of each block, in a mix whose reads are verified.
+    /// The writes of each block, in a mix with verified reads.
     rewrites: Option<Arc<Rewrites>>,
 }
 
 impl Pattern {
-    /// Makes the content that `seed` names, in slices of up to `len_max` bytes: random bytes.
+    /// Generates random content for a seed, in slices of up to `len_max` bytes.
     pub fn new(seed: u64, len_max: usize) -> Self {
         Self::of(&DataSettings::default(), seed, len_max)
     }
 
-    /// Makes the content that the settings describe; [`Self::stamped`] adds stamps.
+    /// Generates content according to the settings; [`Self::stamped`] adds stamps.
     pub fn of(data: &DataSettings, seed: u64, len_max: usize) -> Self {
         let mut content = Self::unmade(data, seed, len_max);
         content.pool.make_all();
         content
     }
 
-    /// Prepares the same content of which nothing is made yet: [`Self::make_for`] and
-    /// [`Self::make_all`] do.
+    /// Like [`Self::of`], but nothing is generated until [`Self::make_for`] or [`Self::make_all`]
+    /// is called.
     pub fn unmade(data: &DataSettings, seed: u64, len_max: usize) -> Self {
         let random_bytes = match data.fill {
             Fill::Random => BLOCK_BYTES * (100 - data.compress_percent.min(100)) as usize / 100,
@@ -74,13 +74,13 @@ impl Pattern {
         Self { seed, pool, dedup_percent, is_zeros, stamps, journal, rewrites }
     }
 
-    /// Makes all of it, for whatever ops will need.
+    /// Generates all content, for any ops.
     pub fn make_all(&mut self) {
         self.pool.make_all();
     }
 
-    /// Makes the content of files of these sizes in bytes, for ops that end where their file does.
-    /// A set that needs a good part of all gets all, whose slices cost less to look up.
+    /// Generates the content of files with these sizes in bytes, for ops that don't exceed their
+    /// file. If much of the content is needed, generates all of it, which makes lookups cheaper.
     pub fn make_for(&mut self, files: impl Iterator<Item = (u32, u64)> + Clone) {
         let mut sum: u64 = 0;
         for (_, bytes) in files.clone() {
@@ -89,7 +89,8 @@ impl Pattern {
                 break;
             }
         }
-        // Ops take the first zeros whatever their place; and blocks that repeat stand there.
+        // Ops use the first zeros regardless of their offset, and duplicate blocks are there as
+        // well.
         if sum >= MUCH_BYTES || self.is_zeros || self.dedup_percent > 0 {
             return self.pool.make_all();
         }
@@ -100,7 +101,7 @@ impl Pattern {
         }
     }
 
-    /// Shares the pool of another pattern, where the content is the same.
+    /// Shares the pool of another pattern if the content is the same.
     #[must_use]
     pub fn made_before(mut self, other: Option<&Self>) -> Self {
         if let Some(other) = other
@@ -111,7 +112,7 @@ impl Pattern {
         self
     }
 
-    /// Puts a stamp into each block; blocks are cut as the ops of `io_size_bytes` are.
+    /// Adds a stamp to each block. Blocks are aligned with the ops of `io_size_bytes`.
     #[must_use]
     pub fn stamped(mut self, campaign: u64, io_size_bytes: u32) -> Self {
         let (grid_bytes, generation, oldest, writer) = (io_size_bytes, 0, 0, 0);
@@ -119,23 +120,23 @@ impl Pattern {
         self
     }
 
-    /// Lets a journal say which generation of each block is written, and which may be read; of
-    /// content that has stamps.
+    /// Uses a journal for the generations of each block that are written and may be read. The
+    /// content must have stamps.
     #[must_use]
     pub fn journaled(mut self, journal: Arc<Journal>) -> Self {
         self.journal = Some(journal);
         self
     }
 
-    /// Stamps each write of a mix with a number of its own, and says which of them may be read; of
-    /// content that has stamps.
+    /// Stamps each write of a mix with its own number, and tracks which of them may be read. The
+    /// content must have stamps.
     #[must_use]
     pub fn rewritten(mut self, rewrites: Arc<Rewrites>) -> Self {
         self.rewrites = Some(rewrites);
         self
     }
 
-    /// Returns the same content as one generation of it is written; of content that has stamps.
+    /// Returns the same content in a certain generation. The content must have stamps.
     #[must_use]
     pub fn in_generation(&self, generation: u32) -> Self {
         let mut content = self.clone();
@@ -145,8 +146,8 @@ impl Pattern {
         content
     }
 
-    /// Returns the generation of a whole block that was read from its start; `None` where anything
-    /// else stands there.
+    /// Returns the generation of a block that was read completely, or `None` if it is anything
+    /// else.
     pub fn find_generation(&self, block: &[u8], file: u32, offset_bytes: u64) -> Option<u32> {
         if block.len() < STAMP_BYTES {
             return None;
@@ -155,22 +156,22 @@ impl Pattern {
         generation_found(&self.check_stamped(&stamps, block, file, offset_bytes, 0), block)
     }
 
-    /// Returns the journal of its blocks, where there is one.
+    /// Returns the journal of the blocks, if there is one.
     pub const fn journal(&self) -> Option<&Arc<Journal>> {
         self.journal.as_ref()
     }
 
-    /// Returns the writes of each block, where they are followed.
+    /// Returns the writes of each block, if they are tracked.
     pub const fn rewrites(&self) -> Option<&Arc<Rewrites>> {
         self.rewrites.as_ref()
     }
 
-    /// Returns the same content as one pass of a run writes and reads it.
+    /// Returns the same content as written and read by one pass of a run.
     ///
-    /// A pass that writes every block has a generation of its own, its number from 1. In a mix
-    /// whose reads are verified each write has one; the other passes write what is there already,
-    /// since others may read it meanwhile. What is read is at least as
-    /// old as the last pass that wrote every block, unless something ended that one before.
+    /// A pass that writes every block has its own generation, which is its number from 1 on. In a
+    /// mix with verified reads, each write has its own. Other passes write the existing content
+    /// again, because others may read it at the same time. Data that is read is at least as new as
+    /// the last pass that wrote every block, unless that pass was ended early.
     #[must_use]
     pub fn in_pass(&self, spec: &RunSpec, pass: Pass) -> Self {
         let mut content = self.clone();
@@ -183,24 +184,24 @@ impl Pattern {
             let load = &spec.load;
             let is_whole = load.time_max_ms + load.ops_max + load.bytes_max == 0;
             stamps.generation = last_generation(&passes[..passes.len().min(here + 1)]);
-            // A pass that was cut short left blocks of older generations.
+            // A pass that was ended early left blocks of older generations.
             stamps.oldest = if is_whole { last_generation(&passes[..here]) } else { 0 };
         }
         content
     }
 
-    /// Returns the range of the pool that holds the content of `len` bytes of a file, but for
-    /// stamps and blocks that repeat: see [`Self::is_copied`].
+    /// Returns the range of the pool with the content of `len` bytes of a file, except for stamps
+    /// and duplicate blocks; see [`Self::is_copied`].
     ///
     /// # Panics
-    /// When `len` is more than the `len_max` of [`Self::new`], or that content is not made.
+    /// If `len` exceeds the `len_max` of [`Self::new`], or the content was not generated.
     #[inline]
     pub fn range(&self, file: u32, offset_bytes: u64, len: u32) -> Range<usize> {
         if self.is_zeros {
             return 0..len as usize;
         }
-        // Each file begins at another place of the pool, so that files differ and a block that went
-        // to the wrong file is found without stamps.
+        // Each file begins at a different position in the pool, so that files differ and a block
+        // written to the wrong file is detected without stamps.
         let start = ((offset_bytes + self.pool_start(file) as u64) % PERIOD as u64) as usize;
         let range = start..start + len as usize;
         assert!(range.end <= self.pool.len(), "op longer than the pattern was made for");
@@ -208,41 +209,42 @@ impl Pattern {
         range
     }
 
-    /// Returns the place in the pool at which the content of a file begins.
+    /// Returns the position in the pool where the content of a file begins.
     #[inline]
     fn pool_start(&self, file: u32) -> usize {
         let grains = (PERIOD / GRAIN) as u64;
         below(draw(!self.seed, u64::from(file)), grains) as usize * GRAIN
     }
 
-    /// Returns the content of `len` bytes of a file, where it is not copied.
+    /// Returns the content of `len` bytes of a file that is not copied.
     ///
     /// # Panics
-    /// For the same reasons as [`Self::range`].
+    /// Same as for [`Self::range`].
     #[inline]
     pub fn slice(&self, file: u32, offset_bytes: u64, len: u32) -> &[u8] {
         &self.pool.bytes()[self.range(file, offset_bytes, len)]
     }
 
-    /// Returns the pool itself, for those who send its slices later.
+    /// Returns the pool itself, for backends that send its slices later.
     pub fn pool(&self) -> Arc<Vec<u8>> {
         self.pool.shared()
     }
 
-    /// Says whether [`Self::fill`] has to make the content of each op; else it is a slice.
+    /// Returns true if [`Self::fill`] has to create the content of each op. Otherwise it is a
+    /// slice.
     pub const fn is_copied(&self) -> bool {
         self.stamps.is_some() || self.dedup_percent > 0
     }
 
-    /// Says whether blocks say which pass wrote them.
+    /// Returns true if blocks contain the pass that wrote them.
     pub const fn is_stamped(&self) -> bool {
         self.stamps.is_some()
     }
 
-    /// Copies the content of a piece of a file to `data`, with its stamps.
+    /// Copies the content of a part of a file to `data`, including stamps.
     ///
     /// # Panics
-    /// As [`Self::range`].
+    /// Same as for [`Self::range`].
     pub fn fill(&self, data: &mut [u8], file: u32, offset_bytes: u64) {
         if self.dedup_percent == 0 {
             data.copy_from_slice(self.slice(file, offset_bytes, data.len() as u32));
@@ -268,8 +270,8 @@ impl Pattern {
     /// Copies a part of one block.
     fn fill_piece(&self, out: &mut [u8], file: u32, offset_bytes: u64, in_block: usize) {
         let block = offset_bytes / BLOCK_BYTES as u64;
-        // Whether a block repeats, and which of the common ones it is, follows from its place
-        // alone: reading finds the same without any record of what was written.
+        // Whether a block is a duplicate, and of which block, depends only on its position, so
+        // reads can be checked without a record of the writes.
         let chance = draw(draw(self.seed ^ REPEATS, u64::from(file)), block);
         if below(chance, 100) < self.dedup_percent {
             let which = below(draw(chance, 0), REPEATED_BLOCKS) as usize;
@@ -278,8 +280,7 @@ impl Pattern {
             return;
         }
         out.copy_from_slice(self.slice(file, offset_bytes, out.len() as u32));
-        // The pool repeats after its period: file and block make each block the only one of its
-        // kind.
+        // The pool repeats after its period, so file and block number make each block unique.
         if in_block < UNIQUE_BYTES {
             let mut mark = [0; UNIQUE_BYTES];
             mark[..8].copy_from_slice(&u64::from(file).to_le_bytes());
@@ -290,13 +291,13 @@ impl Pattern {
         }
     }
 
-    /// Compares what was read with what was written.
+    /// Compares data that was read with what was written.
     ///
     /// # Errors
-    /// The first place that differs, and what stands there.
+    /// Returns the first difference and what was found there.
     ///
     /// # Panics
-    /// As [`Self::range`].
+    /// Same as for [`Self::range`].
     pub fn check(&self, data: &[u8], file: u32, offset_bytes: u64) -> Result<(), Mismatch> {
         if !self.is_copied() {
             let written = self.slice(file, offset_bytes, data.len() as u32);
@@ -318,8 +319,8 @@ impl Pattern {
         Ok(())
     }
 
-    /// Compares a part of one block that has a stamp, with the generations that the journal knows
-    /// of, where there is one. What a crash may do to a block is noted there, and is no mismatch.
+    /// Checks a part of a stamped block against the generations in the journal, if there is one.
+    /// The effects of a crash on a block are recorded there and don't count as mismatches.
     fn check_journaled(
         &self,
         stamps: &Stamps,
@@ -337,7 +338,7 @@ impl Pattern {
         let (oldest, generation) = journal.readable_range(file, offset_bytes);
         let stamps = Stamps { generation, oldest, ..*stamps };
         let checked = self.check_stamped(&stamps, read, file, offset_bytes, in_block);
-        // A part without the stamp says nothing of its generation, so only a mismatch counts.
+        // A part without the stamp has no generation, so only mismatches matter.
         let has_stamp = in_block == 0 && read.len() >= STAMP_BYTES;
         if checked.is_ok() && !has_stamp {
             return checked;
@@ -349,7 +350,7 @@ impl Pattern {
         }
     }
 
-    /// Compares a part of one block of a mix, whose writes each have a stamp of their own.
+    /// Checks a part of one block of a mix, in which each write has its own stamp.
     fn check_rewritten(
         &self,
         stamps: &Stamps,
@@ -361,7 +362,8 @@ impl Pattern {
         let any = Stamps { generation: u32::MAX, oldest: 0, ..*stamps };
         match self.check_stamped(&any, read, file, offset_bytes, in_block) {
             Ok(()) => {}
-            // All else in the block is right: the stamp is half of one write and half of another.
+            // Everything else in the block is correct, so the stamp consists of halves of two
+            // writes.
             Err(Mismatch { what: Found::Checksum { .. }, .. })
                 if self
                     .rewrites
@@ -382,7 +384,7 @@ impl Pattern {
         Err(Mismatch { file, offset_bytes, what })
     }
 
-    /// Compares a part of one block that has a stamp.
+    /// Checks a part of a stamped block.
     fn check_stamped(
         &self,
         stamps: &Stamps,
@@ -398,7 +400,7 @@ impl Pattern {
             return match checked {
                 Ok(vouched) => self.compare_from(vouched, read, file, offset_bytes),
                 Err(mismatch) => match mismatch.what {
-                    // The byte itself is better evidence than a checksum, where it isn't one of the
+                    // The byte itself is better evidence than a checksum, unless it is part of the
                     // stamp.
                     Found::Checksum { .. } => {
                         self.compare_from(STAMP_BYTES, read, file, offset_bytes)?;
@@ -418,12 +420,13 @@ impl Pattern {
             }
             return self.compare_from(0, read, file, offset_bytes);
         }
-        // How far the stamp reaches stands at its beginning, which is not here; it ends by then.
+        // The length covered by the stamp is at its beginning, which is not in this part; the stamp
+        // ends within its fixed size.
         let from = STAMP_BYTES.saturating_sub(in_block).min(read.len());
         self.compare_from(from, read, file, offset_bytes)
     }
 
-    /// Compares what was read with the bytes of the pool, from a byte of it on.
+    /// Compares data that was read with the pool, starting at byte `from`.
     fn compare_from(
         &self,
         from: usize,
@@ -437,8 +440,8 @@ impl Pattern {
     }
 }
 
-/// Returns the generation of a block with a stamp, from the outcome of its check; `None` where it
-/// isn't a whole block.
+/// Returns the generation of a stamped block from the result of its check, or `None` if it isn't a
+/// complete block.
 fn generation_found(checked: &Result<(), Mismatch>, read: &[u8]) -> Option<u32> {
     match checked {
         Ok(()) => Some(Stamps::generation_in(read)),
@@ -447,7 +450,7 @@ fn generation_found(checked: &Result<(), Mismatch>, read: &[u8]) -> Option<u32> 
     }
 }
 
-/// Returns the generation of the last of these passes that wrote every block; 0 where none did.
+/// Returns the generation of the last of these passes that wrote every block, or 0 if none did.
 fn last_generation(passes: &[Pass]) -> u32 {
     match passes.iter().rposition(|pass| pass.writes_every_block()) {
         Some(number) => number as u32 + 1,
@@ -455,12 +458,12 @@ fn last_generation(passes: &[Pass]) -> u32 {
     }
 }
 
-/// Compares bytes, and finds the first that differs.
+/// Compares bytes and finds the first difference.
 fn compare(read: &[u8], written: &[u8], file: u32, offset_bytes: u64) -> Result<(), Mismatch> {
     if read == written {
         return Ok(());
     }
-    // Slices of one length that are not the same differ somewhere.
+    // Slices of equal length that are not equal differ somewhere.
     let mut at = 0;
     while read[at] == written[at] {
         at += 1;

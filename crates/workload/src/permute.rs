@@ -1,8 +1,8 @@
-//! A random order of numbers that takes no memory: the n-th is computed from n.
+//! A random order of numbers that needs no memory: the n-th number is computed from n.
 //!
-//! [`Permutation`] is a Feistel network over the smallest square of a power of two that holds the
-//! numbers; a result beyond them is put in again ("cycle walking") until it is one of them, which
-//! takes fewer than four turns on average, because the square is at most four times too large.
+//! A [`Permutation`] is a Feistel network over the smallest square of a power of two that contains
+//! all numbers. A result out of range is fed back ("cycle walking") until it is in range, which
+//! takes fewer than four rounds on average, because the square is at most four times too large.
 //!
 //! **Source:** Luby, Rackoff, "How to construct pseudorandom permutations", SIAM J. Comput. 1988
 //! (four rounds); Black, Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002 (walking).
@@ -20,7 +20,7 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// Orders the numbers below `count`, at most 2^62 of them.
+    /// Creates an order of the numbers below `count`, which is at most 2^62.
     pub fn new(seed: u64, count: u64) -> Self {
         let bits = u64::BITS - count.saturating_sub(1).leading_zeros();
         Self {
@@ -30,11 +30,12 @@ impl Permutation {
         }
     }
 
-    /// The number that stands at `place`, which is below the count.
+    /// Returns the number at `place`, which must be below the count.
     #[inline]
     pub const fn number_at(&self, place: u64) -> u64 {
-        // Cycle walking: the network permutes the whole square, so following a number that is too
-        // large leads, along its cycle, to one that is not, and to another one for each place.
+        // Cycle walking: the network permutes the whole square. So following a number that is out
+        // of range leads, along its cycle, to one that is in range, and to a different one for each
+        // place.
         let mut number = self.turn(place);
         while number >= self.count {
             number = self.turn(number);
@@ -44,8 +45,8 @@ impl Permutation {
 
     #[inline]
     const fn turn(&self, number: u64) -> u64 {
-        // A round swaps the halves and mixes one into the other by exclusive or, which the reverse
-        // round undoes whatever `mix` is: so each round, and all four, are permutations.
+        // A round swaps the halves and mixes one into the other with XOR, which the reverse round
+        // undoes for any `mix`. So each round, and all four together, are permutations.
         let mask = (1 << self.half_bits) - 1;
         let (mut left, mut right) = (number >> self.half_bits, number & mask);
         let mut round = 0;
@@ -69,7 +70,7 @@ mod tests {
             (0..1000).map(|place| permutation.number_at(place)).collect::<Vec<_>>()
         };
         assert_ne!(order(1), order(2));
-        // A random order has one number in its own place, and one neighbour behind another.
+        // A random order has about one number in its own place, and one pair of adjacent numbers.
         let unmoved = (0..1000).filter(|place| order(1)[*place as usize] == *place).count();
         let runs = order(1).windows(2).filter(|pair| pair[1] == pair[0] + 1).count();
         assert!(unmoved < 8 && runs < 8, "{unmoved} {runs}");

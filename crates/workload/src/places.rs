@@ -1,8 +1,8 @@
-//! In which directory each file, directory and link of a run stands.
+//! Determines the directory of each file, directory and link of a run.
 //!
-//! A place is a directory that is made before anything is timed: the working directory itself, or
-//! one below it. [`Places`] is a function of the run alone: number to place, and place to path. A
-//! path is a prefix from a table and a name, put together on the stack.
+//! A place is a directory that is created before the measurement: the working directory itself, or
+//! one below it. [`Places`] depends only on the run and maps numbers to places, and places to
+//! paths. A path consists of a prefix from a table and a name, put together on the stack.
 
 use std::ffi::CStr;
 
@@ -12,10 +12,10 @@ use model::{RunSpec, Workload};
 use crate::names::{Name, Sort};
 use crate::opmix::OpMixSet;
 
-/// Most levels of directories below a working directory.
+/// Maximum depth of directories below a working directory.
 pub const DEPTH_MAX: u32 = 16;
 
-/// Most places of a run; more directories than this are no benchmark of names any more.
+/// Maximum number of places of a run. With more directories, names are no longer what is measured.
 pub const PLACES_MAX: u64 = 1_000_000;
 
 const PATH_BYTES: usize = (DEPTH_MAX as usize + 2) * (Name::BYTES + 1);
@@ -24,25 +24,25 @@ const PATH_BYTES: usize = (DEPTH_MAX as usize + 2) * (Name::BYTES + 1);
 #[derive(Clone, Debug)]
 pub struct Places {
     rule: Rule,
-    /// Path of each directory from the working directory, with a `/` at its end, or nothing.
+    /// Path of each directory relative to the working directory, empty or with a `/` at the end.
     prefixes: Vec<Box<[u8]>>,
-    /// Parent of each directory, and `None` for the working directory itself.
+    /// Parent of each directory, or `None` for the working directory itself.
     parents: Vec<Option<u32>>,
 }
 
-/// The rule by which a number belongs to a directory.
+/// How numbers are assigned to directories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
-    /// One after the other in turn.
+    /// In turn.
     InTurn,
-    /// Each tree has its own worker's numbers, in turn within the tree.
+    /// Each tree has the numbers of its worker, in turn within the tree.
     TreePerWorker { workers: u32, nodes: u32 },
-    /// So many in a row, then the next place.
+    /// Fill one place completely, then the next.
     Filled { per_place: u32 },
 }
 
 impl Places {
-    /// Lays out the directories of a run.
+    /// Returns the directories of a run.
     pub fn of(spec: &RunSpec) -> Self {
         match spec.workload {
             Workload::Metadata => Self::trees(spec.tree, spec.workers.max(1)),
@@ -56,7 +56,7 @@ impl Places {
         }
     }
 
-    /// So many directories side by side; none of them is the working directory itself.
+    /// Returns `count` sibling directories, none of which is the working directory itself.
     fn flat(count: u32, rule: Rule) -> Self {
         let mut places = Self { rule, prefixes: Vec::new(), parents: Vec::new() };
         if count == 0 {
@@ -68,7 +68,7 @@ impl Places {
         places
     }
 
-    /// Full trees: one, whose root is the working directory, or one for each worker.
+    /// Returns full trees: either one, whose root is the working directory, or one for each worker.
     fn trees(tree: Tree, workers: u32) -> Self {
         let nodes = tree_nodes(tree.depth, tree.branching);
         let own = tree.sharing == Sharing::Own;
@@ -82,7 +82,7 @@ impl Places {
                 places.add_root();
             }
             // Level by level, as in a heap: the parent of node n is (n - 1) / branching, so parents
-            // come before what stands in them.
+            // come before their children.
             for node in 1..nodes {
                 places.add_below(Some(root + (node - 1) / tree.branching.max(1)));
             }
@@ -106,18 +106,18 @@ impl Places {
         self.parents.push(parent);
     }
 
-    /// How many there are: at least one.
+    /// Returns the number of places, at least one.
     pub const fn count(&self) -> u32 {
         self.prefixes.len() as u32
     }
 
-    /// The place of the file, directory or link with this number.
+    /// Returns the place of the file, directory or link with this number.
     #[inline]
     pub const fn of_number(&self, number: u32) -> u32 {
         match self.rule {
             Rule::InTurn => number % self.count(),
-            // Names of a worker are those with its number modulo the workers; the rest of the
-            // number goes through the nodes of its own tree in turn.
+            // A worker's names have its number modulo the number of workers. The quotient is
+            // assigned to the nodes of its own tree in turn.
             Rule::TreePerWorker { workers, nodes } => {
                 (number % workers) * nodes + (number / workers) % nodes
             }
@@ -125,27 +125,27 @@ impl Places {
         }
     }
 
-    /// Says whether a place is the working directory itself, which need not be made.
+    /// Returns true if a place is the working directory itself, which need not be created.
     pub fn is_root(&self, place: u32) -> bool {
         self.prefixes[place as usize].is_empty()
     }
 
-    /// The place that this one stands in; `None` is the working directory.
+    /// Returns the place that contains this one, or `None` for the working directory.
     ///
-    /// A place has a larger number than the one it stands in.
+    /// A place has a larger number than its parent.
     pub fn parent(&self, place: u32) -> Option<u32> {
         self.parents[place as usize]
     }
 
-    /// The name of a place within the one that it stands in.
+    /// Returns the name of a place within its parent.
     pub const fn name(&self, place: u32) -> Name {
         Name::new(Sort::Place, place)
     }
 
-    /// The path of a name in a place, from the working directory on.
+    /// Returns the path of a name in a place, relative to the working directory.
     ///
     /// # Panics
-    /// When the tree is deeper than [`DEPTH_MAX`]; plans allow none.
+    /// If the tree is deeper than [`DEPTH_MAX`], which plans don't allow.
     #[inline]
     pub fn path(&self, place: u32, name: Name) -> PathName {
         let prefix = &self.prefixes[place as usize];
@@ -155,7 +155,7 @@ impl Places {
         path
     }
 
-    /// The path of a place, from the working directory on; the latter is `.`.
+    /// Returns the path of a place relative to the working directory, which is `.` itself.
     pub fn path_of(&self, place: u32) -> PathName {
         let prefix = &self.prefixes[place as usize];
         let path = prefix.strip_suffix(b"/").unwrap_or(b".");
@@ -165,7 +165,7 @@ impl Places {
     }
 }
 
-/// Directories of a full tree, its root among them, up to [`PLACES_MAX`].
+/// Returns the number of directories in a full tree, including its root, up to [`PLACES_MAX`].
 ///
 /// **Source:** the sum of `branching^level` over all levels.
 pub fn tree_nodes(depth: u32, branching: u32) -> u32 {
@@ -194,18 +194,18 @@ impl From<Name> for PathName {
 }
 
 impl PathName {
-    /// The longest path with its zero byte, in bytes.
+    /// Maximum length of a path in bytes, including the terminating zero.
     pub const BYTES_MAX: usize = PATH_BYTES;
 
-    /// The path as a C string.
+    /// Returns the path as a C string.
     ///
     /// # Panics
-    /// Never: names and slashes hold no zero byte, and one follows them.
+    /// Never: names and slashes contain no zero byte, and one follows them.
     pub fn as_c_str(&self) -> &CStr {
         CStr::from_bytes_with_nul(&self.bytes[..=self.len]).expect("one zero byte, at the end")
     }
 
-    /// The path as text.
+    /// Returns the path as text.
     ///
     /// # Panics
     /// Never: names and slashes are ASCII.

@@ -1,10 +1,10 @@
-//! The random bytes that content is cut from, made as far as they are needed.
+//! The random bytes that content consists of, generated on demand.
 //!
-//! [`Pool`] is memory that the system hands out as zeros, and only where it is touched: of a
-//! process that works on one small file a page is made, not all of it. What is not made is never
-//! handed out: [`Pool::is_made`] says what is, block by block. Byte `p` depends on seed and `p %
-//! PERIOD` only, so it is the same whatever was made before. While another holder has the bytes,
-//! making more of them works on a copy.
+//! [`Pool`] uses memory that the system provides as zeros and only allocates when touched, so a
+//! process that works on one small file generates a page and not the whole pool. Parts that were
+//! not generated are never handed out; [`Pool::is_made`] tracks them by block. Byte `p` depends
+//! only on the seed and `p % PERIOD`, so it doesn't matter what was generated before. If the bytes
+//! are shared, generating more works on a copy.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,62 +13,62 @@ use model::random::draw;
 
 use crate::stamp::BLOCK_BYTES;
 
-/// Bytes after which the content repeats: 2 MiB and a bit.
+/// Number of bytes after which the content repeats: slightly more than 2 MiB.
 ///
-/// Longer than the window of compressors that work on whole files (that of zstd has 2 MiB at its
-/// usual level), and else as short as can be: writes come out of the pool, and the more of it a
-/// second-level cache holds, the less it costs them.
+/// This is longer than the window of compressors that process whole files (2 MiB for zstd at its
+/// default level), but otherwise as short as possible: writes come from the pool, and the more of
+/// it is in the L2 cache, the less it costs them.
 pub(crate) const PERIOD: usize = (2 << 20) + GRAIN * 65;
 
 /// Content of a file begins at a multiple of this in the pool.
 pub(crate) const GRAIN: usize = 8;
 
-/// Bytes of one draw.
+/// Bytes per draw.
 const WORD: usize = 8;
 
-/// Bytes that repeat after [`PERIOD`], and which of them are made.
+/// Bytes that repeat after [`PERIOD`], and which of them have been generated.
 #[derive(Clone)]
 pub(crate) struct Pool {
     seed: u64,
-    /// Bytes at the start of each block that are random; the rest of it is zeros.
+    /// Number of random bytes at the start of each block; the rest is zeros.
     random_bytes: usize,
     bytes: Arc<Vec<u8>>,
-    /// A bit for each block; none where all are made.
+    /// One bit per block; `None` if all blocks have been generated.
     made: Option<Box<[u64]>>,
 }
 
 impl Pool {
-    /// Prepares a pool of [`PERIOD`] bytes and `more`, none of which is made yet.
+    /// Allocates a pool of [`PERIOD`] + `more` bytes without generating any.
     pub(crate) fn unmade(seed: u64, more: usize, random_bytes: usize) -> Self {
         let blocks = (PERIOD + more).div_ceil(BLOCK_BYTES);
         let made = Some(vec![0; blocks.div_ceil(64)].into());
         Self { seed, random_bytes, bytes: Arc::new(vec![0; PERIOD + more]), made }
     }
 
-    /// How long it is, in bytes.
+    /// Returns the length in bytes.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Its bytes; zeros where they are not made.
+    /// Returns the bytes; parts that were not generated are zeros.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The same, for those who use them later.
+    /// Returns a shared reference to the bytes for later use.
     pub(crate) fn shared(&self) -> Arc<Vec<u8>> {
         Arc::clone(&self.bytes)
     }
 
-    /// Says whether another has the same bytes, where both have them.
+    /// Returns true if both pools contain the same bytes wherever both have been generated.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         let Self { seed, random_bytes, bytes, .. } = self;
         *seed == other.seed && *random_bytes == other.random_bytes && bytes.len() == other.len()
     }
 
-    /// Says whether a range is made.
+    /// Returns true if a range has been generated.
     #[inline]
     pub(crate) fn is_made(&self, range: &Range<usize>) -> bool {
         let Some(made) = &self.made else { return true };
@@ -83,14 +83,14 @@ impl Pool {
         true
     }
 
-    /// Makes all of it.
+    /// Generates the whole pool.
     pub(crate) fn make_all(&mut self) {
         self.make_range(&(0..self.len()));
         self.made = None;
     }
 
-    /// Makes what ops may need of so many bytes from a place within the period on: as they lie,
-    /// and those behind the period at its beginning, too.
+    /// Generates what ops may need of the given bytes, starting at a position within the period:
+    /// the range itself, and the part after the period also at the beginning.
     pub(crate) fn make_part(&mut self, begin: usize, bytes: usize) {
         let end = begin + bytes;
         self.make_range(&(begin..end.min(self.len())));
@@ -117,22 +117,22 @@ impl Pool {
     }
 }
 
-/// The blocks that a range touches, which is not empty.
+/// Returns the blocks touched by a range, which must not be empty.
 #[inline]
 fn blocks_of(range: &Range<usize>) -> Range<usize> {
     range.start / BLOCK_BYTES..(range.end - 1) / BLOCK_BYTES + 1
 }
 
-/// Makes the bytes that stand at a place of the pool, a multiple of a word.
+/// Generates the bytes at a position in the pool, which is a multiple of a word.
 fn write_block(out: &mut [u8], begin: usize, seed: u64, random_bytes: usize) {
     for (index, word) in out.chunks_mut(WORD).enumerate() {
-        // A word depends on its place within the period, so the head that is repeated behind the
-        // end comes out the same, whichever of the two is made first.
+        // A word depends on its position within the period, so the head that is repeated after the
+        // end is the same, no matter which of the two is generated first.
         let place = (begin + index * WORD) % PERIOD;
         let random = random_bytes.saturating_sub(place % BLOCK_BYTES).min(word.len());
         let drawn = draw(seed, (place / WORD) as u64).to_le_bytes();
         word[..random].copy_from_slice(&drawn[..random]);
-        // Zeros are written, too: memory is there once it is touched.
+        // Write zeros, too, so that the memory is allocated.
         word[random..].fill(0);
     }
 }

@@ -1,37 +1,37 @@
-//! Which write of each block a read may return, if many workers write and read the same blocks.
+//! Which writes of a block a read may return if many workers write and read the same blocks.
 //!
-//! [`Rewrites`] numbers the writes of each block from 1; the number and the process that made it
-//! are part of the stamp, so that no two writes of a block are the same. A read must not return a
-//! write that was over before another, acknowledged one began. Writes of a block that overlap have
-//! no order: any of them may be read. Unlike the [`Journal`](crate::Journal) of a soak it needs
-//! neither files of one worker nor one op at a time, and knows nothing of crashes.
+//! [`Rewrites`] numbers the writes of each block from 1. The number and the writing process are
+//! part of the stamp, so no two writes of a block are the same. A read must not return a write that
+//! was finished before a later, acknowledged one began. Overlapping writes of a block have no
+//! order, so any of them may be read. Unlike the [`Journal`](crate::Journal) of a soak, this needs
+//! neither files owned by one worker nor one op at a time, but it doesn't cover crashes.
 //!
-//! All memory is taken at the start, and nothing locks. What is uncertain is accepted: a write that
-//! failed may be carried out at any time, writes of other hosts are not known here, and reads that
-//! overlap a write may return either.
+//! All memory is allocated at the start, and there are no locks. When in doubt, a read is accepted:
+//! a failed write may take effect at any time, writes of other hosts are unknown here, and a read
+//! that overlaps a write may return either version.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
-/// Largest number of blocks that are followed: 384 MiB.
+/// Maximum number of tracked blocks: 384 MiB.
 pub const REWRITTEN_BLOCKS_MAX: u64 = 16 << 20;
 
-/// One more write, in the upper half of [`Block::writes`], and one in flight, in the lower one.
+/// One more write in the upper half of [`Block::writes`], and one more in flight in the lower half.
 const ONE_WRITE: u64 = 1 << 32 | 1;
 
-/// From this number on writes of a block are no longer numbered, so that numbers never wrap.
+/// Writes of a block are no longer numbered from here on, so that numbers never wrap.
 const NUMBER_MAX: u64 = u32::MAX as u64 - (1 << 16);
 
-/// In [`Block::reads`]: a write overlaps a read that is in flight.
+/// Flag in [`Block::reads`]: a write overlaps a read in flight.
 const RACED: u32 = 1 << 31;
 
-/// The process that made a write, and its number among the writes of its block there. Both are 0 of
-/// what preparation wrote.
+/// The process that made a write, and the number of the write for its block. Both are 0 for what
+/// preparation wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteId {
     /// The process; 0 for none.
     pub writer: u32,
-    /// The number, from 1.
+    /// The number, from 1 on.
     pub number: u32,
 }
 
@@ -48,12 +48,12 @@ pub struct Rewrites {
 struct Block {
     /// Number of the latest write, and how many are in flight.
     writes: AtomicU64,
-    /// Reads in flight, with [`RACED`].
+    /// Reads in flight, plus [`RACED`].
     reads: AtomicU32,
-    /// The write that began when no other was in flight, latest of all: whatever was written before
-    /// it was over by then.
+    /// The latest write that began while no other was in flight, so all earlier writes were
+    /// finished by then.
     quiet: AtomicU32,
-    /// The oldest write that may still be read; 0 while that is what preparation wrote.
+    /// The oldest write that may still be read; 0 if that is what preparation wrote.
     oldest: AtomicU32,
 }
 
@@ -64,8 +64,8 @@ impl fmt::Debug for Rewrites {
 }
 
 impl Rewrites {
-    /// Begins with files that are as preparation made them. `writer` tells this process from all
-    /// others and is not 0; `has_others` says whether others write to the same files.
+    /// Starts with files as preparation created them. `writer` identifies this process and must not
+    /// be 0; `has_others` means that others write to the same files.
     ///
     /// Returns `None` for more than [`REWRITTEN_BLOCKS_MAX`] blocks.
     pub fn new(
@@ -86,7 +86,7 @@ impl Rewrites {
         Some(Self { writer, has_others, block_bytes, blocks_per_file, blocks })
     }
 
-    /// Notes a write before its data is put together.
+    /// Records a write before its data is created.
     pub fn begin_write(&self, file: u32, offset_bytes: u64) {
         let Some(block) = self.block_at(file, offset_bytes) else { return };
         let before = block.writes.fetch_add(ONE_WRITE, SeqCst);
@@ -96,25 +96,26 @@ impl Rewrites {
         } else if before as u32 == 0 {
             block.quiet.fetch_max(number as u32 + 1, SeqCst);
         }
-        // Either this sees the read, or the read sees this write: both look after they have told.
+        // Either this sees the read, or the read sees this write, because both publish before they
+        // look.
         if block.reads.load(SeqCst) > 0 {
             block.reads.fetch_or(RACED, SeqCst);
         }
     }
 
-    /// Notes a write that was acknowledged. One that failed is never noted, since it may be carried
-    /// out later: from then on all writes of its block overlap it.
+    /// Records an acknowledged write. A failed write is never recorded, because it may take effect
+    /// later. From then on, it overlaps all writes of its block.
     pub fn end_write(&self, file: u32, offset_bytes: u64) {
         let Some(block) = self.block_at(file, offset_bytes) else { return };
-        // A read in flight may have been carried out before this write. Until it is over the limit
-        // stays where it was.
+        // A read in flight may have been executed before this write, so leave the limit as it is
+        // until that read has finished.
         if block.reads.load(SeqCst) == 0 {
             block.oldest.fetch_max(block.quiet.load(SeqCst), SeqCst);
         }
         block.writes.fetch_sub(1, SeqCst);
     }
 
-    /// Notes a read before it is handed on.
+    /// Records a read before it is submitted.
     pub fn begin_read(&self, file: u32, offset_bytes: u64) {
         let Some(block) = self.block_at(file, offset_bytes) else { return };
         block.reads.fetch_add(1, SeqCst);
@@ -123,7 +124,7 @@ impl Rewrites {
         }
     }
 
-    /// Notes a read that has ended and was checked.
+    /// Records a read that has finished and was checked.
     pub fn end_read(&self, file: u32, offset_bytes: u64) {
         let Some(block) = self.block_at(file, offset_bytes) else { return };
         let less = |reads: u32| {
@@ -131,17 +132,17 @@ impl Rewrites {
             Some(if left == 0 { 0 } else { left | reads & RACED })
         };
         let _ = block.reads.fetch_update(SeqCst, SeqCst, less);
-        // Writes that were acknowledged meanwhile raise the limit now, if nothing is in flight. In
-        // this order: the write that is taken as the limit has ended when none is in flight, and a
-        // read that is not seen here begins after that.
+        // If nothing is in flight, writes acknowledged in the meantime raise the limit now. The
+        // order matters: the write used as the limit has finished if none is in flight, and a read
+        // that is not seen here begins after that.
         let quiet = block.quiet.load(SeqCst);
         if block.writes.load(SeqCst) as u32 == 0 && block.reads.load(SeqCst) == 0 {
             block.oldest.fetch_max(quiet, SeqCst);
         }
     }
 
-    /// Returns the stamp of a write of a block whose data is put together now. Two writes that
-    /// overlap may get the same one.
+    /// Returns the stamp for a write whose data is being created now. Overlapping writes may get
+    /// the same one.
     pub fn latest(&self, file: u32, offset_bytes: u64) -> WriteId {
         let number = match self.block_at(file, offset_bytes) {
             Some(block) => (block.writes.load(SeqCst) >> 32) as u32,
@@ -150,10 +151,10 @@ impl Rewrites {
         WriteId { writer: if number == 0 { 0 } else { self.writer }, number }
     }
 
-    /// Says whether a read that is in flight may return a write.
+    /// Checks whether a read in flight may return a certain write.
     ///
     /// # Errors
-    /// The number of the oldest write that it may return.
+    /// Contains the number of the oldest write that it may return.
     pub fn check(&self, file: u32, offset_bytes: u64, found: WriteId) -> Result<(), u32> {
         let Some(block) = self.block_at(file, offset_bytes) else { return Ok(()) };
         let oldest = block.oldest.load(SeqCst);
@@ -161,14 +162,13 @@ impl Rewrites {
         let is_allowed = match found.writer {
             0 => oldest == 0,
             writer if writer == self.writer => (oldest.max(1)..=latest).contains(&found.number),
-            // How the writes of another process and those of this one are ordered is not known.
+            // The order between writes of another process and ours is unknown.
             _ => self.has_others,
         };
         if is_allowed { Ok(()) } else { Err(oldest) }
     }
 
-    /// Returns true if a read that is in flight overlaps a write, so that it may have found half of
-    /// a stamp.
+    /// Returns true if a read in flight overlaps a write, so that it may have seen half of a stamp.
     pub fn is_raced(&self, file: u32, offset_bytes: u64) -> bool {
         let Some(block) = self.block_at(file, offset_bytes) else { return false };
         self.has_others || block.reads.load(SeqCst) & RACED != 0
@@ -214,7 +214,7 @@ mod tests {
         for lost in [PREPARED, own(1), own(3)] {
             assert_eq!(rewrites.check(1, 100, lost), Err(2), "{lost:?}");
         }
-        // Other blocks are as they were.
+        // Other blocks are unchanged.
         assert_eq!(rewrites.check(1, 200, PREPARED), Ok(()));
         assert_eq!(rewrites.check(0, 100, own(1)), Err(0));
     }
@@ -229,7 +229,7 @@ mod tests {
         rewrites.end_write(1, 100);
         let allowed = |number| rewrites.check(1, 100, own(number)).is_ok();
         assert_eq!([1, 2, 3].map(allowed), [false, true, true]);
-        // The one in flight may come after the other, or before it.
+        // The one in flight may come before or after the other.
         rewrites.end_write(1, 100);
         assert_eq!([1, 2, 3].map(allowed), [false, true, true]);
         write(&rewrites);
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn threads_never_see_an_allowed_value_refused() {
         use std::sync::atomic::AtomicU32 as Register;
-        // A register that is read and written at once, as a server's block would be.
+        // A register that is read and written concurrently, like a block on a server.
         let rewrites = Rewrites::new(7, false, 1, 1, 1).unwrap();
         let register = Register::new(0);
         std::thread::scope(|scope| {

@@ -1,13 +1,13 @@
-//! Stamps: each block of written data says which campaign, file, offset and pass it belongs to.
+//! Stamps that identify campaign, file, offset and pass of each block of written data.
 //!
-//! A pattern alone finds bytes that changed. A stamp also finds blocks that went to the wrong place
-//! or never went out: those are intact, and from elsewhere. [`Stamps`] puts one into each block of
-//! at most [`BLOCK_BYTES`] and takes it apart again; both are pure and allocate nothing.
+//! A pattern alone detects changed bytes. A stamp also detects blocks that were written to the
+//! wrong place or not at all: the block found is intact but from elsewhere. [`Stamps`] adds one to
+//! each block of at most [`BLOCK_BYTES`] and checks it again. Both are pure and allocate nothing.
 //!
-//! A stamp says how far it reaches (`len`), so data may be cut differently when it is read.
+//! A stamp contains the length that it covers (`len`), so data may be split differently when read.
 //! Layout, little-endian: checksum (4 bytes, CRC-32C of the rest), magic (4), campaign (8), offset
-//! (8), file (4), generation (4), len (4), writer (4). Any flip of up to 3 bits in a block is
-//! found.
+//! (8), file (4), generation (4), len (4), writer (4). Any change of up to 3 bits in a block is
+//! detected.
 //!
 //! **Source:** RFC 3720, B.4 (CRC-32C); P. Koopman, "32-bit cyclic redundancy codes for Internet
 //! applications", DSN 2002 (Hamming distance 4 up to 2^31 bits).
@@ -15,41 +15,40 @@
 use crate::mismatch::{Found, Mismatch};
 use crate::rewrites::WriteId;
 
-/// Bytes of the largest block that has one stamp.
+/// Maximum size of a block with one stamp, in bytes.
 pub const BLOCK_BYTES: usize = 4096;
 
-/// Bytes of a stamp; a shorter block has none.
+/// Size of a stamp in bytes; shorter blocks have none.
 pub const STAMP_BYTES: usize = 40;
 
 const MAGIC: [u8; 4] = *b"dfsb";
 
-/// The parts that all stamps of a pass have in common.
+/// The fields that all stamps of a pass have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamps {
-    /// Whose data it is.
+    /// The campaign that owns the data.
     pub campaign: u64,
-    /// Blocks begin at multiples of this many bytes, and every [`BLOCK_BYTES`] after each.
+    /// Blocks begin at multiples of this many bytes, and every [`BLOCK_BYTES`] after each of these.
     pub grid_bytes: u32,
-    /// The generation that is written now.
+    /// The generation being written.
     pub generation: u32,
     /// The oldest generation that may be read.
     pub oldest: u32,
-    /// The process that writes; 0 where that makes no difference. Readers don't look at it.
+    /// The process that writes; 0 if that doesn't matter. Ignored by readers.
     pub writer: u32,
 }
 
-/// A part of a transfer that lies in one block.
+/// A part of a transfer within one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Offset of the piece in the transfer.
     pub at: usize,
-    /// Its length, in bytes.
     pub len: usize,
-    /// Offset of the piece in its block; the stamp stands at 0.
+    /// Offset of the piece in its block; the stamp is at 0.
     pub in_block: usize,
 }
 
-/// Cuts a transfer at the borders of blocks.
+/// Splits a transfer at block boundaries.
 #[derive(Clone, Debug)]
 pub struct Pieces {
     grid: u64,
@@ -59,9 +58,9 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// Cuts `len` bytes at `offset_bytes` of a file.
+    /// Splits `len` bytes at `offset_bytes` of a file.
     pub const fn new(grid_bytes: u32, offset_bytes: u64, len: usize) -> Self {
-        // A grid of whole blocks is one of blocks.
+        // A grid of multiples of the block size is the same as a grid of blocks.
         let whole = grid_bytes == 0 || (grid_bytes as usize).is_multiple_of(BLOCK_BYTES);
         let grid = if whole { BLOCK_BYTES as u64 } else { grid_bytes as u64 };
         Self { grid, offset: offset_bytes, at: 0, len }
@@ -76,8 +75,8 @@ impl Iterator for Pieces {
         if self.at == self.len {
             return None;
         }
-        // Two grids: cells as large as the ops that write, and in each cell blocks of 4 KiB from
-        // its start on. A piece ends at the nearer border of the two.
+        // There are two grids: cells as large as the ops that write, and in each cell blocks of 4
+        // KiB from its start on. A piece ends at whichever boundary is closer.
         let in_cell = (self.offset + self.at as u64) % self.grid;
         let in_block = in_cell as usize % BLOCK_BYTES;
         let left = (BLOCK_BYTES - in_block).min((self.grid - in_cell) as usize);
@@ -88,17 +87,17 @@ impl Iterator for Pieces {
 }
 
 impl Stamps {
-    /// Puts stamps into a transfer whose other bytes are there already.
+    /// Adds stamps to a transfer that already contains all other bytes.
     pub fn stamp_all(&self, data: &mut [u8], file: u32, offset_bytes: u64) {
         self.stamp_each(data, file, offset_bytes, |_| self.write_id());
     }
 
-    /// Returns the process and generation of what is written.
+    /// Returns the process and generation being written.
     const fn write_id(&self) -> WriteId {
         WriteId { writer: self.writer, number: self.generation }
     }
 
-    /// Stamps as [`Self::stamp_all`] does, with a process and generation for the block at each
+    /// Like [`Self::stamp_all`], with a separate process and generation for the block at each
     /// offset.
     pub fn stamp_each(
         &self,
@@ -127,20 +126,19 @@ impl Stamps {
         block[28..32].copy_from_slice(&self.generation.to_le_bytes());
         block[32..36].copy_from_slice(&len.to_le_bytes());
         block[36..40].copy_from_slice(&self.writer.to_le_bytes());
-        // Last, since it covers all that stands before it in the block.
+        // Last, because it covers everything after it in the block.
         let checksum = crc32c::crc32c(&block[4..]);
         block[..4].copy_from_slice(&checksum.to_le_bytes());
     }
 
-    /// Checks the stamp at the start of a block and says how many of the block's bytes it vouches
-    /// for. Where less was read than the stamp was made over, `rest(from, len)` gives what was
-    /// written behind it.
+    /// Checks the stamp at the start of a block, and returns how many bytes of the block it covers.
+    /// If less was read than the stamp covers, `rest(from, len)` returns what was written after it.
     ///
     /// # Errors
-    /// What stands there instead.
+    /// Returns what was found instead.
     ///
     /// # Panics
-    /// When there are fewer than [`STAMP_BYTES`].
+    /// If there are fewer than [`STAMP_BYTES`] bytes.
     pub fn check_block<'a>(
         &self,
         block: &[u8],
@@ -153,8 +151,8 @@ impl Stamps {
         if !is_stamp {
             return Err(Mismatch { file, offset_bytes, what: Found::NoStamp(array(block, 0)) });
         }
-        // A read may end within the block; what was written behind it is known from the pattern,
-        // so that the checksum can be completed.
+        // A read may end within the block. The rest of the block is known from the pattern, so the
+        // checksum can be completed.
         let vouched = len.min(block.len());
         let mut computed = crc32c::crc32c(&block[4..vouched]);
         if vouched < len {
@@ -168,7 +166,7 @@ impl Stamps {
                 what: Found::Checksum { stored, computed },
             });
         }
-        // Only now: the fields of a damaged stamp mean nothing.
+        // Only now, because the fields of a damaged stamp are meaningless.
         match self.check_fields(block, file, offset_bytes) {
             None => Ok(vouched),
             Some(what) => Err(Mismatch { file, offset_bytes, what }),
@@ -192,16 +190,16 @@ impl Stamps {
         }
     }
 
-    /// The generation in the stamp that a block begins with.
+    /// Returns the generation in the stamp at the start of a block.
     ///
     /// # Panics
-    /// When there are fewer than [`STAMP_BYTES`].
+    /// If there are fewer than [`STAMP_BYTES`] bytes.
     pub fn generation_in(block: &[u8]) -> u32 {
         u32_at(block, 28)
     }
 
-    /// Returns the process and generation in the stamp that a block begins with; `None` where no
-    /// stamp is.
+    /// Returns process and generation in the stamp at the start of a block, or `None` if there is
+    /// no stamp.
     pub fn write_id_in(block: &[u8]) -> Option<WriteId> {
         if block.len() < STAMP_BYTES || block[4..8] != MAGIC {
             return None;
@@ -209,8 +207,8 @@ impl Stamps {
         Some(WriteId { writer: u32_at(block, 36), number: u32_at(block, 28) })
     }
 
-    /// Says whether fewer than [`STAMP_BYTES`] at the start of a block may be the start of a stamp:
-    /// with fewer than 8 it is unknown.
+    /// Returns true if fewer than [`STAMP_BYTES`] bytes at the start of a block may be the start of
+    /// a stamp. With fewer than 8 bytes, that is unknown.
     pub fn is_cut_stamp(block: &[u8]) -> bool {
         match block.get(4..8) {
             Some(magic) => magic == MAGIC,
@@ -296,7 +294,7 @@ mod tests {
             let mut block = stamped(len, 3, 8192);
             let bit = bit % (len * 8);
             block[bit / 8] ^= 1 << (bit % 8);
-            // A length that says that more is to come finds 0x5a there, as was written.
+            // A length beyond the end of the block finds 0x5a there, as was written.
             let rest = |_, len| &[0x5a; BLOCK_BYTES][..len];
             prop_assert!(STAMPS.check_block(&block, 3, 8192, rest).is_err());
         }

@@ -1,9 +1,10 @@
-//! The ops of one worker in one pass, in their order.
+//! Ops of one worker in one pass, in order.
 //!
-//! [`OpStream`] is a function of run, pass, worker and seed. The next op is chosen by one small
-//! module per family of passes; here stand what they have in common: bounds, scheduled times and
-//! the syncs that make durable what was written. A stream ends by itself, or, where time bounds it,
-//! when its owner calls [`OpStream::finish`]. Neither `take` nor `next_op` allocates or fails.
+//! [`OpStream`] is a function of run, pass, worker and seed. Each family of passes has a small
+//! module that chooses the next op. This module contains what they have in common: limits,
+//! scheduled times, and the syncs that make written data durable. A stream ends by itself or, if it
+//! is limited by time, when its owner calls [`OpStream::finish`]. Neither `take` nor `next_op`
+//! allocates or fails.
 
 mod by_name;
 mod mixed;
@@ -23,31 +24,31 @@ use sweep::{Scatter, Sweep};
 
 pub use size::{PassSize, mean_bytes, pass_size};
 
-/// Seed constant that separates arrivals from other draws of the same seed.
+/// Seed constant that separates arrivals from other draws with the same seed.
 const ARRIVALS: u64 = 0x6172_7269;
 
-/// The ops of one worker.
+/// Ops of one worker.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "four facts that have nothing in common")]
 pub struct OpStream {
     family: Family,
     arrivals: Option<Box<Arrivals>>,
-    /// Number of ops that come with an arrival.
+    /// Number of ops per arrival.
     batch: Batch,
-    /// Number of the last arrival, where arrivals aren't dealt out in turn.
+    /// Number of the last arrival, if arrivals aren't distributed in turn.
     shared_number: Option<u64>,
     worker: u32,
     workers: u32,
-    /// Neither scheduled times nor bytes have to be counted.
+    /// Neither scheduled times nor bytes need to be counted.
     is_plain: bool,
-    /// Ops that were given, syncs not counted; kept where scheduled times are needed.
+    /// Ops handed out, except for syncs; only counted if scheduled times are needed.
     given: u64,
     ops_left: u64,
     bytes_left: u64,
     is_endless: bool,
     has_ended: bool,
     is_ordered: bool,
-    /// Syncs at the end: of all files, and the next one.
+    /// Syncs at the end: the number of files, and the next one.
     syncs: u32,
     synced: u32,
 }
@@ -74,8 +75,8 @@ impl OpStream {
             _ => Batch::SINGLE,
         };
         let shared = spec.layout.sharing == Sharing::Shared;
-        // Where any worker may have written to any file, files are synced at the end of the pass; a
-        // sweep over files of its own syncs each once it is written.
+        // If any worker may have written to any file, files are synced at the end of the pass. A
+        // sweep over private files syncs each file once it is written.
         let syncs_all = match pass {
             Pass::Mix => spec.read_percent < 100,
             _ => shared && pass.kinds().contains(&OpKind::Sync),
@@ -101,7 +102,7 @@ impl OpStream {
         }
     }
 
-    /// Draws scheduled times from a seed of their own: the ops themselves are the same.
+    /// Draws scheduled times from a separate seed, without changing the ops.
     #[must_use]
     pub fn scheduled_by(mut self, schedule_seed: u64) -> Self {
         if let Some(arrivals) = &mut self.arrivals {
@@ -110,30 +111,31 @@ impl OpStream {
         self
     }
 
-    /// Says whether time may end the stream: then the caller must call [`Self::finish`].
+    /// Returns true if the stream may be ended by time, in which case the caller must call
+    /// [`Self::finish`].
     pub const fn is_endless(&self) -> bool {
         self.is_endless
     }
 
-    /// Says whether ops on the same file must follow each other: one that was given must have
-    /// ended before the next one begins.
+    /// Returns true if ops on the same file are ordered: each must have completed before the next
+    /// one begins.
     pub const fn is_ordered(&self) -> bool {
         self.is_ordered
     }
 
-    /// Says whether ops have scheduled times.
+    /// Returns true if ops have scheduled times.
     pub const fn is_open_loop(&self) -> bool {
         self.arrivals.is_some()
     }
 
-    /// Counts the ops of a stream that was finished early that were scheduled before an instant, in
-    /// nanoseconds from the start of the pass. Where an op is a part of a request, and where files
-    /// decide whose an op is, it is this worker's share of them.
+    /// Counts the ops that were scheduled before a time, in nanoseconds from the start of the pass,
+    /// but not started because the stream was ended early. If ops are parts of requests, or if the
+    /// file determines the worker of an op, this is the worker's average share.
     pub fn count_unstarted(&mut self, until_ns: u64) -> u64 {
         let (worker, workers) = (u64::from(self.worker), u64::from(self.workers));
         let Some(arrivals) = &mut self.arrivals else { return 0 };
         match self.shared_number {
-            // Arrivals are dealt out in turn: this worker has every `workers`-th of them.
+            // Arrivals are distributed in turn: this worker has every `workers`-th of them.
             None => {
                 let mut number = self.given * workers + worker;
                 let mut count = 0;
@@ -143,7 +145,8 @@ impl OpStream {
                 }
                 count
             }
-            // Which of the later arrivals are this worker's depends on ops that were never drawn.
+            // Which of the later arrivals belong to this worker depends on ops that were never
+            // drawn.
             Some(number) => {
                 let mut next = number + 1;
                 while arrivals.scheduled_ns(next) < until_ns {
@@ -156,7 +159,7 @@ impl OpStream {
         }
     }
 
-    /// Returns the files that a pass over whole files has begun; `None` for other passes.
+    /// Returns the number of files begun by a pass over whole files, or `None` for other passes.
     pub const fn files_begun(&self) -> Option<u64> {
         match &self.family {
             Family::Sweep(sweep) => Some(sweep.begun()),
@@ -164,22 +167,21 @@ impl OpStream {
         }
     }
 
-    /// Ends a stream early: only syncs are left.
+    /// Ends a stream early, so that only syncs are left.
     pub fn finish(&mut self) {
         if self.has_ended {
             return;
         }
         (self.is_endless, self.has_ended) = (false, true);
         self.ops_left = 0;
-        // A sweep ends with a sync of its own. Nothing is freed here: that takes time, too.
+        // A sweep ends with its own sync. Don't free anything here, because that takes time, too.
         if let Family::Sweep(sweep) = &mut self.family {
             sweep.finish();
         }
     }
 
-    /// Appends up to `room` ops, and fewer where something other than ops of one kind after the
-    /// other comes next: then [`Self::next_op`] says what it is. Ops of a batch cost a fraction of
-    /// the time of single ones.
+    /// Appends up to `room` ops. Stops early if the next op is not of the same kind; use
+    /// [`Self::next_op`] then. Ops in a batch take a fraction of the time of single ones.
     #[inline]
     pub fn take(&mut self, room: usize, out: &mut Vec<Op>) {
         if !self.is_plain {
@@ -197,8 +199,8 @@ impl OpStream {
         self.ops_left -= taken as u64;
     }
 
-    /// Returns the next op. In an open loop its `scheduled_ns` counts from the start of the pass
-    /// and is not 0; a sync, and every op of a closed loop, may start at once and has 0.
+    /// Returns the next op. In an open loop, its `scheduled_ns` counts from the start of the pass
+    /// and is never 0. Syncs and all ops of a closed loop may start at once and have 0.
     pub fn next_op(&mut self) -> Option<Op> {
         if self.ops_left == 0 {
             return self.last_ops();
@@ -212,7 +214,7 @@ impl OpStream {
         Some(Op { scheduled_ns, ..op })
     }
 
-    /// Returns the ops left once a bound is reached: the sync of a file that was begun, and all
+    /// Returns the ops left once a limit is reached: the sync of the file in progress, then all
     /// others.
     #[cold]
     fn last_ops(&mut self) -> Option<Op> {
@@ -226,7 +228,7 @@ impl OpStream {
         }
     }
 
-    /// Counts bytes that are bounded, and returns when the op that was just taken is scheduled.
+    /// Counts bytes if they are limited, and returns when the op just taken is scheduled.
     fn schedule_op(&mut self, len_bytes: u32) -> u64 {
         self.bytes_left = self.bytes_left.saturating_sub(u64::from(len_bytes));
         if self.bytes_left == 0 {
@@ -242,8 +244,8 @@ impl OpStream {
         }
     }
 
-    /// Syncs every file, since any worker may have written to any of them; each worker begins at
-    /// another one. The syncs of the worker that ends last cover what all have written.
+    /// Syncs every file, since any worker may have written to any of them. Each worker begins with
+    /// a different one. The syncs of the last worker to finish cover everything written by all.
     #[cold]
     const fn final_sync(&mut self) -> Option<Op> {
         if self.synced >= self.syncs {
@@ -287,7 +289,7 @@ impl Family {
         }
     }
 
-    /// Returns the number of the last op's arrival, where it isn't that of its worker's turn.
+    /// Returns the arrival number of the last op, unless arrivals are distributed in turn.
     const fn arrival_number(&self) -> Option<u64> {
         match self {
             Self::Pool(pool) => Some(pool.number()),

@@ -1,9 +1,9 @@
-//! A mail or news server's pool of small files, as `PostMark` has it.
+//! The pool of small files of a mail or news server, as in `PostMark`.
 //!
-//! A transaction reads a whole file or appends to it, and creates a file or removes one. Which one
-//! follows from the seed and the transactions before it, never from the number of workers: every
-//! worker goes through all transactions and executes what concerns its own files, those whose
-//! number is `worker` modulo `workers`. [`PoolStream`] holds the pool; it grows by no allocation.
+//! A transaction reads a whole file or appends to it, and creates or removes a file. The sequence
+//! depends on the seed and previous transactions, but never on the number of workers: every worker
+//! goes through all transactions and executes those on its own files, whose number is `worker`
+//! modulo `workers`. [`PoolStream`] contains the pool, which grows without allocating.
 //!
 //! **Source:** J. Katcher, "PostMark: a new file system benchmark", NetApp TR3022, 1997.
 
@@ -13,10 +13,10 @@ use model::{Op, OpKind, RunSpec, Transactions};
 use crate::file_set::{size_seed, uniform};
 use crate::moved::MovedBytes;
 
-/// Files that a pool without a bound may grow by, beyond those that it began with.
+/// Maximum growth of a pool without a limit, in files.
 const GROWTH_MAX: u64 = 1 << 20;
 
-/// Seed constant that separates transactions from other draws of the same seed.
+/// Seed constant that separates transactions from other draws with the same seed.
 const TRANSACTIONS: u64 = 0x7261_6e73;
 
 #[derive(Clone, Copy, Debug)]
@@ -25,21 +25,21 @@ struct File {
     bytes: u32,
 }
 
-/// The ops of one worker, and the whole pool.
+/// Ops of one worker, and the whole pool.
 #[derive(Clone, Debug)]
 pub(crate) struct PoolStream {
     settings: Transactions,
     pool: Vec<File>,
-    /// Most files in the pool; there is room for as many.
+    /// Maximum number of files in the pool; there is room for this many.
     most: usize,
     random: SplitMix64,
     size_seed: u64,
-    /// Number of the file that is created next.
+    /// Number of the next file to create.
     created: u32,
     left: u64,
     workers: u32,
     worker: u32,
-    /// The second op of the transaction that was begun.
+    /// The transaction has begun, and its second op comes next.
     second: bool,
     number: u64,
 }
@@ -72,12 +72,13 @@ impl PoolStream {
         }
     }
 
-    /// Lists the rest of the pool after all transactions, for the worker to remove; the pool as it
-    /// began where a bound may have cut them short, since it is made again then.
+    /// Returns the files left in the pool after all transactions, which the worker has to remove.
+    /// If a limit may have ended the transactions early, returns the initial pool, since it is
+    /// recreated then.
     pub(crate) fn remains(spec: &RunSpec, worker: u32, seed: u64) -> Remains {
         let mut stream = Self::new(spec, 0, seed);
         if !spec.is_cut() {
-            // The transactions are replayed without being executed: they follow from the seed.
+            // Replay the transactions without executing them; they are determined by the seed.
             while stream.next_of_all().is_some() {}
         }
         stream.pool.retain(|file| file.number % spec.workers == worker);
@@ -88,15 +89,15 @@ impl PoolStream {
         Remains { files, next: 0 }
     }
 
-    /// Number of the last op, all workers' ops counted together.
+    /// Returns the number of the last op, counted over all workers.
     pub(crate) const fn number(&self) -> u64 {
         self.number - 1
     }
 
-    /// The next op of this worker.
+    /// Returns the next op of this worker.
     pub(crate) fn next(&mut self) -> Option<Op> {
         loop {
-            // A file belongs to the worker that its number names, so its ops keep their order.
+            // A file belongs to the worker given by its number, so its ops stay in order.
             let op = self.next_of_all()?;
             if op.file % self.workers == self.worker {
                 return Some(op);
@@ -104,7 +105,7 @@ impl PoolStream {
         }
     }
 
-    /// The next op of all workers.
+    /// Returns the next op over all workers.
     fn next_of_all(&mut self) -> Option<Op> {
         if !self.second {
             self.left = self.left.checked_sub(1)?;
@@ -115,12 +116,12 @@ impl PoolStream {
         Some(op)
     }
 
-    /// Reads a file whole, or appends to it as much as keeps it below the largest size; one that
-    /// can't grow is read. Nothing can be read from an empty pool: a file is created.
+    /// Reads a whole file, or appends to it as much as the maximum size allows. A file that cannot
+    /// grow is read. If the pool is empty, a file is created.
     fn read_or_append(&mut self) -> Op {
         let reads = below(self.random.next(), 100) < u64::from(self.settings.read_percent);
-        // As many draws whatever comes of them: the sequence of one transaction must not depend on
-        // the one before.
+        // Draw the same number of values regardless of their use, because the sequence of a
+        // transaction must not depend on the previous one.
         let chosen = self.random.next();
         let more = self.random.next();
         if self.pool.is_empty() {
@@ -191,7 +192,7 @@ pub(crate) struct Remains {
 }
 
 impl Remains {
-    /// Removes the next one.
+    /// Removes the next file.
     pub(crate) fn next(&mut self) -> Option<Op> {
         let file = *self.files.get(self.next)?;
         self.next += 1;

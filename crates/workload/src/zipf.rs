@@ -1,27 +1,27 @@
 //! Popularity by Zipf's law: rank r is drawn with a probability proportional to 1 / r^s.
 //!
 //! Rejection-inversion: the area below the continuous curve is inverted, and the few points that
-//! belong to no rank are refused. It needs no table, so a set of any size costs the same. This is
-//! the one place of the crate that computes with floats.
+//! don't belong to any rank are rejected. It needs no table, so a set of any size costs the same.
+//! This is the only part of the crate that uses floats.
 //!
 //! **Source:** Hörmann, Derflinger, "Rejection-inversion to generate variates from monotone
 //! discrete distributions", ACM TOMACS 6(3), 1996.
 
 use model::random::draw;
 
-/// Zipf's law on a number of ranks.
+/// Zipf's law for a number of ranks.
 #[derive(Clone, Copy, Debug)]
 pub struct Zipf {
     exponent: f64,
-    /// Area below the curve from 1 to x, where x is 1.5 less the weight of rank 1: its least.
+    /// Minimum: the area below the curve from 1 to 1.5, minus the weight of rank 1.
     least: f64,
-    /// The same to half a rank beyond the last one.
+    /// Maximum: the area up to half a rank beyond the last one.
     most: f64,
     ranks: u64,
 }
 
 impl Zipf {
-    /// Zipf's law with the exponent given in hundredths, on `ranks` ranks.
+    /// Creates the law for `ranks` ranks, with the exponent in hundredths.
     pub fn new(exponent_hundredths: u32, ranks: u64) -> Self {
         let exponent = f64::from(exponent_hundredths) / 100.0;
         let ranks = ranks.max(1);
@@ -38,14 +38,15 @@ impl Zipf {
         let mut index = 0;
         loop {
             index += 1;
-            // Inversion: a uniform draw of the area below x^-s, and the rank nearest to its x. Each
-            // rank has the area of its unit interval, which is at least its weight since the curve
-            // is convex; a draw that falls into the surplus is refused. 53 bits, as many as a float
-            // holds.
+            // Inversion: draw uniformly from the area below x^-s, and take the rank nearest to the
+            // resulting x. Each rank has the area of its unit interval, which is at least its
+            // weight because the curve is convex. A draw in the surplus is rejected. 53 bits are as
+            // many as a float has.
             let uniform = (draw(seed, index) >> 11) as f64 / (1_u64 << 53) as f64;
             let at = self.most + uniform * (self.least - self.most);
             let rank = inverse_area(at, self.exponent).round().clamp(1.0, self.ranks as f64);
-            // The surplus lies at the left end of the interval: right of it is just the weight.
+            // The surplus is at the left end of the interval; to the right of it is exactly the
+            // weight.
             if at >= area(rank + 0.5, self.exponent) - rank.powf(-self.exponent) {
                 return rank as u64 - 1;
             }
@@ -53,20 +54,20 @@ impl Zipf {
     }
 }
 
-/// The integral of x^-s from 1 on: (x^(1-s) - 1) / (1 - s), and ln x where s is 1.
+/// Integral of x^-s from 1 on: (x^(1-s) - 1) / (1 - s), or ln x if s is 1.
 fn area(x: f64, exponent: f64) -> f64 {
-    // exp_m1 and ln_1p keep their digits near s = 1, where the quotient is 0 / 0.
+    // exp_m1 and ln_1p stay precise near s = 1, where the quotient is 0 / 0.
     let (log, power) = (x.ln(), 1.0 - exponent);
     if power.abs() < 1e-9 { log } else { (power * log).exp_m1() / power }
 }
 
-/// The inverse of [`area`]: the x up to which there is that much.
+/// The inverse of [`area`]: the x up to which the curve has this area.
 fn inverse_area(area: f64, exponent: f64) -> f64 {
     let power = 1.0 - exponent;
     if power.abs() < 1e-9 {
         area.exp()
     } else {
-        // Rounding may lead an area just beyond what the curve encloses.
+        // Rounding may result in an area slightly beyond what the curve encloses.
         ((power * area).max(-1.0).ln_1p() / power).exp()
     }
 }
@@ -75,7 +76,7 @@ fn inverse_area(area: f64, exponent: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// As many of each rank as the law says, for laws below, at and above the harmonic one.
+    /// Ranks must be drawn as often as the law requires, for exponents below, at and above 1.
     #[test]
     fn ranks_follow_the_law() {
         for hundredths in [0, 60, 100, 120, 250] {
@@ -92,7 +93,7 @@ mod tests {
                     (f64::from(counts[rank]) - expected).powi(2) / expected
                 })
                 .sum();
-            // Chi-squared with 49 degrees of freedom: 85.4 is exceeded once in 1000 seeds.
+            // Chi-squared with 49 degrees of freedom: one in 1000 seeds exceeds 85.4.
             assert!(chi < 85.4, "{hundredths}: {chi}");
         }
     }

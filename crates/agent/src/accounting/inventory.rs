@@ -1,7 +1,7 @@
-//! The files that must be in the working directory after a pass, by what its ops reported.
+//! What the working directory must contain after a pass, according to the ops reported.
 //!
-//! Each pass has its own sum: files, bytes, directories and links that were there, were
-//! created and were removed. What was there before follows from the run; nothing is counted twice.
+//! Each pass has its own balance of files, bytes, directories and links: what existed before (which
+//! follows from the run), plus what was created, minus what was removed.
 
 use engine::target::Inventory;
 use fleet::Done;
@@ -15,8 +15,8 @@ const BYTES: &str = "sizes of the files, added up";
 const DIRECTORIES: &str = "directories in the working directory";
 const LINKS: &str = "symbolic links in the working directory";
 
-/// Compares the recorder with what is there. A failed op may have done half of its work, so only
-/// clean passes can be exact.
+/// Compares the recorder with the inventory. A failed op may have been half done, so the comparison
+/// is only exact without errors.
 pub(super) fn cross_checks(
     spec: &RunSpec,
     result: &PassResult,
@@ -33,7 +33,7 @@ pub(super) fn cross_checks(
     }
     let files = u64::from(share.owned_below(spec.files, spec.workers));
     let set_bytes = spec.file_size_bytes * files;
-    // What a bound cuts short leaves files that are whole or not.
+    // A pass that was cut short by a limit may leave incomplete files.
     let is_whole = !spec.is_cut();
     let mut cross_checks = Vec::new();
     match result.pass {
@@ -67,7 +67,7 @@ pub(super) fn cross_checks(
         }
         Pass::Mkdir | Pass::RenameDirs | Pass::Rmdir => {
             let before = if result.pass == Pass::Mkdir { 0 } else { files };
-            // Directories that hold others were made beforehand and are left by every pass.
+            // Parent directories are created beforehand and no pass removes them.
             let made = before + places(spec, share) + of(result, OpKind::Mkdir).0;
             let left = made.saturating_sub(of(result, OpKind::Rmdir).0);
             cross_checks.push(cross_check(left, inventory.directories, DIRECTORIES));
@@ -78,14 +78,14 @@ pub(super) fn cross_checks(
     cross_checks
 }
 
-/// Compares what comes and goes in a mix, of all agents together, with the inventory.
+/// Compares the creations and removals of all agents in a mix with the inventory.
 fn of_mix(
     spec: &RunSpec,
     result: &PassResult,
     others: &[Done],
     inventory: Inventory,
 ) -> Vec<CrossCheck> {
-    // How many files there are does not depend on the seed, which only draws their sizes.
+    // The seed only affects file sizes, not the number of files.
     let set = FileSet::of(spec, 0);
     let created = sum_ops(result, others, OpKind::Create) + sum_ops(result, others, OpKind::Link);
     let files = (set.totals().0 + created).saturating_sub(sum_ops(result, others, OpKind::Remove));
@@ -101,7 +101,7 @@ fn of_mix(
     ]
 }
 
-/// Adds the ops of a kind of all agents.
+/// Returns the number of ops of a kind over all agents.
 fn sum_ops(result: &PassResult, others: &[Done], kind: OpKind) -> u64 {
     let mut ops = of(result, kind).0;
     for other in others {
@@ -112,7 +112,7 @@ fn sum_ops(result: &PassResult, others: &[Done], kind: OpKind) -> u64 {
     ops
 }
 
-/// Directories of a share that were made for others to stand in, on all targets together.
+/// Returns the number of parent directories created for a share, over all targets.
 fn places(spec: &RunSpec, share: Share) -> u64 {
     let places = Places::of(spec);
     let mut made = 0;

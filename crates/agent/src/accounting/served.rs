@@ -1,9 +1,9 @@
-//! The calls that our own server counted, by procedure, against those that were sent to it.
+//! Compares the calls counted by our own server, by procedure, with those sent to it.
 //!
-//! Three parties count: the recorder ops, the backend the calls it started, the server those it
-//! carried out. The last two must agree call by call; where an op is one call of a procedure, the
-//! recorder must agree too. Only the attributes of version 4 are left out, which ride along with
-//! many operations.
+//! The recorder counts ops, the backend counts the calls it started, and the server counts the
+//! calls it executed. The last two must agree for every procedure. If an op corresponds to exactly
+//! one call, the recorder must agree, too. Only NFSv4 attributes are excluded, because many
+//! operations carry them along.
 
 use engine::backend::{Calls, OperationKind, Tally};
 use model::{CrossCheck, NfsVersion, OpKind, PassResult, RunSpec};
@@ -12,7 +12,7 @@ use super::{bytes_of, cross_check, of};
 use crate::ServerCounts;
 
 /// Compares recorder and backend with the server. A failed op may have made some of its calls, so
-/// only clean passes can be exact.
+/// the comparison is only exact without errors.
 pub(super) fn cross_checks(
     spec: &RunSpec,
     result: &PassResult,
@@ -52,23 +52,24 @@ pub(super) fn cross_checks(
     cross_checks
 }
 
-/// Says whether calls of a procedure stand for themselves: GETATTR of version 4 and NULL do not.
+/// Returns true if calls of a procedure are counted separately. NULL and GETATTR of NFSv4 are not.
 const fn spec_knows(procedure: OperationKind, version: NfsVersion) -> bool {
     !(version.major() == 4 && matches!(procedure, OperationKind::Getattr | OperationKind::Null))
 }
 
-/// Says whether each op of some kinds is one call of the procedure, and nothing else is.
+/// Returns true if each op of certain kinds is exactly one call of the procedure, and no other op
+/// causes such calls.
 fn is_one_to_one(spec: &RunSpec, procedure: OperationKind) -> bool {
     match procedure {
-        // Data moves in as many calls as it takes.
+        // Data is transferred in as many calls as needed.
         OperationKind::Read | OperationKind::Write => false,
-        // Closing files makes some of their own.
+        // Closing files adds calls of these procedures.
         OperationKind::Commit | OperationKind::Close => !spec.closes_in_time(),
         procedure => spec_knows(procedure, spec.nfs().version),
     }
 }
 
-/// Calls of the backend that a server counts under one procedure.
+/// Returns the number of the backend's calls that a server counts under one procedure.
 fn sum(started: &Calls, version: NfsVersion, procedure: OperationKind) -> u64 {
     let mut calls = 0;
     for &kind in OperationKind::ALL {
@@ -79,7 +80,8 @@ fn sum(started: &Calls, version: NfsVersion, procedure: OperationKind) -> u64 {
     calls
 }
 
-/// Under which procedure a server counts a call; `None` where it can't be distinguished.
+/// Returns the procedure under which a server counts a call, or `None` if it cannot be
+/// distinguished.
 fn counted_as(kind: OperationKind, version: NfsVersion) -> Option<OperationKind> {
     use OperationKind as Kind;
     if version.major() < 4 {
@@ -92,7 +94,7 @@ fn counted_as(kind: OperationKind, version: NfsVersion) -> Option<OperationKind>
     match kind {
         Kind::Create => Some(Kind::Open),
         Kind::Rmdir => Some(Kind::Remove),
-        // Everything that is no file is made by one operation.
+        // All objects except files are created by one operation.
         Kind::Mkdir | Kind::Symlink => Some(Kind::Mkdir),
         Kind::ReaddirPlus => Some(Kind::Readdir),
         Kind::Getattr | Kind::Fsstat | Kind::Fsinfo | Kind::Pathconf | Kind::Null => None,
@@ -100,14 +102,14 @@ fn counted_as(kind: OperationKind, version: NfsVersion) -> Option<OperationKind>
     }
 }
 
-/// Returns the calls that the server must have received by the recorder, by server procedure.
+/// Returns the calls that the server must have received according to the recorder, by procedure.
 fn recorded(spec: &RunSpec, result: &PassResult, tally: &Tally) -> Calls {
     let version = spec.nfs().version;
     let mut calls = Calls::default();
-    // A sync is a COMMIT, but where the backend knows that there is nothing to commit.
+    // A sync is a COMMIT, except when the backend knows that there is nothing to commit.
     let (syncs, _) = of(result, OpKind::Sync);
     calls.count(OperationKind::Commit, syncs.saturating_sub(tally.syncs_without_commit));
-    // Servers of version 3 may lack READDIRPLUS; then READDIR is called in its place.
+    // NFSv3 servers may lack READDIRPLUS; the client then uses READDIR.
     let lists_plainly = match &tally.calls {
         Some(started) => version == NfsVersion::V3 && started.of(OperationKind::ReaddirPlus) == 0,
         None => false,
@@ -115,7 +117,7 @@ fn recorded(spec: &RunSpec, result: &PassResult, tally: &Tally) -> Calls {
     for kind in OpKind::ALL {
         let (mut done, _) = of(result, *kind);
         if *kind == OpKind::ReadFile {
-            // What was delegated took neither an OPEN nor a CLOSE.
+            // Opening a delegated file takes neither an OPEN nor a CLOSE.
             done = done.saturating_sub(tally.delegated_opens);
         }
         for operation in operations(*kind, spec) {
@@ -131,11 +133,11 @@ fn recorded(spec: &RunSpec, result: &PassResult, tally: &Tally) -> Calls {
     calls
 }
 
-/// The calls that an op makes beside those that move its data.
+/// Returns the calls made by an op besides those that transfer its data.
 fn operations(kind: OpKind, spec: &RunSpec) -> [Option<OperationKind>; 2] {
     use OperationKind as Kind;
     let version = spec.nfs().version;
-    // Version 2 lacks some procedures: the client calls the nearest that it has.
+    // NFSv2 lacks some procedures, so the client uses the closest available one.
     let is_old = version == NfsVersion::V2;
     let one = match kind {
         OpKind::Create | OpKind::ReadFile | OpKind::Append => {

@@ -1,7 +1,7 @@
-//! Caveats about what was offered and what was written: load, shares of ops, data.
+//! Caveats about load, op mix and data: whether the pass did what was requested.
 //!
-//! Each function sees the figures of one pass and what is known of its target, and decides by a
-//! rule with a source; where chance moves a figure, three standard deviations are allowed for.
+//! Each function checks the result of one pass against a rule with a source. If chance affects a
+//! number, three standard deviations are allowed.
 
 use lab::mounts::Mount;
 use model::units::three_digits;
@@ -11,20 +11,20 @@ use model::{
 
 use workload::opmix::call_shares;
 
-/// Below this share of the offered load the response times are those of another load.
+/// Minimum share of the offered load. Below it, the response times belong to a different load.
 ///
 /// **Source:** SPECstorage Solution 2020, run rules: 95 % of the requested rate over all.
 pub const LOAD_SHARE_MIN: f64 = 0.95;
 
-/// Percentage points by which a share of ops may lie off.
+/// Maximum deviation of an op's share, in percentage points.
 ///
 /// **Source:** SPEC SFS 3.0, what makes a run invalid: 1.5 points.
 pub const SHARE_POINTS_MAX: f64 = 1.5;
 
-/// Standard deviations that are allowed for: chance exceeds them once in some 700 times.
+/// Allowed standard deviations. Chance exceeds them about once in 700 cases.
 const SIGMAS: f64 = 3.0;
 
-/// Raises caveats about the load: whether what was done is what was requested.
+/// Raises caveats about whether the load was as requested.
 pub fn about_load(spec: &RunSpec, result: &PassResult) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     caveats.extend(check_rate(spec, result));
@@ -32,15 +32,15 @@ pub fn about_load(spec: &RunSpec, result: &PassResult) -> Vec<Caveat> {
     caveats
 }
 
-/// Load that a pass should have done, in ops.
+/// The load that a pass should have completed, in ops.
 struct ExpectedLoad {
     span_s: f64,
     scheduled: f64,
-    /// Ops fewer than scheduled that chance explains.
+    /// How many fewer ops than scheduled chance can explain.
     chance: f64,
-    /// Ops of the window that were started after its end, and don't count for it.
+    /// Ops in the window that were started after its end and don't count.
     late: u64,
-    /// Ops that were scheduled in the warm-up and done in the window in place of its own.
+    /// Ops scheduled in the warm-up that were completed in the window instead.
     carried_over: u64,
     unanswered: u64,
 }
@@ -48,8 +48,8 @@ struct ExpectedLoad {
 impl ExpectedLoad {
     fn of(spec: &RunSpec, result: &PassResult) -> Self {
         let workers = f64::from(spec.workers);
-        // The ops that were really scheduled, where they were counted: chance has no part in that
-        // number, and each worker may have one op whose end is not seen.
+        // If the scheduled ops were counted, use that number, which involves no chance. Each worker
+        // may have one op whose completion is not seen.
         if let Some(offered) = result.scope.offered
             && offered.span_ns > 0
         {
@@ -65,7 +65,7 @@ impl ExpectedLoad {
         let span_s = result.window_ns as f64 / 1e9;
         let scheduled = spec.load.rate_per_s as f64 * span_s;
         let chance = match spec.load.arrivals {
-            // The variance of a Poisson count is its mean.
+            // The variance of a Poisson count equals its mean.
             Arrivals::Poisson => SIGMAS * scheduled.sqrt(),
             // The last op of each worker may be scheduled just after the end.
             Arrivals::Constant => workers,
@@ -74,15 +74,14 @@ impl ExpectedLoad {
     }
 }
 
-/// Raises a caveat where less was done than the offered load.
+/// Raises a caveat if less than the offered load was completed.
 fn check_rate(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     if spec.load.rate_per_s == 0 || spec.workload.is_external() {
         return None;
     }
     let load = ExpectedLoad::of(spec, result);
     let ExpectedLoad { span_s, scheduled, chance, late, carried_over, unanswered } = load;
-    // An op that was answered with an error was carried all the same: that it failed is a caveat of
-    // its own.
+    // An op that got an error as its answer was still served. Its failure is a separate caveat.
     let answered = result.ops().saturating_add(result.answered_errors());
     let done = answered.saturating_sub(late).saturating_add(carried_over) as f64;
     if done >= scheduled * LOAD_SHARE_MIN - chance {
@@ -102,14 +101,14 @@ fn check_rate(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
         three_digits(scheduled / span_s),
         done / scheduled * 100.0
     );
-    // A share of what was scheduled; chance lowers the least that is requested.
+    // The limit as a share of what was scheduled, lowered by the allowance for chance.
     let limit = LOAD_SHARE_MIN - chance / scheduled;
     let source = "ops that were answered, of those that were scheduled";
     let data = Evidence::shares(done / scheduled, limit, source);
     Some(CaveatCode::BelowOffered.because(evidence).with_data(data))
 }
 
-/// Returns the kinds of op whose shares were requested, in percent.
+/// Returns the kinds of op with a requested share, in percent.
 fn requested_shares(spec: &RunSpec, pass: Pass) -> Vec<(OpKind, f64)> {
     let mut shares = Vec::new();
     match pass {
@@ -124,7 +123,7 @@ fn requested_shares(spec: &RunSpec, pass: Pass) -> Vec<(OpKind, f64)> {
     shares
 }
 
-/// Raises a caveat about the share that lies farthest off, where one lies too far.
+/// Raises a caveat about the share with the largest deviation, if it is over the limit.
 fn check_shares(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     let all = result.ops();
     if all == 0 {
@@ -140,8 +139,8 @@ fn check_shares(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
             }
         }
         let found = done as f64 / all as f64 * 100.0;
-        // Each op is drawn by itself: a share of n draws has a standard deviation of
-        // sqrt(p (1 - p) / n), here in percentage points.
+        // Each op is drawn independently, so a share of n draws has a standard deviation of sqrt(p
+        // (1 - p) / n), here in percentage points.
         let chance = SIGMAS * (requested * (100.0 - requested) / all as f64).sqrt();
         let points = (found - requested).abs();
         if points > SHARE_POINTS_MAX + chance && points >= points_max {
@@ -158,7 +157,7 @@ fn check_shares(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     Some(CaveatCode::MixShares.because(evidence).with_data(data))
 }
 
-/// Raises a caveat about data that may have been smaller on its way than it was written.
+/// Raises a caveat if data may have been compressed on the way to storage.
 pub fn about_data(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -> Option<Caveat> {
     if result.bytes() == 0 {
         return None;
@@ -169,8 +168,8 @@ pub fn about_data(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) ->
 fn check_compressible(spec: &RunSpec, mount: Option<&Mount>) -> Option<Caveat> {
     let data = spec.data;
     let what = match data.fill {
-        // Other programs write content of their own, which matters only where it is compressed for
-        // sure.
+        // Other programs write content of their own, which only matters if it is certain to be
+        // compressed.
         _ if spec.workload.is_external() => {
             let path = mount?.compression.as_ref()?;
             let evidence = format!("{} chooses what it writes; {path}", spec.workload);
@@ -184,21 +183,21 @@ fn check_compressible(spec: &RunSpec, mount: Option<&Mount>) -> Option<Caveat> {
     };
     let path = match spec.target.row().keeps {
         Keeps::Nothing(_) => return None,
-        // No call of NFS reports what a server does with data.
+        // NFS has no call that reports whether the server compresses data.
         Keeps::FilesOnServer => "an NFS server's file system may compress".to_owned(),
         Keeps::FilesHere => find_compression(mount?)?,
     };
     Some(CaveatCode::Compressible.because(format!("{what}; {path}")))
 }
 
-/// Returns why a mount may store less than was written.
+/// Returns why a mount may store fewer bytes than were written.
 fn find_compression(mount: &Mount) -> Option<String> {
     if mount.compression.is_some() {
         return mount.compression.clone();
     }
     let file_system = mount.file_system.as_str();
     match file_system {
-        // Properties of a data set or a folder, which are not looked up.
+        // Compression is a property of a data set or folder here, which we don't look up.
         "zfs" | "ntfs3" => Some(format!("{file_system} compresses where it is configured to")),
         "nfs" | "nfs4" | "cifs" | "smb3" | "fuse.sshfs" | "ceph" | "lustre" | "9p" => {
             Some(format!("what is behind {file_system} may compress"))

@@ -1,8 +1,8 @@
-//! Caveats about loop devices below a directory: disks that are files of this host.
+//! Caveats about loop devices below a directory, that is, disks backed by files on this host.
 //!
-//! `O_DIRECT` bypasses the page cache above a loop device. The cache below it, that of its file,
-//! is bypassed only with direct I/O of the loop device itself. The counters of both devices tell
-//! what that cache delivered; other programs that read the lower one can hide it.
+//! `O_DIRECT` bypasses the page cache above a loop device. The cache of the backing file is only
+//! bypassed if the loop device itself uses direct I/O. Comparing the counters of both devices shows
+//! what this cache delivered, although other programs that read the lower device can hide it.
 
 use lab::loops::{Below, LoopDevice};
 use lab::memory::Memory;
@@ -11,7 +11,7 @@ use model::{Caveat, CaveatCode, Evidence, Pass, PassResult, RunSpec, Telemetry};
 
 use super::{STORAGE_SHARE_MIN, read_bytes};
 
-/// Bytes of a sector in the kernel's statistics, whatever the disk has.
+/// Sector size in kernel statistics, regardless of the disk's own.
 const SECTOR_BYTES: u64 = 512;
 
 const DISKSTATS: &str = "/proc/diskstats";
@@ -23,7 +23,7 @@ pub fn about_loops(
     loops: &[LoopDevice],
 ) -> Option<Caveat> {
     let telemetry = telemetry?;
-    // The metadata of names is small: only if none of it was read the cache delivered it for sure.
+    // Name metadata is small, so only if none was read was it certainly served from the cache.
     let share_min = match result.pass {
         Pass::Stat if result.ops() > 0 => 0.0,
         _ if read_bytes(result) > 0 => STORAGE_SHARE_MIN,
@@ -41,7 +41,7 @@ pub fn about_loops(
     Some(worst?.caveat())
 }
 
-/// Sectors that a loop device delivered, and those that were read below it.
+/// Sectors delivered by a loop device and sectors read from the device below.
 struct LoopReads<'a> {
     device: &'a LoopDevice,
     delivered: u64,
@@ -49,17 +49,18 @@ struct LoopReads<'a> {
 }
 
 impl<'a> LoopReads<'a> {
-    /// Counts them; `None` if the loop device bypasses the page cache, or nothing counts.
+    /// Counts the sectors. Returns `None` if the loop device bypasses the page cache or there are
+    /// no counters.
     fn count(device: &'a LoopDevice, loops: &[LoopDevice], telemetry: &Telemetry) -> Option<Self> {
         let sectors = |name: &str| {
-            // A `/` in a name is a `!` in sysfs.
+            // A `/` in a device name appears as `!` in sysfs.
             let name = name.replace('!', "/");
             telemetry.risen(&format!("disk.{name}.read_bytes")) / SECTOR_BYTES
         };
         match &device.below {
             Below::Memory(_) => Some(Self { device, delivered: sectors(&device.name), below: 0 }),
             Below::Device(name) if device.is_buffered => {
-                // Several loop devices of an array may lie on one disk, which reads for all.
+                // Several loop devices of an array may be on one disk, which reads for all of them.
                 let shares_disk = |other: &&LoopDevice| other.below == device.below;
                 let beside = loops.iter().filter(shares_disk);
                 let delivered = beside.map(|device| sectors(&device.name)).sum();
@@ -94,7 +95,7 @@ impl<'a> LoopReads<'a> {
     }
 }
 
-/// Notes that files fit in memory, if no counter covers the page cache below a loop device.
+/// Notes that files fit in memory if no counter covers the page cache below a loop device.
 pub fn about_uncounted_loops(
     spec: &RunSpec,
     result: &PassResult,

@@ -1,6 +1,6 @@
-//! Caveats about reads on file systems that don't count what storage read: data that fits in memory
-//! may never have left it, whether by `O_DIRECT` or not, since that bypasses the page cache of the
-//! mount only. The program that serves a FUSE mount has its own files in the page cache.
+//! Caveats about reads on file systems that don't count reads from storage. Data that fits in
+//! memory may never have left it, even with `O_DIRECT`, which only bypasses the page cache of the
+//! mount: the program that serves a FUSE mount has its own files in the page cache.
 
 use lab::memory::Memory;
 use lab::mounts::Mount;
@@ -12,7 +12,8 @@ use crate::sources::ReadSources;
 
 /// Raises a caveat if reads came, or may have come, from this host's memory.
 ///
-/// `memory` is what this process may use of this host's. Without `sources` only sizes are known.
+/// `memory` is the part of it that this process may use. Without `sources`, only sizes are
+/// compared.
 pub fn about_memory(
     spec: &RunSpec,
     result: &PassResult,
@@ -31,7 +32,7 @@ pub fn about_memory(
         return None;
     }
     let counted = describe_counters(sources, &host);
-    // Nothing can have come from elsewhere than storage and network, and they brought too little.
+    // Data can only have come from storage or the network, and they delivered too little.
     if let Some(fuse) = sources.and_then(|sources| sources.fuse.as_ref())
         && fuse.is_complete
         && host.is_known
@@ -60,14 +61,14 @@ pub fn about_memory(
 /// The counters that are compared with what was read.
 const SOURCES: &str = "read_bytes of /proc/PID/io, /proc/diskstats, /proc/net/dev";
 
-/// Bytes that storage read for this process and for the programs that serve FUSE mounts.
+/// Returns the bytes that storage read for this process and for programs that serve FUSE mounts.
 fn stored_bytes(sources: Option<&ReadSources>) -> u64 {
     let Some(sources) = sources else { return 0 };
     let fuse = sources.fuse.as_ref().map_or(0, |fuse| fuse.stored_bytes);
     sources.own_stored_bytes.saturating_add(fuse)
 }
 
-/// What this host received from its disks and networks during a pass, for whichever program.
+/// Bytes that this host received from disks and networks during a pass, for all programs.
 #[derive(Default)]
 struct HostReads {
     is_known: bool,
@@ -83,7 +84,7 @@ impl HostReads {
         let mut reads = Self { is_known: telemetry.times_ns.len() > 1, ..Self::default() };
         for metric in &telemetry.metrics {
             let name = metric.name.as_str();
-            // A partition's bytes are those of its disk once more: the sum is an upper bound.
+            // Partitions count the bytes of their disk again, so the sum is an upper bound.
             let sum = if name.starts_with("disk.") && name.ends_with(".read_bytes") {
                 &mut reads.disk_bytes
             } else if name == "net.lo.received_bytes" {
@@ -103,7 +104,7 @@ impl HostReads {
     }
 }
 
-/// Describes what the counters saw: storage for the programs, and all that the host received.
+/// Describes the counters: storage reads of the programs, and everything the host received.
 fn describe_counters(sources: Option<&ReadSources>, host: &HostReads) -> String {
     let mut programs = "this process".to_owned();
     if let Some(fuse) = sources.and_then(|sources| sources.fuse.as_ref()) {

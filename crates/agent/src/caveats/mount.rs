@@ -1,7 +1,7 @@
-//! Caveats about a directory that the kernel's NFS client has mounted, from what it counts.
+//! Caveats about a mount of the kernel's NFS client, based on the kernel's counters.
 //!
-//! The counters are those of the whole mount: other processes that use it meanwhile are in them,
-//! which can hide a cached read but never make one up.
+//! The counters cover the whole mount, including other processes that use it. These can hide a
+//! cached read but never make one up.
 
 use engine::backend::ShortTransfers;
 use lab::mounts::Mount;
@@ -10,14 +10,14 @@ use model::{Caveat, CaveatCode, Evidence, Pass, PassResult, Telemetry};
 
 use super::{STORAGE_SHARE_MIN, about_short_transfers, evidence_of_cache, read_bytes};
 
-/// Procedures that ask a server for names and attributes.
+/// Procedures that request names and attributes from a server.
 const ATTRIBUTE_PROCEDURES: [&str; 6] =
     ["GETATTR", "LOOKUP", "ACCESS", "READDIRPLUS", "READDIR", "OPEN"];
 
-/// Transmissions beyond the number of calls that may be calls in flight.
+/// Excess of transmissions over calls that calls in flight may explain.
 pub const IN_FLIGHT_MAX: u64 = 64;
 
-/// Raises caveats about what was sent over the wire, where the directory lies on a mount of NFS.
+/// Raises caveats about network traffic if the directory is on an NFS mount.
 pub fn about_mount(result: &PassResult, mount: Option<&Mount>) -> Vec<Caveat> {
     let (Some(mount), Some(telemetry)) = (mount, result.telemetry.first()) else {
         return Vec::new();
@@ -34,7 +34,7 @@ pub fn about_mount(result: &PassResult, mount: Option<&Mount>) -> Vec<Caveat> {
     caveats
 }
 
-/// Counters of the kernel for one mount, over a pass.
+/// The kernel's counters for one mount during a pass.
 pub(super) struct MountCounters<'a> {
     pub telemetry: &'a Telemetry,
     pub point: &'a str,
@@ -45,7 +45,8 @@ impl MountCounters<'_> {
         self.telemetry.risen(&format!("nfs.{}.{name}", self.point))
     }
 
-    /// Adds a counter of every procedure, whose metric is `nfs.<mount point>.<procedure>.<name>`.
+    /// Sums a counter over all procedures. Its metrics are called `nfs.<mount
+    /// point>.<procedure>.<name>`.
     fn sum_procedures(&self, name: &str) -> u64 {
         let start = format!("nfs.{}.", self.point);
         let mut total = 0_u64;
@@ -63,7 +64,8 @@ impl MountCounters<'_> {
     }
 }
 
-/// Raises a caveat where the client's page cache answered what should have gone to the server.
+/// Raises a caveat if the client's page cache answered requests that should have gone to the
+/// server.
 fn check_cached(result: &PassResult, counters: &MountCounters<'_>) -> Option<Caveat> {
     let source = "/proc/self/mountstats";
     let (evidence, data) = if result.pass == Pass::Stat {
@@ -71,8 +73,8 @@ fn check_cached(result: &PassResult, counters: &MountCounters<'_>) -> Option<Cav
         for procedure in ATTRIBUTE_PROCEDURES {
             requested = requested.saturating_add(counters.risen(&format!("{procedure}.ops")));
         }
-        // One call may bring the attributes of many files (READDIRPLUS), so that only none at all
-        // proves that the cache answered.
+        // One call may return the attributes of many files (READDIRPLUS), so only if there were no
+        // calls at all is it certain that the cache answered.
         if requested > 0 || result.ops() == 0 {
             return None;
         }
@@ -82,7 +84,7 @@ fn check_cached(result: &PassResult, counters: &MountCounters<'_>) -> Option<Cav
         );
         (evidence, Evidence::counts(requested, 1, "calls", source))
     } else if result.pass == Pass::GetXattr {
-        // The client keeps values that it has set or read; each that it lacks is one call.
+        // The client caches values that it has set or read; each missing one takes one call.
         let (requested, ops) = (counters.risen("GETXATTR.ops"), result.ops());
         let data = evidence_of_cache(requested, ops, source)?;
         let evidence = format!(
@@ -104,7 +106,7 @@ fn check_cached(result: &PassResult, counters: &MountCounters<'_>) -> Option<Cav
     Some(CaveatCode::Cached.because(evidence).with_data(data))
 }
 
-/// Raises a caveat if the server moved less than the calls of the kernel's client asked for.
+/// Raises a caveat if calls of the kernel's client transferred less than requested.
 fn check_short_transfers(counters: &MountCounters<'_>) -> Option<Caveat> {
     let transfers = ShortTransfers {
         calls: counters.risen("READ.ops").saturating_add(counters.risen("WRITE.ops")),
@@ -115,10 +117,10 @@ fn check_short_transfers(counters: &MountCounters<'_>) -> Option<Caveat> {
     about_short_transfers(&transfers, "/proc/self/mountstats")
 }
 
-/// Raises a caveat where data reached the server without calls (LOCALIO, Linux 6.12 and later):
-/// the client counts the bytes as those of the server, and there were too few calls to carry them.
+/// Raises a caveat if data reached the server without calls (LOCALIO, Linux 6.12 and later). The
+/// client counts these bytes as transferred, but there were too few calls to carry them.
 fn check_localio(mount: &Mount, counters: &MountCounters<'_>) -> Option<Caveat> {
-    // With layouts of pNFS other servers have the data, and their calls are not counted here.
+    // With pNFS layouts, other servers have the data, and their calls are not counted here.
     if counters.telemetry.metric(&format!("nfs.{}.pnfs", counters.point)).is_some() {
         return None;
     }
@@ -129,7 +131,7 @@ fn check_localio(mount: &Mount, counters: &MountCounters<'_>) -> Option<Caveat> 
     directions.into_iter().find_map(|(call, verb, bytes, ops, size)| {
         let bytes = counters.risen(bytes);
         let calls = ops.iter().map(|name| counters.risen(name)).sum::<u64>();
-        // Without a size any call may have carried everything.
+        // If the size is unknown, a call may have carried everything.
         let size_bytes = mount.option(size).and_then(|size| size.parse().ok()).unwrap_or(u64::MAX);
         let carried = calls.saturating_mul(size_bytes).min(bytes);
         let share = carried as f64 / bytes as f64;
@@ -148,12 +150,12 @@ fn check_localio(mount: &Mount, counters: &MountCounters<'_>) -> Option<Caveat> 
     })
 }
 
-/// Raises a caveat where the kernel's client sent calls again.
+/// Raises a caveat if the kernel's client retransmitted calls.
 fn check_retransmissions(counters: &MountCounters<'_>) -> Option<Caveat> {
     let calls = counters.sum_procedures("ops");
     let major = counters.sum_procedures("major_timeouts");
-    // A call that is in flight at either reading is sent but not yet done: up to `IN_FLIGHT_MAX`
-    // transmissions more than calls prove nothing, but a timeout does.
+    // A call in flight at the time of a reading is sent but not completed, so up to `IN_FLIGHT_MAX`
+    // excess transmissions prove nothing. A timeout does.
     let again = counters.sum_procedures("transmissions").saturating_sub(calls);
     if major == 0 && again <= IN_FLIGHT_MAX {
         return None;

@@ -1,36 +1,36 @@
-//! Caveats about who had the processors while a pass was measured.
+//! Caveats about who used the CPUs while a pass was measured.
 //!
-//! A worker that is ready and waits for a processor makes a rate too low, but that alone does not
-//! say whose limit it is. The client is saturated if its own processor use is at its limit: its
-//! threads had all that they could have, or a quota held them back. Otherwise others had the
-//! processors, and the caveat names them: other processes, or the hypervisor. A server that shares
-//! this host is how the run was arranged, and a note. The null target, memory and programs that
-//! work in our place may use all processors, so only others are held against them.
+//! A worker that is runnable but has no CPU lowers the rate, but that doesn't show whose limit it
+//! is. The client is saturated if its own CPU usage is at its limit, or if a quota throttled it.
+//! Otherwise, others used the CPUs, and the caveat names them: other processes or the hypervisor. A
+//! server on this host is part of how the run was arranged, so it is only a note. The null target,
+//! the memory target and external programs may use all CPUs, so for them only others are reported.
 
 use model::units::{Nanos, three_digits};
 use model::{Caveat, CaveatCode, Evidence, PassResult, ProcessorWait, RunSpec, Target};
 
 use crate::processor_use::ProcessorUse;
 
-/// Above this share of their processor time the workers could not have requested more.
+/// Share of CPU time above which the workers could not have issued more ops.
 pub const CLIENT_CPU_SHARE_MAX: f64 = 0.95;
 
-/// Workers that were ready and waited for a processor for more of their time than this have a
-/// rate that is as much too low: half of what makes an interval too wide would hide in the spread.
+/// Maximum share of time that workers may be runnable but not running. The rate is too low by the
+/// same share. At half of what makes an interval too wide, a larger effect would hide in the
+/// spread.
 pub const PROCESSOR_WAIT_SHARE_MAX: f64 = 0.10;
 
-/// Share of all processors from which on the client's workers waited for each other.
+/// Share of all CPUs from which on the client's workers waited for each other.
 const ALL_PROCESSORS_SHARE: f64 = 0.90;
 
-/// The most that other processes and the hypervisor may take of all processors before they are
-/// named: with less the workers waited for each other, or for a server on this host.
+/// Share of all CPUs that other processes and the hypervisor may use without being named. With
+/// less, the workers waited for each other or for a server on this host.
 const OTHERS_SHARE_MAX: f64 = 0.10;
 
 /// The kernel counts in ticks of 10 ms: over a shorter time shares of it are too coarse.
 pub(super) const COUNTED_NS_MIN: u64 = 200_000_000;
 
-/// Returns a caveat if the client was at its own limit, or others had the processors; a server that
-/// shares this host may have them.
+/// Returns a caveat if the client was at its own limit or others used the CPUs. `shares_host` means
+/// that the server is on this host and may use them.
 pub(super) fn about_processors(
     spec: &RunSpec,
     result: &PassResult,
@@ -40,7 +40,7 @@ pub(super) fn about_processors(
     if may_use_all(spec) {
         return check_contention(spec, result, used, shares_host);
     }
-    // The clearest reason first: one caveat is enough, and a saturated client also waits.
+    // Check the clearest reason first: one caveat is enough, and a saturated client also waits.
     if let Some(caveat) = check_saturated(&spec.target, spec.workers, result) {
         return Some(caveat);
     }
@@ -50,12 +50,12 @@ pub(super) fn about_processors(
     check_contention(spec, result, used, shares_host)
 }
 
-/// Returns true if it is no reservation that the client takes all processors.
+/// Returns true if it is acceptable for the client to use all CPUs.
 fn may_use_all(spec: &RunSpec) -> bool {
     spec.target.is_plain() || spec.workload.is_external()
 }
 
-/// Notes that a server shares this host, and what that cost if workers waited for it.
+/// Notes that a server shares this host, and what that cost if workers had to wait for it.
 pub(super) fn shared_host(
     server: &str,
     result: &PassResult,
@@ -70,12 +70,13 @@ pub(super) fn shared_host(
     CaveatCode::SharedHost.because(evidence)
 }
 
-/// Raises a caveat where the client's threads had all processor time that they could use.
+/// Raises a caveat if the client's threads used all the CPU time available to them.
 fn check_saturated(target: &Target, workers: u32, result: &PassResult) -> Option<Caveat> {
-    // On a directory the workers' time is the file system's own, on the null target all there is.
+    // On a directory, the workers' CPU time is that of the file system; the null target has nothing
+    // else.
     target.nfs()?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    // A worker is one thread, so it can't use more than one processor.
+    // A worker is one thread, so it cannot use more than one CPU.
     let busy_max = (workers as usize).min(cores);
     let available = result.window_ns as f64 * busy_max as f64;
     let share = result.client_cpu_ns as f64 / available.max(1.0);
@@ -94,8 +95,7 @@ fn check_saturated(target: &Target, workers: u32, result: &PassResult) -> Option
     Some(CaveatCode::ClientSaturated.because(evidence).with_data(data))
 }
 
-/// Raises a caveat where a quota of its control group held the client back: that is a limit of the
-/// client's own.
+/// Raises a caveat if a cgroup quota throttled the client, which is a limit of the client itself.
 fn check_quota(result: &PassResult) -> Option<Caveat> {
     let wait = result.scope.processor_wait?;
     if wait.held_share() <= PROCESSOR_WAIT_SHARE_MAX {
@@ -113,8 +113,8 @@ fn check_quota(result: &PassResult) -> Option<Caveat> {
     Some(CaveatCode::ClientSaturated.because(evidence).with_data(data))
 }
 
-/// Raises a caveat if ready workers waited: for each other if the client had all processors, else
-/// for other processes or machines.
+/// Raises a caveat if runnable workers had to wait: for each other if the client used all CPUs,
+/// otherwise for other processes or virtual machines.
 fn check_contention(
     spec: &RunSpec,
     result: &PassResult,
@@ -123,7 +123,7 @@ fn check_contention(
 ) -> Option<Caveat> {
     let Some(used) = used else { return check_wait_alone(spec, result, shares_host) };
     let shares = Shares::of(used)?;
-    // Only a kernel without `schedstat` does not say for how long workers waited.
+    // Only a kernel without `schedstat` doesn't report how long workers waited.
     let waits = Waits::of(result, Some(used)).unwrap_or_else(|| Waits::none(spec, used));
     let stolen = waits.share_of_stolen(used);
     if stolen > PROCESSOR_WAIT_SHARE_MAX {
@@ -156,7 +156,7 @@ fn check_contention(
     Some(CaveatCode::ProcessorContention.because(evidence).with_data(data))
 }
 
-/// Raises a caveat about workers that waited if the kernel does not say who used the processors.
+/// Raises a caveat about waiting workers if the kernel doesn't report who used the CPUs.
 fn check_wait_alone(spec: &RunSpec, result: &PassResult, shares_host: bool) -> Option<Caveat> {
     let waits = Waits::of(result, None)?;
     let may_wait = may_use_all(spec) || shares_host;
@@ -167,14 +167,14 @@ fn check_wait_alone(spec: &RunSpec, result: &PassResult, shares_host: bool) -> O
     Some(CaveatCode::ProcessorContention.because(evidence).with_data(waits.evidence()))
 }
 
-/// For how long something of ours was ready and waited for a processor.
+/// How long our threads were runnable but not running.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waits {
     /// Of the workers, or of the program in their place.
     ours: ProcessorWait,
-    /// Of the threads of a server on this host: an op waits for both, one after the other.
+    /// Of the threads of a server on this host. An op waits for both, one after the other.
     server_ns: u64,
-    /// What waited, and where that was read.
+    /// Who waited, and the source of the numbers.
     who: &'static str,
     source: &'static str,
 }
@@ -201,7 +201,7 @@ impl Waits {
         Self { ours, server_ns: 0, who, source }
     }
 
-    /// The share of the workers' time that was waited.
+    /// Returns the share of the workers' time spent waiting.
     fn share(&self) -> f64 {
         let waited_ns = self.ours.waited_ns.saturating_add(self.server_ns);
         (waited_ns as f64 / self.ours.of_ns.max(1) as f64).min(1.0)
@@ -222,19 +222,19 @@ impl Waits {
     }
 }
 
-/// Shares of the processors that this process may use, by who used them.
+/// Shares of the CPUs that this process may use, by user.
 #[derive(Clone, Copy, Debug)]
 struct Shares {
     client: f64,
     server: f64,
     systems: f64,
     others: f64,
-    /// By other machines, if this one is virtual.
+    /// Used by other virtual machines, if this is one.
     stolen: f64,
 }
 
 impl Shares {
-    /// Computes them; `None` over too short a time.
+    /// Computes the shares, or returns `None` if the time was too short.
     fn of(used: &ProcessorUse) -> Option<Self> {
         let all_ns = used.host.all_ns();
         if span_ns(used) < COUNTED_NS_MIN {
@@ -256,7 +256,7 @@ pub(super) fn span_ns(used: &ProcessorUse) -> u64 {
     used.host.all_ns() / used.host.processors.max(1)
 }
 
-/// Returns who used the processors with their shares, if it was counted for long enough.
+/// Returns the CPU usage with its shares, if it was counted for long enough.
 fn counted(used: Option<&ProcessorUse>) -> Option<(&ProcessorUse, Shares)> {
     let used = used?;
     Some((used, Shares::of(used)?))
@@ -291,7 +291,7 @@ fn describe_wait(waits: &Waits, counted: Option<(&ProcessorUse, Shares)>) -> Str
     };
     let mut names = Vec::new();
     for (name, used_ns) in &used.others {
-        // A process may also have used processors that this one must not use.
+        // A process may also have used CPUs that this process must not use.
         let share = (*used_ns as f64 / used.host.all_ns() as f64).min(shares.others);
         names.push(format!("{name} {}", percent(share)));
     }
@@ -319,7 +319,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Shares of the time of two processors, by who used them.
+    /// Shares of the time of two CPUs, by user.
     #[derive(Clone, Copy, Default)]
     struct Plant {
         client: f64,
@@ -329,7 +329,7 @@ mod tests {
     }
 
     impl Plant {
-        /// The use of two processors over a second.
+        /// Returns the usage of two CPUs over one second.
         fn used(self) -> ProcessorUse {
             let time = |share: f64| (share * 2.0 * SECOND as f64) as u64;
             let busy = self.client + self.server.unwrap_or(0.0) + self.others;
@@ -351,7 +351,7 @@ mod tests {
             }
         }
 
-        /// The code that is raised if the workers waited for a quarter of the second.
+        /// Returns the code raised if the workers waited for a quarter of the second.
         fn code(self, spec: &RunSpec) -> Option<CaveatCode> {
             self.caveat(spec).map(|caveat| caveat.code)
         }
@@ -361,7 +361,7 @@ mod tests {
         }
     }
 
-    /// Judges a run; its server is on this host if it is on loopback.
+    /// Judges a run whose server is on this host if its address is loopback.
     fn raised(spec: &RunSpec, result: &PassResult, used: Option<&ProcessorUse>) -> Option<Caveat> {
         let shares_host = spec.target.nfs().is_some_and(NfsTarget::is_loopback);
         about_processors(spec, result, used, shares_host)
@@ -386,8 +386,8 @@ mod tests {
         RunSpec { target, workers: 8, ..RunSpec::null(workload) }
     }
 
-    /// Specs of all kinds of runs: over NFS with the server elsewhere and here, on a directory,
-    /// without a target, and by a program.
+    /// Returns specs of all kinds of runs: NFS with a remote and a local server, a directory,
+    /// without a target, and an external program.
     fn all_kinds() -> Vec<RunSpec> {
         let memory = RunSpec { target: Target::Memory, ..RunSpec::null(Workload::Stream) };
         let mut specs = vec![nfs("192.0.2.1", 1), nfs("127.0.0.1", 1), memory];
@@ -419,7 +419,7 @@ mod tests {
     #[test]
     fn stays_silent_within_both_bounds() {
         for spec in all_kinds() {
-            // A tenth is allowed, for the others and for the time that was waited.
+            // Up to 10 % is allowed, both for others and for the time spent waiting.
             let others = Plant { client: 0.5, others: 0.10, ..Plant::default() };
             assert_eq!(others.code(&spec), None);
             let others = Plant { client: 0.5, others: 0.101, ..Plant::default() };
@@ -435,10 +435,10 @@ mod tests {
 
     #[test]
     fn own_limit_is_no_contention() {
-        // The workers had all of both processors, and waited for each other.
+        // The workers used both CPUs completely and waited for each other.
         let own = Plant { client: 0.95, others: 0.03, ..Plant::default() };
         assert_eq!(own.code(&directory(Workload::Stream)), Some(CaveatCode::ClientSaturated));
-        // That is what these are for.
+        // Using all CPUs is the purpose of these.
         assert_eq!(own.code(&directory(Workload::Fio)), None);
         assert_eq!(own.code(&RunSpec::null(Workload::Stream)), None);
     }
@@ -499,14 +499,14 @@ mod tests {
     #[test]
     fn stolen_time_is_contention_without_any_wait() {
         for spec in all_kinds() {
-            // One worker on two processors was the only one to run, and lost a fifth of its time.
+            // A single worker on two CPUs was the only one to run, and lost 20 % of its time.
             let used = Plant { client: 0.30, stolen: 0.10, ..Plant::default() }.used();
             let caveat = raised(&spec, &waited(0), Some(&used)).unwrap();
             assert_eq!(caveat.code, CaveatCode::ProcessorContention);
             let words = "the hypervisor took 20.0 % of the workers' time";
             assert!(caveat.evidence.starts_with(words), "{}", caveat.evidence);
             assert!((caveat.data.unwrap().found - 20.0).abs() < 0.1);
-            // A tenth is allowed.
+            // Up to 10 % is allowed.
             let used = Plant { client: 0.30, stolen: 0.05, ..Plant::default() }.used();
             assert_eq!(raised(&spec, &waited(0), Some(&used)), None);
             // Most of it was taken from others.
@@ -533,7 +533,7 @@ mod tests {
         let code = |used: &ProcessorUse| {
             raised(&far, &waited(SECOND / 4), Some(used)).map(|caveat| caveat.code)
         };
-        // Two processors have twice the time of one.
+        // Two CPUs have twice the time of one.
         short.host.busy_ns = 200_000_000;
         short.client_ns = 50_000_000;
         short.host.idle_ns = 2 * (COUNTED_NS_MIN - 1) - short.host.busy_ns;

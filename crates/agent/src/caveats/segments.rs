@@ -1,13 +1,14 @@
-//! The caveat about segments that TCP sent again while it carried the pass.
+//! Caveat about TCP segments that were retransmitted during the pass.
 //!
-//! Two rules raise it. A *share* of segments sent again makes TCP slow at any rate. And with few
-//! segments in flight a single loss costs a timeout of 200 ms, which is thousands of small ops: so
-//! the *time* counts that ops were held up, as far as lost segments explain it.
+//! Two rules raise it. A high *share* of retransmitted segments slows TCP down at any rate. And
+//! with few segments in flight, a single loss costs a timeout of 200 ms, which is thousands of
+//! small ops. So the second rule considers the *time* that ops were held up, as far as losses
+//! explain it.
 //!
-//! In the other direction only traces of a loss can be seen: a segment that arrives out of order
-//! because the one before was lost, and a call that was sent again although it had arrived, because
-//! the answer was lost that would have acknowledged it. Both also happen on loopback, where nothing
-//! is lost, so that they count only where ops took just one timeout longer.
+//! In the receiving direction, only traces of a loss are visible: a segment that arrives out of
+//! order because the previous one was lost, and a call that was retransmitted although it had
+//! arrived, because the reply that would have acknowledged it was lost. Both also happen on
+//! loopback, where nothing is lost, so they only count if ops took exactly one timeout longer.
 
 use std::ops::Range;
 
@@ -18,40 +19,40 @@ use model::{Caveat, CaveatCode, Evidence, HeldOps, PassResult, Proto, RunSpec, T
 
 use super::is_on_nfs;
 
-/// Fewer segments than this are sent again by chance: probes of the tail, a queue that was once
-/// full.
+/// Number of retransmitted segments that chance explains, such as tail loss probes or a queue that
+/// overflowed once.
 pub const SEGMENTS_AGAIN_MAX: u64 = 64;
 
-/// Above this share of segments that are sent again TCP is slow for it.
+/// Share of retransmitted segments above which TCP is slowed down.
 ///
 /// **Source:** Mathis, Semke, Mahdavi and Ott, "The macroscopic behavior of the TCP congestion
-/// avoidance algorithm" (1997): throughput falls with the square root of the loss, to some 40
-/// segments a round trip at one in a thousand.
+/// avoidance algorithm" (1997): throughput is inversely proportional to the square root of the
+/// loss, about 40 segments per round trip at a loss of one in a thousand.
 pub const SEGMENTS_AGAIN_SHARE_MAX: f64 = 0.001;
 
-/// Fewer lost segments than this say nothing about ops that took some milliseconds longer: those
-/// may have waited for a processor.
+/// Minimum number of lost segments that can explain ops delayed by a few milliseconds. With fewer,
+/// the ops may have waited for a CPU.
 pub const LOST_MIN: u64 = 8;
 
 const MS: u64 = 1_000_000;
 
-/// How much longer than the usual an op takes that waits for any of TCP's timers.
+/// Additional time of an op that waits for any of TCP's timers.
 ///
-/// **Source:** net/ipv4/tcp_output.c (`tcp_schedule_loss_probe`): two ticks, which are 2 ms at the
-/// least, and two round trips.
+/// **Source:** net/ipv4/tcp_output.c (`tcp_schedule_loss_probe`): two ticks, which are at least 2
+/// ms, plus two round trips.
 const ANY_TIMER_NS: Range<u64> = 2 * MS..u64::MAX;
 
-/// How much longer an op takes that waits for a timeout.
+/// Additional time of an op that waits for a retransmission timeout.
 ///
 /// **Source:** include/net/tcp.h (`TCP_RTO_MIN`): 200 ms.
 const TIMEOUT_NS: Range<u64> = 180 * MS..u64::MAX;
 
-/// Raises a caveat about TCP: segments that it had to send again while it carried the pass.
+/// Raises a caveat about segments that TCP had to retransmit during the pass.
 ///
-/// Where connections are our own, `tcp` has their counters. Those of the host are the only ones of
-/// the kernel's client: what other programs send is in them, and the evidence says so. A segment
-/// that arrived twice was not lost: TCP probes for a lost tail as soon as an answer is late, as on
-/// a loopback whose receiver waits for a processor.
+/// If the connections are our own, `tcp` has their counters. For the kernel's client, there are
+/// only the counters of the whole host, which include other programs; the evidence mentions that. A
+/// segment that arrived twice was not lost: TCP sends tail loss probes as soon as an ACK is late,
+/// for example on loopback when the receiver is waiting for a CPU.
 pub fn about_segments(
     spec: &RunSpec,
     result: &PassResult,
@@ -70,18 +71,17 @@ pub fn about_segments(
     segments.check_share().or_else(|| segments.check_held(result))
 }
 
-/// Segments that were sent, and those of them that were sent again.
+/// Segments that were sent and retransmitted.
 struct Segments {
     sent: u64,
     retransmitted: u64,
     arrived_twice: u64,
     out_of_order: u64,
-    /// Connections that share the ops in flight; `None` if they are not the only ones counted.
+    /// Connections that share the ops in flight; `None` if others are counted, too.
     connections: Option<u32>,
-    /// The connections that sent them.
+    /// Description of the connections that sent them.
     senders: String,
-    /// Sources of the counters: of segments sent again, of those that arrived twice, and of those
-    /// that arrived out of order.
+    /// Sources of the counters: retransmitted, arrived twice, and out of order.
     sources: [&'static str; 3],
 }
 
@@ -119,7 +119,7 @@ impl Segments {
         }
     }
 
-    /// Segments that were sent again and had not arrived.
+    /// Returns the number of retransmitted segments that had not arrived the first time.
     fn again(&self) -> u64 {
         self.retransmitted.saturating_sub(self.arrived_twice)
     }
@@ -159,7 +159,7 @@ impl Segments {
         Some(CaveatCode::TcpRetransmits.because(evidence).with_data(held.evidence(source)))
     }
 
-    /// Returns the ops that lost segments held up, by the rule that explains most of their time.
+    /// Returns the ops held up by lost segments, by the rule that explains the most time.
     fn held_ops(&self, result: &PassResult) -> HeldOps {
         let mut held = HeldOps::default();
         let mut consider = |found: HeldOps| {
@@ -167,13 +167,14 @@ impl Segments {
         };
         let traces = self.arrived_twice + self.out_of_order;
         let Some(connections) = self.connections else {
-            // Other programs may have lost them. A mount has one connection, unless it was asked
-            // for more.
+            // Other programs may have lost the segments. A mount has one connection unless
+            // configured otherwise.
             consider(HeldOps::timed_out(result, self.again() + traces, Some(1)));
             return held;
         };
         consider(HeldOps::timed_out(result, traces, Some(connections)));
-        // Segments out of order are no proof of loss: CPUs swap some of bulk transfers on loopback.
+        // Out-of-order segments don't prove a loss: in bulk transfers on loopback, CPUs reorder
+        // some.
         let lost = self.again();
         for (lost_min, excess_ns) in [(LOST_MIN, ANY_TIMER_NS), (HeldOps::TIMEOUTS_MIN, TIMEOUT_NS)]
         {

@@ -1,8 +1,8 @@
-//! Finds a server that shares this host with the client.
+//! Detects a server on the same host as the client.
 //!
-//! The server is that of an NFS target, or of the mount of the kernel's client that a directory is
-//! on. Its address may be loopback, an address of this host, or one in another network namespace
-//! of it, such as that of a container.
+//! The server is that of an NFS target, or of the kernel NFS mount that contains a directory. Its
+//! address may be loopback, an address of this host, or one in another network namespace of this
+//! host, such as a container's.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
@@ -12,7 +12,7 @@ use model::Target;
 
 use crate::own_address::{NFS_PORT, is_own};
 
-/// Describes the server of a target, with its address, if it is on this host.
+/// Describes the server of a target with its address, if it is on this host.
 pub fn find_server(target: &Target, mount: Option<&Mount>) -> Option<String> {
     let (server, addresses) = match (target.nfs(), mount) {
         (Some(nfs), _) if nfs.is_loopback() => return Some(format!("the server is {}", nfs.host)),
@@ -37,10 +37,10 @@ pub fn find_server(target: &Target, mount: Option<&Mount>) -> Option<String> {
     ))
 }
 
-/// Returns the address in the options of a mount of the kernel's client, which name the port only
-/// if it is not the usual one. **Source:** fs/nfs/super.c (`nfs_show_mount_options`).
+/// Returns the server address from the mount options of the kernel's client. The options contain
+/// the port only if it is not the default. **Source:** fs/nfs/super.c (`nfs_show_mount_options`).
 fn server_of(mount: &Mount) -> Option<SocketAddr> {
-    // A link-local address has its interface behind it.
+    // A link-local address is followed by its interface.
     let address = mount.option("addr")?.split('%').next()?.parse().ok()?;
     let port = mount.option("port").and_then(|port| port.parse().ok()).filter(|port| *port != 0);
     let port = port.unwrap_or(NFS_PORT);
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn finds_any_address_of_this_host() {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
-        // If there is a way out, the address that leads there is not loopback.
+        // If there is a default route, its source address is not loopback.
         let own = match socket.connect(("192.0.2.1", NFS_PORT)).and_then(|()| socket.local_addr()) {
             Ok(own) => own.ip(),
             Err(_) => Ipv4Addr::new(127, 9, 9, 9).into(),

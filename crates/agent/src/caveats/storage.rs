@@ -1,7 +1,7 @@
-//! Caveats about the source of data: storage, a server, or the memory of this host.
+//! Caveats about where data came from: storage, a server, or the memory of this host.
 //!
-//! Each function compares the bytes that ops read with those that an independent counter saw leave
-//! the source. Where nothing counts, nothing is claimed.
+//! Each function compares the bytes read by ops with an independent counter at the source. If there
+//! is no counter, no caveat is raised.
 
 use engine::RunReads;
 use engine::residency::Residency;
@@ -12,19 +12,19 @@ use model::{Caveat, CaveatCode, Evidence, Fill, Pass, PassResult, RunSpec, Telem
 use super::mount::MountCounters;
 use super::{STORAGE_SHARE_MIN, evidence_below, read_bytes};
 
-/// Above this share of pages that a direct pass left in the page cache it went through there.
+/// Share of pages left in the page cache above which a direct pass evidently used the cache.
 ///
-/// Tails and single blocks that a file system must read and write whole go through the page cache
-/// everywhere, so a few are no fault.
+/// Some file systems must read and write tails and single blocks as a whole, which goes through the
+/// page cache, so a few pages are normal.
 pub const RESIDENT_SHARE_MAX: f64 = 0.05;
 
-/// The smallest share of data that compression leaves.
+/// Smallest share of data that remains after compression.
 ///
-/// **Source:** fs/btrfs/compression.h of Linux: 128 KiB at once, of which a block of 4 KiB is left
-/// at least.
+/// **Source:** fs/btrfs/compression.h of Linux: 128 KiB at once, of which at least a block of 4 KiB
+/// remains.
 const COMPRESSED_SHARE_MIN: f64 = 4.0 / 128.0;
 
-/// Raises a caveat where the page cache served the data instead of storage.
+/// Raises a caveat if the page cache served the data instead of storage.
 pub fn about_cache(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -> Option<Caveat> {
     if !spec.target.is_local() {
         return None;
@@ -38,7 +38,7 @@ pub fn about_cache(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -
         "read_bytes of /proc/self/io"
     };
     let (evidence, data) = if result.pass == Pass::Stat {
-        // Attributes have no size to compare: only a pass that read nothing at all is suspect.
+        // Attributes have no size to compare, so only a pass that read nothing at all is suspect.
         if stored > 0 || result.ops() == 0 {
             return None;
         }
@@ -60,8 +60,8 @@ pub fn about_cache(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -
     Some(CaveatCode::Cached.because(evidence).with_data(data))
 }
 
-/// Returns the least share of what is read that storage delivers if no cache does: compressed data
-/// is smaller there.
+/// Returns the minimum share of the bytes read that storage delivers without a cache. Compressed
+/// data is smaller in storage.
 fn stored_share_min(spec: &RunSpec, mount: &Mount) -> f64 {
     if mount.compression.is_none() {
         return STORAGE_SHARE_MIN;
@@ -76,28 +76,27 @@ fn stored_share_min(spec: &RunSpec, mount: &Mount) -> f64 {
     STORAGE_SHARE_MIN * (f64::from(percent_kept) / 100.0).max(COMPRESSED_SHARE_MIN)
 }
 
-/// Counts of one run of a program that made all passes in one go.
+/// Counters for one run of a program that executed all passes.
 #[derive(Clone, Copy, Debug)]
 pub struct RunCounts<'a> {
-    /// The program that ran.
     pub workload: Workload,
-    /// Bytes that it read, and those that storage read for it.
+    /// Bytes read by the program, and bytes that storage read for it.
     pub reads: RunReads,
-    /// Counters of this host from its start to its end.
+    /// Counters of this host from the start to the end of the program.
     pub telemetry: Option<&'a Telemetry>,
 }
 
-/// Raises a caveat where a pass that was part of a longer run may have been served from memory.
+/// Raises a caveat if a pass that was part of a longer run may have been served from memory.
 ///
-/// Its reads are not counted apart from those of the other passes: where too little was read from
-/// storage for all of them, each pass that reads may be the one that was cached.
+/// Its reads are not counted separately from the other passes. If too little was read from storage
+/// for all of them, any pass that reads may have been cached.
 pub fn about_run(
     run: &RunCounts<'_>,
     result: &PassResult,
     mount: Option<&Mount>,
 ) -> Option<Caveat> {
     let mount = mount?;
-    // These programs write data of their own.
+    // These programs write their own data.
     let share_min = match mount.compression {
         Some(_) => STORAGE_SHARE_MIN * COMPRESSED_SHARE_MIN,
         None => STORAGE_SHARE_MIN,
@@ -127,15 +126,15 @@ pub fn about_run(
     Some(CaveatCode::Cached.because(evidence).with_data(data))
 }
 
-/// Raises a caveat where a pass that was to bypass the page cache left pages there.
+/// Raises a caveat if a pass that should have bypassed the page cache left pages there.
 pub fn about_direct(
     pass: Pass,
     before: Option<Residency>,
     after: Option<Residency>,
 ) -> Option<Caveat> {
     let after = after?;
-    // Writing past the page cache drops what it holds of the same bytes, so what is there after a
-    // pass that writes all of them was written there by it.
+    // Direct writes drop cached pages of the same range. So pages found after a pass that writes
+    // everything were put there by this pass.
     let before = match pass {
         Pass::Write | Pass::Rewrite => Residency::default(),
         _ => before.unwrap_or_default(),

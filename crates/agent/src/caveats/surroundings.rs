@@ -1,17 +1,17 @@
-//! Caveats about who else was there: tracers, and other campaigns in the same target.
+//! Caveats about tracers and about other campaigns in the same target.
 //!
-//! Neither has a limit: any tracer slows every call, and how much another campaign takes is not
-//! known. Both name what was found.
+//! There is no limit for either: any tracer slows down every system call, and the load of another
+//! campaign is unknown. Both caveats name what was found.
 
 use std::collections::BTreeSet;
 
 use lab::processors::Tracer;
 use model::{Caveat, CaveatCode};
 
-/// Maximum number of signs of other campaigns to name.
+/// Maximum number of other campaigns to name.
 const NAMED_MAX: usize = 3;
 
-/// Raises a caveat if this program, or one that works in its place, was traced.
+/// Raises a caveat if this program, or an external one that it runs, was traced.
 pub fn about_tracers(tracers: &BTreeSet<Tracer>) -> Option<Caveat> {
     let mut names = Vec::new();
     for Tracer { pid, name } in tracers {
@@ -25,7 +25,7 @@ pub fn about_tracers(tracers: &BTreeSet<Tracer>) -> Option<Caveat> {
     Some(CaveatCode::Traced.because(evidence))
 }
 
-/// Raises a caveat if other campaigns were at work; `active` has a sign of each.
+/// Raises a caveat if other campaigns were active. `active` has one description for each.
 pub fn about_neighbors(active: &[String]) -> Option<Caveat> {
     if active.is_empty() {
         return None;

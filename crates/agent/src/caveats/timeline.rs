@@ -1,35 +1,34 @@
-//! Caveats about how a pass went over time: stalls, and steps of the wall clock.
+//! Caveats about events during a pass: stalls, and steps of the wall clock.
 //!
-//! Each function reads the figures of one pass and decides by a rule with a reason; the figures and
-//! the limit stand in the evidence.
+//! Each function checks one pass against a rule. The evidence contains the numbers and limits.
 
 use fleet::ClockReading;
 use model::units::Nanos;
 use model::{Caveat, CaveatCode, Evidence, PassResult, RunSpec};
 
-/// Smaller steps of the wall clock are slewed.
+/// Minimum size of a step of the wall clock. Smaller offsets are slewed.
 ///
 /// **Source:** ntpd(8): offsets beyond 128 ms are stepped, smaller ones slewed.
 pub const CALENDAR_STEP_MIN_NS: u64 = 128_000_000;
 
-/// How fast a clock that is slewed may run off.
+/// Maximum rate at which a clock is slewed.
 ///
-/// **Source:** adjtime(3), ntpd(8): at most 500 millionths.
+/// **Source:** adjtime(3), ntpd(8): at most 500 ppm.
 pub const CALENDAR_SLEW_MAX: f64 = 500e-6;
 
 /// The clocks that are compared.
 const CLOCKS: &str = "CLOCK_REALTIME against CLOCK_MONOTONIC";
 
-/// Steps of the wall clock that the evidence of one pass lists at most.
+/// Maximum number of steps to list in the evidence of a pass.
 const STEPS_MAX: usize = 8;
 
-/// Raises a caveat about times in which workers ended no op.
+/// Raises a caveat about periods in which workers completed no op.
 pub(super) fn stalled(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     let stalls = result.scope.stalls?;
     if stalls.count == 0 {
         return None;
     }
-    // A stall is seen between two readings of the workers' counters, so its length is a lower
+    // Stalls are detected between two readings of the workers' counters, so the length is a lower
     // bound.
     let longest = stalls.longest;
     let evidence = format!(
@@ -47,50 +46,51 @@ pub(super) fn stalled(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     Some(CaveatCode::Stalled.because(evidence).with_data(data))
 }
 
-/// Wall clock during a pass, with its steps.
+/// Tracks steps of the wall clock during a pass.
 ///
-/// Everything is measured by the monotonic clock, which never steps. What is compared is how far
-/// the wall clock is ahead of it: slewing moves that by 0.05 ms in a tenth of a second, between two
-/// readings, and only a step moves it by more than [`CALENDAR_STEP_MIN_NS`].
+/// All measurements use the monotonic clock, which never steps. This compares how far the wall
+/// clock is ahead of it. Slewing changes that by 0.05 ms between two readings 100 ms apart, so only
+/// a step changes it by more than [`CALENDAR_STEP_MIN_NS`].
 pub struct Calendar {
     begun_ns: u64,
-    /// How far the wall clock was ahead of the monotonic one at the last reading.
+    /// How far the wall clock was ahead of the monotonic clock at the last reading.
     ahead_ns: i128,
     steps: Vec<ClockStep>,
 }
 
 /// A step of the wall clock.
 struct ClockStep {
-    /// When, in nanoseconds from the begin of the pass.
+    /// When it happened, in nanoseconds from the start of the pass.
     at_ns: u64,
-    /// By how much; negative where it was set back.
+    /// Size of the step; negative if the clock was set back.
     by_ns: i128,
 }
 
-/// Returns how far the wall clock is ahead of the monotonic one.
+/// Returns how far the wall clock is ahead of the monotonic clock.
 const fn ahead_ns(clocks: ClockReading) -> i128 {
     clocks.wall_ns as i128 - clocks.mono_ns as i128
 }
 
 impl Calendar {
-    /// Watches from now on.
+    /// Starts watching.
     pub const fn begin(now: ClockReading) -> Self {
         Self { begun_ns: now.mono_ns, ahead_ns: ahead_ns(now), steps: Vec::new() }
     }
 
-    /// Reads both clocks, and notes a step since the last time.
+    /// Reads both clocks and records a step since the last call.
     pub fn look(&mut self, read: impl Fn() -> ClockReading) {
         let mut now = read();
         if self.is_step(now) {
-            // A thread that is interrupted between reading one clock and the other sees a step that
-            // is none: it is real only where a second reading shows it, too.
+            // If a thread is interrupted between reading the two clocks, it sees a false step. Only
+            // if a second reading confirms it is the step real.
             now = read();
             if self.is_step(now) && self.steps.len() < STEPS_MAX {
                 let at_ns = now.mono_ns.saturating_sub(self.begun_ns);
                 self.steps.push(ClockStep { at_ns, by_ns: ahead_ns(now) - self.ahead_ns });
             }
         }
-        // Also without a step: else slewing over a long pass would add up to one.
+        // Update this even without a step. Otherwise, slewing would add up to a step in a long
+        // pass.
         self.ahead_ns = ahead_ns(now);
     }
 
@@ -98,12 +98,12 @@ impl Calendar {
         (ahead_ns(now) - self.ahead_ns).unsigned_abs() > CALENDAR_STEP_MIN_NS as u128
     }
 
-    /// Says whether there was one.
+    /// Returns true if there was a step.
     pub const fn has_stepped(&self) -> bool {
         !self.steps.is_empty()
     }
 
-    /// Returns the caveat about instants that people read; what was measured is not affected by it.
+    /// Returns a caveat about displayed times. Measurements are not affected by steps.
     pub fn caveat(&self) -> Option<Caveat> {
         if self.steps.is_empty() {
             return None;
@@ -125,11 +125,11 @@ impl Calendar {
     }
 }
 
-/// Raises a caveat about the instants that people read: the wall clock went `calendar_ns` ahead
-/// while `monotonic_ns` passed.
+/// Raises a caveat about displayed times if the wall clock advanced by `calendar_ns` while
+/// `monotonic_ns` passed.
 pub fn about_calendar(calendar_ns: i128, monotonic_ns: u64) -> Option<Caveat> {
     let step_ns = calendar_ns - i128::from(monotonic_ns);
-    // Over a whole pass slewing adds up, and is allowed for at its fastest.
+    // Over a whole pass, slewing adds up, so allow for it at its maximum rate.
     let slewed_ns = (monotonic_ns as f64 * CALENDAR_SLEW_MAX) as u64;
     let allowed_ns = CALENDAR_STEP_MIN_NS.saturating_add(slewed_ns);
     if step_ns.unsigned_abs() <= u128::from(allowed_ns) {
@@ -145,7 +145,7 @@ pub fn about_calendar(calendar_ns: i128, monotonic_ns: u64) -> Option<Caveat> {
     Some(CaveatCode::Clock.because(evidence).with_data(data))
 }
 
-/// Describes a step with its direction: `5.00 s ahead`.
+/// Describes a step and its direction, such as `5.00 s ahead`.
 fn describe_step(by_ns: i128) -> String {
     let direction = if by_ns > 0 { "ahead" } else { "back" };
     let size_ns = u64::try_from(by_ns.unsigned_abs()).unwrap_or(u64::MAX);
@@ -181,12 +181,12 @@ mod tests {
         let looks = std::cell::Cell::new(0);
         calendar.look(|| {
             looks.set(looks.get() + 1);
-            // The first reading of the monotonic clock comes a second late.
+            // The first reading of the monotonic clock is one second late.
             let late = if looks.get() == 1 { SECOND } else { 0 };
             at(1_001 * SECOND, 11 * SECOND + late)
         });
         assert_eq!((looks.get(), calendar.has_stepped()), (2, false));
-        // What is slewed is no step.
+        // Slewing is not a step.
         calendar.look(|| at(1_002 * SECOND + SECOND / 20, 12 * SECOND));
         assert!(calendar.caveat().is_none());
     }

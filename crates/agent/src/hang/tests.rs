@@ -1,4 +1,4 @@
-//! A mount that never answers is planted with FUSE: its server is a shell that only sleeps.
+//! Tests with a FUSE mount that never responds, because its server is a shell that only sleeps.
 
 use std::io;
 use std::path::Path;
@@ -13,23 +13,23 @@ use model::action::TryPaths;
 use super::*;
 use crate::this_host::ThisHost;
 
-/// Seconds that anything here may take on a busy machine.
+/// Time limit for each step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A mount that answers nothing.
+/// A mount that never responds.
 struct DeadMount {
     folder: tempfile::TempDir,
     server: Child,
 }
 
 impl DeadMount {
-    /// `None` where this host may not mount it.
+    /// Returns `None` if this host doesn't allow the mount.
     fn new() -> Option<Self> {
         if !Path::new("/dev/fuse").exists() || !is_root() {
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
-        // A thread that looks at the mount waits for a first message that never comes.
+        // A thread that accesses the mount waits for an initial message that never comes.
         let script = "exec 9<>/dev/fuse && mount -i -t fuse \
                       -o fd=9,rootmode=40000,user_id=0,group_id=0 none \"$0\" && exec sleep 600";
         let mut command = Command::new("sh");
@@ -50,7 +50,7 @@ impl DeadMount {
         self.folder.path()
     }
 
-    /// Looks for a file on it, in a thread; the error is sent.
+    /// Starts a thread that reads a file on the mount and sends its error.
     fn look_for_file(&self) -> mpsc::Receiver<io::ErrorKind> {
         let path = self.point().join("file");
         let (found, finding) = channel();
@@ -99,7 +99,7 @@ fn a_wait_for_a_mount_that_never_answers_is_ended_by_force() {
     assert!(why.contains("no answer on the mount") && why.contains("by force"), "{why}");
     assert!(why.contains(&mount.point().display().to_string()), "{why}");
     assert!(!is_mounted(mount.point()));
-    // Workers that got their error are to end, too; and nothing else.
+    // Workers that got an error must stop, too, but nothing else.
     assert!(watched.stop.is_set() && !stop.load(Relaxed));
 }
 
@@ -120,17 +120,17 @@ fn a_request_to_stop_ends_the_wait_where_nothing_else_would() {
 fn only_a_wait_without_an_answer_is_silence() {
     let wait = |sleeps: u64| BTreeMap::from([(7, sleeps)]);
     let mut silence = Silence::default();
-    // No thread waits, however rarely the server answers.
+    // If no thread is waiting, rare replies don't matter.
     silence.count_unanswered(BTreeMap::new(), 5);
     silence.count_unanswered(BTreeMap::new(), 5);
     assert_eq!(silence.ticks, 0);
-    // A thread that wakes up to send again still waits.
+    // A thread that wakes up to retransmit is still waiting.
     silence.count_unanswered(wait(1), 5);
     silence.count_unanswered(wait(2), 5);
     assert_eq!(silence.ticks, 2);
     silence.count_unanswered(wait(2), 6);
     assert_eq!(silence.ticks, 0, "an answer arrived");
-    // Answers on a foreign mount are not counted: there only the same wait counts.
+    // Replies on other mounts are not counted, so only an unchanged wait matters there.
     silence.count_unmoved(wait(3));
     assert_eq!(silence.ticks, 0);
     silence.count_unmoved(wait(3));
@@ -147,12 +147,12 @@ fn the_changes_of_a_host_are_undone_before_its_agent_is_given_up() {
     let mut host = ThisHost::new(state.path(), &stop);
     let opening = Opening { campaign: "hung-1".to_owned(), ..Opening::default() };
     assert!(matches!(host.obey(Order::Open(opening)), Report::Opened));
-    // It needs no right of root, and is in the undo log as any other change.
+    // This change needs no root privileges, but is in the undo log like any other.
     let change = Action::TryPaths(TryPaths { peers: Vec::new(), bytes: 1_500 });
     assert!(matches!(host.obey(Order::Apply(Box::new(change))), Report::Applied(_)));
     let log = state.path().join("undo.jsonl");
     assert_ne!(fs::metadata(&log).unwrap().len(), 0);
-    // Threads still wait when the mount has been gone for as long as they have to end.
+    // Threads are still waiting after the time limit following the unmount.
     let shared = Shared::default();
     *shared.watched() = Some(watched(Path::new("/no/mount"), Some(2), &stop));
     *shared.hung() = Some("no answer".to_owned());
@@ -166,6 +166,6 @@ fn the_changes_of_a_host_are_undone_before_its_agent_is_given_up() {
     let expected = "no answer; what was changed on this host is undone";
     assert_eq!(*GIVEN_UP.lock().unwrap(), expected);
     assert_eq!(fs::metadata(&log).unwrap().len(), 0);
-    // The next campaign finds a host without changes, even while this process can't end.
+    // The next campaign finds a clean host even though this process cannot end.
     drop(lab::Lab::open(state.path(), "next-1", Vec::new()).unwrap());
 }

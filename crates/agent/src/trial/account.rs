@@ -1,7 +1,7 @@
-//! Accounts for a pass: calls every cross-check source and raises every caveat.
+//! Accounts for a pass: evaluates all cross-check sources and raises all caveats.
 //!
-//! The order matters: the server's counters are read right after the pass, before its directory is
-//! counted, and the directory once all agents have ended.
+//! The order matters: the server's counters are read right after the pass, before taking the
+//! inventory of its directory, which in turn waits until all agents have finished.
 
 use engine::backend::{Recovered, Tally};
 use engine::target::Inventory;
@@ -17,17 +17,17 @@ use crate::accounting::{self, CrossCheckSources};
 use crate::sources::ReadSources;
 use crate::{ProcessorUse, caveats};
 
-/// What was observed of this host during a pass.
+/// What was observed on this host during a pass.
 struct Seen<'a> {
-    /// Where reads came from, if the kernel does not count that for this process.
+    /// Where reads came from, if the kernel doesn't attribute them to this process.
     sources: Option<&'a ReadSources>,
-    /// Who used the processors.
+    /// CPU usage.
     processors: Option<&'a ProcessorUse>,
 }
 
 impl Trial<'_> {
-    /// Holds the pass that was worked last against every cross-check source, and raises its
-    /// caveats; `others` is what other agents did, where this one counts for all.
+    /// Compares the latest pass with all cross-check sources and raises its caveats. `others` is
+    /// the work of other agents, if this agent does the accounting for all.
     pub(crate) fn account(&mut self, others: &[Done]) -> Report {
         let Some(worked) = self.worked.take() else {
             return Report::Failed("no pass has been worked".to_owned());
@@ -46,7 +46,7 @@ impl Trial<'_> {
             let inventory = self.inventory(pass, &ending, &mut result.caveats);
             facts.extend(removed_but_open(pass, inventory));
             let sources = CrossCheckSources {
-                // What others did at the same moment, our server counted, too.
+                // Our server also counted what others did at the same time.
                 server: if self.is_alone() { server } else { None },
                 tally,
                 inventory,
@@ -70,7 +70,7 @@ impl Trial<'_> {
         Report::Ran(Box::new(PassEnd { broken, result, facts, span, timeline }))
     }
 
-    /// Adds the state of what a soak wrote so far, and the recovery work of the client.
+    /// Adds the state of data written by a soak so far, and the client's recovery counts.
     fn add_journal(&self, result: &mut PassResult, tally: &Tally) {
         let Assignment { spec, share, .. } = &self.assignment;
         let Some(journal) = self.target.journal() else { return };
@@ -84,7 +84,7 @@ impl Trial<'_> {
             Some(Recovery { retransmissions, reconnects, replays, delays, resent_bytes });
     }
 
-    /// Counts what a pass left, as far as this agent is to.
+    /// Takes the inventory after a pass, if it is this agent's task.
     fn inventory(
         &self,
         pass: Pass,
@@ -94,19 +94,19 @@ impl Trial<'_> {
         let Assignment { spec, share, .. } = &self.assignment;
         let whose = match pass {
             _ if self.is_alone() => InventoryScope::All,
-            // Files of a mix belong to no share: the first agent counts for all.
+            // Files of a mix belong to no share, so the first agent counts for all.
             Pass::OpMix if share.first == 0 => InventoryScope::All,
             Pass::OpMix => return None,
             _ => InventoryScope::OfShare(*share, spec.workers),
         };
-        // What a lost target holds can't be counted, and is not claimed; nor is a pass that was
-        // stopped: counting a million files would delay the end.
+        // The contents of a lost target cannot be counted. After a stopped pass, counting a million
+        // files would delay the end.
         if !pass.writes() || matches!(ending, Ending::Lost(_) | Ending::Stopped) {
             return None;
         }
         match self.target.inventory(whose) {
             Ok(inventory) => inventory,
-            // A campaign that is stopped does not wait for it.
+            // If the campaign is stopped, the inventory may be aborted.
             Err(_) if self.stop.is_set() => None,
             Err(error) => {
                 let evidence = format!("the target could not be counted: {error}");
@@ -117,7 +117,6 @@ impl Trial<'_> {
         }
     }
 
-    /// Raises the caveats about a pass.
     fn caveat(
         &self,
         result: &mut PassResult,
@@ -126,7 +125,7 @@ impl Trial<'_> {
         tally: &Tally,
         seen: &Seen<'_>,
     ) {
-        // What is requested of this agent is its part of the run.
+        // This agent is only responsible for its part of the run.
         let in_pass = self.assignment.spec.in_pass(result.pass);
         let spec = &in_pass.part(share);
         let mount = self.mount.as_ref();
@@ -158,14 +157,14 @@ impl Trial<'_> {
         }
     }
 
-    /// Raises the caveat about loop devices below the target.
+    /// Raises caveats about loop devices below the target.
     fn caveat_of_loops(
         &self,
         spec: &RunSpec,
         result: &PassResult,
         memory: Option<&Memory>,
     ) -> Option<Caveat> {
-        // A program that made all passes in one go was watched over all of them.
+        // If a program made all passes in one run, telemetry covers that whole run.
         let run_telemetry = self.run_telemetry.borrow();
         let telemetry = result.telemetry.first().or(run_telemetry.as_ref());
         caveats::about_loops(result, telemetry, &self.loops)
@@ -197,7 +196,7 @@ fn removed_but_open(pass: Pass, inventory: Option<Inventory>) -> Option<Fact> {
     (count > 0).then(|| Fact::new("target", name, count.to_string(), source))
 }
 
-/// Returns why a trial can't go on after a pass; `None` where it can.
+/// Returns why the trial cannot continue after a pass, or `None` if it can.
 fn broken(result: &PassResult, ending: &Ending) -> Option<Broken> {
     let pass = result.pass.name();
     match ending {

@@ -1,8 +1,8 @@
-//! How a trial ends on its agents: all at one moment, and whatever became of some of them.
+//! Ends a trial on all of its agents, even if some of them failed.
 //!
-//! After any failure a group is settled: agents that work are ordered to end, and those that don't
-//! answer in time are left. At the end of a trial each agent that has one removes what it made; but
-//! none is waited for without a limit.
+//! After any failure, the group is settled: agents that are still working are told to stop, and
+//! those that don't answer in time are disconnected. At the end of a trial, each agent that has one
+//! removes its files. Every wait has a time limit.
 
 use std::ops::Range;
 
@@ -14,15 +14,15 @@ use super::{AgentGroup, Member, State};
 use crate::trial_error::TrialError;
 use crate::{ControllerError, Walk};
 
-/// How long agents have to remove what a trial made, in nanoseconds: a million files on a slow
-/// server take a good part of it.
+/// Time limit for removing the files of a trial, in nanoseconds. A million files on a slow server
+/// take a good part of it.
 const END_WITHIN_NS: u64 = 1_800_000_000_000;
 
-/// How long agents have to end what is in flight when others can't go on, in nanoseconds.
+/// Time limit for agents to finish work in flight when the trial cannot continue, in nanoseconds.
 const SETTLE_WITHIN_NS: u64 = 3_000_000_000;
 
 impl AgentGroup<'_> {
-    /// Wants those that have not answered to end what is in flight.
+    /// Asks all agents that have not answered yet to stop what they are doing.
     pub(super) fn cancel(&self, walk: &mut Walk<'_>) {
         for member in &self.members {
             if !member.is_busy() {
@@ -35,17 +35,17 @@ impl AgentGroup<'_> {
         }
     }
 
-    /// Has all agents end what is in flight after something went wrong, so that they are free.
+    /// Stops all agents after a failure, so that they are free for new orders.
     ///
     /// # Errors
-    /// When the agent of this process is gone.
+    /// If the agent of this process is gone.
     pub(crate) fn settle(&mut self, walk: &mut Walk<'_>) -> Result<(), ControllerError> {
         self.cancel(walk);
         self.disarm(walk)?;
         let until_ns = walk.hosts.now_ns().saturating_add(SETTLE_WITHIN_NS);
         let mut rounds = Rounds::of(self, walk, 0..self.len());
         while self.members.iter().any(Member::is_busy) {
-            // What went wrong first says more.
+            // Ignore further failures: the first one is the more informative.
             let (is_quiet, _) = self.receive_answers(walk, &rounds.next(walk), None)?;
             self.disarm(walk)?;
             if walk.hosts.now_ns() > until_ns {
@@ -58,12 +58,12 @@ impl AgentGroup<'_> {
         Ok(())
     }
 
-    /// Takes what has come from those of a round that have yet to answer: whether nothing has, and
-    /// the reason of the first that is lost, could not obey, or gave no such answer as is expected;
-    /// without one any answer will do.
+    /// Receives what has arrived from the busy agents of a round. Returns whether nothing had
+    /// arrived, and the first error of an agent that was lost, could not carry out its order, or
+    /// did not give the `expected` answer. If `expected` is `None`, any answer is accepted.
     ///
     /// # Errors
-    /// When the agent of this process is gone.
+    /// If the agent of this process is gone.
     fn receive_answers(
         &mut self,
         walk: &mut Walk<'_>,
@@ -93,7 +93,7 @@ impl AgentGroup<'_> {
         Ok((is_quiet, refused))
     }
 
-    /// Sends workers home that wait to start.
+    /// Stops all workers that are waiting for the start.
     fn disarm(&mut self, walk: &mut Walk<'_>) -> Result<(), ControllerError> {
         for index in 0..self.len() {
             if self.members[index].state == State::Armed
@@ -105,10 +105,10 @@ impl AgentGroup<'_> {
         Ok(())
     }
 
-    /// Leaves the hosts that take too long to end their trial, and names the first of them.
+    /// Disconnects from the hosts that take too long to end their trial. The error names the first.
     fn give_up_requested(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
         let first = self.members.iter().find(|member| member.is_busy());
-        // The agent of this process is waited for: it can't be left.
+        // The agent of this process cannot be abandoned, so wait for it.
         let Some(Member { host: Some(host), .. }) = first else { return Ok(()) };
         let host = host.clone();
         self.leave_requested(walk);
@@ -117,7 +117,7 @@ impl AgentGroup<'_> {
         Err(TrialError::Failed(format!("{why}, and is left to it")))
     }
 
-    /// Leaves the hosts that don't answer.
+    /// Disconnects from the hosts that have not answered.
     fn leave_requested(&mut self, walk: &mut Walk<'_>) {
         for member in &mut self.members {
             if member.is_busy()
@@ -129,23 +129,24 @@ impl AgentGroup<'_> {
         }
     }
 
-    /// Ends the trial of all agents that have one, those that joined first; the last one
-    /// inherits the directory where the first one is lost.
+    /// Ends the trial of all agents that have one. The agent that created the working directory
+    /// goes last; if it is lost, the first remaining agent removes the directory instead.
     ///
     /// # Errors
-    /// When one can't clean up, or the agent of this process is gone; the others are cleaned.
+    /// If an agent cannot clean up, or the agent of this process is gone. The other agents still
+    /// clean up.
     pub(crate) fn end(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
         let Some(first) = self.members.iter().position(Member::has_trial) else { return Ok(()) };
-        // The directory goes last, and is removed by the agent that made it, or by its heir: those
-        // that joined still have files open below it.
+        // The directory is removed last, because the agents that joined still have files open below
+        // it.
         let joined = self.end_some(walk, first + 1..self.len(), request::end(false));
         let inherits = !self.members[first].is_maker;
         let last = self.end_some(walk, first..first + 1, request::end(inherits));
         joined.and(last)
     }
 
-    /// Ends the trial of some that have one and waits for each, whatever becomes of the others; but
-    /// not for ever.
+    /// Ends the trial of some agents and waits for each of them, up to the time limit, regardless
+    /// of failures of the others.
     fn end_some(
         &mut self,
         walk: &mut Walk<'_>,

@@ -1,9 +1,8 @@
-//! Whom to listen to next while many agents work.
+//! Decides which agents to poll next while many of them are working.
 //!
-//! A thousand agents answer at about the same moment, and to look at each of them for each answer
-//! would take a million looks. So only those are listened to whose wakeup has notified; now and
-//! then it is everybody's turn, since an agent that is lost notifies of nothing, and some have no
-//! wakeup.
+//! A thousand agents answer at about the same time, and polling all of them for each answer would
+//! take a million calls. So only agents whose wakeup was signaled are polled. All of them are
+//! polled now and then, because a lost agent signals nothing and some have no wakeup.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -11,30 +10,29 @@ use std::ops::Range;
 use super::AgentGroup;
 use crate::Walk;
 
-/// How often all agents are looked at, whether they have notified or not, in nanoseconds.
+/// How often all agents are polled regardless of signals, in nanoseconds.
 const LOOK_EVERY_NS: u64 = 100_000_000;
 
-/// Whom to listen to, round by round: those that rang, and all of them now and then.
+/// Selects the agents to poll in each round: those that signaled, and all of them now and then.
 pub(super) struct Rounds {
     who: Range<usize>,
-    /// The agents by the numbers under which they ring.
+    /// Agent index by the number under which the agent's wakeup signals.
     by_number: BTreeMap<u32, usize>,
-    /// When all were listened to last; `None` before that.
+    /// When all agents were last polled; `None` if never.
     all_ns: Option<u64>,
-    /// The caller has waited since the last round.
     has_waited: bool,
 }
 
-/// A round: one order to several agents, and their answers.
+/// One round of polling.
 pub(super) struct Round {
-    /// Their places in the group.
+    /// Indices of the agents to poll.
     pub(super) who: Vec<usize>,
-    /// It is everybody's turn.
+    /// The round covers all agents.
     pub(super) is_of_all: bool,
 }
 
 impl Rounds {
-    /// Rounds over some agents of a group; the first one is of all of them.
+    /// Creates rounds over some agents of a group. The first round covers all of them.
     pub(super) fn of(group: &AgentGroup<'_>, walk: &mut Walk<'_>, who: Range<usize>) -> Self {
         let mut by_number = BTreeMap::new();
         for index in who.clone() {
@@ -47,7 +45,7 @@ impl Rounds {
         Self { who, by_number, all_ns: None, has_waited: false }
     }
 
-    /// Whose turn it is.
+    /// Returns the agents to poll now.
     pub(super) fn next(&mut self, walk: &Walk<'_>) -> Round {
         let rang: BTreeSet<u32> = walk.hosts.wakeup().take_notified();
         let now_ns = walk.hosts.now_ns();
@@ -55,7 +53,7 @@ impl Rounds {
             Some(all_ns) => now_ns.saturating_sub(all_ns) >= LOOK_EVERY_NS,
             None => true,
         };
-        // Where no agent has notified for as long as one waits, there may be some that never do.
+        // If waiting brought no signal, there may be agents that never signal.
         let is_in_vain = std::mem::take(&mut self.has_waited) && rang.is_empty();
         let is_of_all = is_in_vain || is_overdue;
         if !is_of_all {
@@ -69,7 +67,7 @@ impl Rounds {
         Round { who: self.who.clone().collect(), is_of_all }
     }
 
-    /// Waits until an agent notifies, for a while at most.
+    /// Waits until an agent signals, up to a limit.
     pub(super) fn wait(&mut self, walk: &Walk<'_>) {
         (walk.wait)(walk.hosts.wakeup());
         self.has_waited = true;

@@ -1,7 +1,6 @@
-//! The clocks of this host and of the hosts of agents.
+//! Local clocks and clock samples of other hosts.
 //!
-//! A host's clock is known by samples and goes on drifting: where the last sample is too old, its
-//! clocks are read again.
+//! Clocks keep drifting after a sample, so they are read again if the last sample is too old.
 
 use fleet::{ClockReading, request};
 
@@ -9,36 +8,36 @@ use super::Hosts;
 use crate::clock::{self, Drift, Exchanges, Sample};
 
 impl Hosts<'_> {
-    /// This host's clock, in nanoseconds.
+    /// Returns the local monotonic clock, in nanoseconds.
     pub(crate) fn now_ns(&self) -> u64 {
         self.read().mono_ns
     }
 
-    /// This host's clocks.
+    /// Reads the local clocks.
     pub(crate) fn read(&self) -> ClockReading {
         (self.read_clocks)()
     }
 
-    /// The latest sample of a host's clocks.
+    /// Returns the latest sample of a host's clocks.
     pub(crate) fn latest_clock(&self, host: &str) -> Option<Sample> {
         Some(self.clocks.get(host)?.last())
     }
 
-    /// The exchanges with a host that make its next sample, none of which is made yet.
+    /// Starts the exchanges for a host's next sample.
     pub(crate) fn exchanges(&self, host: &str) -> Exchanges {
         Exchanges::with(self.clocks.get(host))
     }
 
-    /// Takes note of a sample of a host's clocks.
+    /// Records a sample of a host's clocks.
     pub(crate) fn note_clock(&mut self, host: &str, sample: Sample) {
         let drift = self.clocks.entry(host.to_owned()).or_insert_with(|| Drift::begin(sample));
         drift.go_on(sample);
     }
 
-    /// Returns how a host's clock went; its clocks are read again where the last sample is too old.
+    /// Returns the drift of a host's clock, taking a new sample if the last one is too old.
     ///
     /// # Errors
-    /// When the host is lost.
+    /// If the host is lost.
     pub(crate) fn drift(&mut self, host: &str) -> Result<Drift, String> {
         let oldest_ns = self.now_ns().saturating_sub(clock::FRESH_NS);
         if let Some(drift) = self.clocks.get(host)
@@ -51,10 +50,10 @@ impl Hosts<'_> {
         Ok(self.clocks[host])
     }
 
-    /// A sample of a host's clocks.
+    /// Takes a sample of a host's clocks.
     ///
     /// # Errors
-    /// When the host is lost.
+    /// If the host is lost.
     fn sample_clock(&mut self, host: &str) -> Result<Sample, String> {
         let mut exchanges = self.exchanges(host);
         loop {

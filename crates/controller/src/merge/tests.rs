@@ -1,4 +1,4 @@
-//! Tests that results of several hosts add up to those that one host would have recorded.
+//! Tests that merged results equal those of a single host that ran all ops.
 
 use fleet::ClockReading;
 use model::{OpError, OpKind, Workload};
@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::clock::Sample;
 
-/// One op: who did it, its kind, how long it took, and whether it failed.
+/// One op: its host, kind, duration in nanoseconds, and whether it failed.
 type Did = (usize, OpKind, u64, bool);
 
-/// Returns the results that a recorder would make of some ops.
+/// Returns the results that a recorder would produce for the given ops.
 fn recorded<'d>(did: impl Iterator<Item = &'d Did>) -> Vec<KindResult> {
     let mut kinds: Vec<KindResult> = Vec::new();
     for &(_, kind, time_ns, failed) in did {
@@ -52,7 +52,7 @@ fn in_order(mut kinds: Vec<KindResult>) -> Vec<KindResult> {
     kinds
 }
 
-/// The part of one host, whose clock is right.
+/// Returns the part of one host with an accurate clock.
 fn part(index: usize, kinds: Vec<KindResult>) -> Part {
     let at = |ns| ClockReading { mono_ns: ns, wall_ns: ns };
     let sample = Sample::of(at(1_000), at(1_000), at(1_000));
@@ -148,7 +148,7 @@ proptest! {
         let parts = (0..hosts).map(|host| part(host, recorded(of_host(host)))).collect();
         let merged = merge(&RunSpec::null(Workload::Mixed), parts, 0, 0).result;
         prop_assert_eq!(in_order(merged.kinds.clone()), recorded(did.iter()));
-        // Each op is some host's, and what each had done at the end is all of it.
+        // Each op belongs to one host, and each host's work at the end is all of its work.
         let sum = |of: fn(&HostResult) -> u64| merged.hosts.iter().map(of).sum::<u64>();
         prop_assert_eq!((sum(|h| h.ops), sum(|h| h.bytes)), (merged.ops(), merged.bytes()));
         prop_assert_eq!(sum(|h| h.failed), merged.errors());

@@ -1,14 +1,14 @@
-//! Buckets without gaps, exact figures, and properties: the bound of a quantile's error, exact
-//! merging, what was left out, and bytes that are no histogram.
+//! Tests of the buckets, exact statistics, the error bound of quantiles, exact merging, omitted
+//! values, and invalid encodings.
 //!
-//! Samples come from proptest, which prints what fails.
+//! Samples come from proptest, which prints failing cases.
 
 use super::*;
 use proptest::prelude::*;
 
 #[test]
 fn bytes_whose_least_value_is_above_their_largest_are_no_histogram() {
-    // Version, least, largest, sum, then a bucket with its count.
+    // Version, min, max, sum, then a bucket with its count.
     assert_eq!(Histogram::from_bytes(&[1, 33, 0, 0, 0, 1]), None);
     assert!(Histogram::from_bytes(&[1, 33, 34, 0, 0, 1]).is_some());
 }
@@ -83,7 +83,7 @@ fn a_stall_stands_for_all_that_would_have_been_scheduled_in_it() {
     h.record_n(1_000_000, 900);
     h.record(100_000_000);
     let estimate = h.with_omitted(1_000_000);
-    // The middle of the bucket of 100 ms lies a little above it, and counts as the largest.
+    // The middle of the bucket of 100 ms is slightly above it, so the maximum is used.
     assert_eq!(estimate.count(), 901 + 99);
     assert_eq!((estimate.min(), estimate.max()), (1_000_000, 100_000_000));
     assert!(h.quantile(0.99) < 1_010_000 && estimate.quantile(0.99) > 89_000_000);
@@ -102,7 +102,7 @@ fn the_bound_holds_at_both_ends_of_every_bucket() {
         };
         let middle = middle_of::<SUB_BITS>(bucket);
         for value in [lowest, highest] {
-            // In whole numbers: 128 times the error is at most the value.
+            // In integers: 128 times the error is at most the value.
             let error = u128::from(middle.abs_diff(value));
             assert!(error * 128 <= u128::from(value), "{value} in bucket {bucket}");
         }

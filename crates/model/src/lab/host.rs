@@ -1,4 +1,4 @@
-//! Hosts of a campaign, and how others reach them.
+//! Hosts of a campaign and how others reach them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,25 +10,25 @@ use crate::fact::Fact;
 /// A host that takes part in a campaign.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Host {
-    /// Name of the host in plans and tables.
+    /// Name in plans and tables.
     pub name: String,
-    /// Destination by which `ssh` finds it, such as `root@10.0.0.1` or a name of the user's
-    /// configuration; `None` is this very host.
+    /// Destination for `ssh`, such as `root@10.0.0.1` or a name from the user's configuration;
+    /// `None` for this host.
     pub ssh: Option<String>,
-    /// Configuration file for `ssh -F`; `None` is the user's own.
+    /// Configuration file for `ssh -F`, or `None` for the user's.
     pub ssh_config: Option<PathBuf>,
-    /// Address or name by which the other hosts reach it; `None` is `ssh` without its user.
+    /// Address or name by which other hosts reach it; `None` for that of `ssh`, without the user.
     pub address: Option<String>,
-    /// Interface of the network that is measured, such as `eth0`; `None` is that of `address`.
+    /// Network interface under test, such as `eth0`; `None` for the one that has `address`.
     pub interface: Option<String>,
-    /// Words about the host that no program can read there, by their names: its facts, see
+    /// Information about the host that no program can read from it, by name. Reported as facts; see
     /// [`Host::label_facts`].
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
 }
 
 impl Host {
-    /// This very host, under a name.
+    /// Returns this host under the given name.
     pub fn here(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -40,19 +40,19 @@ impl Host {
         }
     }
 
-    /// Returns its labels as facts `label.NAME`.
+    /// Returns the labels as facts named `label.NAME`.
     pub fn label_facts(&self) -> Vec<Fact> {
         label_facts(&self.name, &self.labels)
     }
 
-    /// The address or name by which the other hosts reach it; `None` where the plan has none.
+    /// Returns the address or name by which other hosts reach it, or `None` if the plan has none.
     pub fn reached_at(&self) -> Option<&str> {
         let ssh = || self.ssh.as_deref().map(|ssh| ssh.rsplit_once('@').map_or(ssh, |at| at.1));
         self.address.as_deref().or_else(ssh)
     }
 }
 
-/// Returns labels as facts `label.NAME` of a scope: a host, or `host` for this very one.
+/// Returns labels as facts named `label.NAME` in a scope: a host name, or `host` for this host.
 pub fn label_facts(scope: &str, labels: &BTreeMap<String, String>) -> Vec<Fact> {
     let mut facts = Vec::with_capacity(labels.len());
     for (name, value) in labels {
@@ -61,7 +61,7 @@ pub fn label_facts(scope: &str, labels: &BTreeMap<String, String>) -> Vec<Fact> 
     facts
 }
 
-/// Puts an address of IPv6 into brackets, before a path or a port. **Source:** nfs(5).
+/// Puts an IPv6 address into brackets, as needed before a path or port. **Source:** nfs(5).
 pub fn bracketed(address: &str) -> String {
     if address.contains(':') && !address.starts_with('[') {
         format!("[{address}]")

@@ -1,4 +1,4 @@
-//! The storage of a server: disks, how they are combined, and the file systems on them.
+//! Storage of a server: disks, how they are combined, and the file systems on them.
 
 use std::path::{Path, PathBuf};
 
@@ -8,21 +8,21 @@ use super::{STORAGE_POINT, numbered};
 use crate::words::words;
 
 words! {
-    /// The kind of file system that is made on a device.
+    /// The file system to create on a device.
     FileSystem {
-        /// The file system ext4.
+        /// ext4.
         Ext4 = "ext4",
-        /// The file system ext3: ext2 with a journal.
+        /// ext3: ext2 with a journal.
         Ext3 = "ext3",
-        /// The file system ext2, without a journal.
+        /// ext2, without a journal.
         Ext2 = "ext2",
-        /// The file system XFS.
+        /// XFS.
         Xfs = "xfs",
-        /// The file system Btrfs.
+        /// Btrfs.
         Btrfs = "btrfs",
-        /// Memory of the server: no device at all.
+        /// Memory of the server, without a device.
         Tmpfs = "tmpfs",
-        /// A file system that is there already, which is neither formatted nor mounted.
+        /// An existing file system, which is neither formatted nor mounted.
         Existing = "existing",
     }
 }
@@ -30,7 +30,7 @@ words! {
 words! {
     /// How disks are combined.
     Raid {
-        /// They are not.
+        /// They are not combined.
         None = "none",
         /// Striped, without redundancy.
         Raid0 = "0",
@@ -45,48 +45,48 @@ words! {
     }
 }
 
-/// Layers that the server keeps files on.
+/// Storage layers of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Storage {
-    /// The devices, or files that loop devices are made of. The first alone is used where they
-    /// are not combined; none is for `tmpfs` and `existing`.
+    /// Devices, or backing files of loop devices. Without RAID only the first is used; empty for
+    /// `tmpfs` and `existing`.
     pub devices: Vec<PathBuf>,
-    /// Make the `devices` as files of so many bytes, with a loop device each; 0 takes them as they
+    /// Create the `devices` as files of this size, with a loop device each; 0 uses them as they
     /// are.
     pub loop_bytes: u64,
-    /// How several are combined.
+    /// How several devices are combined.
     pub raid: Raid,
-    /// Encrypt it with dm-crypt.
+    /// Encrypt with dm-crypt.
     pub crypt: bool,
-    /// The kind of file system that is made on it.
+    /// The file system to create.
     pub file_system: FileSystem,
-    /// Arguments of mkfs, each on its own.
+    /// Arguments for mkfs, one per element.
     pub format_options: Vec<String>,
-    /// Options of its mount on the server, such as `noatime`.
+    /// Mount options on the server, such as `noatime`.
     pub mount_options: Vec<String>,
-    /// Most bytes of a `tmpfs`; 0 leaves it to the kernel.
+    /// Maximum size of a `tmpfs` in bytes; 0 lets the kernel choose.
     pub size_bytes: u64,
-    /// Path of a directory that exists already on the server.
+    /// An existing directory on the server.
     pub directory: PathBuf,
-    /// Directories beside it, each exported and mounted on its own.
+    /// Further directories, each exported and mounted separately.
     #[serde(default)]
     pub more_directories: Vec<PathBuf>,
-    /// Each device has a file system of its own, and all of them are exported and mounted.
+    /// Each device has its own file system, and all of them are exported and mounted.
     #[serde(default)]
     pub is_spread: bool,
-    /// Bytes of a chunk of the array; `None` is what mdadm chooses.
+    /// Chunk size of the array in bytes; `None` lets mdadm choose.
     #[serde(default)]
     pub chunk_bytes: Option<u32>,
-    /// Cipher of dm-crypt, such as `aes-xts-plain64`; `None` is that.
+    /// Cipher for dm-crypt; `None` for `aes-xts-plain64`.
     #[serde(default)]
     pub cipher: Option<String>,
-    /// Bits of its key; `None` is 512.
+    /// Key size in bits; `None` for 512.
     #[serde(default)]
     pub key_bits: Option<u32>,
 }
 
 impl Default for Storage {
-    /// A directory that exists already.
+    /// Returns an existing directory.
     fn default() -> Self {
         Self {
             devices: Vec::new(),
@@ -108,24 +108,23 @@ impl Default for Storage {
 }
 
 impl Storage {
-    /// Says whether a file system is made on devices.
+    /// Returns true if a file system is created on devices.
     pub const fn is_formatted(&self) -> bool {
         !matches!(self.file_system, FileSystem::Tmpfs | FileSystem::Existing)
     }
 
-    /// The devices, or files of loop devices, that are formatted.
+    /// Returns the devices, or backing files of loop devices, that are formatted.
     pub fn used(&self) -> &[PathBuf] {
         match (self.is_formatted(), self.raid) {
             (false, _) => &[],
             (true, Raid::None) if self.is_spread => &self.devices,
-            // Without raid there is nothing to combine further devices by; they are left alone, and
-            // what is on them is safe.
+            // Without RAID, further devices are not used, and the data on them is safe.
             (true, Raid::None) => &self.devices[..self.devices.len().min(1)],
             (true, _) => &self.devices,
         }
     }
 
-    /// Returns the directory that is exported, as the server sees it; of several the first.
+    /// Returns the first exported directory, as seen by the server.
     pub fn place(&self) -> &Path {
         match self.file_system {
             FileSystem::Existing => &self.directory,
@@ -133,7 +132,7 @@ impl Storage {
         }
     }
 
-    /// Returns all directories that are exported: one of each file system.
+    /// Returns all exported directories, one per file system.
     pub fn places(&self) -> Vec<PathBuf> {
         if self.file_system == FileSystem::Existing {
             let mut places = vec![self.directory.clone()];

@@ -1,4 +1,4 @@
-//! Systems that serve in the place of an NFS server, and mounts of what a site has set up.
+//! Systems that replace an NFS server, and mounts of systems set up by a site.
 
 use std::collections::BTreeMap;
 
@@ -7,39 +7,39 @@ use serde::{Deserialize, Serialize};
 use super::{Host, LabSpec};
 use crate::system::{AccessWay, CLIENT_ROLE, NfsAccess, Recipe};
 
-/// A system that a plan names.
+/// A system named in a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct System {
-    /// Its name or the path of its file, as the plan has it.
+    /// Name, or path of its file, as in the plan.
     pub source: String,
-    /// The recipe of it.
+    /// The system's recipe.
     pub recipe: Recipe,
-    /// The way that clients shall take; `None` for the usual one of the recipe.
+    /// How clients access it; `None` for the recipe's default.
     #[serde(default)]
     pub access: Option<AccessWay>,
-    /// Hosts of its roles; a role that is missing is on the server.
+    /// Hosts for its roles. Roles without hosts run on the server.
     #[serde(default)]
     pub roles: BTreeMap<String, Vec<Host>>,
 }
 
-/// A file system that others have set up, and that clients mount.
+/// A file system that others have set up and clients mount.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SiteMount {
-    /// Type of the file system, as mount(8) takes it.
+    /// Type for mount(8).
     pub kind: String,
-    /// The source, as mount(8) takes it.
+    /// Source for mount(8).
     pub source: String,
-    /// Options of the mount.
+    /// Mount options.
     pub options: Vec<String>,
 }
 
 impl System {
-    /// The way that clients take who mount it.
+    /// Returns how clients mount it.
     pub fn mounted_by(&self) -> AccessWay {
         self.access.unwrap_or_else(|| self.usual_way())
     }
 
-    /// The way that is taken where a plan names none, and by the server that exports it again.
+    /// Returns the default access, which is also used by a server that re-exports the system.
     pub fn usual_way(&self) -> AccessWay {
         let ways = &self.recipe.access;
         if ways.fuse.is_some() {
@@ -52,7 +52,7 @@ impl System {
     }
 }
 
-/// Adds those of more hosts that aren't among the first.
+/// Appends the hosts from `more` that are not in the list yet.
 pub(super) fn each_once<'h>(
     mut hosts: Vec<&'h Host>,
     more: impl IntoIterator<Item = &'h Host>,
@@ -66,13 +66,13 @@ pub(super) fn each_once<'h>(
 }
 
 impl LabSpec {
-    /// The hosts that serve, each once, the server first.
+    /// Returns the distinct hosts that serve, the main server first.
     pub fn servers(&self) -> Vec<&Host> {
         let of_roles = self.system.iter().flat_map(|system| system.roles.values().flatten());
         each_once(vec![&self.server], of_roles)
     }
 
-    /// The hosts that mount the system, where its recipe has a part for them.
+    /// Returns the hosts that mount the system, if its recipe has a role for clients.
     pub fn hosts_of_client_role(&self) -> Vec<&Host> {
         let Some(system) = &self.system else { return Vec::new() };
         if !system.recipe.roles.contains_key(CLIENT_ROLE) {
@@ -84,17 +84,17 @@ impl LabSpec {
         if self.own_client { Vec::new() } else { self.clients().collect() }
     }
 
-    /// The hosts that have a part of the system, each once: those that serve, then clients.
+    /// Returns the distinct hosts with a role in the system: servers first, then clients.
     pub fn system_hosts(&self) -> Vec<&Host> {
         each_once(self.servers(), self.hosts_of_client_role())
     }
 
-    /// Says whether a host serves.
+    /// Returns true if the host serves.
     pub fn is_server(&self, name: &str) -> bool {
         self.servers().iter().any(|host| host.name == name)
     }
 
-    /// The hosts whose files lie on [`Self::storage`], each once.
+    /// Returns the distinct hosts whose files are on [`Self::storage`].
     pub fn storage_hosts(&self) -> Vec<&Host> {
         let Some(system) = &self.system else {
             return if self.has_storage() { vec![&self.server] } else { Vec::new() };
@@ -112,7 +112,7 @@ impl LabSpec {
         hosts
     }
 
-    /// The way by which a system is reached: by clients, or by the server that exports it again.
+    /// Returns how the system is accessed by clients, or by the server that re-exports it.
     pub fn system_way(&self) -> Option<AccessWay> {
         let system = self.system.as_ref()?;
         Some(match system.mounted_by() {
@@ -122,18 +122,18 @@ impl LabSpec {
         })
     }
 
-    /// Says whether a program of the system mounts it on clients.
+    /// Returns true if clients mount the system with a program of its own.
     pub fn is_by_fuse(&self) -> bool {
         !self.is_re_exported() && self.system_way() == Some(AccessWay::Fuse)
     }
 
-    /// Says whether the kernel's server exports a mount of the system.
+    /// Returns true if the kernel's server re-exports a mount of the system.
     pub fn is_re_exported(&self) -> bool {
         self.system.as_ref().is_some_and(|system| system.access == Some(AccessWay::ReExport))
     }
 
-    /// The export of a system's own server that is used by NFS: always by our own client, by a
-    /// mount where that is the way.
+    /// Returns the export of a system's own NFS server, if it is used. Our own client always uses
+    /// it; mounts use it if the access is through NFS.
     pub fn system_nfs(&self) -> Option<&NfsAccess> {
         if self.is_re_exported() || self.system_way() != Some(AccessWay::Nfs) {
             return None;

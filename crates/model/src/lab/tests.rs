@@ -1,7 +1,7 @@
-//! Tests how a lab's settings are resolved: the options of a mount, where a host is reached, the
-//! devices that are used, and up to which layer two runs agree.
+//! Tests of how lab settings are resolved: mount options, host addresses, used devices, and the
+//! layers in which two runs agree.
 //!
-//! Exact texts and numbers only.
+//! All checks are on exact texts and numbers.
 
 use super::*;
 

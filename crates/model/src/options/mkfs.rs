@@ -1,8 +1,8 @@
-//! Options of mkfs, for each file system that is made.
+//! Options of mkfs for each supported file system.
 //!
 //! The device is the only positional argument of mkfs and never comes from here. Refused are
-//! options that name another device or file, that override the check of mkfs for what is on the
-//! device, that make no file system at all, and those that dfsbench gives itself.
+//! options that name another device or file, that override the safety check of mkfs for existing
+//! data, that create no file system, and those set by dfsbench itself.
 //!
 //! **Source:** mkfs.ext4(8) of e2fsprogs 1.47, mkfs.xfs(8) of xfsprogs 6.13, mkfs.btrfs(8) of
 //! btrfs-progs 6.14.
@@ -18,12 +18,11 @@ const OURS: &str = "dfsbench gives it itself";
 const MAKES_NOTHING: &str = "it makes no file system";
 const POSITION: &str = "the file system begins where its device does";
 
-/// One option of mkfs, which becomes one or two arguments.
+/// One mkfs option, which becomes one or two arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MkfsOption {
     /// The option, such as `-E` or `--csum`.
     pub flag: String,
-    /// The option's value.
     pub value: Option<String>,
 }
 
@@ -165,7 +164,7 @@ const BTRFS: Table = Table {
         (Flag, "-K --nodiscard -M --mixed -v --verbose"),
         (Number, "-b --byte-count -l --leafsize -n --nodesize -s --sectorsize"),
         (Word, "-L --label"),
-        // One device: its profiles are those of one.
+        // There is only one device, so only profiles for one device are allowed.
         (OneOf(PROFILES), "-d --data -m --metadata"),
         (OneOf(CHECKSUMS), "--csum --checksum"),
         (Features(&[]), "-O --features -R --runtime-features"),
@@ -188,19 +187,19 @@ const BTRFS: Table = Table {
     ],
 };
 
-/// Parses the options of the mkfs of a file system, written as on a command line.
+/// Parses options for the mkfs of a file system, written as on a command line.
 ///
-/// An argument that begins with `-` is an option; the next is its value, and only where the option
-/// takes one. Whatever is left over would be positional, and is refused.
+/// An argument that begins with `-` is an option, and the next one is its value if the option takes
+/// one. Anything left over would be positional and is refused.
 ///
 /// # Errors
-/// Where one isn't in the list of that mkfs, or its value has another form.
+/// If an option is not in the list for that mkfs, or its value has the wrong form.
 pub fn parse_mkfs_options(
     file_system: FileSystem,
     words: &[String],
 ) -> Result<Vec<MkfsOption>, OptionError> {
     let table = match file_system {
-        // One program makes all three.
+        // One program creates all three.
         FileSystem::Ext4 | FileSystem::Ext3 | FileSystem::Ext2 => &EXT4,
         FileSystem::Xfs => &XFS,
         FileSystem::Btrfs => &BTRFS,
@@ -218,13 +217,13 @@ pub fn parse_mkfs_options(
         let what = format!("`{}` holds a control character", shorten(word));
         return Err(OptionError::new(what, "options with a space between them"));
     }
-    // Words may hold spaces where they come from a flag; an empty one is no argument.
+    // Words from a flag may contain spaces; empty ones are not arguments.
     let mut words = words.iter().flat_map(|word| word.split(' ')).filter(|word| !word.is_empty());
     let mut options = Vec::new();
     while let Some(word) = words.next() {
         let (flag, attached) = split_flag(table, word)?;
-        // The next word belongs to an option only where one of its forms takes a value: otherwise
-        // it would be the device, which a plan never passes so.
+        // The next word only belongs to an option if one of its forms takes a value. Otherwise it
+        // would be taken for the device, which a plan never passes this way.
         let takes_value = table.forms(flag).any(|form| !matches!(form, Flag));
         let value = match attached {
             None if takes_value => words.next(),
@@ -242,7 +241,7 @@ pub fn parse_mkfs_options(
     Ok(options)
 }
 
-/// Splits `--name=value` and `-Xvalue`; both may stand alone.
+/// Splits `--name=value` and `-Xvalue`; the value may be missing.
 fn split_flag<'a>(table: &Table, word: &'a str) -> Result<(&'a str, Option<&'a str>), OptionError> {
     let positional = || {
         OptionError::new(
@@ -262,7 +261,7 @@ fn split_flag<'a>(table: &Table, word: &'a str) -> Result<(&'a str, Option<&'a s
     if !word.starts_with('-') {
         return Err(positional());
     }
-    // One letter, and its value without a space, as in `-b4096`.
+    // One letter, with its value attached, as in `-b4096`.
     let letter = word[1..].chars().next().ok_or_else(positional)?;
     let (flag, value) = word.split_at(1 + letter.len_utf8());
     Ok((flag, Some(value).filter(|value| !value.is_empty())))

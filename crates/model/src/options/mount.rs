@@ -1,7 +1,7 @@
-//! Options of mounts and of exports.
+//! Options of mounts and exports.
 //!
-//! Refused are options that name another file, device or host, that do something else than to
-//! mount (`remount`, `bind`, `move`), and those that leave a process behind or stop the host.
+//! Refused are options that name another file, device or host, that do something other than
+//! mounting (`remount`, `bind`, `move`), and those that leave a process behind or stop the host.
 //!
 //! **Source:** mount(8); ext4(5); xfs(5); btrfs(5); tmpfs(5); nfs(5); exports(5); of the kernel
 //! Documentation/admin-guide/ext4.rst and xfs.rst.
@@ -16,13 +16,13 @@ const OTHER_HOST: &str = "it names another host";
 const NO_MOUNT: &str = "it does something else than to mount";
 const STOPS_HOST: &str = "it stops the host";
 
-/// The options that every file system takes.
+/// Options accepted by every file system.
 const GENERIC: &str = "async atime auto defaults dev diratime dirsync exec iversion lazytime loud \
                        mand noatime noauto nodev nodiratime noexec noiversion nolazytime nomand \
                        norelatime nostrictatime nosuid nosymfollow relatime ro rw silent \
                        strictatime suid sync _netdev nofail";
 
-/// The options that a plan must not pass to a mount.
+/// Options that a plan must not pass to a mount.
 const REFUSED: &[(&str, &str)] = &[
     ("remount", NO_MOUNT),
     ("bind", NO_MOUNT),
@@ -139,7 +139,7 @@ const NFS: Table = Table {
         (OneOf(&["none", "force"]), "rdirplus"),
         (OneOf(&["none", "tls", "mtls"]), "xprtsec"),
         (OneOf(&["lazy", "eager", "wait"]), "write"),
-        // The flavors of one mount, with `:` between them; the address of this very client.
+        // Flavors of one mount, separated by `:`, and the address of this client.
         (Word, "sec clientaddr fsc"),
         (OneOf(&["default", "ENETDOWN:ENETUNREACH", "none"]), "fatal_neterrors"),
     ],
@@ -166,7 +166,7 @@ const EXPORT: Table = Table {
              subtree_check sync wdelay",
         ),
         (Number, "anongid anonuid"),
-        // A number, or a UUID.
+        // A number or a UUID.
         (Word, "fsid sec xprtsec"),
     ],
     refused: &[
@@ -177,13 +177,13 @@ const EXPORT: Table = Table {
     ],
 };
 
-/// Checks options of the mount of a local file system, each `name` or `name=value`.
+/// Checks mount options of a local file system, each `name` or `name=value`.
 ///
 /// # Errors
-/// Where one isn't in the list of that file system, or its value has another form.
+/// If an option is not in the list for that file system, or its value has the wrong form.
 pub fn check_mount_options(file_system: FileSystem, options: &[String]) -> Result<(), OptionError> {
     let table = match file_system {
-        // Kernels of today mount all three with one module, which refuses what one of them lacks.
+        // Current kernels mount all three with one module, which rejects unsupported options.
         FileSystem::Ext4 | FileSystem::Ext3 | FileSystem::Ext2 => &EXT4,
         FileSystem::Xfs => &XFS,
         FileSystem::Btrfs => &BTRFS,
@@ -204,26 +204,26 @@ pub fn check_mount_options(file_system: FileSystem, options: &[String]) -> Resul
     options.iter().try_for_each(|option| table.check(option))
 }
 
-/// Checks options of the mount of an export, each `name` or `name=value`.
+/// Checks NFS mount options, each `name` or `name=value`.
 ///
 /// # Errors
-/// Where one isn't in the list of nfs(5), or its value has another form.
+/// If an option is not in the list from nfs(5), or its value has the wrong form.
 pub fn check_nfs_options(options: &[String]) -> Result<(), OptionError> {
     options.iter().try_for_each(|option| NFS.check(option))
 }
 
-/// Checks options of an export, each `name` or `name=value`.
+/// Checks export options, each `name` or `name=value`.
 ///
 /// # Errors
-/// Where one isn't in the list of exports(5), or its value has another form.
+/// If an option is not in the list from exports(5), or its value has the wrong form.
 pub fn check_export_options(options: &[String]) -> Result<(), OptionError> {
     options.iter().try_for_each(|option| EXPORT.check(option))
 }
 
-/// Checks the type of a file system that a site has set up: one word.
+/// Checks the type of a file system set up by a site, which must be a single word.
 ///
 /// # Errors
-/// Where it is another text.
+/// If it is anything else.
 pub fn check_remote_type(kind: &str) -> Result<(), OptionError> {
     if is_word(kind) && kind.len() <= 32 {
         return Ok(());
@@ -232,10 +232,11 @@ pub fn check_remote_type(kind: &str) -> Result<(), OptionError> {
     Err(OptionError::new(what, "what `mount -t` takes, such as `ceph` or `lustre`"))
 }
 
-/// Checks the source of such a mount: printable, without blanks, no option.
+/// Checks the source of such a mount, which must be printable, without blanks, and not look like an
+/// option.
 ///
 /// # Errors
-/// Where it is another text.
+/// If it is anything else.
 pub fn check_remote_source(source: &str) -> Result<(), OptionError> {
     let is_plain = source.chars().all(|c| !c.is_whitespace() && !c.is_control());
     if is_plain && begins_with(source, "/[:.#%_") && source.len() <= 1_024 {
@@ -245,11 +246,11 @@ pub fn check_remote_source(source: &str) -> Result<(), OptionError> {
     Err(OptionError::new(what, "what `mount` takes, such as `10.0.0.1:/` or `10.0.0.1@tcp:/fs`"))
 }
 
-/// Checks options of such a mount, whose names are those of its type: none does something else
-/// than to mount, or chooses another program.
+/// Checks options of such a mount. Their names depend on its type, but none may do something other
+/// than mounting or select another program.
 ///
 /// # Errors
-/// With the first that isn't one, or is refused.
+/// Contains the first invalid or refused option.
 pub fn check_remote_options(options: &[String]) -> Result<(), OptionError> {
     const ALLOWED: [&str; 3] = ["subvol", "device", "errors"];
     for option in options {

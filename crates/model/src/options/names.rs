@@ -1,4 +1,4 @@
-//! Names, addresses, paths and sysctls that end in arguments of programs that run as root.
+//! Names, addresses, paths and sysctls that become arguments of programs running as root.
 //!
 //! **Source:** proc_sys(5); ssh(1); exports(5), "Machine Name Formats"; Linux, `dev_valid_name`.
 
@@ -6,12 +6,12 @@ use std::path::Path;
 
 use super::{OptionError, begins_with, is_made_of, is_word, shorten};
 
-/// Longest name of a network interface, in bytes. **Source:** Linux, `IFNAMSIZ` without its end.
+/// Maximum length of an interface name in bytes. **Source:** Linux, `IFNAMSIZ` without the NUL.
 const INTERFACE_LENGTH_MAX: usize = 15;
-/// Longest path, in bytes. **Source:** Linux, `PATH_MAX` without its end.
+/// Maximum length of a path in bytes. **Source:** Linux, `PATH_MAX` without the NUL.
 const PATH_LENGTH_MAX: usize = 4_095;
 
-/// Beginnings of the sysctls that a plan may set: memory, network, RPC, files and scheduling.
+/// Prefixes of sysctls that a plan may set: memory, network, RPC, files and scheduling.
 const SYSCTLS: &[&str] = &[
     "vm.",
     "net.",
@@ -38,26 +38,26 @@ const SYSCTLS: &[&str] = &[
     "kernel.io_uring_disabled",
 ];
 
-/// Those among them that stop the host.
+/// Sysctls among them that can stop the host.
 const SYSCTLS_REFUSED: &[&str] =
     &["vm.panic_on_oom", "fs.xfs.panic_mask", "kernel.watchdog_thresh"];
 
 /// Checks the name and the value of a sysctl.
 ///
-/// The list leaves out what runs programs (`kernel.core_pattern`, `kernel.modprobe`) or ends the
-/// host (`kernel.panic`, `kernel.sysrq`).
+/// The list excludes sysctls that run programs (`kernel.core_pattern`, `kernel.modprobe`) or stop
+/// the host (`kernel.panic`, `kernel.sysrq`).
 ///
 /// # Errors
-/// Where the name isn't of the list, or either holds what no setting has.
+/// If the name is not in the list, or either contains invalid characters.
 pub fn check_sysctl(name: &str, value: &str) -> Result<(), OptionError> {
-    // An empty part, as of `..`, could lead out of /proc/sys.
+    // An empty part, as in `..`, could escape /proc/sys.
     let whole = name.split(['.', '/']).all(|part| !part.is_empty());
     if !is_made_of(name, "._-/") || !whole {
         let what = format!("`{}` is no name of a sysctl", shorten(name));
         return Err(OptionError::new(what, "name=value, such as `vm.dirty_ratio=5`"));
     }
     let known = SYSCTLS.iter().any(|start| name.starts_with(start));
-    // A slash in a name stands for a dot, and the other way round.
+    // In a name, slashes can replace dots and vice versa.
     let bare = name.replace('/', ".");
     if !known || SYSCTLS_REFUSED.contains(&bare.as_str()) {
         let what = format!("`{}` is no sysctl that a plan may set", shorten(name));
@@ -72,13 +72,13 @@ pub fn check_sysctl(name: &str, value: &str) -> Result<(), OptionError> {
     Ok(())
 }
 
-/// Checks a path: from the root on, without `.`, `..` and doubled slashes, and not the root.
+/// Checks a path. It must be absolute, without `.`, `..` and double slashes, and not the root.
 ///
 /// # Errors
-/// Where it is another.
+/// If it is anything else.
 pub fn check_path(path: &Path) -> Result<(), OptionError> {
     let text = path.to_str().unwrap_or_default();
-    // A relative path has no rest, and an empty part is refused, so this refuses it, too.
+    // A relative path leaves an empty rest, which has an empty part, so it is refused, too.
     let rest = text.strip_prefix('/').unwrap_or_default();
     let whole = rest.split('/').all(|part| !matches!(part, "" | "." | ".."));
     if !whole || text.contains(char::is_control) || text.len() > PATH_LENGTH_MAX {
@@ -89,10 +89,10 @@ pub fn check_path(path: &Path) -> Result<(), OptionError> {
     Ok(())
 }
 
-/// Checks a path that stands between quotes in the configuration of a server.
+/// Checks a path that is written in quotes to the configuration of a server.
 ///
 /// # Errors
-/// Where it could end the quotes, or is no whole path.
+/// If it could end the quotes or is not a valid path.
 pub fn check_quotable_path(path: &Path) -> Result<(), OptionError> {
     check_path(path)?;
     if path.to_string_lossy().contains(['"', '\\', '\'', '$', '#', '%']) {
@@ -105,10 +105,10 @@ pub fn check_quotable_path(path: &Path) -> Result<(), OptionError> {
     Ok(())
 }
 
-/// Checks where ssh finds a host: a name or an address, with a user before an `@`.
+/// Checks an ssh destination: a name or an address, optionally with a user before an `@`.
 ///
 /// # Errors
-/// Where it is no such thing, or ssh could take it for an option.
+/// If it is anything else, or ssh could take it for an option.
 pub fn check_ssh_destination(text: &str) -> Result<(), OptionError> {
     let parts: Vec<&str> = text.split('@').collect();
     if parts.len() > 2 || !parts.iter().all(|part| is_host(part)) {
@@ -119,13 +119,13 @@ pub fn check_ssh_destination(text: &str) -> Result<(), OptionError> {
     Ok(())
 }
 
-/// Checks who may mount an export: names or addresses with a space between them.
+/// Checks which hosts may mount an export: names or addresses separated by spaces.
 ///
 /// # Errors
-/// Where one of them is neither.
+/// If one of them is neither.
 pub fn check_clients(text: &str) -> Result<(), OptionError> {
     for client in text.split(' ') {
-        // exports(5) has IPv6 addresses in brackets.
+        // exports(5) writes IPv6 addresses in brackets.
         let inner = client.strip_prefix('[').unwrap_or_default().strip_suffix(']');
         if !is_host(inner.unwrap_or(client)) {
             return Err(OptionError::new(
@@ -140,7 +140,7 @@ pub fn check_clients(text: &str) -> Result<(), OptionError> {
 /// Checks the name or the address of a host.
 ///
 /// # Errors
-/// Where it is neither.
+/// If it is neither.
 pub fn check_address(text: &str) -> Result<(), OptionError> {
     if is_host(text) {
         return Ok(());
@@ -150,14 +150,14 @@ pub fn check_address(text: &str) -> Result<(), OptionError> {
 }
 
 fn is_host(text: &str) -> bool {
-    // `::1` begins with a colon, and `%` names the interface of a link-local address.
+    // `::1` begins with a colon, and `%` introduces the interface of a link-local address.
     begins_with(text, "_:") && text.len() <= 255 && is_made_of(text, ".-_:%")
 }
 
 /// Checks the name of a network interface.
 ///
 /// # Errors
-/// Where it holds what no interface of a plan has.
+/// If it contains characters that plans don't allow in interfaces.
 pub fn check_interface(name: &str) -> Result<(), OptionError> {
     let is_short = name.len() <= INTERFACE_LENGTH_MAX;
     if !begins_with(name, "_") || !is_short || !is_made_of(name, "._-+") {
@@ -167,10 +167,10 @@ pub fn check_interface(name: &str) -> Result<(), OptionError> {
     Ok(())
 }
 
-/// Checks the name of an array or a mapping that dfsbench makes: `dfsbench`, or one that begins so.
+/// Checks the name of an array or mapping created by dfsbench, which must begin with `dfsbench`.
 ///
 /// # Errors
-/// Where it isn't ours.
+/// If it is not one of ours.
 pub fn check_object_name(name: &str) -> Result<(), OptionError> {
     if !name.starts_with("dfsbench") || name.len() > 32 || !is_made_of(name, "_-") {
         let what = format!("`{}` is no name of an array or mapping of ours", shorten(name));
@@ -182,7 +182,7 @@ pub fn check_object_name(name: &str) -> Result<(), OptionError> {
 /// Checks the cipher of a tunnel.
 ///
 /// # Errors
-/// Where ssh could take it for something else.
+/// If ssh could take it for something else.
 pub fn check_tunnel_cipher(name: &str) -> Result<(), OptionError> {
     if !begins_with(name, "") || name.len() > 64 || !is_made_of(name, "@._-") {
         let what = format!("`{}` is no name of a cipher", shorten(name));
@@ -191,10 +191,10 @@ pub fn check_tunnel_cipher(name: &str) -> Result<(), OptionError> {
     Ok(())
 }
 
-/// Checks the cipher of a mapping, as dm-crypt names it: cipher, mode and initial vector.
+/// Checks the cipher of a mapping in dm-crypt notation: cipher, mode and initialization vector.
 ///
 /// # Errors
-/// Where cryptsetup could take it for something else.
+/// If cryptsetup could take it for something else.
 pub fn check_crypt_cipher(name: &str) -> Result<(), OptionError> {
     if !begins_with(name, "") || name.len() > 64 || !is_made_of(name, "_-:") {
         let what = format!("`{}` is no name of a cipher", shorten(name));
@@ -203,10 +203,10 @@ pub fn check_crypt_cipher(name: &str) -> Result<(), OptionError> {
     Ok(())
 }
 
-/// Checks the name of a congestion control.
+/// Checks the name of a congestion control algorithm.
 ///
 /// # Errors
-/// Where it is no word.
+/// If it is not a word.
 pub fn check_congestion(name: &str) -> Result<(), OptionError> {
     if is_word(name) {
         return Ok(());

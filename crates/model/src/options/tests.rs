@@ -1,4 +1,4 @@
-//! Hostile texts, in every place where a plan may write one.
+//! Tests with hostile text in every place where a plan may contain text.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ const MADE: [FileSystem; 3] = [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Bt
 const MOUNTED: [FileSystem; 4] =
     [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs, FileSystem::Tmpfs];
 
-/// Values with another meaning to a shell, to getopt, to a list of options or to the kernel.
+/// Values with a special meaning to a shell, getopt, a list of options or the kernel.
 const HOSTILE: [&str; 16] = [
     "/dev/loop4",
     " /dev/loop4",
@@ -227,7 +227,7 @@ fn names_and_paths_are_of_one_word_and_whole() {
     }
 }
 
-/// Texts of characters that mean something somewhere, and of what options are made of.
+/// Generates text from characters with a special meaning and from pieces of options.
 fn hostile_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         prop::sample::select(HOSTILE.to_vec()).prop_map(str::to_owned),

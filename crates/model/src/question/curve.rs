@@ -1,7 +1,7 @@
-//! The question of `dfsbench curve`: how response times rise with the offered load.
+//! The question of `dfsbench curve`: how response times increase with the offered load.
 //!
-//! [`CurveRequest`] is the principal type. It holds the requested mix, too, since the rule
-//! about shares is judged from results alone.
+//! [`CurveRequest`] also contains the requested mix, because the rule about shares is evaluated
+//! from results alone.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,25 +12,25 @@ use crate::units::Nanos;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CurveRequest {
-    /// Load points, in ops per second, ascending; empty where a bound was searched for.
+    /// Load points in ops per second, ascending; empty when searching for a bound.
     pub loads_per_s: Vec<u64>,
-    /// The mix as plans call it; empty where it has no name.
+    /// Name of the mix in plans; empty if it has none.
     pub mix_name: String,
-    /// Share of each kind of op, in hundredths of a percent; empty where no rule needs them.
+    /// Share of each kind of op, in hundredths of a percent; empty if no rule needs them.
     pub mix: Vec<(OpKind, u32)>,
-    /// The heaviest load.
+    /// The highest load.
     pub maximum: LoadMaximum,
-    /// The bound that was searched for.
+    /// The response time bound, if the curve searches for one.
     pub bound: Option<ResponseBound>,
 }
 
-/// The heaviest load of a curve, and where it comes from.
+/// The highest load of a curve, and how it was determined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoadMaximum {
-    /// In ops per second.
+    /// Ops per second.
     pub per_s: u64,
-    /// The closed loop that found it; `None` where the user named it.
+    /// The closed loop that determined it; `None` if the user specified it.
     pub found: Option<ClosedLoop>,
 }
 
@@ -38,25 +38,26 @@ pub struct LoadMaximum {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClosedLoop {
-    /// Ops that it did.
+    /// Ops completed.
     pub ops: u64,
-    /// In so many nanoseconds.
+    /// Duration in nanoseconds.
     pub window_ns: u64,
-    /// Files that it worked on; 0 where they were those of the load points.
+    /// Number of files used; 0 if they were the same as for the load points.
     pub files: u32,
 }
 
-/// The longest accepted response time.
+/// The maximum acceptable response time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResponseBound {
     /// The bound in nanoseconds.
     pub most_ns: u64,
-    /// The share of ops that keep the bound, in thousandths; `None` bounds the mean of all.
+    /// Share of ops that must be within the bound, in thousandths; `None` applies the bound to the
+    /// mean.
     pub quantile_permille: Option<u32>,
 }
 
 impl ResponseBound {
-    /// The response time that it is about: `mean` or `p99`.
+    /// Returns the name of the bounded statistic: `mean` or `p99`.
     pub fn name(&self) -> String {
         match self.quantile_permille {
             None => "mean".to_owned(),
@@ -65,14 +66,14 @@ impl ResponseBound {
         }
     }
 
-    /// In words: `a mean response time of 5.00 ms`.
+    /// Describes the bound: `a mean response time of at most 5.00 ms`.
     pub fn describe(&self) -> String {
         format!("a {} response time of at most {}", self.name(), Nanos(self.most_ns))
     }
 }
 
 impl ClosedLoop {
-    /// Ops per second.
+    /// Returns the rate in ops per second.
     pub fn per_s(&self) -> u64 {
         (u128::from(self.ops) * 1_000_000_000 / u128::from(self.window_ns.max(1))) as u64
     }

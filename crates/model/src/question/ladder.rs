@@ -1,50 +1,50 @@
-//! The layers of a ladder: the same work on ever more of what lies between a program and its data.
+//! Layers of a ladder: the same work on more and more of the data path.
 //!
-//! [`Layer`] names them and says what each contains; [`Ladder`] says which layers a campaign has,
-//! and which it could not have and why. What a layer costs more than what it contains is what it
-//! adds.
+//! [`Layer`] names them and defines what each contains. [`Ladder`] lists the layers of a campaign,
+//! and those that are missing with the reason. The cost of a layer beyond the layers it contains is
+//! its own contribution.
 
 use serde::{Deserialize, Serialize};
 
 use crate::words::words;
 
 words! {
-    /// One layer, from the least that there can be to the whole way.
+    /// A layer, from the minimum to the full data path.
     Layer {
-        /// The tool alone: nothing is done.
+        /// Only the tool: ops do nothing.
         Null = "null",
         /// Data is copied within memory.
         Memory = "memory",
-        /// A directory of this host that the way does not lead to: for comparison only.
+        /// A directory on this host that is not part of the data path, for comparison.
         Local = "local",
-        /// The disk that the data is on, directly.
+        /// Direct access to the disk that contains the data.
         Disk = "disk",
         /// The same bytes over TCP, without RPC.
         Tcp = "tcp",
-        /// Our server, without faults, under our client.
+        /// Our client and our server without faults.
         Own = "own",
-        /// The server in question, under our client.
+        /// Our client and the server under test.
         Server = "server",
         /// The server mounts its own export.
         Loopback = "loopback",
-        /// The kernel's client mounts it over the network.
+        /// The kernel's client mounts the export over the network.
         Network = "network",
         /// The same through a tunnel.
         Tunnel = "tunnel",
-        /// The way in question, but for the transfer size, which is left to the server.
+        /// The data path under test, except that the server chooses the transfer size.
         Whole = "whole",
     }
 }
 
 impl Layer {
-    /// The layers that are parts of it: whatever it does, it does all that they do. Of one that a
-    /// ladder has not, its parts stand in.
+    /// Returns the layers contained in this one, whose work it does as well. If a ladder lacks one
+    /// of them, the parts of that layer take its place.
     ///
-    /// A mount on the server itself is no part of one over the network: client and server share
-    /// processors there.
+    /// A mount on the server itself is not part of a mount over the network, because client and
+    /// server share CPUs there.
     pub const fn parts(self) -> &'static [Self] {
         match self {
-            // Of the last, those of the way that it varies.
+            // `Whole` has the parts of the layer that it is a variant of.
             Self::Null | Self::Whole => &[],
             Self::Memory => &[Self::Null],
             Self::Local | Self::Disk | Self::Tcp => &[Self::Memory],
@@ -57,32 +57,30 @@ impl Layer {
     }
 }
 
-/// A layer that a campaign has.
+/// A layer of a campaign.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placed {
-    /// The layer of the data path.
     pub layer: Layer,
-    /// The target of the plan that it is measured on.
+    /// The target in the plan on which it is measured.
     pub target: String,
 }
 
-/// A layer that a campaign can't have.
+/// A layer that a campaign cannot measure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
-    /// The layer of the data path.
     pub layer: Layer,
-    /// Why, and which question is left open; a sentence.
+    /// Why not, and which question this leaves open, as a sentence.
     pub why: String,
 }
 
-/// The layers that a bottleneck analysis compares.
+/// The layers compared by a bottleneck analysis.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ladder {
-    /// Its layers, the lowest first; the last is the way in question.
+    /// Layers from the bottom up; the last one is the data path under test.
     pub layers: Vec<Placed>,
-    /// The layers that could not be had.
+    /// Layers that could not be measured.
     pub missing: Vec<Missing>,
-    /// The server in question is on another host than the peer of the layers below it: what lies
-    /// between the two belongs to the server's layer.
+    /// The server under test is on a different host than the peer of the layers below, so
+    /// everything between the two counts toward the server's layer.
     pub network_unknown: bool,
 }

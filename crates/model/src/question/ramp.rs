@@ -1,7 +1,6 @@
-//! The question of `dfsbench ramp`: under how much load a server fails.
+//! The question of `dfsbench ramp`: at which load a server breaks.
 //!
-//! [`RampRequest`] is the principal type. With it and the trials in their order the search can be
-//! replayed.
+//! [`RampRequest`], together with the trials in order, is enough to replay the search.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,18 +11,18 @@ use crate::spec::RunSpec;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RampRequest {
-    /// The setting that is raised.
+    /// The setting that is increased.
     pub setting: String,
     /// The first load of the search.
     pub first: u32,
-    /// The largest load of the search.
+    /// The highest load of the search.
     pub max: u32,
-    /// How long the server is given to recover, in milliseconds.
+    /// How long the server may take to recover, in milliseconds.
     pub recovery_ms: u64,
-    /// A 99th percentile that is so many times what it was has exploded.
+    /// Factor by which the 99th percentile must grow to count as exploded.
     pub slow_factor: u32,
-    /// The answer is known when the load that is too much is at most so much above one that isn't,
-    /// in thousandths; 0 is the very next load.
+    /// The search ends when the lowest load that breaks the server is at most this far above the
+    /// highest one that doesn't, in thousandths; 0 means that they are adjacent.
     pub accuracy_permille: u32,
 }
 
@@ -41,7 +40,7 @@ impl Default for RampRequest {
 }
 
 impl RampRequest {
-    /// The load of a run, in the setting that is raised.
+    /// Returns the load of a run, in units of the increased setting.
     pub fn load_of(&self, spec: &RunSpec) -> u32 {
         match self.setting.as_str() {
             "rate" => u32::try_from(spec.load.rate_per_s).unwrap_or(u32::MAX),
@@ -50,12 +49,12 @@ impl RampRequest {
         }
     }
 
-    /// Says whether the offered load is raised, and not a number of clients.
+    /// Returns true if the offered load is increased rather than the number of clients.
     pub fn is_of_rate(&self) -> bool {
         self.setting == "rate"
     }
 
-    /// A load in words: `40 clients`.
+    /// Describes a load, such as `40 clients`.
     pub fn describe_load(&self, load: u32) -> String {
         match (self.setting.as_str(), load) {
             ("rate", load) => format!("{load} op/s"),

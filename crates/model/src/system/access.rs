@@ -1,4 +1,4 @@
-//! The ways by which clients reach a system.
+//! How clients access a system.
 
 use std::collections::BTreeMap;
 
@@ -8,54 +8,54 @@ use super::{Recipe, step_limit};
 use crate::words::words;
 
 words! {
-    /// A way by which clients reach a system.
+    /// A way for clients to access a system.
     AccessWay {
-        /// By NFS of its own server.
+        /// Through the system's own NFS server.
         Nfs = "nfs",
-        /// By a mount of the kernel.
+        /// Through a kernel mount.
         Mount = "mount",
-        /// By a program that mounts it with FUSE.
+        /// Through a program that mounts it with FUSE.
         Fuse = "fuse",
-        /// By NFS of the kernel's server, which exports a mount of it on the server's host.
+        /// Through the kernel's NFS server, which re-exports a mount on the server host.
         ReExport = "re-export",
     }
 }
 
-/// The ways by which clients reach a system; at least one.
+/// The supported ways to access a system; at least one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccessWays {
-    /// By NFS: with dfsbench's own client, or mounted by a kernel.
+    /// Through NFS, with dfsbench's own client or a kernel mount.
     #[serde(default)]
     pub nfs: Option<NfsAccess>,
-    /// By a mount of the kernel.
+    /// Through a kernel mount.
     #[serde(default)]
     pub mount: Option<MountAccess>,
-    /// By a program that mounts it with FUSE.
+    /// Through a program that mounts it with FUSE.
     #[serde(default)]
     pub fuse: Option<FuseAccess>,
 }
 
-/// Access by NFS.
+/// Access through NFS.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NfsAccess {
     /// Port of NFS.
     pub port: u16,
-    /// Port of MOUNT, for v2 and v3; that of NFS where it is left out.
+    /// Port of MOUNT, for v2 and v3; defaults to the NFS port.
     #[serde(default)]
     pub mount_port: u16,
-    /// Programs that the server's host needs for it, beside the others.
+    /// Additional programs that the server host needs for it.
     #[serde(default)]
     pub programs: Vec<String>,
-    /// Path of the export: an absolute one, or `{storage}`.
+    /// Path of the export, absolute or `{storage}`.
     pub export: String,
-    /// Versions that are served, such as `3` and `4.1`; empty for all.
+    /// Supported versions, such as `3` and `4.1`; empty for all.
     #[serde(default)]
     pub versions: Vec<String>,
 }
 
-/// Access by a mount of the kernel: what mount(8) is given.
+/// Access through a kernel mount, with the arguments of mount(8).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MountAccess {
@@ -64,30 +64,30 @@ pub struct MountAccess {
     pub kind: String,
     /// The source, such as `{address}:/`.
     pub source: String,
-    /// Options of the type.
+    /// Mount options.
     #[serde(default)]
     pub options: Vec<String>,
 }
 
-/// Access by a program that mounts it on `{point}`.
+/// Access through a program that mounts the system on `{point}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FuseAccess {
-    /// The command; `{point}` is the mount point. It may end once it has mounted, or go on.
+    /// The command; `{point}` is the mount point. It may exit after mounting or keep running.
     pub run: Vec<String>,
-    /// Longest time until it is mounted, in seconds.
+    /// Time limit for mounting, in seconds.
     #[serde(default = "step_limit")]
     pub within_s: u64,
-    /// Packages that have the program, by the ID of the distribution.
+    /// Packages that provide the program, by distribution ID.
     #[serde(default)]
     pub packages: BTreeMap<String, Vec<String>>,
-    /// Files and folders outside of `{dir}` that the program makes on the client.
+    /// Files and directories outside of `{dir}` that the program creates on the client.
     #[serde(default)]
     pub leaves: Vec<String>,
 }
 
 impl Recipe {
-    /// The ways that it has; what can be mounted can be exported by another server.
+    /// Returns the supported ways. Anything that can be mounted can also be re-exported.
     pub fn ways(&self) -> Vec<AccessWay> {
         let access = &self.access;
         let is_mounted = access.mount.is_some() || access.fuse.is_some();

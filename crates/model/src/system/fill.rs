@@ -1,7 +1,7 @@
-//! Recipes filled in: every variable of a recipe's texts has its value.
+//! Recipes with all variables filled in.
 //!
-//! [`Recipe::fill_in`] makes a [`FilledRecipe`] of the values of settings and the names of a run's
-//! [`Places`]. What has a `count`, or is `on` several hosts, is repeated, with `{n}` from 1.
+//! [`Recipe::fill_in`] creates a [`FilledRecipe`] from the values of settings and the [`Places`] of
+//! a run. Anything with a `count`, or `on` several hosts, is repeated, with `{n}` counting from 1.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,90 +9,87 @@ use super::roles::{Places, SERVER};
 use super::template::{Template, Values};
 use super::{AccessWay, FuseAccess, MountAccess, Quiet, Recipe, RecipeError, RecipeStep};
 
-/// A recipe with every variable filled in.
+/// A recipe with all variables filled in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilledRecipe {
-    /// The hosts with what each of them has, in the order of [`Places::hosts`].
+    /// What to prepare on each host, in the order of [`Places::hosts`].
     pub hosts: Vec<FilledHost>,
-    /// Steps of the start.
+    /// Start-up steps.
     pub steps: Vec<PlacedStep>,
-    /// Files and folders that the programs make elsewhere.
+    /// Files and directories that the programs create elsewhere.
     pub leaves: Vec<String>,
     /// Command that prints the version.
     pub version: Vec<String>,
-    /// When it is quiet.
+    /// How to tell that the system is idle.
     pub quiet: Option<Quiet>,
-    /// Commands that print counters, each with the number of its host.
+    /// Commands that print counters, each with the index of its host.
     pub counters: Vec<(usize, Vec<String>)>,
-    /// The mount of a kernel.
+    /// The kernel mount.
     pub mount: Option<MountAccess>,
-    /// The program that mounts.
+    /// The program that mounts the system.
     pub fuse: Option<FuseAccess>,
 }
 
-/// A host with a part of the system, before anything is started on it.
+/// What to prepare on a host before anything is started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilledHost {
-    /// Whether files lie below `{storage}`.
+    /// Files are below `{storage}`.
     pub has_storage: bool,
-    /// Programs that it needs.
+    /// Programs that must be installed.
     pub programs: Vec<String>,
     /// TCP ports that must be free.
     pub ports: Vec<u16>,
-    /// Folders that are made first.
+    /// Directories to create first.
     pub folders: Vec<String>,
-    /// Files: path and text.
+    /// Files to write.
     pub files: Vec<FilledFile>,
 }
 
-/// A step and the host that it is made on.
+/// A step and its host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedStep {
-    /// Number of the host.
+    /// Index of the host.
     pub host: usize,
-    /// The step with its words.
     pub step: FilledStep,
 }
 
-/// A file whose text is known.
+/// A file with its final text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FilledFile {
-    /// Path of the file.
     pub path: String,
-    /// Text of the file.
     pub text: String,
 }
 
-/// A step of the start whose words are known.
+/// A start-up step with its final command.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FilledStep {
-    /// Starts a program that goes on running.
+    /// Starts a program that keeps running.
     Start(Vec<String>),
-    /// Runs a program to its end.
+    /// Runs a program to completion.
     Run {
-        /// The words of its command.
+        /// The command.
         words: Vec<String>,
-        /// Longest time, in seconds.
+        /// Time limit in seconds.
         within_s: u64,
-        /// Whether it is also run where the system's servers are started again on what they have
-        /// kept; otherwise it makes the system.
+        /// Also run it when the servers are restarted on existing data; otherwise it creates the
+        /// system.
         again: bool,
     },
-    /// Runs a program again until it ends with 0, for so many seconds.
+    /// Retries a program until it exits with 0, up to the given number of seconds.
     Ready(Vec<String>, u64),
-    /// Waits for a TCP port of the loopback, for so many seconds.
+    /// Waits for a TCP port on loopback, up to the given number of seconds.
     Port(u16, u64),
 }
 
 impl Recipe {
-    /// Fills in every text, with these settings; those that aren't given have their defaults.
+    /// Fills in all text using the given settings; others have their defaults.
     ///
     /// # Errors
-    /// Where a setting is none of the recipe's or out of its range, or a variable doesn't exist.
+    /// If a setting is unknown or out of range, or a variable doesn't exist.
     ///
     /// # Panics
-    /// Where the places have no host.
+    /// If there are no hosts.
     pub fn fill_in(
         &self,
         given: &[(String, String)],
@@ -132,10 +129,10 @@ impl Recipe {
         Ok(filled)
     }
 
-    /// Says how many copies of written data lie on different servers, with these settings.
+    /// Returns how many copies of written data exist on different servers with these settings.
     ///
     /// # Errors
-    /// As [`Recipe::fill_in`].
+    /// Same as for [`Recipe::fill_in`].
     pub fn copies(&self, given: &[(String, String)]) -> Result<String, RecipeError> {
         if self.copies.is_empty() {
             return Ok("1".to_owned());
@@ -145,7 +142,7 @@ impl Recipe {
         Template { values: &values }.text("copies", &self.copies)
     }
 
-    /// Fills in the ways of access, whose texts also name the mount point.
+    /// Fills in the ways of access, whose text may also contain the mount point.
     fn fill_in_access(
         &self,
         mut values: Values,
@@ -172,7 +169,7 @@ impl Recipe {
         Ok(())
     }
 
-    /// Fills in what a host has before anything is started on it.
+    /// Fills in what to prepare on a host before anything is started.
     fn fill_in_host(
         &self,
         number: usize,
@@ -206,12 +203,12 @@ impl Recipe {
         host.ports.dedup();
         let state = values["state"].clone();
         for folder in &self.folders {
-            // A folder with `{n}` is one for each copy: as many as its recipe counts.
+            // A directory with `{n}` is repeated for each copy.
             for folder in self.fill_in_folder(folder, &values, places)? {
                 if !host.has_storage && folder.starts_with(&places.storage) {
                     continue;
                 }
-                // The folder around it is made, and removed, with it.
+                // The parent directory is created and removed along with it.
                 if folder.starts_with(&state) && !host.folders.contains(&state) {
                     host.folders.push(state.clone());
                 }
@@ -230,7 +227,7 @@ impl Recipe {
         Ok(host)
     }
 
-    /// Returns a folder, or one for each copy of the largest `count` where it names `{n}`.
+    /// Returns a directory, or one for each copy of the largest `count` if it contains `{n}`.
     fn fill_in_folder(
         &self,
         folder: &str,
@@ -256,7 +253,7 @@ impl Recipe {
         Ok(folders)
     }
 
-    /// Computes the values of all variables but `{n}` and `{point}`.
+    /// Computes all variables except `{n}` and `{point}`.
     fn values(&self, given: &[(String, String)], places: &Places) -> Result<Values, RecipeError> {
         let mut values = self.setting_values(given)?;
         let server = &places.hosts[SERVER];
@@ -274,8 +271,7 @@ impl Recipe {
         for (name, value) in known {
             values.insert(name.to_owned(), value.clone());
         }
-        // A text that follows from a setting may be repeated by another variable, and so comes
-        // first.
+        // A text that depends on a setting may be used by another variable, so compute it first.
         let mut later = Vec::new();
         for (name, variable) in &self.variables {
             let key = format!("variables.{name}");

@@ -1,18 +1,18 @@
-//! How the servers of a system start again.
+//! How the servers of a system restart.
 
 use serde::{Deserialize, Serialize};
 
-/// How servers start again on the files that they have kept.
+/// How servers restart on existing files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
-    /// Not at all after their host lost power or an invalidation ended them: what they need is
-    /// gone, and their steps make a new system.
+    /// Not possible after a power loss or an invalidation, because what they need is gone and their
+    /// steps create a new system.
     #[default]
     Never,
-    /// By all steps.
+    /// By running all steps.
     AllSteps,
-    /// After a loss of power, by the steps that don't make the system: all that they need is
-    /// below `{storage}` and `{state}`. No invalidation ends them.
+    /// After a power loss, by the steps that don't create the system, because all they need is
+    /// below `{storage}` and `{state}`. Invalidations don't stop them.
     OnState,
 }

@@ -1,8 +1,8 @@
 //! Roles of a recipe: servers of a system that may have hosts of their own.
 //!
-//! A plan gives hosts to roles; a role without any is on the target's `server`, and so is whatever
-//! names no role. The role [`CLIENT_ROLE`] is on the hosts that mount the system, which a plan
-//! names anyway. [`Places`] has the hosts of one run by their numbers: 0 is the `server`.
+//! A plan assigns hosts to roles. A role without hosts runs on the target's `server`, as does
+//! anything without a role. The role [`CLIENT_ROLE`] runs on the hosts that mount the system, which
+//! a plan lists anyway. [`Places`] contains the hosts of one run by index; 0 is the `server`.
 
 use std::collections::BTreeMap;
 
@@ -11,31 +11,31 @@ use serde::{Deserialize, Serialize};
 use super::template::{Template, Values};
 use super::{AccessWay, COUNT_MAX, Recipe, RecipeError};
 
-/// Stands in `on` for every host of the system.
+/// Value of `on` for every host of the system.
 pub(super) const EVERY_HOST: &str = "all";
 
-/// Name of the role whose hosts are those that mount the system.
+/// Name of the role for hosts that mount the system.
 pub const CLIENT_ROLE: &str = "client";
 
-/// Number of the target's `server` among the hosts of a run.
+/// Index of the target's `server` among the hosts of a run.
 pub(super) const SERVER: usize = 0;
 
-/// Servers of a system that may have hosts of their own.
+/// A kind of server in a system, which may have hosts of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Role {
-    /// Its part in the system, for people.
+    /// Explains the role to users.
     pub meaning: String,
-    /// Most hosts that it can have.
+    /// Maximum number of hosts.
     #[serde(default = "hosts_max")]
     pub hosts_max: u64,
-    /// Whether its files lie below `{storage}`.
+    /// Its files are below `{storage}`.
     #[serde(default)]
     pub storage: bool,
-    /// Programs that its hosts need.
+    /// Programs that must be installed on its hosts.
     #[serde(default)]
     pub programs: Vec<String>,
-    /// TCP ports that must be free on them.
+    /// TCP ports that must be free on its hosts.
     #[serde(default)]
     pub ports: Vec<u16>,
 }
@@ -44,37 +44,37 @@ const fn hosts_max() -> u64 {
     COUNT_MAX
 }
 
-/// The places of a run that a recipe's texts name.
+/// Hosts and paths of a run for use in a recipe's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places {
-    /// Folder of the system's own files on a host: `{dir}`.
+    /// Directory for the system's own files on a host: `{dir}`.
     pub dir: String,
-    /// Directory that servers keep files in: `{storage}`.
+    /// Directory in which servers keep files: `{storage}`.
     pub storage: String,
-    /// Addresses of the hosts that have a part of the system: first that of the `server`, which is
-    /// `{address}`, then others that serve, then clients.
+    /// Addresses of the hosts in the system: first the `server`, which is `{address}`, then other
+    /// servers, then clients.
     pub hosts: Vec<String>,
-    /// How many of them serve.
+    /// Number of servers among them.
     pub servers: usize,
-    /// Hosts of each role, by their numbers; a role that is missing is on the `server`, but that of
-    /// clients, which is on no host then.
+    /// Hosts of each role, by index. A missing role runs on the `server`, except for the client
+    /// role, which then has no hosts.
     pub roles: BTreeMap<String, Vec<usize>>,
-    /// The way that clients take.
+    /// How clients access the system.
     pub way: Option<AccessWay>,
-    /// Addresses of the clients, with a blank between several: `{clients}`.
+    /// Addresses of the clients, separated by blanks: `{clients}`.
     pub clients: String,
     /// Mount point on a client: `{point}`.
     pub point: String,
 }
 
-/// One of several copies of a step or a text: the host that it is on, and its variables.
+/// One of several copies of a step or text, with its host and variables.
 pub(super) struct Copy {
     pub host: usize,
     pub values: Values,
 }
 
 impl Places {
-    /// Returns the hosts of what a recipe says it is `on`.
+    /// Returns the hosts for the value of `on` in a recipe.
     pub(super) fn hosts_of(&self, on: &str) -> Vec<usize> {
         match self.roles.get(on) {
             _ if on == EVERY_HOST => (0..self.servers).collect(),
@@ -84,15 +84,15 @@ impl Places {
         }
     }
 
-    /// Returns the variables of what is on a host.
+    /// Returns the variables for something on a host.
     pub(super) fn values_on(&self, host: usize, values: &Values) -> Values {
         let mut values = values.clone();
         values.insert("host".to_owned(), self.hosts[host].clone());
         values
     }
 
-    /// Returns each copy of what stands in a recipe once. With a `count` there are so many, on the
-    /// hosts in turn; without, but with `on`, one on each host. Both have their `{n}`, from 1.
+    /// Returns the copies of an item in a recipe. With a `count`, there are that many, assigned to
+    /// the hosts in turn; with only `on`, one on each host. `{n}` counts from 1.
     pub(super) fn copies(
         &self,
         values: &Values,
@@ -132,17 +132,17 @@ fn parse_count(values: &Values, key: &str, count: &str) -> Result<usize, RecipeE
 }
 
 impl Recipe {
-    /// Says whether files lie below `{storage}` on any host.
+    /// Returns true if files are below `{storage}` on any host.
     pub fn has_storage(&self) -> bool {
         self.storage || self.roles.values().any(|role| role.storage)
     }
 
-    /// Says whether the hosts that mount it keep the files themselves, on a disk that they share.
+    /// Returns true if the hosts that mount the system keep the files themselves, on a shared disk.
     pub fn is_kept_by_clients(&self) -> bool {
         self.serves_in_kernel && self.roles.contains_key(CLIENT_ROLE) && !self.has_storage()
     }
 
-    /// Returns the roles that are on a host.
+    /// Returns the roles of a host.
     pub(super) fn roles_on(&self, host: usize, places: &Places) -> Vec<&Role> {
         let mut roles = Vec::new();
         for (name, role) in &self.roles {
@@ -153,10 +153,10 @@ impl Recipe {
         roles
     }
 
-    /// Checks the hosts that a plan gives to a role.
+    /// Checks the hosts that a plan assigns to a role.
     ///
     /// # Errors
-    /// Where the recipe has no such role, or it can't have as many.
+    /// If the recipe has no such role, or too many hosts are assigned to it.
     pub fn check_role(&self, name: &str, hosts: usize) -> Result<(), RecipeError> {
         if name == CLIENT_ROLE {
             let what = format!("{}: the hosts of `{name}` are those that mount it", self.name);

@@ -1,22 +1,22 @@
-//! Texts with variables: `{name}` in a text, `{*name}` for several words of a command.
+//! Text with variables: `{name}` in a text, `{*name}` for several words of a command.
 //!
-//! A brace that no name follows stands for itself, so that files of configuration need no escapes;
-//! `{{name}}` is the text `{name}`.
+//! A brace without a name is literal, so that configuration files need no escapes. `{{name}}` is
+//! the literal text `{name}`.
 
 use std::collections::BTreeMap;
 
 use super::RecipeError;
 
-/// The values of a recipe's variables at one place.
+/// Values of a recipe's variables in one context.
 pub(super) type Values = BTreeMap<String, String>;
 
-/// Fills in texts with these values.
+/// Fills in text using these values.
 pub(super) struct Template<'a> {
     pub values: &'a Values,
 }
 
 impl Template<'_> {
-    /// Fills in one text; `key` is what errors call it.
+    /// Fills in one text. `key` names it in errors.
     pub fn text(&self, key: &str, text: &str) -> Result<String, RecipeError> {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
@@ -49,7 +49,7 @@ impl Template<'_> {
         Ok(filled)
     }
 
-    /// Fills in the words of a command: `{*name}` is as many words as its value has.
+    /// Fills in a command. `{*name}` expands to as many words as its value has.
     pub fn words(&self, key: &str, words: &[String]) -> Result<Vec<String>, RecipeError> {
         let mut filled = Vec::with_capacity(words.len());
         for word in words {
@@ -79,7 +79,7 @@ impl Template<'_> {
     }
 }
 
-/// The name that stands at the beginning of a text between these marks.
+/// Returns the name at the beginning of a text between the given delimiters.
 fn name_between<'t>(text: &'t str, open: &str, close: &str) -> Option<&'t str> {
     let rest = text.strip_prefix(open)?;
     let name = &rest[..rest.find(close)?];

@@ -83,7 +83,7 @@ fn given(name: &str, value: &str) -> Vec<(String, String)> {
     vec![(name.to_owned(), value.to_owned())]
 }
 
-/// The steps as text, each after the number of its host.
+/// Formats the steps, each after the index of its host.
 fn shown(steps: &[PlacedStep]) -> Vec<String> {
     let mut shown = Vec::new();
     for placed in steps {
@@ -107,7 +107,7 @@ fn variables_follow_from_settings_and_are_repeated() {
     assert_eq!(host.folders, ["/run/dfsbench/systems/plain/a", "/s/1", "/s/2"]);
     assert_eq!(host.files.len(), 2);
     assert_eq!(host.files[1].path, "/run/dfsbench/systems/plain/f2");
-    // A brace that no name follows stands for itself.
+    // A brace without a name is literal.
     assert_eq!(host.files[1].text, "A { b = 2; {parts} }");
     assert_eq!(shown(&filled.steps), ["0: server h:/s/1 h:/s/2 end"]);
     assert_eq!(filled.fuse.unwrap().run, words("mounter h /p"));
@@ -203,7 +203,7 @@ fn roles_have_the_hosts_that_a_plan_gives_them() {
     let list = recipe.variables.get_mut("list").unwrap();
     (list.repeat, list.on) = ("{host}:{storage}/{n}".to_owned(), "data".to_owned());
     recipe.validate().unwrap();
-    // Without hosts of its own a role is on the server.
+    // A role without hosts of its own runs on the server.
     let alone = recipe.fill_in(&[], &places()).unwrap();
     let copy = |host: usize, list: &str| format!("{host}: server {list} end");
     assert_eq!(shown(&alone.steps), [copy(0, "h:/s/1 h:/s/2"), copy(0, "h:/s/1 h:/s/2")]);
@@ -255,12 +255,12 @@ fn clients_have_a_part_where_they_mount_it() {
         (shown(&filled.steps), programs)
     };
     let (steps, programs) = shown_on(vec![1, 2]);
-    // Clients aren't among `all` hosts, which are those that serve.
+    // `all` hosts are the servers, without clients.
     assert_eq!(steps[..4], ["1: helper a 1", "2: helper b 2", "0: look", &steps[3]]);
     assert!(steps[3].starts_with("0: server"), "{steps:?}");
     assert_eq!(programs, [0, 1, 1]);
     assert_eq!(shown_on(vec![0]).0[..2], ["0: helper h 1", "0: look"]);
-    // Our own client mounts nothing, so that no host has that part.
+    // Our own client mounts nothing, so no host has the client role.
     assert_eq!(shown_on(Vec::new()).0[0], "0: look");
     let placed = recipe.check_role(CLIENT_ROLE, 1).unwrap_err().to_string();
     assert!(placed.contains("those that mount it (hint: name them by `client`"), "{placed}");

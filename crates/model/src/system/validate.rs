@@ -1,4 +1,4 @@
-//! Checks a recipe as far as no host is needed for it.
+//! Checks a recipe as far as possible without hosts.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use super::{
     Variable,
 };
 
-/// Folders below which programs may leave something that is removed.
+/// Directories in which programs may leave files that are then removed.
 const LEAVING: [&str; 5] = ["/run/", "/var/lib/", "/var/log/", "/var/cache/", "/var/tmp/"];
 
-/// Variables that every recipe has.
+/// Variables available in every recipe.
 const BUILT_IN: [&str; 8] = ["dir", "storage", "state", "address", "host", "clients", "point", "n"];
 
 impl Recipe {
-    /// Checks all that can be checked without a host.
+    /// Checks everything that can be checked without a host.
     ///
     /// # Errors
-    /// With the first thing that is wrong: its key, its value and what to write instead.
+    /// Returns the first error, with key, value and what to write instead.
     pub fn validate(&self) -> Result<(), RecipeError> {
         check_name("name", &self.name, "-")?;
         for (key, text) in
@@ -104,7 +104,7 @@ impl Recipe {
         Ok(())
     }
 
-    /// Checks where something is, and whether it can be counted there.
+    /// Checks the role in `on`, and whether a `count` is possible there.
     fn check_on(&self, on: &str, count: &str) -> Result<(), RecipeError> {
         if on.is_empty() {
             return Ok(());
@@ -183,8 +183,8 @@ impl Recipe {
         Ok(())
     }
 
-    /// Fills in all texts, with the default of each setting and with each choice, and checks where
-    /// the paths lead.
+    /// Fills in all text with the default of each setting and with each choice, and checks the
+    /// resulting paths.
     fn check_texts(&self) -> Result<(), RecipeError> {
         let mut tried = vec![Vec::new()];
         for (name, setting) in &self.settings {
@@ -195,14 +195,14 @@ impl Recipe {
                 tried.push(vec![(name.clone(), setting.max.to_string())]);
             }
         }
-        // Where no host keeps files there, such a folder would be made nowhere.
+        // If no host stores files there, such a directory would never be created.
         if !self.has_storage() {
             for folder in &self.folders {
                 check_below("folders", folder, &["{dir}", "{state}"])?;
             }
         }
         for settings in tried {
-            // On one host, and with one more for each role; by each way.
+            // Try a single host and an additional host for each role, for each kind of access.
             for way in self.ways() {
                 for places in [self.example_places(false, way), self.example_places(true, way)] {
                     self.check_filled(&settings, &places)?;
@@ -236,7 +236,7 @@ impl Recipe {
         }
     }
 
-    /// Makes up the places of a run, with one host or with another one for each role.
+    /// Makes up the places of a run, either on one host or with another host for each role.
     fn example_places(&self, apart: bool, way: AccessWay) -> Places {
         let mut hosts = vec!["127.0.0.1".to_owned()];
         let mut roles = BTreeMap::new();
@@ -275,7 +275,7 @@ fn check_name(key: &str, name: &str, others: &str) -> Result<(), RecipeError> {
     Err(RecipeError::new(format!("{key}: `{name:.40}` is no name"), hint))
 }
 
-/// Checks the name of a setting or a variable of a recipe's own.
+/// Checks the name of a setting or variable defined by a recipe.
 fn check_new_name(key: &str, name: &str) -> Result<(), RecipeError> {
     check_name(key, name, "_")?;
     if BUILT_IN.contains(&name) {
@@ -302,7 +302,7 @@ fn check_setting(setting: &RecipeSetting) -> Result<(), RecipeError> {
         let what = format!("default: can't be `{}`", setting.default);
         return Err(RecipeError::new(what, setting.legal()));
     }
-    // A plan writes several settings as `a=1+b=2`.
+    // Plans write several settings as `a=1+b=2`.
     match setting.choices.iter().find(|choice| choice.contains(['+', '=', ',', '\n'])) {
         Some(choice) => {
             let what = format!("choices: `{choice}` can't be written in a plan");
@@ -357,7 +357,7 @@ fn check_leaving(key: &str, paths: &[String]) -> Result<(), RecipeError> {
     Ok(())
 }
 
-/// Says whether what a program leaves at a path may be removed.
+/// Returns true if files that a program leaves at this path may be removed.
 pub fn may_leave(path: &str) -> bool {
     let is_plain = path.split('/').skip(1).all(|part| !part.is_empty() && !part.starts_with('.'));
     let is_ours = path.starts_with("/run/dfsbench") || path.starts_with("/var/lib/dfsbench");

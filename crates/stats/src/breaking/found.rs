@@ -1,82 +1,82 @@
-//! The answer of a search: under which load a server gave in, how, and whether it recovered.
+//! Result of a search: at which load a server failed, how, and whether it recovered.
 //!
-//! Principal type: [`Found`]. It is what [`super::Search::found`] knows after each trial; loads are
-//! clients, or ops per second, as the search was set to vary.
+//! [`super::Search::found`] returns a [`Found`] after each trial. Loads are numbers of clients or
+//! ops per second, depending on what the search varies.
 
-/// The way in which a server gave in.
+/// How a server failed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum How {
-    /// Throughput fell, as turns have shown: see [`super::DEGRADED_SHARE`].
+    /// Throughput dropped, as shown by alternating trials; see [`super::DEGRADED_SHARE`].
     Degraded {
-        /// The pass, by its place in the run.
+        /// Index of the pass in the run.
         pass: usize,
-        /// The smaller load with the best rate.
+        /// The lighter load with the best rate.
         best_at: u32,
-        /// Number of trials of each that were made in turns.
+        /// Number of alternating trials of each load.
         turns: usize,
     },
-    /// Less than [`super::BEHIND_SHARE`] of what was offered was done, twice in a row.
+    /// Less than [`super::BEHIND_SHARE`] of the offered load was completed, twice in a row.
     Behind {
-        /// The pass, by its place in the run.
+        /// Index of the pass in the run.
         pass: usize,
-        /// The share that was done.
+        /// The share that was completed.
         share: f64,
     },
-    /// The 99th percentile of the response times exploded, as turns have shown. In a closed loop it
-    /// may rise as much as the load and count as borne: requests wait for each other there.
+    /// The 99th percentile of response times exploded, as shown by alternating trials. In a closed
+    /// loop, it may grow in proportion to the load, because requests wait for each other.
     ///
     /// **Source:** Little's law.
     Slow {
-        /// The pass, by its place in the run.
+        /// Index of the pass in the run.
         pass: usize,
-        /// The percentile under the lighter load, in nanoseconds.
+        /// The percentile at the lighter load, in nanoseconds.
         from_ns: u64,
-        /// The percentile under the load that was not borne, in nanoseconds.
+        /// The percentile at the bad load, in nanoseconds.
         to_ns: u64,
-        /// Number of trials of each that were made in turns.
+        /// Number of alternating trials of each load.
         turns: usize,
     },
-    /// A trial failed, or ops did, twice in all.
+    /// A trial or ops failed, twice in total.
     Broken,
 }
 
-/// The state of the server after the load went away; times count from the first look.
+/// State of the server after the load was removed. Times count from the first check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
     /// The lightest load is served as before.
     Back {
-        /// The last look that found it not recovered, in milliseconds.
+        /// The last check before recovery, in milliseconds.
         from_ms: u64,
-        /// The first look that found it recovered, in milliseconds.
+        /// The first check after recovery, in milliseconds.
         to_ms: u64,
     },
     /// It is served, but not as before.
     Impaired {
-        /// Time until the last look, in milliseconds: it lasts at least as long.
+        /// Time until the last check, in milliseconds; a lower bound.
         for_ms: u64,
     },
     /// It is not served.
     Never {
-        /// Time until the last look, in milliseconds: it lasts at least as long.
+        /// Time until the last check, in milliseconds; a lower bound.
         for_ms: u64,
     },
 }
 
-/// The result of a search.
+/// Result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// The largest load that was borne below the one that was not.
+    /// The heaviest good load below the bad one.
     pub borne: Option<u32>,
-    /// The smallest load under which the server gave in, and how.
+    /// The lightest bad load, and how the server failed.
     pub gave_in: Option<(u32, How)>,
-    /// Whether it recovered; `None` where there was no lighter load, or no trial to tell by.
+    /// Whether the server recovered; `None` if there was no lighter load or no trial to check with.
     pub recovery: Option<Recovery>,
-    /// From which load on each pass gained nothing.
+    /// For each pass, the load from which on more load gained nothing.
     pub saturated_from: Vec<Option<u32>>,
-    /// The smallest load with figures that say nothing of the server.
+    /// The lightest load whose results don't describe the server.
     pub unsure_from: Option<u32>,
-    /// Loads that broke it once, and were borne when tried again.
+    /// Loads that broke the server once but were good when repeated.
     pub once: Vec<u32>,
-    /// Loads that count as borne although it is unknown whether they were served worse.
+    /// Loads that count as good although it is unknown whether they were served worse.
     pub unclear: Vec<u32>,
 }

@@ -1,7 +1,7 @@
-//! Searches of servers that scatter: how often noise alone is called a fall, and falls are found.
+//! Tests of searches on noisy servers: the rate of false alarms and of detections.
 //!
-//! Rates scatter as logarithms of normal figures do, and response times six times as much. All of
-//! it is drawn from seeds, and a search that goes wrong can be repeated by its own.
+//! Rates are log-normally distributed, and response times vary six times as much. Everything is
+//! drawn from seeds, so that a failing search can be repeated.
 
 use model::random::SplitMix64;
 
@@ -9,15 +9,15 @@ use super::*;
 
 const SEARCHES: u64 = 400;
 
-/// The heaviest load, so that ten loads are tried at least.
+/// The heaviest load, so that at least ten loads are tried.
 const MAX: u32 = 500;
 
-/// Near enough to normal, with a deviation of 1 (sum of twelve draws).
+/// Returns an approximately normal variate with deviation 1 (sum of twelve draws).
 fn normal(random: &mut SplitMix64) -> f64 {
     (0..12).map(|_| random.next() as f64 / u64::MAX as f64).sum::<f64>() - 6.0
 }
 
-/// Searches a server with these rates, which scatter by so much; how many trials that took.
+/// Searches a server with these rates and noise. Also returns the number of trials.
 fn searched(seed: u64, scatter: f64, rate: impl Fn(u32) -> f64) -> (Found, usize) {
     let mut random = SplitMix64::new(seed);
     let mut search = Search::new(SearchLimits {
@@ -41,16 +41,16 @@ fn searched(seed: u64, scatter: f64, rate: impl Fn(u32) -> f64) -> (Found, usize
     (search.found(), tried as usize)
 }
 
-/// How many of the searches of a server whose rate is always the same find that it gives in, and
-/// how many trials one takes.
+/// Returns how many searches of a server with a constant rate report a failure, and the number of
+/// trials per search.
 fn false_alarms(scatter: f64) -> (usize, usize) {
     let all: Vec<_> = (0..SEARCHES).map(|seed| searched(seed, scatter, |_| 1_000.0)).collect();
     let wrong = all.iter().filter(|(found, _)| found.gave_in.is_some()).count();
     (wrong, all.iter().map(|(_, tried)| tried).sum::<usize>() / all.len())
 }
 
-/// How many searches find the very load from which on a rate is so many times what it was, and how
-/// many are above it by more than a tenth.
+/// Returns how many searches find the exact load at which the rate drops by a factor, and how many
+/// are above it by more than 10 %.
 fn found(scatter: f64, share: f64) -> (usize, usize) {
     let (mut right, mut above) = (0, 0);
     for seed in 0..SEARCHES {

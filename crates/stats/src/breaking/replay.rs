@@ -1,56 +1,51 @@
-//! The searches of a campaign, replayed from its trials.
+//! Replays the searches of a campaign from its trials.
 //!
-//! A search is determined by the outcomes that it is given, so the trials in their order are
-//! enough to repeat it. One begins where the one before it has ended.
+//! A search is determined by the outcomes it receives, so the ordered trials are enough to repeat
+//! it. Each search begins where the previous one ended.
 
 use model::question::RampRequest;
 use model::{Campaign, Run, Trial, TrialState};
 
 use super::{Search, TrialOutcome, Trouble};
 
-/// A search with the trials it is made of.
+/// A search with its trials.
 #[derive(Clone, Debug)]
 pub struct Searched<'a> {
-    /// The search with its result; where it names another load, it was stopped.
+    /// The search with its result. If it still has a next load, it was stopped.
     pub search: Search,
-    /// Its trials, in their order.
+    /// Trials in order.
     pub tried: Vec<Tried<'a>>,
 }
 
-/// The purpose of a trial of a search.
+/// Purpose of a trial in a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To see whether a load is borne.
+    /// To check whether a load is good.
     Load,
-    /// To see whether one is served worse than a lighter one, which are tried in turns.
+    /// To check whether a load is served worse than a lighter one, by alternating them.
     Turn {
         /// The heavier load.
         load: u32,
         /// The lighter load.
         reference: u32,
     },
-    /// To see whether the server has recovered.
+    /// To check whether the server has recovered.
     Recovery,
 }
 
-/// One trial of a search.
+/// A trial of a search.
 #[derive(Clone, Debug)]
 pub struct Tried<'a> {
-    /// The load that was tried.
     pub load: u32,
-    /// The purpose of the trial.
     pub purpose: Purpose,
-    /// The run that it belongs to.
     pub run: &'a Run,
-    /// The trial itself.
     pub trial: &'a Trial,
-    /// The outcome of the trial.
     pub outcome: TrialOutcome,
 }
 
 impl Searched<'_> {
-    /// Returns why the trial failed with the load under which the server gave in, where one did; or
-    /// else the lighter one that was tried in turns with it.
+    /// Returns why the trial failed at the load that broke the server, or else at the lighter one
+    /// alternated with it.
     pub fn trouble(&self) -> Option<&Trouble> {
         let (gave_in, _) = self.search.found().gave_in?;
         let mut of_turn = None;
@@ -72,7 +67,7 @@ pub fn replay<'a>(campaign: &'a Campaign, limits: &RampRequest) -> Vec<Searched<
     let mut trials: Vec<(&Run, &Trial)> = Vec::new();
     for run in &campaign.runs {
         for trial in &run.trials {
-            // The search was not given the outcome of an interrupted trial.
+            // The search did not see the outcome of an interrupted trial.
             if trial.state != TrialState::Interrupted {
                 trials.push((run, trial));
             }

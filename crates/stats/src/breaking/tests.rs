@@ -1,10 +1,10 @@
-//! Searches of servers that are played by functions: what is found, and which loads it takes.
+//! Tests of searches on simulated servers: the results, and which loads are tried.
 //!
-//! A clock ticks by a second with each trial, as it would with short ones.
+//! A clock advances by one second with each trial, as for short trials.
 
 use super::*;
 
-/// Searches a server that is played by a function; tells the loads that were tried, too.
+/// Searches a server simulated by a function. Also returns the loads that were tried.
 fn searched(max: u32, mut server: impl FnMut(u32) -> TrialOutcome) -> (Found, Vec<u32>) {
     let mut search = Search::new(SearchLimits {
         first: 1,
@@ -57,11 +57,11 @@ fn a_server_that_does_not_recover_is_left_alone() {
         is_dead |= load >= 40;
         if is_dead { broken() } else { rates(1.0) }
     });
-    // It is observed for five seconds.
+    // Recovery is checked for five seconds.
     assert_eq!(tried, [1, 2, 4, 8, 16, 32, 64, 1, 1, 1, 1, 1, 1]);
     assert_eq!((found.borne, found.gave_in), (Some(32), Some((64, How::Broken))));
     assert_eq!(found.recovery, Some(Recovery::Never { for_ms: 5_000 }));
-    // One that bears nothing at all has no lighter load.
+    // If the lightest load breaks the server, there is no lighter one.
     let (found, tried) = searched(9, |_| broken());
     let at_once = Some((1, How::Broken));
     assert_eq!((found.borne, found.gave_in, tried), (None, at_once, vec![1]));
@@ -81,7 +81,7 @@ fn how_long_a_server_takes_to_recover_is_reported() {
     assert_eq!(tried, [1, 2, 4, 1, 1, 1, 3, 1, 1, 1, 3, 1, 1, 1]);
     assert_eq!((found.borne, found.gave_in), (Some(2), Some((3, How::Broken))));
     assert_eq!(found.recovery, Some(Recovery::Back { from_ms: 1_000, to_ms: 2_000 }));
-    // One that is served ever after, but not as before.
+    // A server that keeps working, but not as before.
     let mut is_ill = false;
     let (found, _) = searched(16, |load| {
         is_ill |= load >= 3;
@@ -94,14 +94,14 @@ fn how_long_a_server_takes_to_recover_is_reported() {
 #[test]
 fn response_times_explode_where_they_rise_faster_than_the_load() {
     let at = |p99_ns| TrialOutcome::Figures(vec![Some(Figure { p99_ns, ..figure(100.0) })]);
-    // In a closed loop they may rise with the number of clients.
+    // In a closed loop, response times may grow with the number of clients.
     let (found, _) = searched(64, |load| at(u64::from(load) * 15_000_000));
     assert_eq!(found.gave_in, None);
     let far = |load: u32| if load < 20 { 2_000_000 } else { 900_000_000 };
     let (found, _) = searched(64, |load| at(far(load)));
     let slow = How::Slow { pass: 0, from_ns: 2_000_000, to_ns: 900_000_000, turns: 3 };
     assert_eq!((found.borne, found.gave_in), (Some(19), Some((20, slow))));
-    // A tenth of a millisecond is too short for a response time.
+    // A tenth of a millisecond is too short as a reference.
     let (found, _) = searched(64, |load| at(if load < 20 { 10_000 } else { 9_000_000 }));
     assert_eq!(found.gave_in, None);
 }
@@ -128,7 +128,7 @@ fn a_rate_is_searched_for_to_two_percent_and_no_further() {
         let Some((gave_in, How::Behind { .. })) = found.gave_in else { panic!("{found:?}") };
         let borne = found.borne.unwrap();
         assert!(gave_in - borne <= borne / 50, "{limit}: {found:?}");
-        // It does 95 % of what is a little more than it can.
+        // It completes 95 % of slightly more than its capacity.
         assert!(borne <= limit * 106 / 100 && gave_in >= limit, "{limit}: {found:?}");
         assert_eq!(found.saturated_from, [None]);
         assert!(trials < 35, "{limit}: {trials} trials");
@@ -149,7 +149,7 @@ fn an_offered_load_that_is_not_done_is_not_borne() {
 
 #[test]
 fn what_loses_a_fifth_of_its_best_is_degraded() {
-    // The reads of seed 000: aggregate KB/s of 1, 2, 5 and 10 clients, by steps between.
+    // The reads of seed 000: aggregate KB/s of 1, 2, 5 and 10 clients, with steps in between.
     let read = |load| [24_799.0, 19_542.0, 19_000.0, 15_000.0, 12_183.0][load as usize - 1];
     let (found, tried) = searched(5, |load| {
         TrialOutcome::Figures(vec![Some(figure(20_000.0)), Some(figure(read(load)))])
@@ -169,7 +169,7 @@ fn one_slow_trial_is_no_degradation() {
         rates(if calls == 3 { 10.0 } else { 100.0 })
     });
     assert_eq!((found.borne, found.gave_in), (Some(8), None));
-    // The lighter load first, in turns; two that went well clear it.
+    // The lighter load comes first; two good rounds clear the heavier one.
     assert_eq!(tried, [1, 2, 4, 2, 4, 2, 4, 8]);
 }
 
@@ -179,7 +179,7 @@ fn what_gains_nothing_is_saturated_and_goes_on_to_the_limit() {
     assert_eq!((found.borne, found.gave_in), (Some(50), None));
     assert_eq!(found.saturated_from, [Some(8)]);
     assert_eq!(tried, [1, 2, 4, 8, 16, 32, 50]);
-    // What still rises, or was never tried with twice as much, is not.
+    // A rate that still rises, or was not tried with twice the load, is not saturated.
     assert_eq!(searched(50, |load| rates(f64::from(load))).0.saturated_from, [None]);
     assert_eq!(searched(1, |_| rates(5.0)).0.saturated_from, [None]);
 }
@@ -198,8 +198,8 @@ fn a_client_at_its_own_limit_says_nothing_of_the_server() {
 
 #[test]
 fn a_load_that_looked_too_much_is_tried_until_the_client_can_tell() {
-    // 100 op/s are done. After each trial with figures so many follow in which the client is at
-    // its own limit.
+    // The server completes 100 op/s. Each trial with results is followed by some in which the
+    // client is at its own limit.
     let found = |limited: u32| {
         let mut trials: BTreeMap<u32, u32> = BTreeMap::new();
         searched(400, |load| {
@@ -215,17 +215,17 @@ fn a_load_that_looked_too_much_is_tried_until_the_client_can_tell() {
     for limited in 0..3 {
         let found = found(limited);
         let at = found.gave_in.map(|(at, _)| at);
-        // Of 106 less than 95 % are done.
+        // Less than 95 % of 106 are completed.
         assert_eq!((at, found.borne), (Some(106), Some(105)), "{limited}: {found:?}");
     }
-    // Where it never is free again it is unknown, and reported as that.
+    // If the client is always at its limit, the result is unknown and reported as such.
     let found = found(3);
     assert_eq!((found.gave_in, found.unsure_from), (None, Some(128)), "{found:?}");
 }
 
 #[test]
 fn what_breaks_below_the_first_break_counts() {
-    // Slow from 20 on, dead from 40 on: it gave in at 20.
+    // Slow from 20 on, dead from 40 on: it failed at 20.
     let (found, _) = searched(64, |load| match load {
         40.. => broken(),
         20.. => rates(50.0),

@@ -1,42 +1,40 @@
-//! The outcome of one load: figures, or what went wrong.
+//! Outcome of one load: results, or what went wrong.
 //!
-//! [`TrialOutcome::of`] judges a trial as a report would, so that a search that is replayed from
-//! the results file takes the same path.
+//! [`TrialOutcome::of`] judges a trial like a report does, so that a search replayed from the
+//! results file takes the same path.
 
 use model::{CaveatCode, OpError, Pass, Run, RunSpec, Trial, TrialState};
 
 use crate::judge;
 
-/// Words in the reason of a failed trial that mean that no answer was received.
+/// Text in the reason of a failed trial that means that there was no reply.
 const NO_ANSWER: &str = "no answer";
 
-/// The outcome of one load.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TrialOutcome {
-    /// The figure of each pass, in an order that is always the same; `None` where it says nothing
-    /// of the server.
+    /// Result of each pass, always in the same order; `None` if it doesn't describe the server.
     Figures(Vec<Option<Figure>>),
-    /// A trial failed, or ops did.
+    /// The trial or ops failed.
     Broken(Trouble),
 }
 
-/// The figures of a pass under a load.
+/// Result of a pass at a load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
     /// Rate, in the unit of the pass.
     pub per_s: f64,
-    /// 99th percentile of its response times, in nanoseconds.
+    /// 99th percentile of response times, in nanoseconds.
     pub p99_ns: u64,
-    /// Share of the scheduled ops that was done; `None` in a closed loop.
+    /// Completed share of the scheduled ops; `None` in a closed loop.
     pub offered_share: Option<f64>,
 }
 
-/// The reason why a trial failed.
+/// Why a trial failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// No answer was received in time.
+    /// No reply arrived in time.
     pub hangs: bool,
-    /// The reason in a sentence.
+    /// The reason as a sentence.
     pub reason: String,
 }
 
@@ -51,7 +49,7 @@ impl TrialOutcome {
 }
 
 impl Figure {
-    /// Says whether the server fell behind an offered load.
+    /// Returns true if the server fell behind an offered load.
     pub fn is_behind(&self) -> bool {
         self.offered_share.is_some_and(|share| share < super::BEHIND_SHARE)
     }
@@ -69,7 +67,7 @@ fn read_figures(spec: &RunSpec, trial: &Trial) -> Result<Vec<Option<Figure>>, Tr
             }
         }
     }
-    // A run of this trial alone is judged; past the warm-up, or it would not count.
+    // Judge a run with only this trial, numbered after the warm-up so that it counts.
     let trial = Trial { index: spec.repetition.warmup_trials, ..trial.clone() };
     let run = Run { index: 0, spec: spec.clone(), trials: vec![trial] };
     let mut figures = Vec::new();
@@ -79,7 +77,7 @@ fn read_figures(spec: &RunSpec, trial: &Trial) -> Result<Vec<Option<Figure>>, Tr
     Ok(figures)
 }
 
-/// Reads the figure of a pass; `None` where the client was at its own limit.
+/// Reads the result of a pass, or `None` if the client was at its own limit.
 fn read_figure(run: &Run, pass: Pass) -> Result<Option<Figure>, Trouble> {
     let judged = judge::pass(run, pass);
     let Some(rate) = &judged.rate else {

@@ -1,36 +1,37 @@
-//! The check whether a load is served worse than a lighter one, or a single trial looked like it.
+//! Checks whether a load is really served worse than a lighter one by alternating them.
 //!
-//! The best of many trials is good by chance, too, and one trial is slow for many reasons. So both
-//! loads are tried again, in turns, and [`Turns`] compares their outcomes by ranks, which know
-//! no shape of noise. The trials that raised the question don't count: they were picked by how
-//! they look. Where the turns end without an answer, it remains unknown.
+//! The best of many trials is partly luck, and a single trial may be slow for many reasons. So both
+//! loads are repeated in turns, and [`Turns`] compares the outcomes with a rank test, which makes
+//! no assumption about the distribution of the noise. The trials that raised the suspicion don't
+//! count, because they were selected by their results. If the turns don't settle the question, it
+//! stays open.
 
 use crate::rank::rank_test;
 use crate::summary::median;
 
-/// Fewer turns can't show anything: three and three that lie wholly apart have a chance of 1 in 20.
+/// Minimum number of turns that can show anything: if three and three are completely separated, the
+/// probability is 1 in 20.
 pub const TURNS_MIN: usize = 3;
 
-/// After so many turns the answer remains unknown. They show a fall to half in 98 of 100 where
-/// trials scatter by a fifth, and to 70 % in 7 of 10 where they scatter by a tenth.
+/// Maximum number of turns, after which the result is unknown. They detect a drop by half in 98 of
+/// 100 cases if trials vary by 20 %, and a drop to 70 % in 7 of 10 if they vary by 10 %.
 pub const TURNS_MAX: usize = 6;
 
-/// After so many turns that all went well, no more are made.
+/// Number of turns after which no more are run if all went well.
 const TURNS_CLEAR: usize = 2;
 
-/// How probable what was seen may be, by chance, in an answer.
+/// Maximum probability that a result is due to chance.
 const CHANCE_MAX: f64 = 1.0 - crate::criteria::CONFIDENCE;
 
-/// The figure in which a load looks worse than a lighter one.
+/// In which way a load looks worse than a lighter one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// The rate is lower.
     Rate,
-    /// The 99th percentile of the response times is longer.
+    /// The 99th percentile of response times is higher.
     Time,
 }
 
-/// The verdict of the turns.
+/// Result of the turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Another turn is needed.
@@ -39,25 +40,25 @@ pub(super) enum Verdict {
     Worse,
     /// The load is served as well.
     Held,
-    /// The turns ended without an answer.
+    /// The turns ended without a result.
     Unclear,
 }
 
-/// A load and a lighter one, tried in turns.
+/// A load alternated with a lighter one.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Turns {
     /// The load that looks worse.
     pub load: u32,
-    /// The lighter load that it is compared with.
+    /// The lighter load.
     pub reference: u32,
-    /// The pass, by its place in the run.
+    /// Index of the pass in the run.
     pub pass: usize,
-    /// The figure that looks worse.
+    /// In which way it looks worse.
     pub way: Way,
-    /// Figures that the lighter load allows in each turn; negative times, so that less is worse.
-    /// `None` where a trial has no figure.
+    /// Limits derived from the lighter load in each turn. Times are negative, so that less is
+    /// worse. `None` if a trial has no result.
     allowed: Vec<Option<f64>>,
-    /// Figures of the heavier load.
+    /// Results of the heavier load.
     reached: Vec<Option<f64>>,
 }
 
@@ -66,7 +67,7 @@ impl Turns {
         Self { load, reference, pass, way, allowed: Vec::new(), reached: Vec::new() }
     }
 
-    /// Says whether the lighter load is to be tried next, as at first.
+    /// Returns true if the lighter load is next, as at the start.
     pub const fn is_light(&self) -> bool {
         self.allowed.len() == self.reached.len()
     }
@@ -76,18 +77,18 @@ impl Turns {
         if self.is_light() { self.reference } else { self.load }
     }
 
-    /// Returns how many turns were made.
+    /// Returns the number of finished turns.
     pub const fn made(&self) -> usize {
         self.reached.len()
     }
 
-    /// Records what the lighter load allows, then what the heavier one reached. More is better.
+    /// Records the limit from the lighter load, then the result of the heavier one. More is better.
     pub fn record(&mut self, figure: Option<f64>) {
         let list = if self.is_light() { &mut self.allowed } else { &mut self.reached };
         list.push(figure);
     }
 
-    /// Judges the turns that were made so far.
+    /// Judges the turns so far.
     pub fn verdict(&self) -> Verdict {
         let (mut allowed, mut reached) = (Vec::new(), Vec::new());
         let mut all_good = true;
@@ -104,7 +105,7 @@ impl Turns {
         if reached.len() >= TURNS_CLEAR && all_good {
             return Verdict::Held;
         }
-        // The test has two sides, and only one of them is in question: half its probability.
+        // Only one side of the two-sided test matters, so halve its probability.
         let is_shown =
             reached.len() >= TURNS_MIN && rank_test(&allowed, &reached) / 2.0 <= CHANCE_MAX;
         match (middle < limit, is_shown) {
@@ -125,7 +126,7 @@ impl Turns {
 mod tests {
     use super::*;
 
-    /// What turns say of pairs, and after how many.
+    /// Returns the verdict for pairs of results, and the number of turns it took.
     fn of(pairs: &[(Option<f64>, Option<f64>)]) -> (Verdict, usize) {
         let mut turns = Turns::new(8, 4, 0, Way::Rate);
         for (allowed, was) in pairs {

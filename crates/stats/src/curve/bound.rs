@@ -1,51 +1,53 @@
-//! A search for the heaviest load under a bound, in fewer load points than a curve has.
+//! Searches for the heaviest load under a bound, with fewer load points than a curve.
 //!
-//! The lightest load comes first: what breaks the bound there is never kept. Then the gap between
-//! the heaviest load that kept it and the lightest that did not is halved, down to one step. It
-//! measures nothing itself.
+//! The lightest load comes first, because a bound that it exceeds can never be satisfied. Then the
+//! gap between the heaviest good load and the lightest bad one is halved, down to one step. The
+//! search measures nothing itself.
 
-/// Steps up to the heaviest load: the search ends within 2.5 % of it, after seven load points.
+/// Number of steps up to the heaviest load: the result is within 2.5 % of it, after seven load
+/// points.
 const STEPS: u64 = 40;
 
-/// The lightest load, in steps: a tenth of the heaviest, as the first load point of a curve.
+/// The lightest load in steps: 10 % of the heaviest, like the first load point of a curve.
 const FIRST: u64 = STEPS / 10;
 
 /// A search for the heaviest load under a bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoundSearch {
     max_per_s: u64,
-    /// Steps that kept the bound; 0 for none.
+    /// The highest number of steps within the bound; 0 for none.
     kept: u64,
-    /// Steps that did not, or one more than there are.
+    /// The lowest number of steps beyond it, or one more than the maximum.
     broken: u64,
 }
 
 impl BoundSearch {
-    /// Starts a search up to a load in ops per second; at least as many as there are steps.
+    /// Starts a search up to a load in ops per second, which is raised to the number of steps if
+    /// lower.
     pub fn new(max_per_s: u64) -> Self {
         Self { max_per_s: max_per_s.max(STEPS), kept: 0, broken: STEPS + 1 }
     }
 
-    /// Returns the load to try next, in ops per second; `None` when all is known.
+    /// Returns the load to try next in ops per second, or `None` if the search is finished.
     pub fn next(&self) -> Option<u64> {
         Some(self.steps_to_load(self.next_steps()?))
     }
 
-    /// Notes that the load that was to be tried kept the bound.
+    /// Records that the requested load was within the bound.
     pub fn note_kept(&mut self) {
         if let Some(steps) = self.next_steps() {
             self.kept = steps;
         }
     }
 
-    /// Notes that the load that was to be tried broke the bound.
+    /// Records that the requested load exceeded the bound.
     pub fn note_broken(&mut self) {
         if let Some(steps) = self.next_steps() {
             self.broken = steps;
         }
     }
 
-    /// Halves the gap between what was kept and what was not; `None` once it is a single step.
+    /// Halves the gap between good and bad steps, or returns `None` if they are adjacent.
     const fn next_steps(&self) -> Option<u64> {
         match (self.kept, self.broken) {
             (0, broken) if broken <= FIRST => None,
@@ -64,7 +66,7 @@ impl BoundSearch {
 mod tests {
     use super::*;
 
-    /// The heaviest load that was kept, and how many were tried.
+    /// Returns the heaviest good load and the number of tries.
     fn searched(max: u64, keeps: impl Fn(u64) -> bool) -> (Option<u64>, usize) {
         let mut search = BoundSearch::new(max);
         let (mut best, mut tried) = (None, 0);

@@ -1,9 +1,9 @@
-//! Two load curves compared: whether one is slower or sustains more, or the points can't tell.
+//! Compares two load curves: whether one is slower or sustains more, or the points don't decide it.
 //!
-//! [`CurvesCompared`] is the principal type. Response times are compared in pairs, at the same
-//! offered load, where both sustain it; where the other curve has no such load point, between the
-//! two around it. The ratios of all pairs are one sample, whose mean has an interval. Peak and knee
-//! are known no better than load points are apart: they differ where their intervals do.
+//! In [`CurvesCompared`], response times are compared in pairs at the same offered load, if both
+//! curves sustain it. If the other curve has no such load point, its value is interpolated. The
+//! ratios of all pairs are a sample whose mean has an interval. The resolution of peak and knee is
+//! the distance between load points, so they only differ if their intervals do.
 //!
 //! **Source:** Jain, "The Art of Computer Systems Performance Analysis" (1991), 13.4 (paired
 //! observations); Fleming and Wallace, CACM 29 (1986) (the geometric mean of ratios).
@@ -14,21 +14,20 @@ use super::{Curve, Knee, PEAK_MARGIN, Standing};
 use crate::compare::Outcome;
 use crate::summary::squared_distances;
 
-/// Confidence of the ratio of response times. Stricter than elsewhere, since the load points of a
-/// curve are made one after the other and share what their host did then.
+/// Confidence level for the ratio of response times. Stricter than elsewhere, because the load
+/// points of a curve are measured in sequence and share the state of their host.
 pub const RATIO_CONFIDENCE: f64 = 0.99;
 
-/// Fewer pairs have no interval that says anything.
+/// Minimum number of pairs for a meaningful interval.
 pub const PAIRS_MIN: usize = 3;
 
-/// A figure with the ends between which it lies.
+/// A value with lower and upper bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Between {
-    /// The figure itself.
     pub at: f64,
-    /// The lower end.
+    /// The lower bound.
     pub low: f64,
-    /// The upper end; infinite where nothing heavier was tried.
+    /// The upper bound; infinite if nothing heavier was tried.
     pub high: f64,
 }
 
@@ -39,35 +38,35 @@ pub struct TimePair {
     pub requested_per_s: u64,
     /// Before and after, in nanoseconds.
     pub mean_ns: [f64; 2],
-    /// The later one lies between two load points.
+    /// The later one is interpolated between two load points.
     pub is_between: bool,
 }
 
-/// Two curves, compared.
+/// Comparison of two curves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CurvesCompared {
     /// Loads that both sustain.
     pub pairs: Vec<TimePair>,
-    /// How many times as long answers take after as before, at the same load: the geometric mean,
-    /// with its interval; `None` for less than [`PAIRS_MIN`] pairs.
+    /// Response time after divided by before at the same load: the geometric mean with its
+    /// interval; `None` for fewer than [`PAIRS_MIN`] pairs.
     pub time_ratio: Option<Between>,
     /// Change of response times.
     pub time: Outcome,
-    /// Overall response times over the loads of the pairs, in nanoseconds, the interval of the
-    /// later one being that of the ratio; `None` as [`CurvesCompared::time_ratio`].
+    /// Overall response times over the loads of the pairs, in nanoseconds. The interval of the
+    /// later one is derived from the ratio. `None` in the same cases as
+    /// [`CurvesCompared::time_ratio`].
     pub overall_ns: Option<(f64, Between)>,
-    /// The peaks in ops per second, each with the second load above it that is not sustained.
+    /// The peaks in ops per second. Each upper bound is the second load above it that is not
+    /// sustained.
     pub peaks: [Option<Between>; 2],
-    /// Change of the peak.
     pub peak: Outcome,
-    /// The knees in ops per second, where they are known.
+    /// The knees in ops per second, if known.
     pub knees: [Option<Between>; 2],
-    /// Change of the knee.
     pub knee: Outcome,
 }
 
 impl CurvesCompared {
-    /// Compares; differences of response times count from `effect` on, as a share.
+    /// Compares two curves. Response times must differ by at least `effect`, as a share.
     pub fn of(before: &Curve, after: &Curve, effect: f64) -> Self {
         let pairs = pair_times(before, after);
         let time_ratio = mean_ratio(&pairs);
@@ -92,13 +91,13 @@ impl CurvesCompared {
     }
 }
 
-/// Pairs the response times of the loads that both curves sustain, by what was offered.
+/// Pairs the response times of loads that both curves sustain, by offered load.
 fn pair_times(before: &Curve, after: &Curve) -> Vec<TimePair> {
     let others = sustained_times(after);
     let mut pairs = Vec::new();
     for (requested_per_s, mean_ns) in sustained_times(before) {
         let Some((other_ns, is_between)) = time_at(&others, requested_per_s) else { continue };
-        // A ratio needs two times above 0.
+        // A ratio needs two positive times.
         if mean_ns > 0.0 && other_ns > 0.0 {
             pairs.push(TimePair { requested_per_s, mean_ns: [mean_ns, other_ns], is_between });
         }
@@ -106,7 +105,7 @@ fn pair_times(before: &Curve, after: &Curve) -> Vec<TimePair> {
     pairs
 }
 
-/// Lists offered load and mean response time of what a curve sustains.
+/// Returns offered load and mean response time of the sustained points.
 fn sustained_times(curve: &Curve) -> Vec<(u64, f64)> {
     let mut times = Vec::new();
     for point in curve.points() {
@@ -117,8 +116,8 @@ fn sustained_times(curve: &Curve) -> Vec<(u64, f64)> {
     times
 }
 
-/// Returns the response time at a load, and whether it lies between two load points; `None` beyond
-/// them, since nothing is extrapolated.
+/// Returns the response time at a load, and whether it is interpolated. Returns `None` beyond the
+/// load points, because nothing is extrapolated.
 fn time_at(points: &[(u64, f64)], load: u64) -> Option<(f64, bool)> {
     let mut below: Option<(u64, f64)> = None;
     for &(known, ns) in points {
@@ -127,7 +126,7 @@ fn time_at(points: &[(u64, f64)], load: u64) -> Option<(f64, bool)> {
         }
         if known > load {
             let (from, from_ns) = below?;
-            // Response times rise slowly enough between neighbours for a straight line.
+            // Response times rise slowly enough between neighbors for a straight line.
             let share = (load - from) as f64 / (known - from) as f64;
             return Some((from_ns + share * (ns - from_ns), true));
         }
@@ -154,8 +153,8 @@ fn mean_ratio(pairs: &[TimePair]) -> Option<Between> {
     Some(Between { at: mean.exp(), low: (mean - half).exp(), high: (mean + half).exp() })
 }
 
-/// Judges a ratio of response times: a change counts where the whole interval lies on one side of 1
-/// and the ratio reaches the effect; it is none where the interval lies within the effect.
+/// Judges a ratio of response times. It is a change if the whole interval is on one side of 1 and
+/// the ratio reaches the effect. It is no change if the interval is within the effect.
 fn outcome_of_ratio(ratio: Between, effect: f64) -> Outcome {
     let (least, most) = (1.0 / (1.0 + effect), 1.0 + effect);
     if ratio.low > 1.0 && ratio.at >= most {
@@ -169,8 +168,8 @@ fn outcome_of_ratio(ratio: Between, effect: f64) -> Outcome {
     }
 }
 
-/// Returns the areas under the pairs over the heaviest of their loads, as [`Curve::overall_ns`]
-/// does.
+/// Returns the areas under the pairs divided by the heaviest of their loads, like
+/// [`Curve::overall_ns`].
 fn overall_times(pairs: &[TimePair], ratio: Between) -> Option<(f64, Between)> {
     let heaviest = pairs.last()?.requested_per_s as f64;
     let mut areas = [0.0, 0.0];
@@ -185,8 +184,8 @@ fn overall_times(pairs: &[TimePair], ratio: Between) -> Option<(f64, Between)> {
     Some((before, Between { at, low, high }))
 }
 
-/// Finds the ends of a peak: it lies between what was sustained and the second load above it that
-/// was not, since chance may make a single load point a short one.
+/// Returns the bounds of a peak: from what was sustained to the second load above it that was not,
+/// because a single load point may fall short by chance.
 fn peak_between(curve: &Curve) -> Option<Between> {
     let peak = curve.peak()?;
     let (requested, at) = (peak.requested_per_s, peak.achieved_per_s);
@@ -215,8 +214,8 @@ fn knee_between(curve: &Curve) -> Option<Between> {
     }
 }
 
-/// Judges a figure that is known to lie between two ends: undecided where those overlap, unless
-/// both figures are the same within a margin.
+/// Judges values with bounds. The result is unclear if they overlap, unless both values are equal
+/// within a margin.
 fn outcome_of_ends([before, after]: [Option<Between>; 2], margin: f64) -> Outcome {
     let (Some(before), Some(after)) = (before, after) else { return Outcome::Unclear };
     if after.low > before.high * (1.0 + margin) {

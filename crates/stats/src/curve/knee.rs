@@ -1,11 +1,11 @@
-//! The knee of a curve: where two straight lines meet, or where the power of a queue is greatest.
+//! The knee of a curve: where two straight lines meet, or where the power of a queue is highest.
 //!
-//! A server that is fast until something is full has response times of two straight lines, fitted
-//! by least squares. The interval holds every place at which the lines could meet without fitting
-//! worse than chance allows; a curve that one line fits as well has no knee. A queue has no bend:
-//! two lines would meet at some three quarters of the loads that were tried, whatever those are.
-//! Where a queue ([`super::power`]) fits better, its knee is named instead. Few points show no
-//! knee, and none is named where the heaviest load was sustained.
+//! If a server is fast until something is saturated, its response times form two straight lines,
+//! fitted by least squares. The interval contains all positions at which the lines could meet
+//! without fitting significantly worse. A curve that a single line fits as well has no knee. A
+//! queue has no bend: the lines would meet at about three quarters of the highest load tried,
+//! whatever that is. If a queue ([`super::power`]) fits better, its knee is used instead. With few
+//! points, or if the heaviest load was sustained, there is no knee.
 //!
 //! **Source:** Hinkley, "Inference in Two-Phase Regression", JASA 66 (1971); Seber and Wild,
 //! "Nonlinear Regression" (1989), 9.3: lines that meet, and the interval by the ratio of residual
@@ -14,13 +14,13 @@
 
 use super::power::{QueueFit, fit_queue};
 
-/// Two lines that meet have four numbers; two points more, and there is something left to judge by.
+/// Two lines that meet have four parameters; with two more points, the fit can be judged.
 const POINTS_MIN: usize = 6;
 
-/// So many places are tried between the second load point and the last but one.
+/// Number of positions to try between the second load point and the last but one.
 const PLACES: usize = 400;
 
-/// Halvings, or cuts by a third, of a step between two places.
+/// Number of refinements of a step between two positions, by half or by a third.
 const REFINEMENTS: usize = 40;
 
 /// 95 % quantiles of F with 1 and with 2 degrees of freedom over 1, 2, 3 ... 20.
@@ -35,31 +35,31 @@ const F_TWO: [f64; 20] = [
     3.739, 3.682, 3.634, 3.592, 3.555, 3.522, 3.493,
 ];
 
-/// The throughput at which response times begin to rise steeply; all in ops per second.
+/// The throughput at which response times begin to rise steeply, in ops per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Knee {
-    /// They rise faster from here on, or cost more than the throughput gains.
+    /// From here on, they rise faster, or cost more than the throughput gains.
     Bend {
-        /// Throughput at which the lines meet best, or the power of a queue is greatest.
+        /// Throughput at which the lines meet best, or the power of a queue is highest.
         at_per_s: f64,
-        /// The 95 % interval of that throughput.
+        /// The 95 % interval of this throughput.
         interval_per_s: (f64, f64),
     },
-    /// They don't, up to the peak, and more is not sustained: it lies between the two.
+    /// They don't rise up to the peak, and more load is not sustained: the knee is between the two.
     Cliff {
-        /// The highest throughput that was sustained.
+        /// The highest sustained throughput.
         sustained_per_s: f64,
         /// The lightest load that was too heavy.
         short_per_s: f64,
     },
-    /// They rise evenly, or hardly, as far as loads were tried; or the heaviest load was sustained,
-    /// so that the loads end before the server's limit.
+    /// They rise evenly, or hardly at all, over the tested loads; or the heaviest load was
+    /// sustained, so the loads end before the server's limit.
     Straight,
-    /// Points that count are too few to tell.
+    /// Too few valid points.
     TooFew(usize),
 }
 
-/// Finds the knee of a curve of (throughput, response time), in ascending order of throughput.
+/// Finds the knee of a curve of (throughput, response time), ordered by throughput.
 pub(super) fn find(at: &[(f64, f64)], peak: f64, short: Option<f64>) -> Knee {
     let has_enough = at.len() >= POINTS_MIN;
     let Some(short_per_s) = short else {
@@ -75,21 +75,21 @@ pub(super) fn find(at: &[(f64, f64)], peak: f64, short: Option<f64>) -> Knee {
     }
 }
 
-/// Finds the knee by the model that fits better.
+/// Finds the knee using the model that fits better.
 fn find_knee(at: &[(f64, f64)], peak: f64) -> Option<(f64, (f64, f64))> {
     let rest = residuals(at, |(_, y)| y);
     let lines = find_best_fit(at, &rest);
     if let Some(queue) = fit_queue(at, F_ONE[(at.len() - 2).min(F_ONE.len()) - 1])
         && fits_better(queue, &lines, at, &rest)
     {
-        // Beyond the peak nothing was measured that could show it.
+        // Nothing was measured beyond the peak that could show it.
         return (queue.at_per_s <= peak).then_some((queue.at_per_s, queue.interval_per_s));
     }
     fit_bend(at, &rest, lines)
 }
 
-/// Says whether a queue, which has two numbers, explains a curve better than lines, which have four
-/// (Schwarz's criterion). Both are judged by shares of the response time.
+/// Returns true if a queue, which has two parameters, explains a curve better than lines, which
+/// have four (Schwarz's criterion). Both are judged by relative errors of the response time.
 fn fits_better(queue: QueueFit, lines: &BendFit, at: &[(f64, f64)], rest: &[f64]) -> bool {
     let beyond = residuals(at, |(x, _)| (x - lines.place).max(0.0));
     let mut left_by_lines = 0.0;
@@ -105,10 +105,10 @@ fn fits_better(queue: QueueFit, lines: &BendFit, at: &[(f64, f64)], rest: &[f64]
     badness(queue.left, 2.0) < badness(left_by_lines, 4.0)
 }
 
-/// Finds the place at which two lines meet best.
+/// Finds the position at which two lines meet best.
 ///
-/// A grid of places is tried first, since the squares that are left may have several minima. The
-/// best place is then refined between the places of the grid.
+/// The sum of squares may have several minima, so a grid of positions is tried first. The best one
+/// is then refined between its neighbors on the grid.
 fn find_best_fit(at: &[(f64, f64)], rest: &[f64]) -> BendFit {
     let (first, last, step) = grid(at);
     let mut best = fit_at(first, at, rest);
@@ -118,7 +118,7 @@ fn find_best_fit(at: &[(f64, f64)], rest: &[f64]) -> BendFit {
             best = fit;
         }
     }
-    // Ternary search: next to the best place of the grid there is one minimum.
+    // Ternary search: there is only one minimum next to the best position on the grid.
     let (mut from, mut to) = ((best.place - step).max(first), (best.place + step).min(last));
     for _ in 0..REFINEMENTS {
         let third = (to - from) / 3.0;
@@ -137,22 +137,22 @@ fn find_best_fit(at: &[(f64, f64)], rest: &[f64]) -> BendFit {
     best
 }
 
-/// Returns the first and the last place that is tried, and the step between two places.
+/// Returns the first and last position to try, and the step between positions.
 fn grid(at: &[(f64, f64)]) -> (f64, f64, f64) {
     let (first, last) = (at[1].0, at[at.len() - 2].0);
     (first, last, (last - first) / PLACES as f64)
 }
 
-/// Returns the place of the best fit with its interval; `None` where one line does as well, or the
-/// second one rises less. With little noise the whole interval is narrower than a step of the grid,
-/// so its ends are refined, too.
+/// Returns the position of the best fit with its interval, or `None` if a single line fits as well
+/// or the second line rises less. With little noise, the whole interval is narrower than a step of
+/// the grid, so its ends are refined, too.
 fn fit_bend(at: &[(f64, f64)], rest: &[f64], best: BendFit) -> Option<(f64, (f64, f64))> {
     let free = at.len() - 4;
     let row = free.min(F_ONE.len()) - 1;
     let (first, last, step) = grid(at);
     let one = sum_squares(rest);
     let mean = best.left / free as f64;
-    // Below the precision of a double, two lines that differ from one are one.
+    // Below the precision of a double, two lines are the same as one.
     let mut scale = 0.0;
     for (_, y) in at {
         scale += y * y * 1e-18;
@@ -161,7 +161,7 @@ fn fit_bend(at: &[(f64, f64)], rest: &[f64], best: BendFit) -> Option<(f64, (f64
     if !is_better || best.rise <= 0.0 {
         return None;
     }
-    // The interval: all places whose fit is not significantly worse than the best one.
+    // The interval contains all positions whose fit is not significantly worse than the best one.
     let most = best.left + F_ONE[row] * mean + scale;
     let (mut low, mut high) = (best.place, best.place);
     for number in 0..=PLACES {
@@ -171,7 +171,7 @@ fn fit_bend(at: &[(f64, f64)], rest: &[f64], best: BendFit) -> Option<(f64, (f64
             high = high.max(fit.place);
         }
     }
-    // Each end lies between the last place within the limit and the next one of the grid.
+    // Each end is between the last position within the limit and the next one on the grid.
     let low =
         refine_end(low, (low - step).max(first), |place| fit_at(place, at, rest).left <= most);
     let high =
@@ -179,11 +179,11 @@ fn fit_bend(at: &[(f64, f64)], rest: &[f64], best: BendFit) -> Option<(f64, (f64
     Some((best.place, (low, high)))
 }
 
-/// Fits two lines that meet at a place.
+/// Fits two lines that meet at a given position.
 ///
-/// The model is `a + b x + c max(0, x - m)`. For a given place `m` it is linear, and `c` follows
-/// from what the line alone leaves of `y` (`rest`) and of `max(0, x - m)` (Frisch, Waugh and
-/// Lovell).
+/// The model is `a + b x + c max(0, x - m)`. For a given position `m`, it is linear, and `c`
+/// follows from the residuals of `y` (`rest`) and of `max(0, x - m)` after fitting the line alone
+/// (Frisch, Waugh and Lovell).
 fn fit_at(place: f64, at: &[(f64, f64)], rest: &[f64]) -> BendFit {
     let beyond = residuals(at, |(x, _)| (x - place).max(0.0));
     let (mut norm, mut product) = (0.0, 0.0);
@@ -195,8 +195,8 @@ fn fit_at(place: f64, at: &[(f64, f64)], rest: &[f64]) -> BendFit {
     BendFit { place, left: (sum_squares(rest) - rise * product).max(0.0), rise }
 }
 
-/// Bisects between a place within a limit and one that may be beyond it; returns the last place
-/// that was found within.
+/// Bisects between a position within a limit and one that may be beyond it. Returns the last
+/// position found within the limit.
 fn refine_end(mut inside: f64, mut outside: f64, is_within: impl Fn(f64) -> bool) -> f64 {
     if is_within(outside) {
         return outside;
@@ -212,18 +212,18 @@ fn refine_end(mut inside: f64, mut outside: f64, is_within: impl Fn(f64) -> bool
     inside
 }
 
-/// Two lines that meet at a given place.
+/// Two lines that meet at a given position.
 #[derive(Clone, Copy)]
 struct BendFit {
     /// The throughput at which they meet.
     place: f64,
-    /// The sum of squares that they leave.
+    /// Residual sum of squares.
     left: f64,
-    /// By how much the second one is steeper.
+    /// How much steeper the second line is.
     rise: f64,
 }
 
-/// Returns what the best straight line over x leaves of a figure.
+/// Returns the residuals of the best straight line over x.
 fn residuals(at: &[(f64, f64)], figure: impl Fn((f64, f64)) -> f64) -> Vec<f64> {
     let n = at.len() as f64;
     let (mut x_mean, mut y_mean) = (0.0, 0.0);
@@ -231,7 +231,7 @@ fn residuals(at: &[(f64, f64)], figure: impl Fn((f64, f64)) -> f64) -> Vec<f64> 
         x_mean += point.0 / n;
         y_mean += figure(*point) / n;
     }
-    // Centred sums lose fewer digits than sums of squares far from 0.
+    // Centered sums lose fewer digits than sums of squares far from 0.
     let (mut products, mut spread) = (0.0, 0.0);
     for point in at {
         products += (point.0 - x_mean) * (figure(*point) - y_mean);
@@ -259,7 +259,7 @@ mod tests {
 
     use super::*;
 
-    /// Loads of 100, 200 ... up to so many.
+    /// Returns a curve with the given number of loads: 100, 200, ...
     fn curve(points: u32, time: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
         let at = (1..=points).map(|n| f64::from(n) * 100.0);
         at.map(|x| (x, time(x))).collect()
@@ -301,13 +301,13 @@ mod tests {
         }
     }
 
-    /// A curve with noise, and the knee that was planted in it.
+    /// A noisy curve with a known knee.
     struct Planted {
         knee: f64,
         points: Vec<(f64, f64)>,
     }
 
-    /// Returns of how many curves in a hundred the interval covers the planted knee.
+    /// Returns the percentage of curves for which the interval contains the known knee.
     fn coverage(random: &mut SplitMix64, plant: impl Fn(&mut SplitMix64) -> Planted) -> f64 {
         const CURVES: usize = 1_000;
         let mut covered = 0;
@@ -322,8 +322,8 @@ mod tests {
     #[test]
     fn the_interval_covers_the_knee_of_a_queue_in_93_to_97_of_100_curves() {
         let mut random = SplitMix64::new(2);
-        // Numbers of points, deviation of the noise as a share of the response time, and up to
-        // which share of the capacity loads are tried.
+        // Numbers of points, noise as a share of the response time, and the highest load as a share
+        // of the capacity.
         for (points, noise, top) in
             [(8, 0.01, 0.9), (10, 0.02, 0.95), (10, 0.05, 0.9), (12, 0.03, 0.8), (20, 0.05, 0.9)]
         {
@@ -343,8 +343,8 @@ mod tests {
     #[test]
     fn the_interval_covers_a_planted_knee_in_93_to_97_of_100_curves() {
         let mut random = SplitMix64::new(1);
-        // Numbers of points, deviation of the noise over the flat response time, and by how many
-        // times it the response time rises over the range: a limited bandwidth or a slow service.
+        // Numbers of points, noise relative to the flat response time, and the rise of the response
+        // time over the range as a multiple of it, for a limited bandwidth or a slow service.
         for (points, noise, rise) in
             [(10, 0.01, 2.0), (10, 0.03, 5.0), (12, 0.01, 20.0), (20, 0.03, 20.0), (20, 0.1, 5.0)]
         {
@@ -361,12 +361,12 @@ mod tests {
         }
     }
 
-    /// A number between 0 and 1.
+    /// Returns a number between 0 and 1.
     fn unit(random: &mut SplitMix64) -> f64 {
         ((random.next() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 
-    /// A number of the normal distribution (Box and Muller).
+    /// Returns a normal variate (Box and Muller).
     fn normal(random: &mut SplitMix64) -> f64 {
         let radius = (-2.0 * unit(random).ln()).sqrt();
         radius * (std::f64::consts::TAU * unit(random)).cos()
@@ -374,8 +374,8 @@ mod tests {
 
     #[test]
     fn no_knee_is_named_where_the_heaviest_load_was_sustained() {
-        // One queue, tried up to 60, 80 and 95 % of what it can serve: the place of the bend would
-        // follow the heaviest load.
+        // A queue tested up to 60, 80 and 95 % of its capacity: the position of a bend would depend
+        // on the heaviest load.
         for most in [600.0, 800.0, 950.0] {
             let loads = (1..=10).map(|n| f64::from(n) * most / 10.0);
             let queue: Vec<_> = loads.map(|x| (x, 1.0 / (1.0 - x / 1_000.0))).collect();
@@ -391,7 +391,7 @@ mod tests {
         let straight = [
             curve(10, |x| 5.0 + x),
             curve(10, |_| 5.0),
-            // Noise without a rise, and a rise that eases off.
+            // Noise without a rise, and a rise that levels off.
             noise,
             curve(10, |x| x.min(500.0)),
         ];

@@ -1,7 +1,7 @@
-//! One load point, and the rules that it keeps or breaks.
+//! A load point and the rules that it satisfies or violates.
 //!
-//! [`LoadPoint`] is the principal type. Rules are judged from what was counted, never from what was
-//! requested; where too little was done, the other rules say nothing more.
+//! The rules for a [`LoadPoint`] are evaluated from counts, never from the request. If too little
+//! was completed, the other rules are irrelevant.
 
 use std::fmt;
 
@@ -11,46 +11,45 @@ use model::{CaveatCode, Histogram, OpKind, PassResult, Run};
 use super::{CLIENT_SHARE_MIN, FAILED_SHARE_MAX, MIX_OPS_MIN, MIX_POINTS_MAX, SUSTAINED_SHARE_MIN};
 use crate::judge::Judged;
 
-/// Caveats of a client that could not run: the figure says nothing of the server then.
+/// Caveats of a client without enough CPU time, whose results don't describe the server.
 const CLIENT_LIMITED: [CaveatCode; 2] =
     [CaveatCode::ClientSaturated, CaveatCode::ProcessorContention];
 
-/// The result of one offered load.
+/// Result of one offered load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadPoint {
-    /// Requested load, in ops per second.
+    /// Requested load in ops per second.
     pub requested_per_s: u64,
-    /// Ops that were scheduled per second: arrivals at random are never as many as requested.
+    /// Ops scheduled per second, which never exactly match the request with random arrivals.
     pub offered_per_s: f64,
-    /// Ops that were done per second.
+    /// Ops completed per second.
     pub achieved_per_s: f64,
-    /// Mean response time, from scheduled to done, in nanoseconds.
+    /// Mean response time from schedule to completion, in nanoseconds.
     pub mean_ns: u64,
-    /// All response times.
     pub response_time: Histogram,
-    /// The rules that it breaks.
+    /// The rules that it violates.
     pub broken: Vec<Broken>,
-    /// The client had no processor time left: it may be why the load was not sustained.
+    /// The client had no CPU time left, which may be why the load was not sustained.
     pub client_saturated: bool,
-    /// The reason why there is no figure, where there is none.
+    /// Why there is no result, if there is none.
     pub missing: Option<String>,
 }
 
-/// The use that a load point is good for.
+/// How a load point can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// The load that was offered was done, by the rules.
+    /// The offered load was completed according to the rules.
     Sustained,
-    /// Less was done than was offered.
+    /// Less was completed than offered.
     Short,
-    /// A rule is broken.
+    /// A rule is violated.
     Invalid,
-    /// There is no figure.
+    /// There is no result.
     Missing,
 }
 
 impl Standing {
-    /// Returns its name of a word or two.
+    /// Returns a name of one or two words.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sustained => "sustained",
@@ -61,26 +60,25 @@ impl Standing {
     }
 }
 
-/// A rule that is not kept.
+/// A violated rule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Broken {
-    /// The share of a kind of op, in percent, is not the requested one.
+    /// The share of a kind of op differs from the request.
     Mix {
-        /// The kind of op.
         kind: OpKind,
-        /// Share that was requested.
+        /// Requested share in percent.
         requested_percent: f64,
-        /// Share that was done.
+        /// Actual share in percent.
         done_percent: f64,
     },
-    /// Too many ops failed: their share of those that ended well.
+    /// Too many ops failed; contains their share relative to the successful ones.
     Failed(f64),
-    /// The slowest client got less done than its part: its share of that part.
+    /// The slowest client completed too little; contains the completed share of its part.
     Client(f64),
 }
 
 impl Broken {
-    /// Returns the rule in a word or two.
+    /// Returns the rule in one or two words.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Mix { .. } => "mix",
@@ -106,8 +104,8 @@ impl fmt::Display for Broken {
 }
 
 impl LoadPoint {
-    /// Makes the load point of a run in its only pass; `mix` says how many hundredths of a percent
-    /// of the ops were to be of each kind.
+    /// Creates the load point of a run from its only pass. `mix` contains the requested share of
+    /// each kind of op in hundredths of a percent.
     pub fn of(run: &Run, judged: &Judged, mix: &[(OpKind, u32)]) -> Self {
         let requested_per_s = run.spec.load.rate_per_s;
         let Some(achieved) = judged.ops_per_s.filter(|_| judged.response_time.count() > 0) else {
@@ -140,7 +138,7 @@ impl LoadPoint {
         }
     }
 
-    /// Makes a load point without a figure.
+    /// Creates a load point without a result.
     pub fn missing(requested_per_s: u64, why: String) -> Self {
         Self {
             requested_per_s,
@@ -159,7 +157,7 @@ impl LoadPoint {
         Self { missing: None, ..self }
     }
 
-    /// Returns the response time that a bound is about, in nanoseconds.
+    /// Returns the response time to which a bound applies, in nanoseconds.
     pub fn time_ns(&self, bound: &ResponseBound) -> u64 {
         match bound.quantile_permille {
             Some(permille) => self.response_time.quantile(f64::from(permille) / 1_000.0),
@@ -167,17 +165,18 @@ impl LoadPoint {
         }
     }
 
-    /// Says whether it is sustained with response times within a bound.
+    /// Returns true if the load is sustained with response times within a bound.
     pub fn keeps(&self, bound: &ResponseBound) -> bool {
         self.standing() == Standing::Sustained && self.time_ns(bound) <= bound.most_ns
     }
 
-    /// Returns the share of the scheduled ops that was done.
+    /// Returns the completed share of the scheduled ops.
     pub fn share(&self) -> f64 {
         if self.offered_per_s > 0.0 { self.achieved_per_s / self.offered_per_s } else { 0.0 }
     }
 
-    /// Tells what it is good for. Where too little was done, broken rules say nothing more.
+    /// Returns how the point can be used. If too little was completed, violated rules are
+    /// irrelevant.
     pub fn standing(&self) -> Standing {
         match self {
             Self { missing: Some(_), .. } => Standing::Missing,
@@ -188,8 +187,8 @@ impl LoadPoint {
     }
 }
 
-/// Finds the kind of op whose share is farthest from what was requested, where that is too far;
-/// `None` for a mix of one kind, or of few ops.
+/// Returns the kind of op whose share deviates most from the request, if it is over the limit.
+/// Returns `None` for a mix of one kind or with few ops.
 fn check_mix(judged: &Judged, mix: &[(OpKind, u32)]) -> Option<Broken> {
     if judged.kinds.is_empty() || judged.response_time.count() < MIX_OPS_MIN {
         return None;
@@ -223,7 +222,7 @@ fn check_failed(results: &[&PassResult]) -> Option<Broken> {
     if share >= FAILED_SHARE_MAX { Some(Broken::Failed(share)) } else { None }
 }
 
-/// Finds the slowest of the emulated clients, or else of the hosts, where it did too little.
+/// Returns the slowest emulated client, or else the slowest host, if it completed too little.
 fn check_slowest(results: &[&PassResult], judged: &Judged, offered_per_s: f64) -> Option<Broken> {
     let share = match &judged.clients {
         Some(fairness) => {
@@ -234,9 +233,9 @@ fn check_slowest(results: &[&PassResult], judged: &Judged, offered_per_s: f64) -
     if share < CLIENT_SHARE_MIN { Some(Broken::Client(share)) } else { None }
 }
 
-/// Returns the lowest share of its part that any host did; `None` where no pass had hosts.
+/// Returns the lowest completed share of any host's part, or `None` if no pass had hosts.
 ///
-/// The load is divided by workers, so a host's part follows from how many of them it has.
+/// The load is divided by workers, so a host's part is proportional to its number of workers.
 fn slowest_host(results: &[&PassResult], offered_per_s: f64) -> Option<f64> {
     let mut slowest: Option<f64> = None;
     for result in results {
@@ -264,7 +263,7 @@ mod tests {
     use crate::judge;
     use model::testing::RunBuilder;
 
-    /// A second of so many reads and writes, with as many offered.
+    /// Returns one second of reads and writes with the given number of offered ops.
     fn run(reads: u64, writes: u64, offered: u64) -> Run {
         let kind = |kind, done| {
             let mut time = Histogram::new();
@@ -323,7 +322,7 @@ mod tests {
         let off = point(&run(14_320, 5_680, 20_000));
         assert_eq!(off.standing(), Standing::Invalid);
         assert!(matches!(off.broken[..], [Broken::Mix { .. }]), "{off:?}");
-        // Of few ops, chance alone would do that.
+        // With few ops, chance alone may cause that.
         assert_eq!(point(&run(750, 250, 1_000)).broken, []);
     }
 

@@ -1,33 +1,33 @@
-//! The knee of a queue: the throughput at which its power is greatest.
+//! The knee of a queue: the throughput at which its power is highest.
 //!
-//! Power is throughput over response time. In front of one server whose arrivals and service times
-//! are memoryless (M/M/1), response times are `1 / (c - x)` at a throughput of `x` and a capacity
-//! of `c`: they have no bend, and the power `x (c - x)` is greatest at half the capacity. The
-//! inverse of the response time is a straight line there, `a - b x`, which is fitted with weights,
-//! since noise is a share of the response time: the knee is `a / 2b`. Its interval is that of a
-//! ratio of two estimates, which also holds where the slope is uncertain.
+//! Power is throughput divided by response time. For a single server with memoryless arrivals and
+//! service times (M/M/1), response times are `1 / (c - x)` at a throughput of `x` and a capacity of
+//! `c`. They have no bend, and the power `x (c - x)` is highest at half the capacity. The inverse
+//! of the response time is a straight line, `a - b x`, which is fitted with weights, because noise
+//! is proportional to the response time. The knee is `a / 2b`. Its interval is that of a ratio of
+//! two estimates, which is valid even if the slope is uncertain.
 //!
 //! **Source:** Kleinrock, "Power and Deterministic Rules of Thumb for Probabilistic Problems in
 //! Computer Communications", ICC 1979; Fieller, "Some Problems in Interval Estimation", JRSS B 16
 //! (1954).
 
-/// Fits with weights from the fit before: after so many they don't change any more.
+/// Number of fits, each with weights from the previous one, after which they no longer change.
 const ROUNDS: usize = 4;
 
-/// A queue that was fitted to a curve.
+/// A queue fitted to a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct QueueFit {
-    /// The throughput with the greatest power.
+    /// The throughput with the highest power.
     pub at_per_s: f64,
-    /// The interval of that throughput.
+    /// The interval of this throughput.
     pub interval_per_s: (f64, f64),
-    /// The squares that it leaves, of shares of the response time.
+    /// Residual sum of squares, relative to the response time.
     pub left: f64,
 }
 
-/// Fits a queue to a curve of (throughput, response time); `f_one` is the quantile of F with one
-/// and with two degrees of freedom less than there are points. `None` where response times don't
-/// rise, or the slope may be 0.
+/// Fits a queue to a curve of (throughput, response time). `f_one` is the quantile of F with one
+/// and n - 2 degrees of freedom for n points. Returns `None` if response times don't rise or the
+/// slope may be 0.
 pub(super) fn fit_queue(at: &[(f64, f64)], f_one: f64) -> Option<QueueFit> {
     if at.iter().any(|(_, time)| *time <= 0.0) {
         return None;
@@ -49,8 +49,8 @@ pub(super) fn fit_queue(at: &[(f64, f64)], f_one: f64) -> Option<QueueFit> {
         let share = (time.recip() - line.at(*x)) / line.at(*x);
         left += share * share;
     }
-    // Fieller: all `x` at which `intercept + 2 x slope`, which is 0 at the knee, does not differ
-    // from 0 by more than chance. They are those between the roots of a parabola.
+    // Fieller: all `x` for which `intercept + 2 x slope`, which is 0 at the knee, doesn't differ
+    // significantly from 0. They are between the roots of a parabola.
     let variance = left / (at.len() - 2) as f64 * f_one;
     let slope_variance = variance / line.spread;
     let intercept_variance =
@@ -59,7 +59,7 @@ pub(super) fn fit_queue(at: &[(f64, f64)], f_one: f64) -> Option<QueueFit> {
     let square = 4.0 * (line.slope * line.slope - slope_variance);
     let linear = 4.0 * (line.intercept * line.slope - covariance);
     let constant = line.intercept * line.intercept - intercept_variance;
-    // A slope that may be 0 has its knee anywhere.
+    // If the slope may be 0, the knee may be anywhere.
     if line.slope >= 0.0 || square <= 0.0 {
         return None;
     }
@@ -69,14 +69,14 @@ pub(super) fn fit_queue(at: &[(f64, f64)], f_one: f64) -> Option<QueueFit> {
     Some(QueueFit { at_per_s, interval_per_s: ends, left })
 }
 
-/// A line through the inverse of response times over throughput.
+/// A line through the inverse response times over throughput.
 struct InverseLine {
     intercept: f64,
     slope: f64,
-    /// The weights, added up.
+    /// Sum of the weights.
     weight: f64,
     x_mean: f64,
-    /// Weighted squares of the distances from that mean.
+    /// Weighted sum of squared distances from the mean.
     spread: f64,
 }
 

@@ -1,28 +1,30 @@
-//! Nested factors: those that lie within others, and what each level is compared with.
+//! Nested factors, and the baseline of each level.
 //!
-//! A factor lies within another where each of its levels comes with one level of that alone, such
-//! as the backends of two targets. The levels of the two can't all be distinguished then: those of
-//! the inner one are compared with each other under each level of the outer one, and the outer
-//! one's ratio is a mean over them. Of two that always change together the later one lies within.
+//! A factor is nested in another one if each of its levels occurs with only one level of the other,
+//! such as the backends of two targets. Then not all levels can be told apart: the levels of the
+//! inner factor are compared with each other under each level of the outer one, and the outer
+//! factor's ratio is an average over them. If two factors always change together, the later one
+//! counts as nested.
 //!
 //! **Source:** Montgomery, "Design and Analysis of Experiments", chapter 14 (nested designs).
 
 use super::Observation;
 
-/// The level of one factor that each level of another comes with; `None` where one of them comes
-/// with several. A level that was never measured comes with none.
+/// The level of one factor with which each level of another occurs, or `None` if any of them occurs
+/// with several. A level that was never measured has none.
 type Decided = Option<Vec<Option<usize>>>;
 
-/// How the factors lie within each other.
+/// How the factors are nested.
 pub struct Nesting {
-    /// For each factor, those that it lies within.
+    /// For each factor, the factors that it is nested in.
     pub outer: Vec<Vec<usize>>,
-    /// For each level of each factor, the level that it is compared with; itself where that is it.
+    /// For each level of each factor, its baseline level, which may be itself.
     pub against: Vec<Vec<usize>>,
 }
 
 impl Nesting {
-    /// Finds it in what was observed; `levels` says how many each factor has.
+    /// Determines the nesting from observations. `levels` contains the number of levels of each
+    /// factor.
     pub fn of(levels: &[usize], observations: &[Observation]) -> Self {
         let mut decided: Vec<Vec<Decided>> = Vec::with_capacity(levels.len());
         for (inner, count) in levels.iter().enumerate() {
@@ -35,8 +37,8 @@ impl Nesting {
         let mut outer: Vec<Vec<usize>> = vec![Vec::new(); levels.len()];
         for (inner, by_outer) in decided.iter().enumerate() {
             for (other, levels) in by_outer.iter().enumerate() {
-                // Of two that decide each other, that is, that always change together, the later
-                // one lies within: else each would lie within the other.
+                // If two factors determine each other, because they always change together, only
+                // the later one is nested. Otherwise, each would be nested in the other.
                 if inner != other
                     && varies(other, observations)
                     && levels.is_some()
@@ -52,7 +54,7 @@ impl Nesting {
             let mut compared = Vec::with_capacity(*count);
             for level in 0..*count {
                 let group = group_of(&decided[factor], &outer[factor], level);
-                // The first level of the same group is its baseline.
+                // The first level of the same group is the baseline.
                 let first = groups.iter().position(|known| *known == group);
                 compared.push(first.unwrap_or(level));
                 groups.push(group);
@@ -62,7 +64,7 @@ impl Nesting {
         Self { outer, against }
     }
 
-    /// Returns the factors that lie within this one.
+    /// Returns the factors nested in this one.
     pub fn inner_factors(&self, factor: usize) -> Vec<usize> {
         let mut inner = Vec::new();
         for (number, outer) in self.outer.iter().enumerate() {
@@ -73,12 +75,12 @@ impl Nesting {
         inner
     }
 
-    /// Says whether one of two lies within the other.
+    /// Returns true if one of the two is nested in the other.
     pub fn are_nested(&self, one: usize, other: usize) -> bool {
         self.outer[one].contains(&other) || self.outer[other].contains(&one)
     }
 
-    /// Says whether a level lies within another factor and has no other to be compared with.
+    /// Returns true if a level is nested and has no other level to be compared with.
     pub fn is_alone(&self, factor: usize, level: usize) -> bool {
         let against = &self.against[factor];
         let mut compared = 0;
@@ -89,12 +91,12 @@ impl Nesting {
     }
 }
 
-/// Says whether a factor had more than one level in what was observed.
+/// Returns true if a factor had more than one level in the observations.
 fn varies(factor: usize, observations: &[Observation]) -> bool {
     observations.windows(2).any(|two| two[0].levels[factor] != two[1].levels[factor])
 }
 
-/// Returns the levels of the outer factors that a level comes with: levels with the same ones are
+/// Returns the levels of the outer factors with which a level occurs. Levels with the same ones are
 /// compared with each other.
 fn group_of(decided: &[Decided], outer: &[usize], level: usize) -> Vec<Option<usize>> {
     let mut group = Vec::with_capacity(outer.len());
@@ -107,7 +109,7 @@ fn group_of(decided: &[Decided], outer: &[usize], level: usize) -> Vec<Option<us
     group
 }
 
-/// Finds the level of one factor that each level of another comes with.
+/// Returns the level of one factor with which each level of another occurs.
 fn decided_by(inner: usize, outer: usize, levels: usize, observations: &[Observation]) -> Decided {
     let mut found = vec![None; levels];
     for observation in observations {

@@ -1,17 +1,17 @@
-//! Tests of effects: planted ones are found, with their size and their certainty.
+//! Tests that known effects are found with their size and certainty.
 
 use super::*;
 use model::random::SplitMix64;
 
-/// Normal with deviation 1, near enough: the sum of twelve draws, less six.
+/// Returns an approximately normal variate with deviation 1: the sum of twelve draws minus six.
 fn normal(random: &mut SplitMix64) -> f64 {
     (0..12).map(|_| random.next() as f64 / u64::MAX as f64).sum::<f64>() - 6.0
 }
 
-/// What the levels of three factors do: transfer size, transport, version.
+/// Known effects of three factors: transfer size, transport, version.
 const PLANTED: [&[f64]; 3] = [&[1.0, 1.5, 2.2], &[1.0, 0.8], &[1.0, 1.02]];
 
-/// Three trials of each of the twelve runs, with a noise of so much.
+/// Returns three trials of each of the twelve runs with the given noise.
 fn planted(random: &mut SplitMix64, noise: f64, together: f64) -> Vec<Observation> {
     let mut observations = Vec::new();
     for run in 0..12 * 3 {
@@ -55,7 +55,8 @@ fn an_interaction_is_found_and_named() {
     let pairs: Vec<_> = found.interactions.iter().map(|i| i.factors).collect();
     assert_eq!(pairs, [(0, 1)]);
     assert!(found.unexplained < 0.01, "{}", found.unexplained);
-    // The transport does 0.8 under the first two transfer sizes, and 0.8 * 1.4 under the third.
+    // The transport has a factor of 0.8 under the first two transfer sizes, and 0.8 * 1.4 under the
+    // third.
     for (within, expected) in found.interactions[0].within.iter().zip([0.8, 0.8, 1.12]) {
         assert!((within.ratio - expected).abs() < 0.03, "{within:?}");
     }
@@ -64,8 +65,9 @@ fn an_interaction_is_found_and_named() {
 
 #[test]
 fn shares_and_ratios_are_those_of_a_worked_example() {
-    // Jain (1991), 17.1: memory and cache, 15 45 25 75 MIPS without repetition; additive there,
-    // so the figures are given as powers: log ratios 20 and 40 (per 100), q_AB = 5.
+    // Jain (1991), 17.1: memory and cache, 15 45 25 75 MIPS without repetition. Effects are
+    // additive there, so the values are used as exponents: log ratios 20 and 40 (per 100), q_AB =
+    // 5.
     let figure = |mips: f64| (mips / 100.0).exp();
     let observations: Vec<Observation> = [(0, 0, 15.0), (1, 0, 45.0), (0, 1, 25.0), (1, 1, 75.0)]
         .map(|(memory, cache, mips)| Observation {
@@ -86,7 +88,7 @@ fn shares_and_ratios_are_those_of_a_worked_example() {
 fn holes_in_the_matrix_are_no_trouble() {
     let mut random = SplitMix64::new(6);
     let mut observations = planted(&mut random, 0.001, 1.0);
-    // Neither the largest transfer over the second transport, nor anything of a third version.
+    // Neither the largest transfer with the second transport, nor any third version.
     observations.retain(|o| !(o.levels[0] == 2 && o.levels[1] == 1));
     let found = effects(&[3, 2, 3], &observations).unwrap();
     let transfer = &found.factors[0].levels;
@@ -95,8 +97,8 @@ fn holes_in_the_matrix_are_no_trouble() {
     assert_eq!(version.levels[2].interval, (0.0, f64::INFINITY));
 }
 
-/// Three trials each of a server, of a directory by calls and of one by rings; the server at
-/// half the speed of calls, rings at 1.2 of it.
+/// Returns three trials each of a server, of a directory using system calls, and of one using
+/// io_uring. The server has half the speed of system calls, and io_uring 1.2 times.
 fn servers_and_directories(random: &mut SplitMix64) -> Vec<Observation> {
     let runs = [([0, 0], 50.0), ([1, 1], 100.0), ([1, 2], 120.0)];
     let trials = runs.iter().flat_map(|run| std::iter::repeat_n(run, 3));
@@ -114,10 +116,10 @@ fn levels_within_another_factor_are_compared_there_and_that_one_has_its_share() 
     let [target, backend] =
         [0, 1].map(|number| found.factors.iter().find(|effect| effect.factor == number).unwrap());
     assert_eq!((&target.within[..], &backend.within[..]), (&[][..], &[0][..]));
-    // The mean of both ways into a directory against the server: 2 * sqrt(1.2).
+    // The average of both backends for the directory relative to the server: 2 * sqrt(1.2).
     assert!((target.levels[1].ratio - 2.0 * 1.2_f64.sqrt()).abs() < 0.03, "{target:?}");
     assert!(target.share > 0.9 && target.share + backend.share > 0.99, "{found:?}");
-    // The server's way in is the only one that it has.
+    // The server has only one backend.
     assert_eq!(backend.levels[0].interval, (0.0, f64::INFINITY));
     let against: Vec<usize> = backend.levels.iter().map(|level| level.against).collect();
     assert_eq!(against, [0, 1, 1]);

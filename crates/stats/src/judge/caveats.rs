@@ -1,11 +1,9 @@
-//! The caveats about a pass: those raised in its trials, and those that only the trials together
-//! can raise (too few of them, an interval too wide, outliers, a drift), or that only the
-//! timeline of a trial shows (a rate that had not settled).
+//! Caveats about a pass, from three sources: its trials, all trials together (too few, wide
+//! interval, outliers, drift), and the timeline of a trial (unsteady rate).
 //!
-//! The thresholds are those of `criteria`; the evidence says the number and its limit. Outliers,
-//! drifts and trials that depend on each other are looked for whatever they do to the figure, and
-//! are notes where they can't move it by more than the accuracy that was requested
-//! ([`accuracy_max`]).
+//! The thresholds are in `criteria`; the evidence contains the number and its limit. Outliers,
+//! drifts and dependent trials are always detected, but are only notes if they cannot change the
+//! result by more than the requested accuracy ([`accuracy_max`]).
 
 use std::fmt::Write as _;
 
@@ -27,7 +25,7 @@ use crate::steady::{self, Steadiness};
 use crate::summary::{Summary, median, summary};
 use crate::trend::trend;
 
-/// Collects every caveat, worst first, then in the order of the codes.
+/// Collects all caveats, worst first, then in the order of the codes.
 pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> Vec<JudgedCaveat> {
     let mut caveats = from_trials(sorted);
     caveats.extend(check_steady(spec, sorted));
@@ -38,8 +36,8 @@ pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> V
         caveats.extend(check_width(rate, sorted, judged));
         caveats.extend(check_kinds(sorted, judged));
         caveats.extend(check_outliers(rate, judged, accuracy_max(&spec.repetition)));
-        // Trials that rise or fall all the way depend on those before them, too, and that is
-        // reported already.
+        // Trials that rise or fall all the way also depend on previous ones, but that has already
+        // been reported.
         match check_drift(sorted, judged, accuracy_max(&spec.repetition)) {
             Some(drift) => caveats.push(drift),
             None => caveats.extend(check_interaction(
@@ -51,14 +49,15 @@ pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> V
         }
     }
     for caveat in &mut caveats {
-        // A server in this very process shares the host with its client: who asks for that knows.
+        // A server in this process shares the host with its client, which users know when they
+        // choose it.
         if caveat.code == CaveatCode::SharedHost && spec.target.is_embedded() {
             caveat.extent = Extent::Arrangement;
         }
         if caveat.code == CaveatCode::ResultsOnTarget && !are_results_large(sorted) {
             caveat.extent = Extent::Arrangement;
         }
-        // One straggler has one figure: that of all trials, which stands beside its host, too.
+        // A straggler has a single number: over all trials, as displayed next to its host.
         if caveat.code == CaveatCode::Straggler
             && let Some(hosts) = &judged.hosts
             && let Some(slowest) = hosts.describe_stragglers().into_iter().next()
@@ -73,7 +72,7 @@ pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> V
     caveats
 }
 
-/// Returns true if results beside the files are more than a small part of what a pass moved.
+/// Returns true if results on the same file system are large compared with the data of a pass.
 fn are_results_large(sorted: &Sorted<'_>) -> bool {
     let is_large = |PassTrial { result, .. }: &PassTrial<'_>| {
         let limit_bytes = result.bytes() as f64 * RESULTS_SHARE_MAX;
@@ -81,14 +80,13 @@ fn are_results_large(sorted: &Sorted<'_>) -> bool {
             CaveatCode::ResultsOnTarget => caveat.data.as_ref(),
             _ => None,
         });
-        // Passes on names move no data to compare with.
+        // Passes on names transfer no data to compare with.
         limit_bytes > 0.0 && data.any(|data| data.found > limit_bytes)
     };
     sorted.sound.iter().chain(&sorted.set_aside).any(is_large)
 }
 
-/// Lists the caveats of trials: each code once, with the first evidence and the number of trials
-/// that had it.
+/// Returns the caveats of trials: each code once, with the first evidence and the number of trials.
 fn from_trials(sorted: &Sorted<'_>) -> Vec<JudgedCaveat> {
     let mut found = Raised { made: sorted.made, caveats: Vec::new() };
     for pass_trials in [&sorted.sound, &sorted.set_aside] {
@@ -109,15 +107,14 @@ fn from_trials(sorted: &Sorted<'_>) -> Vec<JudgedCaveat> {
     caveats
 }
 
-/// The caveats that were raised so far, each with the last trial that raised it.
+/// The caveats raised so far, each with the last trial that raised it.
 struct Raised {
-    /// Number of trials that were made.
     made: u32,
     caveats: Vec<(JudgedCaveat, u32)>,
 }
 
 impl Raised {
-    /// Adds a caveat of a trial; a trial that raises the same code again is counted once.
+    /// Adds a caveat of a trial. If the trial raises the same code again, it is only counted once.
     fn add(&mut self, raised: &Caveat, trial_index: u32) {
         for (caveat, last) in &mut self.caveats {
             if caveat.code != raised.code {
@@ -137,14 +134,14 @@ impl Raised {
     }
 }
 
-/// Makes a caveat that concerns the trials together.
+/// Creates a caveat that applies to all trials together.
 fn of_run(code: CaveatCode, evidence: String, data: Evidence) -> JudgedCaveat {
     JudgedCaveat::new(code, Extent::Run, evidence, Some(data))
 }
 
-/// Returns the accuracy that was requested, as a share of the median: half the interval at which
-/// the run may end, or the smallest effect that is worth a sentence where it ends by number. What
-/// makes an interval wide is never requested.
+/// Returns the requested accuracy as a share of the median: the half-width at which the run may end
+/// or, if it has a fixed number of trials, the smallest effect worth mentioning. Never as much as
+/// what makes an interval wide.
 fn accuracy_max(repetition: &Repetition) -> f64 {
     match repetition.until_permille {
         0 => EFFECT_MIN,
@@ -250,7 +247,7 @@ fn check_kinds(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
     Some(of_run(CaveatCode::MixedTrials, evidence, data))
 }
 
-/// Names the worst outlier and says how many there are.
+/// Reports the worst outlier and the number of outliers.
 fn check_outliers(rate: &Summary, judged: &Judged, accuracy: f64) -> Option<JudgedCaveat> {
     let (mut used, mut figures) = (Vec::new(), Vec::new());
     for point in &judged.points {
@@ -268,7 +265,7 @@ fn check_outliers(rate: &Summary, judged: &Judged, accuracy: f64) -> Option<Judg
             continue;
         }
         count += 1;
-        // Of two equally far ones the later is named.
+        // Of two equally distant ones, report the later one.
         if worst.is_none_or(|known| score.distance >= scores[known].distance) {
             worst = Some(at);
         }
@@ -302,12 +299,12 @@ fn check_outliers(rate: &Summary, judged: &Judged, accuracy: f64) -> Option<Judg
     Some(caveat)
 }
 
-/// Says whether a median may be wrong for its outliers by more than the accuracy requested.
+/// Returns true if outliers may change the median by more than the requested accuracy.
 ///
-/// A median is no mean: one extreme trial of many moves neither it nor the order statistics that
-/// its interval is made of. While the interval of all trials, the outliers among them, is as narrow
-/// as requested, the figure is as certain as requested. Where it is wider, it counts whether the
-/// outliers made it so: with noisy trials of which one is extreme, the noise did.
+/// A median is not a mean: one extreme trial among many affects neither it nor the order statistics
+/// of its interval. As long as the interval of all trials, including outliers, is as narrow as
+/// requested, the result is as certain as requested. If it is wider, what matters is whether the
+/// outliers caused that: if noisy trials include a single extreme one, the noise did.
 fn outliers_mislead(rate: &Summary, figures: &[f64], is_far: &[bool], accuracy: f64) -> bool {
     let mut kept = Vec::with_capacity(figures.len());
     for (figure, is_far) in figures.iter().zip(is_far) {
@@ -315,7 +312,7 @@ fn outliers_mislead(rate: &Summary, figures: &[f64], is_far: &[bool], accuracy: 
             kept.push(*figure);
         }
     }
-    // So many agree with each other, perhaps: the target has another way of behaving.
+    // With this many, the target may have a second mode.
     let outliers = figures.len() - kept.len();
     if outliers as f64 > OUTLIER_DISCARD_SHARE_MAX * figures.len() as f64 {
         return true;
@@ -331,7 +328,7 @@ fn outliers_mislead(rate: &Summary, figures: &[f64], is_far: &[bool], accuracy: 
     is_wide && moved_lo.max(moved_hi) > limit
 }
 
-/// Counts trials during which the rate changed, with the numbers of the first of them.
+/// Counts trials in which the rate changed, with the numbers of the first one.
 fn check_steady(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCaveat> {
     let (mut seen, mut first) = (0, None);
     for pass_trial in &sorted.sound {
@@ -354,7 +351,7 @@ fn check_steady(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCaveat> {
         STEADY_SLOPE_MAX * 100.0,
     );
     let extent = Extent::Trials { seen, made: sorted.made };
-    // Either number may have decided; where both did, the range is named.
+    // Either number may be decisive; if both are, report the range.
     let data = Some(if first.range > STEADY_RANGE_MAX {
         Evidence::shares(first.range, STEADY_RANGE_MAX, "range of the rates of five rounds")
     } else {
@@ -363,10 +360,10 @@ fn check_steady(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCaveat> {
     Some(JudgedCaveat::new(CaveatCode::NotSteady, extent, evidence, data))
 }
 
-/// Looks for trials on names whose rate depends on the trial before.
+/// Checks for trials on names whose rate depends on the previous trial.
 ///
-/// Trials on data are no less free to depend on each other, but what one leaves to the next there
-/// (a cache, a journal) is emptied before it begins.
+/// Trials on data may depend on each other as well, but whatever one leaves behind for the next (a
+/// cache, a journal) is flushed before it begins.
 fn check_interaction(
     rate: &Summary,
     sorted: &Sorted<'_>,
@@ -406,8 +403,8 @@ fn check_interaction(
         INTERACT_PROBABILITY_MAX * 100.0,
         range * 100.0,
     );
-    // How far the figure may be wrong: waves are fewer independent trials than were counted, so the
-    // interval is too narrow; of trials that take turns the figure is either of two.
+    // Estimate the error. With waves, there are fewer independent trials than assumed, so the
+    // interval is too narrow. If trials alternate, the result may be either of two.
     let error = match found.dependence {
         Dependence::Waves => rate.half_width_share().map(|share| share * found.interval_factor()),
         Dependence::Turns => Some(range / 2.0),
@@ -429,9 +426,9 @@ fn check_interaction(
     Some(caveat)
 }
 
-/// Returns the rates of the sound trials in the order in which they were made.
+/// Returns the rates of the valid trials in the order in which they ran.
 ///
-/// Runs of a campaign are interleaved, so the position counts, not the number within the run.
+/// Runs of a campaign are interleaved, so the position counts and not the number within the run.
 fn rates_in_order(sorted: &Sorted<'_>, judged: &Judged) -> Vec<f64> {
     let mut in_order: Vec<&PassTrial<'_>> = sorted.sound.iter().collect();
     in_order.sort_by_key(|pass_trial| pass_trial.trial.position);
@@ -443,7 +440,7 @@ fn rates_in_order(sorted: &Sorted<'_>, judged: &Judged) -> Vec<f64> {
     rates
 }
 
-/// Looks for sound trials that rise or fall in the order in which they were made.
+/// Checks whether valid trials rise or fall in the order in which they ran.
 fn check_drift(sorted: &Sorted<'_>, judged: &Judged, accuracy: f64) -> Option<JudgedCaveat> {
     let rates = rates_in_order(sorted, judged);
     let found = trend(&rates)?;
@@ -465,8 +462,8 @@ fn check_drift(sorted: &Sorted<'_>, judged: &Judged, accuracy: f64) -> Option<Ju
     let source = "Sen's slope over the trials in their order";
     let data = Evidence::shares(found.change.abs(), DRIFT_SHARE_MIN, source);
     let mut caveat = of_run(CaveatCode::Drift, evidence, data);
-    // The middle of a drift is no wrong figure for a campaign that is repeated: it is off where
-    // first and last trials differ by more than was requested, and than the interval admits.
+    // The middle of a drift is not wrong for a repeated campaign. It is off if the first and last
+    // trials differ by more than the requested accuracy and more than the interval allows.
     let half_width = judged.rate.as_ref().and_then(Summary::half_width_share).unwrap_or(0.0);
     if found.change.abs() <= accuracy.max(half_width) {
         caveat.severity = Severity::Note;

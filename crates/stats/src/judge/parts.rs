@@ -1,7 +1,7 @@
-//! The parts of a pass: its kinds of op, and how busy the client was.
+//! Parts of a pass: its kinds of op, and the client's CPU usage.
 //!
-//! Each function sees the results of the trials behind a figure. Rates are medians of the trials,
-//! as the figure itself is; shares are of all their ops together.
+//! Each function uses the results of the trials that count. Rates are medians over the trials, like
+//! the main result; shares are relative to all of their ops.
 
 use model::units::{Nanos, three_digits};
 use model::{Histogram, Load, OpKind, Pass, PassResult, ProgramUse, WorkingSet};
@@ -9,10 +9,10 @@ use model::{Histogram, Load, OpKind, Pass, PassResult, ProgramUse, WorkingSet};
 use super::rates::op_rate;
 use crate::summary::median;
 
-/// The amount of work that processor time is divided by.
+/// The amount of work by which CPU time is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuUnit {
-    /// Seconds per GiB moved.
+    /// Seconds per GiB transferred.
     SecondsPerGib,
     /// Microseconds per op.
     MicrosPerOp,
@@ -21,7 +21,7 @@ pub enum CpuUnit {
 }
 
 impl CpuUnit {
-    /// Chooses by the work of a pass: data for those that move much of it.
+    /// Returns the unit for a pass: data for passes that transfer much of it.
     pub(super) fn of_pass(pass: Pass) -> Self {
         if pass == Pass::App {
             Self::MillisPerCommand
@@ -32,7 +32,7 @@ impl CpuUnit {
         }
     }
 
-    /// Returns the unit as tables print it.
+    /// Returns the unit as printed in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::SecondsPerGib => "s/GiB",
@@ -61,31 +61,29 @@ impl CpuUnit {
     }
 }
 
-/// Processor time for the work of a pass.
+/// CPU time for the work of a pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cpu {
-    /// Unit of the numbers.
     pub unit: CpuUnit,
-    /// Processor time of the client.
+    /// CPU time of the client.
     pub client: f64,
-    /// Processor time of the server, where every trial knows it.
+    /// CPU time of the server, if known for every trial.
     pub server: Option<f64>,
 }
 
-/// The share of one kind of op within a pass of several kinds.
+/// The share of one kind of op in a pass with several kinds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KindShare {
-    /// The kind of op.
     pub kind: OpKind,
-    /// Share of all ops, in percent, over the trials behind the figures.
+    /// Share of all ops in percent, over the trials that count.
     pub percent: f64,
-    /// Ops per second: median of the trials.
+    /// Ops per second, as the median over the trials.
     pub ops_per_s: f64,
-    /// Bytes per second: median of the trials; 0 for kinds that move none.
+    /// Bytes per second, as the median over the trials; 0 for kinds that transfer no data.
     pub bytes_per_s: f64,
 }
 
-/// Sums up the kinds of op that were done, syncs left out; empty where there is but one.
+/// Summarizes the kinds of op except for syncs; empty if there is only one.
 pub(super) fn kind_shares(used: &[&PassResult]) -> Vec<KindShare> {
     let mut kinds: Vec<OpKind> = Vec::new();
     let mut all = 0;
@@ -106,7 +104,7 @@ pub(super) fn kind_shares(used: &[&PassResult]) -> Vec<KindShare> {
     shares
 }
 
-/// Sums up one kind of op, of `all` that were done.
+/// Summarizes one kind of op, out of `all` completed ops.
 fn kind_share(used: &[&PassResult], kind: OpKind, all: u64) -> KindShare {
     let mut done = 0;
     let (mut op_rates, mut byte_rates) = (Vec::new(), Vec::new());
@@ -116,7 +114,7 @@ fn kind_share(used: &[&PassResult], kind: OpKind, all: u64) -> KindShare {
             (ops, bytes) = (known.done, known.bytes);
         }
         done += ops;
-        // The kind's part of what the pass made per second, however that was counted.
+        // The kind's part of the pass's rate, however that was determined.
         if result.ops() > 0
             && let Some(rate) = op_rate(result)
         {
@@ -132,11 +130,11 @@ fn kind_share(used: &[&PassResult], kind: OpKind, all: u64) -> KindShare {
     }
 }
 
-/// Windows that are shorter say nothing of processor time: starting the workers takes as much.
+/// Minimum window for CPU time. In a shorter one, starting the workers takes as much.
 const CPU_WINDOW_NS_MIN: u64 = 10_000_000;
 
-/// Returns the processor time of the client as a share of the window, in percent of one core:
-/// median of the trials; `None` where all windows are too short for it.
+/// Returns the CPU time of the client relative to the window in percent of one core, as the median
+/// over the trials, or `None` if all windows are too short.
 pub(super) fn cpu_percent(used: &[&PassResult]) -> Option<f64> {
     let mut shares = Vec::new();
     for result in used {
@@ -147,7 +145,7 @@ pub(super) fn cpu_percent(used: &[&PassResult]) -> Option<f64> {
     median(&shares)
 }
 
-/// Returns the ops that were scheduled per second: median of the trials; `None` in a closed loop.
+/// Returns the ops scheduled per second as the median over the trials, or `None` in a closed loop.
 pub(super) fn offered_per_s(used: &[&PassResult]) -> Option<f64> {
     let mut rates = Vec::new();
     for result in used {
@@ -158,7 +156,8 @@ pub(super) fn offered_per_s(used: &[&PassResult]) -> Option<f64> {
     median(&rates)
 }
 
-/// Sums up the resources of a command: medians of its times, and the most memory of any trial.
+/// Summarizes the resources of a command: medians of its times, and the maximum memory of any
+/// trial.
 pub(super) fn program_use(used: &[&PassResult]) -> Option<ProgramUse> {
     let (mut user_ns, mut system_ns) = (Vec::new(), Vec::new());
     let mut rss_max_bytes = 0;
@@ -175,17 +174,16 @@ pub(super) fn program_use(used: &[&PassResult]) -> Option<ProgramUse> {
     })
 }
 
-/// Returns the largest working set: trials that a clock ends don't touch the same.
+/// Returns the largest working set, because trials that end by time touch different amounts.
 pub(super) fn working_set(used: &[&PassResult]) -> Option<WorkingSet> {
     let sets = used.iter().filter_map(|result| result.scope.working_set);
     sets.max_by_key(|set| (set.bytes, set.files))
 }
 
-/// Returns the processor time for the work, over all trials together; `None` where nothing was
-/// done.
+/// Returns the CPU time per work over all trials, or `None` if nothing was done.
 pub(super) fn cpu_per_work(used: &[&PassResult], unit: CpuUnit) -> Option<Cpu> {
     let (mut ops, mut bytes, mut client_ns) = (0, 0, 0);
-    // A server whose time is unknown in one trial is unknown.
+    // If the server's time is unknown for one trial, the total is unknown.
     let mut server_ns = Some(0);
     for result in used {
         ops += result.ops();
@@ -201,11 +199,11 @@ pub(super) fn cpu_per_work(used: &[&PassResult], unit: CpuUnit) -> Option<Cpu> {
     Some(Cpu { unit, client, server })
 }
 
-/// Returns the service times with those that a closed loop left out while it waited, each trial at
-/// its own pace: as often as one of its slots ended an op, one would have been scheduled.
+/// Returns the service times, including those that a closed loop omitted while waiting, at the pace
+/// of each trial: an op would have been scheduled as often as one of its slots completed one.
 ///
-/// **Source:** the pace is that of wrk 4 (`stats_correct`): the time that was measured, over the
-/// ops of each connection.
+/// **Source:** the pace is that of wrk 4 (`stats_correct`): the measured time divided by the ops of
+/// each connection.
 pub(super) fn estimated_response_time(load: &Load, used: &[&PassResult]) -> Option<Histogram> {
     if load.rate_per_s > 0 {
         return None;
@@ -223,7 +221,7 @@ pub(super) fn estimated_response_time(load: &Load, used: &[&PassResult]) -> Opti
     if all.count() > 0 { Some(all.packed()) } else { None }
 }
 
-/// Merges histograms; packed, since a report holds three of each row.
+/// Merges histograms and packs the result, since a report contains three per row.
 pub(super) fn merge_histograms(
     used: &[&PassResult],
     read: fn(&PassResult) -> Histogram,

@@ -1,28 +1,27 @@
-//! The rates of one trial's pass, each `None` where nothing gives one.
+//! Rates of one trial's pass, each `None` if not available.
 //!
-//! Over the whole window, up to the first worker's end, and over the window in which all workers
-//! were busy; in bytes or ops per second.
+//! They cover the whole window, the time until the first worker finished, or the window in which
+//! all workers were busy, in bytes or ops per second.
 
 use model::{OpKind, Pass, PassResult};
 
 /// A function that reads a rate from a result.
 pub(super) type RateOf = fn(&PassResult) -> Option<f64>;
 
-/// Returns the function that reads the rate by which a pass is judged.
+/// Returns the function that reads the main rate of a pass.
 pub(super) fn pass_rate(pass: Pass) -> RateOf {
     if pass.is_byte_rate() { byte_rate } else { op_rate }
 }
 
-/// Returns a rate per second; `None` where no time passed.
+/// Returns a rate per second, or `None` if no time has passed.
 fn per_second(amount: u64, time_ns: u64) -> Option<f64> {
     if time_ns == 0 { None } else { Some(amount as f64 * 1e9 / time_ns as f64) }
 }
 
-/// Returns the function that reads the rate by which the trials of a pass are compared with each
-/// other.
+/// Returns the function that reads the rate for comparing the trials of a pass.
 ///
-/// In an open loop it is the achieved rate, corrected for the arrivals: chance schedules a few more
-/// ops in one trial than in the next, which says nothing about the target.
+/// In an open loop, this is the achieved rate corrected for the arrivals: chance schedules a few
+/// more ops in one trial than in the next, which has nothing to do with the target.
 pub(super) fn comparable_rate(pass: Pass) -> RateOf {
     if pass.is_byte_rate() { comparable_byte_rate } else { comparable_op_rate }
 }
@@ -35,7 +34,7 @@ fn comparable_op_rate(result: &PassResult) -> Option<f64> {
     Some(op_rate(result)? * arrival_correction(result))
 }
 
-/// Returns the requested rate of an open loop divided by the rate that chance scheduled; 1 for a
+/// Returns the requested rate of an open loop divided by the rate actually scheduled, or 1 for a
 /// closed loop.
 fn arrival_correction(result: &PassResult) -> f64 {
     match result.scope.offered {
@@ -60,15 +59,15 @@ pub(super) fn op_rate(result: &PassResult) -> Option<f64> {
     }
 }
 
-/// Returns the ops per second that an open loop completed of those it scheduled, leaving out ops
-/// that could start only after the window had ended.
+/// Returns the ops per second that an open loop completed out of those scheduled, except for ops
+/// that could only start after the end of the window.
 fn achieved_rate(result: &PassResult) -> Option<f64> {
     let (offered, carried) = result.scope.offered.zip(result.carried_ops())?;
     per_second(carried, offered.span_ns)
 }
 
-/// Returns the mean payload of an op. Where none of those that were scheduled in the window was
-/// done, the ops of the warm-up stand for them.
+/// Returns the mean payload of an op. If none of the ops scheduled in the window was completed, the
+/// ops of the warm-up are used instead.
 fn bytes_per_op(result: &PassResult) -> f64 {
     let (mut ops, mut bytes) = (result.ops(), result.bytes());
     if ops == 0 {

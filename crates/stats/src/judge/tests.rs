@@ -1,6 +1,6 @@
-//! Every rule of judging, on runs made up for it.
+//! Tests of all judging rules with made-up runs.
 //!
-//! Figures are exact: rates, counts and codes that follow from the rules by hand.
+//! Results are exact: rates, counts and codes that can be derived by hand.
 
 use model::testing::RunBuilder;
 use model::{
@@ -34,7 +34,7 @@ fn spec(workload: Workload) -> RunSpec {
         .build()
 }
 
-/// A pass of one second in which `bytes` were moved by ops of 1 MB and 100 µs.
+/// Returns a pass of one second that transferred `bytes` with ops of 1 MB and 100 µs.
 pub(crate) fn result(pass: Pass, kind: OpKind, bytes: u64) -> PassResult {
     let ops = bytes / MB;
     let mut time = Histogram::new();
@@ -64,7 +64,7 @@ fn trial(index: u32, state: TrialState, passes: Vec<PassResult>) -> Trial {
     Trial { index, position: index, started_unix_ms: 0, state, passes, facts: Vec::new() }
 }
 
-/// A stream run whose writes made so many megabytes per second.
+/// Returns a stream run with the given write rates in megabytes per second.
 fn writes(rates: &[u64]) -> Run {
     let made = rates.iter().enumerate().map(|(index, rate)| {
         let passes = vec![result(Pass::Write, OpKind::Write, rate * MB)];
@@ -73,7 +73,7 @@ fn writes(rates: &[u64]) -> Run {
     Run { index: 0, spec: spec(Workload::Stream), trials: made.collect() }
 }
 
-/// A mix of `ops` ops in a second, of which `scheduled_ops` were scheduled and 1000 requested.
+/// Returns a mix of `ops` ops in a second, out of `scheduled_ops` scheduled and 1000 requested.
 fn offered(ops: u64, scheduled_ops: u64) -> PassResult {
     let mut made = result(Pass::Mix, OpKind::Read, ops * MB);
     let span_ns = made.window_ns;
@@ -84,26 +84,26 @@ fn offered(ops: u64, scheduled_ops: u64) -> PassResult {
 
 #[test]
 fn open_loop_reports_the_achieved_rate() {
-    // More or fewer ops were scheduled than requested, and all were done.
+    // More or fewer ops were scheduled than requested, and all were completed.
     for scheduled in [950, 1_000, 1_040] {
         let all_done = offered(scheduled, scheduled);
         assert_eq!(op_rate(&all_done), Some(scheduled as f64));
         assert_eq!(byte_rate(&all_done), Some(scheduled as f64 * 1e6));
-        // Chance in the arrivals does not count as a difference between trials.
+        // Random arrivals must not count as a difference between trials.
         let comparable = comparable_rate(Pass::Mix)(&all_done).unwrap();
         assert!((comparable - 1_000.0).abs() < 1e-6, "{comparable}");
     }
-    // Ops that were scheduled in the warm-up end in the window, too.
+    // Ops scheduled in the warm-up are completed in the window, too.
     assert_eq!(op_rate(&offered(1_010, 1_000)), Some(1_000.0));
-    // Half of the load was done.
+    // Half of the load was completed.
     assert_eq!(op_rate(&offered(480, 960)), Some(480.0));
     let comparable = comparable_rate(Pass::Mix)(&offered(480, 960)).unwrap();
     assert!((comparable - 500.0).abs() < 1e-6, "{comparable}");
-    // Ops that ended only because the client waited for them are not achieved.
+    // Ops completed only because the client waited for them don't count,
     let mut late = offered(1_000, 1_000);
     late.scope.offered.as_mut().unwrap().late_ops = 300;
     assert_eq!(op_rate(&late), Some(700.0));
-    // Except the few that are in flight at any instant.
+    // except for the few that are always in flight.
     late.scope.slots = 100;
     assert_eq!(op_rate(&late), Some(800.0));
     late.scope.slots = 300;
@@ -159,7 +159,7 @@ fn a_pass_of_several_kinds_tells_their_shares() {
     }
     let judged = pass(&run, Pass::Mix);
     let shares = judged.kinds.iter().map(|k| (k.kind, k.percent.round() as u64, k.ops_per_s));
-    // 300 writes and 600 reads of 900 ops.
+    // 300 writes and 600 reads out of 900 ops.
     let expected = [(OpKind::Write, 33, 100.0), (OpKind::Read, 67, 200.0)];
     assert_eq!(shares.collect::<Vec<_>>(), expected);
     assert_eq!(judged.kinds[1].bytes_per_s, 200e6);
@@ -290,7 +290,7 @@ fn an_outlier_is_named_only_where_it_is_far() {
     assert_eq!(codes(&judged), ["outlier"]);
     let evidence = &judged.caveats[0].evidence;
     assert!(evidence.starts_with("1 of 5 sound trials; trial 5 made 900 MB/s"), "{evidence}");
-    // As far in deviations, but within 5 % of the median: it is no misleading figure.
+    // As far in terms of deviations, but within 5 % of the median, so it misleads nobody.
     let near = pass(&writes(&[1_000, 1_001, 1_002, 1_003, 990]), Pass::Write);
     assert_eq!((near.verdict, near.caveats.len()), (Verdict::Valid, 0));
     // Four trials are too few to tell.
@@ -340,7 +340,7 @@ fn large_results_mark_the_row() {
         assert_eq!(judged.verdict, Verdict::Valid);
         judged.caveats[0].extent
     };
-    // A hundredth of 101 MB.
+    // One percent of 101 MB.
     assert_eq!(extent(1_010_000), Extent::Arrangement);
     assert_eq!(extent(1_010_001), Extent::Trials { seen: 1, made: 3 });
 }
@@ -363,7 +363,7 @@ fn trials_of_two_kinds_are_named_and_cached_ones_left_out_by_rule() {
     assert!(rate.interval.1 < 200e6, "{:?}", rate.interval);
     assert!(codes(&judged).iter().all(|code| !["mixed-trials", "cached"].contains(code)));
     assert_eq!(judged.points.iter().filter(|point| !point.used).count(), 2);
-    // All trials are of one kind: there is nothing else to keep.
+    // All trials are of one kind, so there is nothing else to keep.
     for index in [0, 2, 4] {
         add_caveat(&mut run, index, CaveatCode::Cached.because("from memory"));
     }
@@ -395,7 +395,7 @@ fn a_pass_in_no_time_has_no_rate() {
     assert_eq!(judged.reason(), Some("no trial finished this pass"));
 }
 
-/// The same with a rule for what counts.
+/// Like [`writes`], with a rule for what counts.
 fn repeated(rates: &[u64], repetition: Repetition) -> Run {
     let mut run = writes(rates);
     run.spec.repetition = repetition;
@@ -409,7 +409,7 @@ fn extremes_are_left_out_by_rule_and_shown_as_points() {
     let rate = judged.rate.unwrap();
     assert_eq!((rate.n, rate.min, rate.max, rate.mean), (5, 100e6, 104e6, 102e6));
     assert_eq!((judged.trials_used, judged.trials_made, judged.points.len()), (5, 7, 7));
-    // They are trimmed once: the mean of five, not of three.
+    // They are trimmed only once: the mean of five, not of three.
     assert_eq!(rate.trimmed_mean, Some(102e6));
     let whole = pass(&writes(&[100, 900, 104, 102, 5, 101, 103]), Pass::Write).rate.unwrap();
     assert_eq!(whole.trimmed_mean, Some(102e6));
@@ -420,7 +420,7 @@ fn extremes_are_left_out_by_rule_and_shown_as_points() {
     let unused: Vec<u32> =
         judged.points.iter().filter(|p| !p.used).map(|point| point.trial_index).collect();
     assert_eq!(unused, [1, 4]);
-    // What was left out still widens the interval: who keeps what agrees knows no more.
+    // Excluded trials still widen the interval: keeping only those that agree adds no information.
     assert_eq!((rate.interval, codes(&judged)), (whole.interval, vec!["wide-interval"]));
 }
 

@@ -1,4 +1,4 @@
-//! Ladders with one planted limit each, and what must be reported of them.
+//! Tests with ladders that each have one known limit.
 
 #![allow(clippy::float_cmp, reason = "exact figures are the point")]
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::{LayerAnalysis, Limit, Measured, analyze_layers};
 
-/// Five trials around a time in ns per byte, without waiting.
+/// Returns five trials around a time in ns per byte, without waiting.
 fn layer(layer: Layer, time_ns: f64) -> Measured {
     waiting(layer, time_ns, 0.0)
 }
@@ -45,14 +45,14 @@ fn a_slow_server_is_named_with_what_ours_would_give() {
 
 #[test]
 fn a_slow_link_is_named_and_the_disk_would_be_next() {
-    // 100 Mbit/s are 80 ns per byte; ours and theirs add next to nothing.
+    // 100 Mbit/s are 80 ns per byte; our parts and the server's add next to nothing.
     let analysis = analyze_layers(&usual(84.0, 84.1, 12.0, 84.3)).unwrap();
     assert_eq!(analysis.limit, Limit::Layer(Layer::Tcp));
     assert!(share(&analysis, Layer::Tcp).unwrap() > 0.99);
-    // What works at the same time bounds what can be won: the disk's 12 ns.
+    // Concurrent work limits the gain: the disk's 12 ns.
     assert_eq!(analysis.gain, 84.3 / 12.0);
     assert_eq!(analysis.next, Some(Limit::Layer(Layer::Disk)));
-    // The disk is part of the way, but hidden behind the link.
+    // The disk is part of the path, but hidden behind the network.
     assert_eq!(share(&analysis, Layer::Disk), Some(0.0));
 }
 
@@ -60,7 +60,7 @@ fn a_slow_link_is_named_and_the_disk_would_be_next() {
 fn a_slow_disk_is_named_behind_a_fast_server() {
     let analysis = analyze_layers(&usual(0.5, 1.0, 200.0, 202.0)).unwrap();
     assert_eq!(analysis.limit, Limit::Layer(Layer::Disk));
-    // What adds up may be taken away: 2 ns of the server, and 0.1 below the disk.
+    // Sequential work can be removed: 2 ns of the server leave 0.1, and 2 ns below the disk.
     assert_eq!(analysis.gain.round(), (202.0_f64 / 2.1).round());
     assert_eq!(analysis.next, Some(Limit::Layer(Layer::Server)));
 }
@@ -79,7 +79,7 @@ fn small_transfers_are_named_before_the_server() {
     let mut ladder = usual(0.5, 1.0, 0.8, 20.0);
     ladder.insert(5, layer(Layer::Whole, 2.0));
     let analysis = analyze_layers(&ladder).unwrap();
-    // The way in question adds its transfer size to what it does with the server's.
+    // The data path under test adds its transfer size on top of the server's default.
     assert_eq!(analysis.limit, Limit::Layer(Layer::Server));
     assert_eq!(share(&analysis, Layer::Server), Some(0.9));
     assert_eq!(share(&analysis, Layer::Whole), Some(0.05));
@@ -100,23 +100,23 @@ fn a_client_without_processors_is_named_whatever_the_layers_say() {
 
 #[test]
 fn a_client_that_its_quota_holds_back_is_named_whatever_its_work_is() {
-    // Of what is left of the time nearly all is NFS in our client: more than the 85 % that it was
-    // held back for, and still only what it did while it was let.
+    // Nearly all of the remaining time is NFS in our client. This exceeds the 85 % in which it was
+    // throttled, but it is only what the client did while it could run.
     let mut ladder = usual(0.1, 20.0, 0.1, 20.0);
     for layer in &mut ladder {
         layer.waits = vec![0.85; 5];
     }
     assert_eq!(analyze_layers(&ladder).unwrap().limit, Limit::Layer(Layer::Own));
-    // The kernel does not count each pause.
+    // The kernel doesn't count every pause.
     ladder[1].held = vec![0.0, 0.0, 0.85, 0.0, 0.0];
     let analysis = analyze_layers(&ladder).unwrap();
     assert_eq!((analysis.limit, analysis.is_held), (Limit::Processor, true));
     assert!(analysis.is_sure() && (analysis.gain - 1.0 / 0.15).abs() < 1e-9, "{analysis:?}");
     assert_eq!(analysis.next, Some(Limit::Layer(Layer::Own)));
-    // A quota that is met now and then does not decide it.
+    // A quota that is only hit occasionally doesn't decide.
     ladder[1].held = vec![0.2; 5];
     assert_eq!(analyze_layers(&ladder).unwrap().limit, Limit::Layer(Layer::Own));
-    // Nor does one that the way in question hardly meets.
+    // Nor does one that hardly affects the data path under test.
     ladder[1].held = vec![0.85; 5];
     for layer in &mut ladder {
         layer.waits = vec![0.3; 5];
@@ -127,7 +127,7 @@ fn a_client_that_its_quota_holds_back_is_named_whatever_its_work_is() {
 
 #[test]
 fn waiting_that_follows_from_the_work_is_not_taken_for_the_limit() {
-    // Small transfers take processor time, and on a busy host they wait for it.
+    // Small transfers take CPU time, and wait for it on a busy host.
     let ladder = [
         waiting(Layer::Memory, 0.2, 0.4),
         waiting(Layer::Tcp, 0.5, 0.4),
@@ -136,7 +136,7 @@ fn waiting_that_follows_from_the_work_is_not_taken_for_the_limit() {
     ];
     let analysis = analyze_layers(&ladder).unwrap();
     assert_eq!((analysis.limit, analysis.waited), (Limit::Layer(Layer::Own), 0.5));
-    // As fast as with the server's transfer size, which waits, too.
+    // As fast as with the server's transfer size, which also waits.
     assert!((analysis.gain - 8.0).abs() < 1e-9, "{}", analysis.gain);
 }
 
@@ -191,7 +191,7 @@ fn a_part_that_is_missing_is_stood_in_for_by_its_own() {
 
 #[test]
 fn what_is_unknown_is_not_claimed() {
-    // Two layers of which either may be the larger, in trials that lie far apart.
+    // Two layers, either of which may be larger, in trials that vary widely.
     let scattered = |layer, time: f64| Measured {
         layer,
         times_ns: [0.4, 0.6, 1.0, 1.5, 2.0].map(|x| x * time).to_vec(),
@@ -203,7 +203,7 @@ fn what_is_unknown_is_not_claimed() {
     let analysis = analyze_layers(&ladder).unwrap();
     assert!(!analysis.is_sure(), "{:?}", analysis.votes);
     assert!(analysis.votes.len() > 1);
-    // A single trial has no spread that could be looked at.
+    // A single trial has no spread to evaluate.
     let mut once = usual(0.5, 1.0, 0.8, 10.0);
     for layer in &mut once {
         (layer.times_ns, layer.waits) = (vec![layer.times_ns[2]], vec![0.0]);
@@ -216,7 +216,7 @@ fn what_is_unknown_is_not_claimed() {
 fn a_part_that_is_slower_than_its_whole_is_reported() {
     let analysis = analyze_layers(&usual(0.5, 1.0, 40.0, 10.0)).unwrap();
     assert_eq!(analysis.crossed, [(Layer::Server, Layer::Disk)]);
-    // The server had it in its memory: its disk can't be what limits.
+    // The server had the data in memory, so its disk cannot be the limit.
     assert_eq!(analysis.limit, Limit::Layer(Layer::Server));
     assert_eq!(share(&analysis, Layer::Server), Some(0.9));
     assert!(analyze_layers(&usual(0.5, 1.0, 0.8, 10.0)).unwrap().crossed.is_empty());

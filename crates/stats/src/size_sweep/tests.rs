@@ -1,4 +1,4 @@
-//! Planted sweeps: a cache, two, none, a slope, noise, and the figures of an old report.
+//! Tests with known caches: one, two, none, a slope, noise, and the numbers of an old report.
 
 use model::random::SplitMix64;
 
@@ -6,17 +6,17 @@ use super::*;
 
 const MIB: f64 = 1_048_576.0;
 
-/// Sizes of 64 MiB to 8 GiB.
+/// Returns sizes from 64 MiB to 8 GiB.
 fn sizes() -> Vec<f64> {
     (0..8).map(|power| 64.0 * MIB * f64::from(1 << power)).collect()
 }
 
-/// Normal with deviation 1, near enough: the sum of twelve draws, less six.
+/// Returns an approximately normal variate with deviation 1: the sum of twelve draws minus six.
 fn normal(random: &mut SplitMix64) -> f64 {
     (0..12).map(|_| random.next() as f64 / u64::MAX as f64).sum::<f64>() - 6.0
 }
 
-/// So many trials at each size, with a noise of so much.
+/// Returns the given number of trials at each size, with the given noise.
 fn planted(
     random: &mut SplitMix64,
     noise: f64,
@@ -78,7 +78,7 @@ fn a_rate_that_falls_evenly_has_no_knee() {
         even += u32::from(size_sweep(&points) == SizeSweep::Even);
     }
     assert!(even >= 470, "{even} of 500");
-    // One that rises has none either.
+    // A rate that rises has no drops, either.
     let rising = planted(&mut random, 0.02, 3, |bytes| 100.0 * (bytes / MIB).powf(0.2));
     assert!(falls(size_sweep(&rising)).is_empty());
 }

@@ -1,6 +1,6 @@
-//! What a disturbance did to the load: when it was noticed, and how long it held up.
+//! Effect of a fault on the load: when it was noticed, and how long it lasted.
 //!
-//! Principal type: [`Effect`], found in the intervals of the segment in which it was injected.
+//! An [`Effect`] is derived from the intervals of the segment in which the fault was injected.
 
 use model::soak::FaultKind;
 use model::{CaveatCode, FaultEvent, IntervalStats, Pass, PassResult, Soak, Trial};
@@ -8,60 +8,60 @@ use model::{CaveatCode, FaultEvent, IntervalStats, Pass, PassResult, Soak, Trial
 use super::find_pass;
 use crate::median;
 
-/// A disturbance is over once so much of the throughput before is back.
+/// Share of the previous throughput from which on the load has recovered.
 const RECOVERED_SHARE: f64 = 0.9;
-/// An interval with less than this share of the throughput before it is disturbed: arrivals at
-/// random vary by a tenth or two, never by half.
+/// Share of the previous throughput below which an interval is disturbed. Random arrivals vary by
+/// 10 or 20 %, but never by half.
 const HELD_UP_SHARE: f64 = 0.5;
-/// An interval is disturbed, too, in which an op took this many times as long as the longest
-/// usually did.
+/// An interval is also disturbed if an op took this many times as long as the longest op usually
+/// does.
 const LATE_TIMES: f64 = 10.0;
-/// Intervals before a disturbance without which it is unknown what is usual.
+/// Minimum number of intervals before a fault to know what is usual.
 const BEFORE_MIN: usize = 5;
-/// A disturbance explains nothing that begins later than this after it is over, in nanoseconds.
+/// A fault doesn't explain anything that begins later than this after its end, in nanoseconds.
 const NOTICED_WITHIN_NS: u64 = 1_000_000_000;
-/// Intervals in a row that have to be as before.
+/// Number of consecutive good intervals for recovery.
 const RECOVERED_INTERVALS: usize = 2;
 
-/// The effect of a disturbance on the load.
+/// Effect of a fault on the load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effect {
-    /// The disturbance; its instants are from the start of the segment.
+    /// The fault; its times are relative to the start of the segment.
     pub event: FaultEvent,
-    /// Its segment, from 0.
+    /// Number of the segment, from 0.
     pub segment: u64,
     /// When it began, in nanoseconds of measured time from the start of the soak.
     pub begun_ns: u64,
-    /// Throughput before, in ops per second: the median of the intervals; `None` where there are
+    /// Previous throughput in ops per second, as the median over the intervals; `None` if there are
     /// too few.
     pub before_per_s: Option<f64>,
-    /// How long until the first interval ended in which ops failed, were late, or were few, in
-    /// nanoseconds; `None` where there was none.
+    /// Time until the end of the first interval with failed, late or few ops, in nanoseconds;
+    /// `None` if there was none.
     pub detect_ns: Option<u64>,
-    /// The longest time in which no op ended, in nanoseconds, in whole intervals.
+    /// The longest time without a completed op, in nanoseconds, in whole intervals.
     pub stall_ns: u64,
-    /// How long until the throughput was back, in nanoseconds; `None` where it was not before the
-    /// segment ended, or it is unknown what it was.
+    /// Time until the throughput had recovered, in nanoseconds; `None` if it did not within the
+    /// segment, or the previous throughput is unknown.
     pub recover_ns: Option<u64>,
-    /// Ops that failed from its begin until it was over.
+    /// Ops that failed from the start of the fault until recovery.
     pub errors: u64,
-    /// The longest that an op took meanwhile, in nanoseconds.
+    /// The longest op in this time, in nanoseconds.
     pub longest_ns: u64,
-    /// Blocks that were acknowledged and not safe when it began.
+    /// Blocks that were acknowledged but not durable when it began.
     pub uncommitted: u64,
-    /// How far a clock was set forward, in milliseconds; 0 where that was not what was done.
+    /// Offset of a clock step in milliseconds; 0 for other faults.
     pub by_ms: i64,
-    /// Says whether a host saw its clock step while it worked.
+    /// A host noticed its clock step while it was working.
     pub saw_step: bool,
-    /// How long until an agent that was killed was seen to be gone, in nanoseconds.
+    /// Time until a killed agent was noticed, in nanoseconds.
     pub noticed_ns: Option<u64>,
-    /// Reads of another agent in the place of one that was killed, of what that one had written.
+    /// Reads by the replacement of a killed agent, of what that agent had written.
     pub read_back_ops: Option<u64>,
-    /// Length of an interval, in nanoseconds: no instant is known better.
+    /// Length of an interval in nanoseconds, which is the resolution of all times.
     pub interval_ns: u64,
 }
 
-/// A segment, and when it began within the soak.
+/// A segment and its start within the soak.
 #[derive(Clone, Copy)]
 pub(super) struct Segment {
     pub(super) number: u64,
@@ -69,7 +69,7 @@ pub(super) struct Segment {
 }
 
 impl Effect {
-    /// Adds what a segment says of the host that was disturbed.
+    /// Adds what a segment contains about the affected host.
     pub(super) fn add_host(mut self, soak: &Soak, load: &PassResult, trial: &Trial) -> Self {
         let event = &self.event;
         for (at_ns, disturbance) in soak.within(self.segment) {
@@ -93,13 +93,13 @@ impl Effect {
         self
     }
 
-    /// Returns when it was undone, in nanoseconds of measured time from the start of the soak.
+    /// Returns when it was reverted, in nanoseconds of measured time from the start of the soak.
     pub fn ended_ns(&self) -> Option<u64> {
         let since_begun_ns = self.event.ended_ns?.saturating_sub(self.event.begun_ns);
         Some(self.begun_ns.saturating_add(since_begun_ns))
     }
 
-    /// Finds out what a disturbance did until the next one began.
+    /// Determines the effect of a fault until the next one began.
     pub(super) fn of(
         event: &FaultEvent,
         samples: &[IntervalStats],
@@ -108,7 +108,7 @@ impl Effect {
     ) -> Self {
         let intervals = Intervals { samples };
         let interval_ns = samples.first().map_or(0, |first| first.at_ns);
-        // Intervals are in the order of time: those before the disturbance come first.
+        // Intervals are in order of time, so those before the fault come first.
         let count_before =
             samples.iter().take_while(|sample| sample.at_ns <= event.begun_ns).count();
         let usual = Usual::of(&intervals, count_before);
@@ -144,8 +144,8 @@ impl Effect {
         effect
     }
 
-    /// Adds when the disturbance was noticed, how long it held up, and when all was as before;
-    /// `after` are the intervals that followed it.
+    /// Adds when the fault was noticed, how long it lasted, and when the load had recovered.
+    /// `after` contains the intervals after the fault.
     fn add_aftermath(&mut self, intervals: &Intervals<'_>, usual: &Usual, after: &[usize]) {
         let begun_ns = self.event.begun_ns;
         let over_ns = self.event.ended_ns.unwrap_or(begun_ns).saturating_add(NOTICED_WITHIN_NS);
@@ -156,13 +156,14 @@ impl Effect {
         }
         let disturbed = &after[first..];
         self.detect_ns = Some(intervals.samples[disturbed[0]].at_ns.saturating_sub(begun_ns));
-        // One good interval may be what a stalled server hands out at once: more must follow.
+        // A single good interval may be a backlog that a stalled server completes at once, so more
+        // must follow.
         let mut runs = disturbed.windows(RECOVERED_INTERVALS);
         let back = runs.position(|run| run.iter().all(|index| usual.is_back(intervals, *index)));
         if let Some(at) = back {
             self.recover_ns = Some(intervals.begins_ns(disturbed[at]).saturating_sub(begun_ns));
         }
-        // The first interval that is as before may still end what was held up.
+        // The first good interval may still complete delayed ops.
         let held_up = &disturbed[..back.map_or(disturbed.len(), |at| at + 1)];
         let mut stands_ns = 0;
         for index in held_up {
@@ -175,18 +176,18 @@ impl Effect {
     }
 }
 
-/// The intervals of a pass, by their numbers.
+/// The intervals of a pass by number.
 struct Intervals<'a> {
     samples: &'a [IntervalStats],
 }
 
 impl Intervals<'_> {
-    /// Returns the instant at which an interval begins: where the one before it ends.
+    /// Returns when an interval begins, which is the end of the previous one.
     fn begins_ns(&self, index: usize) -> u64 {
         if index == 0 { 0 } else { self.samples[index - 1].at_ns }
     }
 
-    /// Returns how long it is, at least 1 ns.
+    /// Returns the length of an interval, at least 1 ns.
     fn length_ns(&self, index: usize) -> u64 {
         self.samples[index].at_ns.saturating_sub(self.begins_ns(index)).max(1)
     }
@@ -196,7 +197,7 @@ impl Intervals<'_> {
     }
 }
 
-/// The usual figures before a disturbance; `None` where too few intervals were seen.
+/// Usual values before a fault; `None` if there are too few intervals.
 struct Usual {
     per_s: Option<f64>,
     /// The longest op of an interval, in nanoseconds.
@@ -218,20 +219,20 @@ impl Usual {
         Self { per_s: median(&rates), longest_ns: median(&longest) }
     }
 
-    /// Says whether an interval is as good as before.
+    /// Returns true if an interval is as good as before the fault.
     fn is_back(&self, intervals: &Intervals<'_>, index: usize) -> bool {
         let Some(before) = self.per_s else { return false };
         intervals.samples[index].errors == 0 && intervals.per_s(index) >= before * RECOVERED_SHARE
     }
 
-    /// Says whether an interval has errors, no ops, far fewer than before, or a very late one.
+    /// Returns true if an interval has errors, no ops, far fewer than before, or a very late one.
     fn is_disturbed(&self, intervals: &Intervals<'_>, index: usize) -> bool {
         let sample = &intervals.samples[index];
         let is_few =
             self.per_s.is_some_and(|before| intervals.per_s(index) < before * HELD_UP_SHARE);
         let is_late =
             self.longest_ns.is_some_and(|usual| sample.max_ns as f64 > usual * LATE_TIMES);
-        // Without usual figures only what is wrong in itself counts.
+        // Without usual values, only absolute problems count.
         sample.errors > 0 || sample.ops == 0 || is_few || is_late
     }
 }

@@ -1,35 +1,33 @@
-//! Memory of this program over a soak: does it grow as long as it works?
-//!
-//! Principal type: [`Memory`].
+//! Memory of this program during a soak: does it keep growing?
 
 use model::{IntervalStats, Pass, Trial};
 
 use super::find_pass;
 use crate::median;
 
-/// Intervals without which nothing is reported of memory.
+/// Minimum number of intervals for reporting on memory.
 const MEMORY_MIN: usize = 40;
-/// Segments without which nothing is reported of memory: each of the first four takes what is kept
-/// for those after it, and the second quarter of them has to lie behind these.
+/// Minimum number of segments for reporting on memory. The first four allocate what is kept for
+/// later ones, and the second quarter must come after these.
 const MEMORY_SEGMENTS_MIN: usize = 16;
-/// More growth than this share, and than so many bytes, is no noise of an allocator.
+/// Growth beyond both this share and this number of bytes is not allocator noise.
 const GROWTH_SHARE_MAX: f64 = 0.03;
 const GROWTH_BYTES_MAX: u64 = 4 << 20;
 
-/// Memory of this program over the soak, in bytes: medians of the second and the last quarter of
-/// all intervals.
+/// Memory of this program during the soak in bytes, as medians of the second and the last quarter
+/// of all intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// Median once the program is warm.
+    /// Median once the program is warmed up.
     pub early_bytes: u64,
     /// Median at the end.
     pub late_bytes: u64,
-    /// Ops that were done between the middles of both.
+    /// Ops completed between the middles of both quarters.
     pub ops: u64,
 }
 
 impl Memory {
-    /// Says whether it did not grow beyond what an allocator does.
+    /// Returns true if the growth can be explained by the allocator.
     pub fn is_steady(self) -> bool {
         let grown = self.late_bytes.saturating_sub(self.early_bytes);
         grown <= GROWTH_BYTES_MAX || (grown as f64) <= self.early_bytes as f64 * GROWTH_SHARE_MAX
@@ -38,7 +36,7 @@ impl Memory {
 
 /// Compares the memory of this program early in a soak with that at its end.
 ///
-/// The first quarter of the intervals is left out: caches and allocators fill up in it.
+/// The first quarter of the intervals is ignored, because caches and allocators fill up.
 pub(super) fn measure_memory(trials: &[Trial]) -> Option<Memory> {
     let mut segments = 0;
     let mut samples: Vec<&IntervalStats> = Vec::new();

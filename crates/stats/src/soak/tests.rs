@@ -1,6 +1,6 @@
-//! Timelines that were made up, and what is reported of them.
+//! Tests with made-up timelines.
 //!
-//! Each has one disturbance whose detection, stall and recovery are known to the interval.
+//! Each has one fault whose detection, stall and recovery are known to the interval.
 
 use super::*;
 use model::soak::{Disturbance, FaultKind};
@@ -8,7 +8,7 @@ use model::{CaveatCode, FaultEvent, Histogram, HostResult, IntervalStats, KindRe
 
 const MS: u64 = 1_000_000;
 
-/// Intervals of 100 ms with so many ops each, none of which takes longer than 1 ms.
+/// Returns intervals of 100 ms with the given ops, none of which takes longer than 1 ms.
 fn samples(ops: &[u64]) -> Vec<IntervalStats> {
     let each = (1..).zip(ops).map(|(number, ops)| IntervalStats {
         at_ns: number * 100 * MS,
@@ -39,7 +39,7 @@ fn effect(samples: &[IntervalStats], begun_ns: u64) -> Effect {
 #[test]
 fn a_stall_is_noticed_lasts_and_is_over() {
     let mut seen = samples(&[50, 50, 50, 50, 50, 50, 20, 0, 0, 90, 60, 50, 50]);
-    // What was held up ends at once, late.
+    // Delayed ops complete at once, late.
     seen[9].max_ns = 320 * MS;
     let effect = effect(&seen, 620 * MS);
     assert_eq!(effect.before_per_s, Some(500.0));
@@ -53,7 +53,7 @@ fn a_stall_is_noticed_lasts_and_is_over() {
 fn what_makes_no_difference_is_not_noticed() {
     let effect = effect(&samples(&[50, 51, 49, 50, 50, 50, 48, 52, 50]), 520 * MS);
     assert_eq!((effect.detect_ns, effect.recover_ns, effect.stall_ns), (None, None, 0));
-    // Nor is an event long after it was over its doing.
+    // Nor does a fault explain an event long after its end.
     let mut late = samples(&[50; 30]);
     late[25].errors = 1;
     assert_eq!(self::effect(&late, 520 * MS).detect_ns, None);
@@ -67,7 +67,7 @@ fn ops_that_fail_or_are_late_are_noticed_though_the_rate_holds() {
     seen[8].errors = 3;
     let effect = effect(&seen, 650 * MS);
     assert_eq!(effect.detect_ns, Some(150 * MS));
-    // The late interval was as before otherwise, but the next one was not.
+    // The late interval was otherwise good, but the next one was not.
     assert_eq!(effect.recover_ns, Some(250 * MS));
     assert_eq!((effect.errors, effect.longest_ns), (3, 11 * MS));
 }
@@ -179,7 +179,7 @@ fn what_was_not_done_is_unknown() {
     let mut unmade = two();
     unmade[0].passes[0].fault_events[0].failed = Some("not allowed".to_owned());
     assert_eq!(verdict(&unmade), Verdict::CantTell);
-    // Without a fault event, no server is reported as one that never recovered.
+    // Without a fault, a server is not reported as never recovering.
     let mut failed = vec![segment(0, Vec::new()), segment(1, Vec::new())];
     failed[1].state = TrialState::Failed("no space".to_owned());
     assert_eq!(verdict(&failed), Verdict::CantTell);
@@ -187,7 +187,7 @@ fn what_was_not_done_is_unknown() {
     assert_eq!(verdict(&failed), Verdict::NeverRecovers);
 }
 
-/// The server is gone, hangs, or another one stands in its place: nothing can be read back.
+/// The server is gone, hangs, or was replaced by another one, so nothing can be read back.
 #[test]
 fn what_was_not_read_back_is_neither_there_nor_lost() {
     let mut gone = two();
@@ -195,12 +195,12 @@ fn what_was_not_read_back_is_neither_there_nor_lost() {
     gone[1].passes[0].kinds[1] = kind(OpKind::Write, 300, &[(OpError::LOST, 64)]);
     gone[1].state = TrialState::Failed("the server does not answer".to_owned());
     let result = soaked(&requested_soak(), &gone);
-    // A client that gave up did not recover, whether or not anything was planned.
+    // A client that gave up did not recover, whether or not a fault was planned.
     assert_eq!((result.verdict, result.data), (Verdict::NeverRecovers, Data::Unverified));
     let quiet = [segment(0, Vec::new()), gone[1].clone()];
     assert_eq!(verdict(&quiet), Verdict::NeverRecovers);
 
-    // Each read of what was written failed, or one of them did.
+    // Each read of the written data failed, or only one of them did.
     for (done, errors) in [(0, 64), (63, 1)] {
         let mut hung = two();
         hung[1].passes[1].kinds = vec![kind(OpKind::Read, done, &[(OpError::LOST, errors)])];

@@ -1,4 +1,4 @@
-//! Both sides of each limit, with rates made up for it.
+//! Tests of both sides of each limit with made-up rates.
 
 use model::testing::RunBuilder;
 use model::{Histogram, KindResult, NfsTarget, OpKind, Pass, Sampling, Target, Workload};
@@ -12,7 +12,7 @@ fn spec(interval_ms: u64) -> RunSpec {
     RunBuilder::new(Workload::Mixed).sampling(sampling).build()
 }
 
-/// A mix whose intervals of a second had these many ops each.
+/// Returns a mix whose one-second intervals have these numbers of ops.
 fn mix(ops: &[u64]) -> PassResult {
     let sample = |(number, ops): (usize, &u64)| IntervalSample {
         at_ns: (number as u64 + 1) * SECOND,
@@ -99,7 +99,7 @@ fn what_follows_the_first_end_or_comes_before_the_last_start_is_left_out() {
     assert_eq!(cut_rounds(&spec(1_000), &tail), None, "four are left");
 }
 
-/// A stream on a directory, or on a server that our own client speaks to.
+/// Returns a stream on a directory, or on a server accessed by our own client.
 fn stream(target: Target, direct: bool) -> RunSpec {
     let sampling = Sampling { interval_ms: 1_000, ..Sampling::default() };
     let run = RunBuilder::new(Workload::Stream).target(target).direct(direct);
@@ -114,7 +114,7 @@ fn server() -> Target {
     Target::Nfs(NfsTarget::new("192.0.2.1", "/export"))
 }
 
-/// A pass over files with this many syncs, of this time each.
+/// Returns a pass over files with this many syncs of the given time.
 fn synced(pass: Pass, ops: &[u64], syncs: u64, sync_ns: u64) -> PassResult {
     let mut result = PassResult { pass, ..mix(ops) };
     let mut times = Histogram::new();
@@ -155,7 +155,7 @@ fn only_buffered_writes_hide_behind_a_sync() {
 
 #[test]
 fn a_long_last_sync_is_no_part_of_the_rounds() {
-    // Two seconds of COMMIT at the end, in which no data moves.
+    // Two seconds of COMMIT at the end, in which no data is transferred.
     let ops = [1000, 1000, 1000, 1000, 1000, 300, 0];
     let rounds = |sync_ns| {
         let result = synced(Pass::Write, &ops, 2, sync_ns);
@@ -173,7 +173,7 @@ fn long_syncs_between_files_are_not_judged() {
         let result = synced(Pass::Write, &[1000; 6], syncs, sync_ns);
         cut_rounds(&stream(server(), false), &result).is_some()
     };
-    // One file for each of two workers; then many files.
+    // One file for each of two workers, then many files.
     assert!(is_judged(2, SECOND / 2) && is_judged(20, SECOND / 10));
     assert!(!is_judged(20, SECOND / 2));
 }

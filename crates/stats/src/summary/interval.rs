@@ -1,12 +1,12 @@
-//! The 95 % confidence interval of a median of few figures.
+//! The 95 % confidence interval of the median of a few values.
 //!
-//! From five figures on it is made of order statistics: the median lies between the k-th smallest
-//! and the k-th largest figure with a probability that follows from the binomial distribution
-//! alone, whatever the distribution of the figures. Between the two k that are nearest to 95 % it
-//! is interpolated; of five figures it is the whole range (93.8 %). Three or four figures don't
-//! reach so far (75 % and 87.5 %), so there a shape must be assumed: Student's interval of the mean
-//! of the logarithms, which holds for normal and lognormal figures alike. A bootstrap would hold
-//! the median in 75 % of cases with three figures and in 88 % with seven.
+//! From five values on, it is based on order statistics: the median is between the k-th smallest
+//! and the k-th largest value with a probability that depends only on the binomial distribution,
+//! whatever the distribution of the values. It is interpolated between the two k closest to 95 %;
+//! for five values, it is the whole range (93.8 %). Three or four values don't reach that far (75 %
+//! and 87.5 %), so a distribution must be assumed: Student's interval of the mean of the
+//! logarithms, which is valid for normal and lognormal values. A bootstrap interval would contain
+//! the median in only 75 % of cases for three values and 88 % for seven.
 //!
 //! **Source:** Hettmansperger and Sheather, "Confidence intervals based on interpolated order
 //! statistics", Statistics and Probability Letters 4 (1986); Nyblom, ibid. 14 (1992).
@@ -14,13 +14,13 @@
 use super::squared_distances;
 use crate::criteria::CONFIDENCE;
 
-/// Student's t for 2.5 % at each end, of 2 and of 3 degrees of freedom.
+/// Student's t for 2.5 % at each end, for 2 and 3 degrees of freedom.
 ///
 /// **Source:** NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2.
 const STUDENT_T: [f64; 2] = [4.302_653, 3.182_446];
 
-/// Returns both ends of the interval; the smallest and the largest figure where there are fewer
-/// than three, which say nothing about it. `sorted` holds at least one figure.
+/// Returns both ends of the interval, or the smallest and largest value if there are fewer than
+/// three. `sorted` must not be empty.
 pub(super) fn of_median(sorted: &[f64]) -> (f64, f64) {
     match sorted.len() {
         1 | 2 => (sorted[0], sorted[sorted.len() - 1]),
@@ -29,8 +29,8 @@ pub(super) fn of_median(sorted: &[f64]) -> (f64, f64) {
     }
 }
 
-/// Makes Student's interval of the mean of the logarithms, and takes it back to figures; of the
-/// figures themselves where one of them has no logarithm.
+/// Computes Student's interval of the mean of the logarithms and converts it back to values. Uses
+/// the values themselves if any has no logarithm.
 fn by_student(sorted: &[f64]) -> (f64, f64) {
     if sorted[0] >= sorted[sorted.len() - 1] {
         return (sorted[0], sorted[0]);
@@ -47,7 +47,7 @@ fn by_student(sorted: &[f64]) -> (f64, f64) {
     let deviation = (squared_distances(&figures, mean) / (n - 1.0)).sqrt();
     let half = STUDENT_T[figures.len() - 3] * deviation / n.sqrt();
     if has_logarithms {
-        // Rounding must not leave out the median where the figures are almost equal.
+        // Rounding must not exclude the median if the values are almost equal.
         let (lo, hi) = ((mean - half).exp(), (mean + half).exp());
         (lo.min(sorted[1]), hi.max(sorted[sorted.len() - 2]))
     } else {
@@ -55,12 +55,12 @@ fn by_student(sorted: &[f64]) -> (f64, f64) {
     }
 }
 
-/// Makes the interval of interpolated order statistics.
+/// Computes the interval from interpolated order statistics.
 fn by_order_statistics(sorted: &[f64]) -> (f64, f64) {
     let n = sorted.len();
-    // How probably the median lies between the k-th smallest and the k-th largest figure: 1 less
-    // twice the probability that fewer than k of n figures lie below it. The terms of that sum
-    // are kept as logarithms, since 2^-n is no float where there are a thousand figures.
+    // Probability that the median is between the k-th smallest and the k-th largest value: 1 minus
+    // twice the probability that fewer than k of n values are below it. The terms of this sum are
+    // kept as logarithms, because 2^-n underflows for a thousand values.
     let mut term_ln = -(n as f64) * std::f64::consts::LN_2;
     let mut k = 1;
     let mut wide = 1.0 - 2.0 * term_ln.exp();
@@ -75,8 +75,8 @@ fn by_order_statistics(sorted: &[f64]) -> (f64, f64) {
         }
         (k, wide) = (k + 1, narrower);
     };
-    // The share of the way from the wide interval to the narrow one. The way is not straight:
-    // this form is exact for two distributions far apart, and good for those between.
+    // Position between the wide and the narrow interval. It is not linear: this form is exact for
+    // two very different distributions and good for those in between.
     let excess = (wide - CONFIDENCE) / (wide - narrow);
     let inner = (n - k) as f64 * excess / (k as f64 + (n - 2 * k) as f64 * excess);
     let lo = sorted[k - 1] + inner * (sorted[k] - sorted[k - 1]);
@@ -102,12 +102,12 @@ mod tests {
 
     #[test]
     fn order_statistics_are_interpolated_between_the_nearest_two() {
-        // The mice of Efron and Tibshirani (1993), table 2.1: nine figures, of which the second
-        // smallest and largest hold the median with 0.9609, the third with 0.8203.
+        // The mice of Efron and Tibshirani (1993), table 2.1: nine values. The second smallest and
+        // largest contain the median with 0.9609, the third with 0.8203.
         let mice = [10.0, 27.0, 30.0, 40.0, 46.0, 51.0, 52.0, 104.0, 146.0];
         let (lo, hi) = of_median(&mice);
         assert!((lo - 27.684).abs() < 0.01 && (hi - 92.14).abs() < 0.1, "{lo} to {hi}");
-        // A thousand figures: the interval of the normal approximation, 500 ± 31.
+        // A thousand values: the interval of the normal approximation, 500 ± 31.
         let many: Vec<f64> = (0..1_000).map(f64::from).collect();
         let (lo, hi) = of_median(&many);
         assert!((lo - 468.5).abs() < 1.0 && (hi - 530.5).abs() < 1.0, "{lo} to {hi}");

@@ -1,4 +1,4 @@
-//! MOUNT v1 and v3: which path leads to which root.
+//! MOUNT v1 and v3: the mapping from paths to roots.
 //!
 //! **Source:** RFC 1094 appendix A, RFC 1813 section 5.
 
@@ -10,10 +10,10 @@ use super::Context;
 use crate::record::{Op, Version};
 use crate::sparse::Cursor;
 
-/// The number of MNT, and that of UMNT.
+/// Procedure numbers of MNT and UMNT.
 const MNT: u8 = 1;
 const UMNT: u8 = 3;
-/// The type of a directory.
+/// File type of a directory.
 const DIRECTORY: u8 = 2;
 
 /// Reads the arguments of a call.

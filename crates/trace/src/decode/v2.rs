@@ -33,7 +33,7 @@ pub fn call(
             op.length = reader.u32()?.into();
         }
         Procedure::Write => {
-            // The first offset and the total are unused: RFC 1094 section 2.2.9.
+            // The initial offset and the total count are unused: RFC 1094 section 2.2.9.
             reader.u32()?;
             op.offset = reader.u32()?.into();
             reader.u32()?;
@@ -82,7 +82,7 @@ pub fn reply(
     match procedure {
         Procedure::Getattr | Procedure::Setattr => read_attributes(op, reader)?,
         Procedure::Write => {
-            // A reply has no count: what was requested was written, or the call failed.
+            // The reply has no count: either all of the data was written, or the call failed.
             op.count = op.length;
             read_attributes(op, reader)?;
         }
@@ -100,7 +100,7 @@ pub fn reply(
         Procedure::Readlink => op.count = reader.u32()?.into(),
         Procedure::Readdir => {
             while reader.bool("entry_follows")? {
-                // The id, the name, and the cookie of four bytes.
+                // The file ID, the name, and a cookie of four bytes.
                 reader.u32()?;
                 reader.opaque(NAME_BYTES_MAX)?;
                 reader.u32()?;

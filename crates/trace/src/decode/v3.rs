@@ -81,7 +81,7 @@ pub fn call(
             reader.array::<8>()?;
             op.length = reader.u32()?.into();
             if procedure == Procedure::Readdirplus {
-                // The first count is of names alone, the second of the whole reply.
+                // The first count is for names only, the second for the whole reply.
                 op.length = reader.u32()?.into();
             }
         }
@@ -140,7 +140,7 @@ pub fn reply(
     Ok(())
 }
 
-/// Notes the file's size from before a change, and its attributes from after it.
+/// Records the file's size before a change, and its attributes after it.
 fn note_change(op: &mut Op, change: &WccData) {
     if let Some(before) = &change.before {
         op.size_before = Some(before.size);
@@ -148,7 +148,7 @@ fn note_change(op: &mut Op, change: &WccData) {
     note_attributes(op, change.after.as_ref());
 }
 
-/// Reads what follows the attributes of a successful reply.
+/// Reads what follows the attributes in a successful reply.
 fn read_content(
     op: &mut Op,
     procedure: Procedure,
@@ -161,7 +161,7 @@ fn read_content(
         Procedure::Read => {
             op.count = reader.u32()?.into();
             note_eof(op, reader.bool("eof")?);
-            // The size where the file ends is known even without attributes.
+            // At the end of the file, its size is known even without attributes.
             if op.flags & op_flag::EOF != 0 && op.size.is_none() && op.count > 0 {
                 op.size = Some(op.offset.saturating_add(op.count));
             }
@@ -210,7 +210,7 @@ fn note_eof(op: &mut Op, is_eof: bool) {
     }
 }
 
-/// Returns a number of an enumeration of the protocol, which is at most 3.
+/// Returns an enumeration value of the protocol, which is at most 3.
 fn small(number: u32) -> u8 {
     number.min(200) as u8
 }

@@ -1,9 +1,8 @@
-//! NFS v4: the results of a compound, and which file each operation is about.
+//! NFS v4: the results of a compound, and which file each operation applies to.
 //!
-//! [`results`] reads them in order; [`follow_files`] then walks the operations with the current and
-//! the saved file handle, as the server did. A file that a LOOKUP or OPEN reached has the number of
-//! the handle that a GETFH of the same compound returned, else one of its own by directory and
-//! name.
+//! [`results`] reads them in order. [`follow_files`] then processes the operations with the current
+//! and the saved file handle, as the server did. A file reached by LOOKUP or OPEN gets the number
+//! of the handle returned by a GETFH of the same compound, or else one based on directory and name.
 //! **Source:** RFC 7530 sections 15.2 and 16, RFC 8881 section 18, RFC 7862 section 15.
 
 use nfs_proto::DecodeError;
@@ -18,10 +17,10 @@ use crate::sparse::Cursor;
 
 pub use super::v4_call::operations;
 
-/// The type of a directory. **Source:** RFC 7530 section 2.1 (`nfs_ftype4`).
+/// File type of a directory. **Source:** RFC 7530 section 2.1 (`nfs_ftype4`).
 const DIRECTORY: u8 = 2;
 
-/// The most pieces of a READ_PLUS.
+/// Maximum number of segments in a READ_PLUS.
 const PIECES_MAX: u32 = 1 << 16;
 
 /// Reads the results of a compound into its operations.
@@ -30,16 +29,16 @@ pub fn results(
     cursor: &mut Cursor<'_>,
     context: &mut Context,
 ) -> Result<(), DecodeError> {
-    // The status of the whole is that of the last result.
+    // The status of the compound is that of the last result.
     cursor.reader.u32()?;
     cursor.reader.opaque(COMPOUND_TAG_BYTES_MAX)?;
     let count = cursor.reader.u32()?;
-    // None follows the first that failed.
+    // No results follow the first one that failed.
     for at in 0..count.min(OPS_MAX) as usize {
         let mut ahead = cursor.reader;
         let (number, status) = (ahead.u32()?, ahead.u32()?);
         if at == ops.len() {
-            // Its arguments were cut off, or stand behind some that were not understood.
+            // Its arguments were truncated, or come after some that were not understood.
             ops.push(Op { kind: kind_of(number), ..Op::default() });
         }
         let (before, from_here) = ops.split_at_mut(at);
@@ -67,7 +66,7 @@ fn read_result(
         }
         return Ok(());
     }
-    // Those with a payload: their number and status were read ahead.
+    // Results with a payload: skip number and status, which were read ahead.
     cursor.reader.array::<8>()?;
     match code {
         Some(OpCode::Read) => {
@@ -78,7 +77,7 @@ fn read_result(
             note_eof(op, cursor.reader.bool("eof")?);
             let pieces = cursor.reader.u32()?;
             for _ in 0..pieces.min(PIECES_MAX) {
-                // Data has an offset and bytes, a hole an offset and a length.
+                // Data has an offset and bytes, a hole has an offset and a length.
                 let is_hole = cursor.reader.u32()? == 1;
                 cursor.reader.u64()?;
                 op.count = op.count.saturating_add(if is_hole {
@@ -93,8 +92,8 @@ fn read_result(
             while cursor.reader.bool("entry_follows")? {
                 let entry = Entry::decode(&mut cursor.reader)?;
                 op.count += 1;
-                // The directory's number is known only once the files were followed: until then an
-                // entry stands for the directory by 0.
+                // The directory's number is only known after following the files, so the entry
+                // contains 0 until then.
                 list(&entry, context);
             }
             note_eof(op, cursor.reader.bool("eof")?);
@@ -134,7 +133,7 @@ fn note_result(before: &[Op], op: &mut Op, ok: &OpOk<'_>, context: &mut Context)
     }
 }
 
-/// The attributes of a file that a trace keeps.
+/// Attributes of a file that a trace keeps.
 #[derive(Default)]
 struct Described<'a> {
     file_type: u8,
@@ -145,7 +144,7 @@ struct Described<'a> {
 impl<'a> Described<'a> {
     fn read(attributes: &Fattr<'a>) -> Self {
         let mut found = Self::default();
-        // One that is not understood ends the walk; what stands before it is used.
+        // Stop at an attribute that is not understood, and use those before it.
         let _ = attributes.visit(|number, reader| {
             match number {
                 attribute::TYPE => found.file_type = reader.u32()?.min(255) as u8,
@@ -171,8 +170,8 @@ fn note_eof(op: &mut Op, is_eof: bool) {
     }
 }
 
-/// Gives each operation the number of its file; `first_entry` is where the entries that this
-/// compound listed begin.
+/// Assigns the number of its file to each operation. `first_entry` is the index of the first
+/// directory entry listed by this compound.
 pub fn follow_files(ops: &mut [Op], first_entry: usize, context: &mut Context) {
     let (mut current, mut saved) = (0, 0);
     for at in 0..ops.len() {
@@ -224,7 +223,7 @@ pub fn follow_files(ops: &mut [Op], first_entry: usize, context: &mut Context) {
 }
 
 /// Returns the number of the file that an operation made current: the one whose handle is returned
-/// before another becomes current, else one by directory and name.
+/// before another becomes current, or else one based on directory and name.
 fn reached(ops: &[Op], at: usize, context: &mut Context) -> u32 {
     let Op { file, name, kind, .. } = ops[at];
     let (mut number, mut is_directory) = (0, false);
@@ -238,19 +237,19 @@ fn reached(ops: &[Op], at: usize, context: &mut Context) -> u32 {
         if is_root(kind) {
             return context.server_root(kind);
         }
-        // The kind keeps parents and named attributes apart, which have no name.
+        // Parent and named attribute directories have no name, so use the kind to tell them apart.
         let name = if name == 0 { u64::from(kind) } else { name };
         return context.files.of_name(&context.secret, file, name);
     }
-    // A client that asks for handles on its way, and one that goes down a whole path in one
-    // compound, walk through the same directories.
+    // A client that requests handles along the way and one that walks a whole path in one compound
+    // go through the same directories.
     if is_directory && name != 0 {
         context.files.bind_name(&context.secret, file, name, number);
     }
     number
 }
 
-/// Returns true if an operation makes another file the current one.
+/// Returns true if an operation changes the current file.
 fn makes_current(op: &Op) -> bool {
     match OpCode::from_number(op.kind.into()) {
         Some(

@@ -1,7 +1,7 @@
 //! NFS v4: the operations of a compound.
 //!
-//! [`operations`] reads as many as are there and understood. A WRITE is read by hand, since its
-//! payload is mostly not kept; all others by the decoder of `nfs-proto`.
+//! [`operations`] reads as many as are present and understood. WRITE is parsed by hand, because
+//! most of its payload is not kept; all others are parsed by the decoder of `nfs-proto`.
 //! **Source:** RFC 7530 section 16, RFC 8881 section 18, RFC 7862 section 15.
 
 use nfs_proto::DecodeError;
@@ -14,7 +14,7 @@ use super::Context;
 use crate::record::{Call, Op, Version, op_flag};
 use crate::sparse::Cursor;
 
-/// The most operations of one compound that are kept; clients send a dozen.
+/// Maximum number of operations to keep per compound; clients send about a dozen.
 pub const OPS_MAX: u32 = 1024;
 
 /// Reads minor version and operations of a compound.
@@ -37,7 +37,7 @@ pub fn operations(
         let code = OpCode::from_number(number);
         let mut op = Op { kind: kind_of(number), ..Op::default() };
         let read = read_op(&mut op, code, cursor, context);
-        // One that is not understood is a row of its own; where the next one begins is not known.
+        // An operation that is not understood gets a row, but the start of the next one is unknown.
         call.ops.push(op);
         read?;
     }
@@ -47,7 +47,7 @@ pub fn operations(
     Ok(())
 }
 
-/// Returns the kind of an operation's number.
+/// Returns the kind for an operation number.
 pub fn kind_of(number: u32) -> u8 {
     match OpCode::from_number(number) {
         None | Some(OpCode::Illegal) => Op::ILLEGAL,
@@ -76,7 +76,7 @@ fn read_op(
     Ok(())
 }
 
-/// Notes what the arguments say, but for the files, which depend on the operations before.
+/// Records the arguments except for the files, which depend on previous operations.
 fn note_request(op: &mut Op, request: &Request<'_>, context: &mut Context) {
     match request {
         Request::Putfh { file } => op.file = context.file(file),
@@ -136,7 +136,7 @@ fn note_request(op: &mut Op, request: &Request<'_>, context: &mut Context) {
 
 fn note_open(op: &mut Op, request: &Request<'_>, context: &mut Context) {
     let Request::Open { share_access, share_deny, how, claim, .. } = request else { return };
-    // Access in the two lowest bits, denial in the next two.
+    // Access in the two lowest bits, deny in the next two.
     op.offset = u64::from(share_access & 3 | (share_deny & 3) << 2);
     if let Claim::Name(name) | Claim::DelegateCurrent(_, name) | Claim::DelegatePrevious(name) =
         claim
@@ -157,14 +157,14 @@ fn note_open(op: &mut Op, request: &Request<'_>, context: &mut Context) {
     }
 }
 
-/// Notes the size among attributes that are set.
+/// Records the size if it is among the attributes being set.
 fn note_size(op: &mut Op, attributes: &Fattr<'_>) {
     if !attributes.mask().contains(attribute::SIZE) {
         return;
     }
     let mut size = None;
-    // Attributes that are not understood, such as lists for access control, end the walk; the size
-    // has a low number and stands before them.
+    // Attributes that are not understood, such as access control lists, end the walk. The size has
+    // a low number, so it comes before them.
     let _ = attributes.visit(|number, reader| {
         if number != attribute::SIZE {
             return Ok(false);

@@ -1,9 +1,9 @@
-//! How data is accessed: sizes, and whether accesses follow each other.
+//! Access patterns: sizes, and whether accesses are sequential.
 //!
-//! An access is sequential where it begins at the end of the last one of the same client to the
-//! same file in the same direction, or at the begin of a file that the client had not accessed so.
-//! The ends are kept for a bounded number of files; those of the others are forgotten, and their
-//! next access counts as random unless it begins at 0.
+//! An access is sequential if it begins at the end of the client's last access to the same file in
+//! the same direction, or at the start of a file that the client had not accessed in this
+//! direction. The ends are kept for a limited number of files; the next access to any other file
+//! counts as random unless it begins at 0.
 
 use std::collections::HashMap;
 
@@ -13,25 +13,26 @@ use serde::Serialize;
 use super::Quantiles;
 use crate::record::Op;
 
-/// The most pairs of client and file whose last access is kept.
+/// Maximum number of pairs of client and file whose last access is kept.
 const ENDS_MAX: usize = 1 << 20;
-/// Stability of a WRITE that must be on stable storage before its reply, 1 above the protocol.
+/// Stability of a WRITE that must be on stable storage before its reply: 1 above the protocol
+/// value.
 const FILE_SYNC: u8 = 3;
 
-/// How data is read, or written.
+/// Statistics of reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct AccessDescription {
     /// Number of accesses.
     pub ops: u64,
-    /// Bytes that were moved.
+    /// Bytes transferred.
     pub bytes: u64,
-    /// Accesses that follow another.
+    /// Sequential accesses.
     pub sequential_ops: u64,
-    /// Bytes of those.
+    /// Bytes of sequential accesses.
     pub sequential_bytes: u64,
-    /// Writes that had to be durable before their reply, as requested.
+    /// Writes for which durability before the reply was requested.
     pub stable_ops: u64,
-    /// Sizes as requested.
+    /// Requested sizes.
     pub sizes: Quantiles,
 }
 
@@ -53,7 +54,7 @@ impl Default for Accesses {
 impl Accesses {
     /// Adds an access of a client.
     pub fn add(&mut self, client: u32, op: &Op) {
-        // Where the reply was not seen, the request says how much it was to be.
+        // If the reply was not seen, use the requested size.
         let bytes = if op.status.is_none() { op.length } else { op.count };
         if self.ends.len() >= ENDS_MAX {
             self.ends.clear();

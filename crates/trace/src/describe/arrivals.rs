@@ -1,9 +1,9 @@
 //! How calls arrive, and how many are in flight.
 //!
-//! The index of dispersion is the variance of the calls in an interval over their mean: 1 for a
-//! Poisson process at any length of the interval, more for a load that comes in bursts, and growing
-//! with the length where the bursts are long. **Source:** R. Gusella, "Characterizing the
-//! variability of arrival processes with indexes of dispersion", IEEE JSAC 9 (1991).
+//! The index of dispersion is the variance of the number of calls in an interval divided by its
+//! mean. It is 1 for a Poisson process with any interval, higher for bursty loads, and grows with
+//! the interval if the bursts are long. **Source:** R. Gusella, "Characterizing the variability of
+//! arrival processes with indexes of dispersion", IEEE JSAC 9 (1991).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,11 +15,11 @@ use super::Quantiles;
 
 /// Lengths of the intervals in which calls are counted, in nanoseconds.
 const INTERVALS_NS: [u64; 5] = [1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000];
-/// The interval whose largest count is the peak, by its position above.
+/// Index of the interval used for the peak.
 const PEAK: usize = 3;
-/// The least number of intervals from which a dispersion is computed.
+/// Minimum number of intervals for computing a dispersion.
 const INTERVALS_MIN: u64 = 10;
-/// The most calls in flight that are followed.
+/// Maximum number of calls in flight to track.
 const IN_FLIGHT_MAX: usize = 1 << 20;
 
 /// Arrivals of calls.
@@ -27,21 +27,20 @@ const IN_FLIGHT_MAX: usize = 1 << 20;
 pub struct ArrivalDescription {
     /// Times between the starts of calls.
     pub gaps: Quantiles,
-    /// Standard deviation of those times over their mean: 1 for a Poisson process.
+    /// Standard deviation of these times divided by their mean; 1 for a Poisson process.
     pub gap_variation: f64,
-    /// Most calls in a second.
+    /// Maximum number of calls in a second.
     pub peak_calls_per_second: u64,
-    /// Indices of dispersion, the shortest interval first; those of which a trace has fewer than
-    /// ten are left out.
+    /// Indices of dispersion, shortest interval first. Intervals of which the trace has fewer than
+    /// ten are omitted.
     pub dispersions: Vec<Dispersion>,
 }
 
-/// The index of dispersion in intervals of one length.
+/// The index of dispersion for one interval length.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Dispersion {
-    /// Length of the intervals.
     pub interval_ns: u64,
-    /// Variance of the counts over their mean.
+    /// Variance of the counts divided by their mean.
     pub index: f64,
 }
 
@@ -55,7 +54,7 @@ struct Counts {
     max: u64,
 }
 
-/// Starts of calls, which are in order but for those whose reply was very late.
+/// Starts of calls, which are in order except for calls with very late replies.
 #[derive(Debug)]
 pub struct Arrivals {
     last_ns: Option<u64>,
@@ -92,7 +91,6 @@ impl Arrivals {
         }
     }
 
-    /// Returns the description.
     pub fn describe(&mut self) -> ArrivalDescription {
         let mut dispersions = Vec::new();
         let mut peak = 0;
@@ -102,7 +100,7 @@ impl Arrivals {
             if position == PEAK {
                 peak = counts.max.max(counts.count);
             }
-            // The last interval is not over and is left out.
+            // The last interval is incomplete, so ignore it.
             if counts.interval >= INTERVALS_MIN && counts.sum > 0 {
                 let intervals = counts.interval as f64;
                 let mean = counts.sum as f64 / intervals;
@@ -125,8 +123,8 @@ impl Arrivals {
 
 impl Counts {
     fn add(&mut self, interval: u64) {
-        // Intervals without calls have squares of 0 and count by the number of the last one. A call
-        // that comes late counts in the present interval.
+        // Intervals without calls add nothing to the sum of squares; the index of the last interval
+        // accounts for them. A late call counts in the current interval.
         if interval > self.interval {
             self.sum += self.count;
             self.sum_of_squares += u128::from(self.count) * u128::from(self.count);
@@ -151,7 +149,7 @@ impl Default for Depth {
 }
 
 impl Depth {
-    /// Adds a call; one without an end is not followed.
+    /// Adds a call. Calls without an end are not tracked.
     pub fn add(&mut self, start_ns: u64, end_ns: Option<u64>) {
         while self.ends.peek().is_some_and(|end| end.0 <= start_ns) {
             self.ends.pop();
@@ -163,7 +161,7 @@ impl Depth {
         self.depths.record(self.ends.len() as u64);
     }
 
-    /// Returns the quantiles of the calls in flight when one starts, itself included.
+    /// Returns the quantiles of the calls in flight when one starts, including itself.
     pub fn describe(&self) -> Quantiles {
         Quantiles::of(&self.depths)
     }
@@ -190,7 +188,7 @@ mod tests {
         assert!(index_at(&steady, 100 * MS).abs() < 1e-9);
         assert_eq!((steady.peak_calls_per_second, steady.gaps.count), (1000, 9999));
         assert!(steady.gap_variation < 0.01, "{}", steady.gap_variation);
-        // A hundred calls at once, each 100 ms.
+        // One hundred calls at once, each 100 ms.
         let mut bursts = Arrivals::default();
         for number in 0..10_000 {
             bursts.add(number / 100 * 100 * MS);

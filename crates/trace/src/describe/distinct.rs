@@ -1,25 +1,25 @@
-//! How many different things there are, in bounded memory.
+//! Counts distinct items in limited memory.
 //!
-//! Things are hashed, and those whose hash is below a threshold are kept; when too many are, the
-//! threshold is halved. The number kept over the share of hashes below the threshold estimates the
-//! whole without bias, with a standard error of 1 in 180. Below the bound the count is exact.
+//! Items are hashed, and those with a hash below a threshold are kept. When there are too many, the
+//! threshold is halved. The number kept divided by the share of hashes below the threshold is an
+//! unbiased estimate of the total, with a standard error of 1 in 180. Below the limit, the count is
+//! exact.
 //! **Source:** P. Flajolet, "On adaptive sampling", Computing 43 (1990).
 
 use std::collections::HashSet;
 
-/// Things that are kept.
+/// Maximum number of items to keep.
 const KEPT_MAX: usize = 32 << 10;
 
-/// Counts different numbers.
+/// Counts distinct numbers.
 #[derive(Debug, Default)]
 pub struct Distinct {
     kept: HashSet<u64>,
-    /// Hashes with this many leading zero bits are kept.
+    /// Only hashes with this many leading zero bits are kept.
     zero_bits: u32,
 }
 
 impl Distinct {
-    /// Adds a number.
     pub fn add(&mut self, number: u64) {
         let hash = mix(number);
         if hash.leading_zeros() < self.zero_bits {
@@ -33,13 +33,13 @@ impl Distinct {
         }
     }
 
-    /// Returns how many different numbers were added, about.
+    /// Returns the estimated number of distinct numbers.
     pub fn count(&self) -> u64 {
         (self.kept.len() as u64) << self.zero_bits.min(40)
     }
 }
 
-/// Mixes the bits of a number, so that each of the result depends on each of it.
+/// Mixes the bits of a number, so that each output bit depends on all input bits.
 /// **Source:** S. Vigna, `splitmix64`, public domain.
 fn mix(number: u64) -> u64 {
     let mut bits = number.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,7 +1,7 @@
-//! Files: how many, how large, and which are hot.
+//! File statistics: how many, how large, and which are hot.
 //!
-//! A file is known by its number. Its type and size are the last that was reported.
-//! Files beyond [`FILES_MAX`] are counted and not kept apart.
+//! Files are identified by number and have the type and size last reported. Files beyond
+//! [`FILES_MAX`] are counted but not told apart.
 
 use std::collections::HashMap;
 
@@ -12,24 +12,24 @@ use super::{Direction, Quantiles, direction_of};
 use crate::format::Entry;
 use crate::record::{Op, Version, op_flag};
 
-/// The most files that are kept apart.
+/// Maximum number of files to tell apart.
 const FILES_MAX: usize = 4 << 20;
-/// The most hot files that are listed.
+/// Maximum number of hot files to list.
 const HOT_MAX: usize = 10;
-/// The type of a regular file, and that of a directory. **Source:** RFC 1813 section 2.6.
+/// Types of regular files and directories. **Source:** RFC 1813 section 2.6.
 const REGULAR: u8 = 1;
 const DIRECTORY: u8 = 2;
 
 /// Files of a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct FileDescription {
-    /// Files of any type that an operation or a listing named.
+    /// Files of any type that appear in an operation or a listing.
     pub known: u64,
-    /// Those that an operation was about.
+    /// Files that are the object of an operation.
     pub accessed: u64,
-    /// Those that data was read from.
+    /// Files from which data was read.
     pub read: u64,
-    /// Those that data was written to.
+    /// Files to which data was written.
     pub written: u64,
     /// Directories among the known files.
     pub directories: u64,
@@ -39,31 +39,30 @@ pub struct FileDescription {
     pub removed: u64,
     /// OPENs that may create their file.
     pub creating_opens: u64,
-    /// Writes that begin at the end of their file or beyond, as far as its size is known.
+    /// Writes that begin at or beyond the end of their file, if its size is known.
     pub appends: u64,
-    /// Files beyond the bound, which were not kept apart.
+    /// Files beyond the limit, which are not told apart.
     pub beyond_bound: u64,
-    /// Sizes of regular files whose size is known.
+    /// Sizes of regular files, if known.
     pub sizes: Quantiles,
-    /// Bytes of those files together.
+    /// Total size of these files.
     pub bytes: u64,
-    /// Files with the most accesses to data.
+    /// Files with the most data accesses.
     pub hot: Vec<HotFile>,
-    /// Share of the accesses to data that go to the busiest tenth of the files with any, in
-    /// percent.
+    /// Share of data accesses that go to the busiest tenth of the files with any, in percent.
     pub hot_tenth_percent: u64,
 }
 
-/// A file with many accesses to data.
+/// A file with many data accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct HotFile {
     /// Number of the file.
     pub file: u32,
-    /// Accesses to its data.
+    /// Number of data accesses.
     pub data_ops: u64,
-    /// Bytes that were read and written.
+    /// Bytes read and written.
     pub bytes: u64,
-    /// Size of the file, where it is known.
+    /// Size of the file, if known.
     pub size: Option<u64>,
 }
 
@@ -86,7 +85,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Adds a file that a listing named.
+    /// Adds a file that appears in a listing.
     pub fn list(&mut self, entry: &Entry) {
         if let Some(file) = self.file(entry.file) {
             file.file_type = entry.file_type;
@@ -101,7 +100,7 @@ impl Files {
             "CREATE" | "MKDIR" | "SYMLINK" | "MKNOD" if is_done => self.found.created += 1,
             "OPEN" if is_done && op.flags & op_flag::CREATES != 0 => {
                 self.found.creating_opens += 1;
-                // It has certainly created it only where the file must not exist.
+                // It certainly created the file only if the file must not have existed.
                 self.found.created += u64::from(op.how >= 2);
             }
             "REMOVE" | "RMDIR" if is_done => self.found.removed += 1,
@@ -125,7 +124,7 @@ impl Files {
             }
         }
         self.found.appends += u64::from(appended);
-        // Type and size are those of the file that was returned, where there is one.
+        // Type and size belong to the file that was returned, if there is one.
         let described = if op.result == 0 { op.file } else { op.result };
         if op.file_type == 0 && op.size.is_none() && op.result == 0 {
             return;
@@ -149,7 +148,6 @@ impl Files {
         Some(self.files.entry(number).or_default())
     }
 
-    /// Returns the description.
     pub fn describe(mut self) -> FileDescription {
         let mut sizes = Histogram::sparse();
         let mut busy = Vec::new();
@@ -160,7 +158,7 @@ impl Files {
             found.read += u64::from(file.is_read);
             found.written += u64::from(file.is_written);
             found.directories += u64::from(file.file_type == DIRECTORY);
-            // Without a type, what has data is a file.
+            // Without a known type, anything with data is a file.
             let is_file = file.file_type == REGULAR || file.file_type == 0 && file.data_ops > 0;
             if let (true, Some(size)) = (is_file, file.size) {
                 sizes.record(size);

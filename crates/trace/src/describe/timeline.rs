@@ -1,38 +1,37 @@
-//! Calls, bytes and the growth of the working set over time.
+//! Calls, bytes and growth of the working set over time.
 //!
-//! How long a trace is, is known only at its end: slices begin short, and when there are too many
-//! two and two are joined. The working set is counted in blocks of [`BLOCK_BYTES`].
+//! The length of a trace is only known at its end. So slices are short at first, and pairs of them
+//! are joined when there are too many. The working set is counted in blocks of [`BLOCK_BYTES`].
 
 use serde::Serialize;
 
 use super::distinct::Distinct;
 use crate::record::Op;
 
-/// The most slices, an even number.
+/// Maximum number of slices; must be even.
 const SLICES_MAX: usize = 120;
-/// The length of the first slices, in nanoseconds.
+/// Initial length of a slice, in nanoseconds.
 const SLICE_NS: u64 = 10_000_000;
-/// Bytes of a block of the working set.
+/// Block size for the working set.
 pub const BLOCK_BYTES: u64 = 4 << 10;
-/// The most blocks of one access that are counted.
+/// Maximum number of blocks to count per access.
 const BLOCKS_MAX: u64 = 256;
 
-/// A slice of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct TimeSlice {
-    /// Begin of the slice, from that of the trace on.
+    /// Start of the slice, relative to the start of the trace.
     pub start_ns: u64,
     /// Length of the slice.
     pub duration_ns: u64,
-    /// Calls that started in it.
+    /// Calls that started in the slice.
     pub calls: u64,
-    /// Bytes that were read.
+    /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes that were written.
+    /// Bytes written.
     pub written_bytes: u64,
-    /// Files with data that was accessed since the trace begins.
+    /// Files whose data has been accessed since the start of the trace.
     pub files: u64,
-    /// Bytes of the blocks of 4 KiB that were accessed since the trace begins, about.
+    /// Estimated bytes in blocks of 4 KiB that have been accessed since the start of the trace.
     pub working_set_bytes: u64,
 }
 
@@ -57,7 +56,7 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// Adds an access to data to the working set.
+    /// Adds a data access to the working set.
     pub fn access(&mut self, op: &Op) {
         self.files.add(op.file.into());
         let bytes = op.count.max(op.length).max(1);
@@ -68,14 +67,13 @@ impl Timeline {
         }
     }
 
-    /// Adds a call.
     pub fn add(&mut self, start_ns: u64, read_bytes: u64, written_bytes: u64) {
         while start_ns / self.slice_ns >= SLICES_MAX as u64 {
             self.join_pairs();
         }
         let number = (start_ns / self.slice_ns) as usize;
         while self.slices.len() <= number {
-            // A slice without calls has the working set of the one before.
+            // A slice without calls has the working set of the previous one.
             let before = self.slices.last().copied().unwrap_or_default();
             let TimeSlice { files, working_set_bytes, .. } = before;
             self.slices.push(TimeSlice { files, working_set_bytes, ..TimeSlice::default() });
@@ -85,8 +83,8 @@ impl Timeline {
         slice.calls += 1;
         slice.read_bytes = slice.read_bytes.saturating_add(read_bytes);
         slice.written_bytes = slice.written_bytes.saturating_add(written_bytes);
-        // Calls come in the order of their replies: one that waited long for its own comes after
-        // those of later slices, and what these used is not counted in its slice.
+        // Calls arrive in the order of their replies. A call with a late reply comes after those of
+        // later slices, whose working set must not count in its slice.
         if is_last && (read_bytes > 0 || written_bytes > 0) {
             slice.files = self.files.count();
             slice.working_set_bytes = self.blocks.count().saturating_mul(BLOCK_BYTES);
@@ -110,13 +108,12 @@ impl Timeline {
         self.slice_ns = self.slice_ns.saturating_mul(2);
     }
 
-    /// Returns the slices.
     pub fn describe(mut self) -> Vec<TimeSlice> {
         if let Some(last) = self.slices.last_mut() {
             last.files = self.files.count();
             last.working_set_bytes = self.blocks.count().saturating_mul(BLOCK_BYTES);
         }
-        // A dozen to two dozen rows are what a table shows.
+        // A table shows between one and two dozen rows.
         while self.slices.len() > SLICES_MAX / 5 {
             self.join_pairs();
         }
@@ -158,7 +155,7 @@ mod tests {
             timeline.access(&op);
             timeline.add(u64::from(number) * SLICE_NS, 4096, 0);
         }
-        // The first call to start, whose reply is the last one.
+        // The first call to start, whose reply arrives last.
         timeline.access(&Op { file: 99, count: 4096, ..Op::default() });
         timeline.add(0, 4096, 0);
         let slices = timeline.describe();

@@ -1,17 +1,16 @@
-//! A block of calls as columns, and back.
+//! Converts blocks of calls to columns and back.
 //!
-//! Three tables stand in a block: calls, operations (each call says how many it has), and the
-//! directory entries that were learned. One list of columns serves both directions. A reader passes
-//! over columns that it does not know, and takes zeros for those that a file lacks, so that columns
-//! can be added.
+//! A block contains three tables: calls, operations (each call has a count of them), and directory
+//! entries. The same list of columns is used for reading and writing. To allow for new columns, a
+//! reader skips unknown columns and uses zeros for missing ones.
 
 use super::columns::{ColumnReader, ColumnWriter, Encoding};
 use crate::record::{Call, Op, Version};
 
-/// A file that the listing of a directory named for the first time.
+/// A file that appeared in a directory listing for the first time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Entry {
-    /// Number of the call that listed it.
+    /// Number of the call with the listing.
     pub call: u64,
     /// Number of the directory.
     pub dir: u32,
@@ -19,7 +18,7 @@ pub struct Entry {
     pub name: u64,
     /// Number of the file.
     pub file: u32,
-    /// Type of the file, a number of v3's `ftype3`; 0 where it is unknown.
+    /// Type of the file as v3's `ftype3`, or 0 if unknown.
     pub file_type: u8,
     /// Size of the file, in bytes.
     pub size: Option<u64>,
@@ -27,14 +26,14 @@ pub struct Entry {
 
 /// Bytes of the counts before the directory of columns: calls, operations, entries, columns.
 const COUNTS_BYTES: usize = 16;
-/// Bytes of a column in the directory: id, encoding, two zeros, length.
+/// Bytes per column in the directory: ID, encoding, two zeros, length.
 const COLUMN_BYTES: usize = 8;
-/// The most rows of one table in a block that is read.
+/// Maximum number of rows per table when reading a block.
 pub const ROWS_MAX: u32 = 1 << 18;
-/// The number of columns that are known.
+/// Number of known columns.
 pub const COLUMNS: usize = 33;
 
-/// The columns by their place in the arrays below, with their numbers in a file.
+/// Indices of the columns in the arrays below, and their numbers in a file.
 mod column {
     pub const NUMBER: usize = 0;
     pub const START_NS: usize = 1;
@@ -71,7 +70,7 @@ mod column {
     pub const SIZE_BEFORE: usize = 32;
 }
 
-/// The columns whose numbers rise slowly or lie close together.
+/// Columns with numbers that increase slowly or are close together.
 const DELTAS: [usize; 8] = [
     column::NUMBER,
     column::START_NS,
@@ -83,7 +82,7 @@ const DELTAS: [usize; 8] = [
     column::ENTRY_FILE,
 ];
 
-/// The columns of a block that is being written.
+/// Columns of a block being written.
 #[derive(Debug)]
 pub struct BlockWriter {
     columns: Vec<ColumnWriter>,
@@ -124,7 +123,7 @@ impl BlockWriter {
         self.ops += call.ops.len() as u32;
     }
 
-    /// Appends an entry of a directory.
+    /// Appends a directory entry.
     pub fn push_entry(&mut self, entry: &Entry) {
         let columns = &mut self.columns;
         columns[column::ENTRY_CALL].push(entry.call);
@@ -136,12 +135,12 @@ impl BlockWriter {
         self.entries += 1;
     }
 
-    /// Tells whether there are neither calls nor entries.
+    /// Returns true if there are neither calls nor entries.
     pub const fn is_empty(&self) -> bool {
         self.calls == 0 && self.entries == 0
     }
 
-    /// Writes the block to `out`, which is cleared, and empties it.
+    /// Replaces the contents of `out` with the encoded block, and clears the block.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         out.clear();
         for count in [self.calls, self.ops, self.entries, COLUMNS as u32] {
@@ -179,7 +178,7 @@ fn push_op(columns: &mut [ColumnWriter], op: &Op) {
     columns[column::SIZE_BEFORE].push(one_above(op.size_before));
 }
 
-/// Returns 0 for nothing, else the number and 1. The largest number is as good as unknown.
+/// Returns 0 for `None`, otherwise the number plus 1. The maximum number is treated as unknown.
 fn one_above(value: Option<u64>) -> u64 {
     match value {
         Some(value) => value.saturating_add(1),
@@ -187,12 +186,10 @@ fn one_above(value: Option<u64>) -> u64 {
     }
 }
 
-/// A block that was read.
+/// A decoded block.
 #[derive(Debug, Default)]
 pub struct Block {
-    /// The calls of the block.
     pub calls: Vec<Call>,
-    /// The entries of the block.
     pub entries: Vec<Entry>,
 }
 
@@ -202,7 +199,7 @@ struct Columns<'a> {
     is_present: [bool; COLUMNS],
 }
 
-/// Reads a block; the error names the part that is wrong.
+/// Decodes a block. The error names the part that is wrong.
 pub fn read_block(bytes: &[u8]) -> Result<Block, &'static str> {
     let short = "the block is too short for its counts";
     let (counts, rest) = bytes.split_at_checked(COUNTS_BYTES).ok_or(short)?;
@@ -213,7 +210,7 @@ pub fn read_block(bytes: &[u8]) -> Result<Block, &'static str> {
     }
     let mut columns = Columns::read(rest, columns)?;
     let mut block = Block::default();
-    // Nothing is reserved by a count: rows are made of bytes that are there.
+    // Don't allocate by count: rows only come from bytes that are really there.
     let mut ops_left = u64::from(ops);
     for _ in 0..calls {
         let call = columns.next_call(&mut ops_left)?;
@@ -247,7 +244,7 @@ impl<'a> Columns<'a> {
                 found.is_present[id] = true;
             }
         }
-        // Without these a row is nothing; all others may be missing and are zero.
+        // A row is useless without these; all others may be missing and are zero.
         for id in [column::NUMBER, column::START_NS, column::VERSION, column::OPS, column::KIND] {
             if !found.is_present[id] {
                 return Err("a column that each trace has is missing");

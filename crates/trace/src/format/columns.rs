@@ -1,20 +1,19 @@
-//! Columns of whole numbers: variable length, plain or as differences.
+//! Columns of integers with variable length, either plain or as differences.
 //!
-//! A number takes one byte for each seven bits (LEB128). Differences to the number before are
-//! zigzag coded, so that small ones are short in either direction.
+//! A number takes one byte for every seven bits (LEB128). Differences to the previous number are
+//! zigzag encoded, so that small ones are short in either direction.
 //! **Source:** DWARF 5, section 7.6 (LEB128); Protocol Buffers, "Encoding" (zigzag).
 
-/// How the numbers of a column are written.
+/// How the numbers of a column are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
-    /// Each number as it is.
+    /// Each number as is.
     Plain = 0,
-    /// The difference to the number before; to 0 for the first.
+    /// Difference to the previous number, or to 0 for the first.
     Delta = 1,
 }
 
 impl Encoding {
-    /// Returns the encoding with this number.
     pub const fn from_number(number: u8) -> Option<Self> {
         match number {
             0 => Some(Self::Plain),
@@ -24,28 +23,26 @@ impl Encoding {
     }
 }
 
-/// A column that is being written.
+/// A column being written.
 #[derive(Debug)]
 pub struct ColumnWriter {
-    /// The bytes so far.
     pub bytes: Vec<u8>,
     encoding: Encoding,
     last: u64,
 }
 
 impl ColumnWriter {
-    /// Makes an empty column.
+    /// Creates an empty column.
     pub const fn new(encoding: Encoding) -> Self {
         Self { bytes: Vec::new(), encoding, last: 0 }
     }
 
-    /// Empties the column and keeps its memory.
+    /// Clears the column but keeps its memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.last = 0;
     }
 
-    /// Returns how the numbers are written.
     pub const fn encoding(&self) -> Encoding {
         self.encoding
     }
@@ -69,7 +66,7 @@ impl ColumnWriter {
     }
 }
 
-/// A column that is being read.
+/// A column being read.
 #[derive(Debug, Clone, Copy)]
 pub struct ColumnReader<'a> {
     bytes: &'a [u8],
@@ -83,17 +80,17 @@ impl<'a> ColumnReader<'a> {
         Self { bytes, encoding, last: 0 }
     }
 
-    /// Makes a column of nothing but zeros, for one that a file lacks.
+    /// Creates a column of only zeros, for a column that is missing in a file.
     pub const fn zeros() -> Self {
         Self::new(&[], Encoding::Plain)
     }
 
-    /// Tells whether all numbers were read.
+    /// Returns true if all numbers have been read.
     pub const fn is_at_end(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Returns the next number; `None` where the bytes end within it or it has more than 64 bits.
+    /// Returns the next number, or `None` if it is truncated or has more than 64 bits.
     #[inline]
     pub fn next(&mut self) -> Option<u64> {
         let mut value = 0;

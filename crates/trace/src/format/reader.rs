@@ -1,7 +1,7 @@
 //! Reads a trace file in one pass, with one section in memory.
 //!
-//! [`TraceReader`] checks each section by its checksum before it looks into it. A file without an
-//! end was cut off, and that is an error after the sections that are whole.
+//! [`TraceReader`] verifies the checksum of each section before parsing it. A file without an end
+//! section was truncated, which is reported as an error after the complete sections.
 
 use std::io::{ErrorKind, Read};
 
@@ -35,10 +35,10 @@ struct Stored {
 }
 
 impl<R: Read> TraceReader<R> {
-    /// Begins to read a trace.
+    /// Starts to read a trace.
     ///
     /// # Errors
-    /// [`TraceError`] where the source fails, or what it gives is no trace.
+    /// Returns [`TraceError`] if reading fails or the source is not a trace.
     pub fn new(source: R) -> Result<Self, TraceError> {
         let mut reader = Self {
             source,
@@ -54,7 +54,7 @@ impl<R: Read> TraceReader<R> {
         if there == 0 {
             return Err(TraceError::Empty);
         }
-        // What was cut within the magic number may have been a trace, or anything else.
+        // If the file ends within the magic number, it may or may not have been a trace.
         if begin[..there.min(MAGIC.len())] != MAGIC[..there.min(MAGIC.len())] {
             return Err(TraceError::Foreign);
         }
@@ -73,15 +73,14 @@ impl<R: Read> TraceReader<R> {
         Ok(reader)
     }
 
-    /// Returns the header.
     pub const fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Returns the next section; `None` after the end.
+    /// Returns the next section, or `None` after the end.
     ///
     /// # Errors
-    /// [`TraceError`] where the source fails, or the section is damaged or missing.
+    /// Returns [`TraceError`] if reading fails, or the section is damaged or missing.
     pub fn next_section(&mut self) -> Result<Option<Section>, TraceError> {
         while !self.is_at_end {
             let Stored { kind, at } = self.read_section()?;
@@ -98,7 +97,7 @@ impl<R: Read> TraceReader<R> {
                     self.is_at_end = true;
                     Section::End(self.json(at)?)
                 }
-                // One that a later release has added and that can be passed over.
+                // A section added by a later release, which can be skipped.
                 _ => continue,
             };
             return Ok(Some(section));
@@ -119,7 +118,7 @@ impl<R: Read> TraceReader<R> {
         if stored_len > SECTION_BYTES_MAX || raw_len > SECTION_BYTES_MAX {
             return Err(TraceError::Corrupt { at, what: "the length of a section" });
         }
-        // Memory grows with the bytes that are there, and not with the length that is stated.
+        // Allocate for the bytes that are really there, not for the claimed length.
         self.stored.clear();
         let mut stored = std::mem::take(&mut self.stored);
         let read = (&mut self.source).take(stored_len as u64).read_to_end(&mut stored);
@@ -148,7 +147,7 @@ impl<R: Read> TraceReader<R> {
         serde_json::from_slice(&self.raw).map_err(|_| corrupt)
     }
 
-    /// Reads as many bytes as there are, up to the length of the buffer.
+    /// Reads as many bytes as available, up to the length of the buffer.
     fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, TraceError> {
         let mut there = 0;
         while there < buffer.len() {

@@ -1,7 +1,7 @@
 //! Writes a trace file in one pass.
 //!
-//! [`TraceWriter`] packs one section after the other; nothing that was written is changed later, so
-//! that a trace can go to a pipe. Its buffers are used again for each block.
+//! [`TraceWriter`] writes one section after the other and never changes what was written, so a
+//! trace can go to a pipe. Its buffers are reused for each block.
 
 use std::io::Write;
 
@@ -15,7 +15,6 @@ use crate::connections::Connection;
 use crate::error::TraceError;
 use crate::record::Call;
 
-/// Writes a trace.
 #[derive(Debug)]
 pub struct TraceWriter<W> {
     out: W,
@@ -26,10 +25,10 @@ pub struct TraceWriter<W> {
 }
 
 impl<W: Write> TraceWriter<W> {
-    /// Begins a trace.
+    /// Starts a trace.
     ///
     /// # Errors
-    /// [`TraceError::Write`] where the output fails.
+    /// Returns [`TraceError::Write`] if the output fails.
     pub fn new(out: W, header: &Header) -> Result<Self, TraceError> {
         let mut writer = Self {
             out,
@@ -46,18 +45,18 @@ impl<W: Write> TraceWriter<W> {
         Ok(writer)
     }
 
-    /// Writes connections, before the first block with calls of theirs.
+    /// Writes connections. Must be called before the first block with their calls.
     ///
     /// # Errors
-    /// [`TraceError::Write`] where the output fails.
+    /// Returns [`TraceError::Write`] if the output fails.
     pub fn connections(&mut self, connections: &[Connection]) -> Result<(), TraceError> {
         self.json(kind::CONNECTIONS, &connections)
     }
 
-    /// Writes names, before the first block with operations that have them.
+    /// Writes names. Must be called before the first block with operations that use them.
     ///
     /// # Errors
-    /// [`TraceError::Write`] where the output fails.
+    /// Returns [`TraceError::Write`] if the output fails.
     pub fn names(&mut self, names: &[NameText]) -> Result<(), TraceError> {
         self.json(kind::NAMES, &names)
     }
@@ -65,7 +64,7 @@ impl<W: Write> TraceWriter<W> {
     /// Writes a block.
     ///
     /// # Errors
-    /// [`TraceError::Write`] where the output fails.
+    /// Returns [`TraceError::Write`] if the output fails.
     pub fn block<'c>(
         &mut self,
         calls: impl Iterator<Item = &'c Call>,
@@ -87,7 +86,7 @@ impl<W: Write> TraceWriter<W> {
     /// Ends the trace and returns its length in bytes.
     ///
     /// # Errors
-    /// [`TraceError::Write`] where the output fails.
+    /// Returns [`TraceError::Write`] if the output fails.
     pub fn finish(mut self, end: &End) -> Result<u64, TraceError> {
         self.json(kind::END, end)?;
         self.out.flush().map_err(TraceError::Write)?;
@@ -101,10 +100,11 @@ impl<W: Write> TraceWriter<W> {
         self.section(kind)
     }
 
-    /// Packs and writes the raw bytes of a section.
+    /// Compresses and writes a section.
     fn section(&mut self, kind: u8) -> Result<(), TraceError> {
         self.stored.clear();
-        // The fastest level: the columns are small numbers already, and a better one gains a tenth.
+        // Use the fastest level: the columns are already small numbers, and a better level gains
+        // only 10 %.
         let mut encoder = ZlibEncoder::new(&mut self.stored, Compression::fast());
         encoder.write_all(&self.raw).map_err(TraceError::Write)?;
         encoder.finish().map_err(TraceError::Write)?;

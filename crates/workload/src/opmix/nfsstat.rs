@@ -1,11 +1,9 @@
-//! Shares of a mix from what a host counted: the output of `nfsstat` or `mountstats`, or a file of
-//! the kernel's.
+//! Derives the shares of a mix from the output of `nfsstat` or `mountstats`, or from kernel files.
 //!
-//! [`shares`] adds up every table of calls that a text holds, of clients and servers, of all
-//! versions and of all mounts. Counters begin when a host starts or mounts, so that
-//! [`shares_between`] takes the calls between two texts. Calls that a mix has no kind for are left
-//! out, and so are removals beyond what is made: a file system that only shrinks would be empty
-//! soon.
+//! [`shares`] adds up every table of calls in a text, for clients and servers, all versions and all
+//! mounts. Counters start when a host boots or mounts, so [`shares_between`] uses the difference
+//! between two texts. Calls without an equivalent in a mix are ignored, and so are removals in
+//! excess of creations, because a file system that only shrinks would soon be empty.
 //!
 //! **Source:** `nfsstat(8)`, `mountstats(8)`; `net/sunrpc/stats.c` and `fs/nfs/nfs3xdr.c` of Linux
 //! (`proc2` and `proc3` in the order of RFC 1094 and RFC 1813, operations of a mount).
@@ -14,7 +12,7 @@ use model::OpKind;
 
 use super::shares::{PAIRS, apportion_block};
 
-/// Procedures of version 2 by number; unused ones have their historical names.
+/// Procedures of version 2 by number; obsolete ones have their historical names.
 const V2: [&str; 18] = [
     "null", "getattr", "setattr", "root", "lookup", "readlink", "read", "wrcache", "write",
     "create", "remove", "rename", "link", "symlink", "mkdir", "rmdir", "readdir", "fsstat",
@@ -46,14 +44,14 @@ const V3: [&str; 22] = [
     "commit",
 ];
 
-/// The reason why a text gives no mix.
+/// Why a text results in no mix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NfsstatError {
-    /// It holds no table of calls.
+    /// It contains no table of calls.
     NoCounts,
     /// None of its calls can be part of a mix.
     Idle,
-    /// A counter of the second text is below that of the first.
+    /// A counter in the second text is lower than in the first one.
     Backwards(OpKind),
 }
 
@@ -73,18 +71,18 @@ impl std::fmt::Display for NfsstatError {
 
 impl std::error::Error for NfsstatError {}
 
-/// Reads shares in hundredths of a percent, together 10,000, in the order of kinds.
+/// Returns shares in hundredths of a percent, adding up to 10,000, in the order of kinds.
 ///
 /// # Errors
-/// [`NfsstatError`], where the text holds no counts.
+/// Returns [`NfsstatError`] if the text contains no counters.
 pub fn shares(text: &str) -> Result<Vec<(OpKind, u32)>, NfsstatError> {
     shares_of(&counts_by_kind(text)?)
 }
 
-/// Reads shares of the calls between two texts of one host.
+/// Returns the shares of the calls between two texts from the same host.
 ///
 /// # Errors
-/// [`NfsstatError`], where one of them holds no counts, or a counter went back.
+/// Returns [`NfsstatError`] if one of them contains no counters, or a counter decreased.
 pub fn shares_between(before: &str, after: &str) -> Result<Vec<(OpKind, u32)>, NfsstatError> {
     let before = counts_by_kind(before)?;
     let mut counts = counts_by_kind(after)?;
@@ -94,7 +92,7 @@ pub fn shares_between(before: &str, after: &str) -> Result<Vec<(OpKind, u32)>, N
     shares_of(&counts)
 }
 
-/// Counts the calls of each kind of a mix, in their order.
+/// Counts the calls of each kind in a mix, in order.
 fn counts_by_kind(text: &str) -> Result<Vec<(OpKind, u128)>, NfsstatError> {
     let counted = parse_counts(text);
     if counted.is_empty() {
@@ -138,13 +136,13 @@ fn sum_of(counted: &[(String, u64)], kind: OpKind) -> u128 {
     sum
 }
 
-/// Returns the kind that stands for a call.
+/// Returns the kind for a call.
 fn kind_of(name: &str) -> Option<OpKind> {
     let kind = match name {
         "statfs" => OpKind::Fsstat,
         _ => OpKind::from_name(name)?,
     };
-    // Some kinds of ours have names that no call has.
+    // Some of our kinds have names that are not calls.
     let is_call = !matches!(kind, OpKind::LookupMissing | OpKind::Unlink);
     if !is_call || !model::Pass::OpMix.kinds().contains(&kind) {
         return None;
@@ -152,9 +150,9 @@ fn kind_of(name: &str) -> Option<OpKind> {
     Some(kind)
 }
 
-/// Reads every call that is counted, by its name. `nfsstat` prints a line of names, and below it
-/// one of counts and percentages; the kernel's files have a line of counts by procedure number, or
-/// a line for each operation of a mount.
+/// Parses all counters by name. `nfsstat` prints a line of names followed by a line of counts and
+/// percentages. The kernel's files have a line of counts by procedure number, or a line for each
+/// operation of a mount.
 fn parse_counts(text: &str) -> Vec<(String, u64)> {
     let mut counts = Vec::new();
     let mut names: Vec<&str> = Vec::new();
@@ -165,12 +163,12 @@ fn parse_counts(text: &str) -> Vec<(String, u64)> {
         match words.as_slice() {
             ["proc2", _, rest @ ..] => add_counts(&mut counts, &V2, rest),
             ["proc3", _, rest @ ..] => add_counts(&mut counts, &V3, rest),
-            // Operations, transmissions, timeouts, bytes: an operation of a mount.
+            // An operation of a mount: operations, transmissions, timeouts, bytes.
             [name, rest @ ..] if name.ends_with(':') && is_row_of_mount(rest) => {
                 add_counts(&mut counts, &[name.trim_end_matches(':')], &rest[..1]);
                 names.clear();
             }
-            // What mountstats(8) prints: the name, and below it `12 ops (3%)`.
+            // Output of mountstats(8): the name, followed by `12 ops (3%)`.
             [name] if name.ends_with(':') => names = vec![name.trim_end_matches(':')],
             [count, "ops", ..] if names.len() == 1 => {
                 add_counts(&mut counts, &names, &[*count]);
@@ -180,7 +178,7 @@ fn parse_counts(text: &str) -> Vec<(String, u64)> {
                 add_counts(&mut counts, &names, &numbers);
                 names.clear();
             }
-            // Other tables count packets and caches; none has a column of these names.
+            // Other tables count packets and caches; none of their columns has these names.
             _ if words.iter().any(|word| kind_of(word).is_some()) => names.clone_from(&words),
             _ => names.clear(),
         }
@@ -188,7 +186,7 @@ fn parse_counts(text: &str) -> Vec<(String, u64)> {
     counts
 }
 
-/// Tells whether the words behind a name are the eight or nine numbers of an operation of a mount.
+/// Returns true if the words after a name are the eight or nine numbers of a mount's operation.
 fn is_row_of_mount(words: &[&str]) -> bool {
     words.len() >= 8 && words.iter().all(|word| word.parse::<u64>().is_ok())
 }
@@ -214,9 +212,10 @@ mod tests {
         let shares = shares(include_str!("fixtures/nfsstat_c.txt")).unwrap();
         let mix = OpMix { shares: shares.clone(), ..OpMix::default() };
         assert_eq!(check(&mix), Ok(()));
-        // 1,000 calls of v3 and 1,000 of v4, of which 200 are none of a mix; 20 of the REMOVEs too.
+        // 1,000 calls of v3 and 1,000 of v4. 200 of these don't belong to a mix, and neither do 20
+        // of the REMOVEs.
         for (kind, count) in [(OpKind::Getattr, 500), (OpKind::Read, 400), (OpKind::Access, 200)] {
-            // Shares are whole hundredths; what is left over goes to the largest.
+            // Shares are integers; the remainder goes to the largest one.
             assert!(share(&shares, kind).abs_diff(count * 10_000 / 1_780) <= 2, "{kind}");
         }
         assert_eq!(share(&shares, OpKind::Create), share(&shares, OpKind::Remove));
@@ -246,7 +245,7 @@ mod tests {
         for (kind, count) in [(OpKind::Read, 70), (OpKind::Write, 30), (OpKind::Fsstat, 5)] {
             assert!(share(&found, kind).abs_diff(count * 10_000 / all) <= 2, "{kind}: {found:?}");
         }
-        // Two mounts add up.
+        // The counts of two mounts are added.
         assert_eq!(shares(&format!("{MOUNTED}{MOUNTED}")).unwrap(), found);
         let printed = "Stats for server:/export mounted on /mnt:\n\nREAD:\n\t70 ops (70%) \n\t\
             avg bytes sent per op: 10\nWRITE:\n\t30 ops (30%) \n";

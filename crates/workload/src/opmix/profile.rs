@@ -1,11 +1,11 @@
-//! The figures of field studies, each with its source.
+//! Results of field studies, each with its source.
 //!
-//! A profile is a table: shares of calls, sizes of files and of requests. Nothing here computes
-//! but the means that follow from a table.
+//! A profile is a table of shares of calls, file sizes and request sizes. The only computations
+//! here are averages of these tables.
 
 use model::OpKind;
 
-/// So many hundredths of the files have this size.
+/// Share of files with a certain size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeShare {
     /// Size in KiB.
@@ -14,44 +14,44 @@ pub struct SizeShare {
     pub percent: u32,
 }
 
-/// So many hundredths of the requests have a size in this range, in whole KiB.
+/// Share of requests in a range of sizes, in whole KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestSize {
-    /// Smallest, in KiB.
+    /// Minimum in KiB.
     pub least_kib: u32,
-    /// Largest, in KiB.
+    /// Maximum in KiB.
     pub most_kib: u32,
     /// Share in percent.
     pub percent: u32,
 }
 
-/// The findings of a study.
+/// Results of a study.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
-    /// How plans call it.
+    /// Name in plans.
     pub name: &'static str,
-    /// The source of its figures.
+    /// Source of the numbers.
     pub source: &'static str,
-    /// Share of each kind in percent; `Lookup` with those of missing names.
+    /// Share of each kind in percent. `Lookup` includes missing names.
     pub shares: &'static [(OpKind, u32)],
-    /// Shares count calls, not requests of several calls.
+    /// Shares count calls rather than requests with several calls.
     pub counts_calls: bool,
-    /// Sizes of files.
+    /// File sizes.
     pub files: &'static [SizeShare],
     /// Sizes of READ requests.
     pub reads: &'static [RequestSize],
     /// Sizes of WRITE requests.
     pub writes: &'static [RequestSize],
-    /// Zipf exponent of the popularity of files, in hundredths; 0 for equal chances.
+    /// Zipf exponent of file popularity in hundredths; 0 for a uniform distribution.
     pub skew_hundredths: u32,
 }
 
-/// Lookups of names that are not there, in percent of all lookups.
+/// Share of lookups with missing names, in percent of all lookups.
 ///
 /// **Source:** SPEC SFS 3.0, as published constants.
 pub const MISSING_PERCENT: u32 = 35;
 
-/// Symbolic links that are read.
+/// Number of symbolic links that are read.
 ///
 /// **Source:** as above.
 pub const LINKS_READ: u32 = 20;
@@ -116,7 +116,7 @@ const fn sfs3(
     }
 }
 
-/// Every profile, oldest first.
+/// All profiles, oldest first.
 pub const PROFILES: &[Profile] = &[
     sfs3(
         "laddis-like",
@@ -260,12 +260,12 @@ pub const PROFILES: &[Profile] = &[
 ];
 
 impl Profile {
-    /// Finds a profile by its name.
+    /// Finds a profile by name.
     pub fn named(name: &str) -> Option<&'static Self> {
         PROFILES.iter().find(|profile| profile.name == name)
     }
 
-    /// Returns the profile whose sizes a mix of the user's own is made with.
+    /// Returns the profile that provides the sizes for user-defined mixes.
     pub const fn of_custom_mixes() -> &'static Self {
         const CUSTOM: Profile = Profile {
             counts_calls: true,
@@ -274,7 +274,7 @@ impl Profile {
         &CUSTOM
     }
 
-    /// KiB that each hundred files hold.
+    /// Returns the total size of one hundred files in KiB.
     pub fn kib_of_hundred(&self) -> u64 {
         let mut kib = 0;
         for share in self.files {
@@ -283,13 +283,13 @@ impl Profile {
         kib
     }
 
-    /// Calls of at most `io_size` bytes that a hundred requests take on average, times 840, which
-    /// every count of sizes in a range divides.
+    /// Returns the average number of calls of at most `io_size` bytes for one hundred requests,
+    /// times 840, which is divisible by every possible number of sizes in a range.
     pub(super) fn calls_of_hundred(requests: &[RequestSize], io_size: u32) -> u64 {
         let mut all = 0;
         for range in requests {
-            // Each size of a range has the same chance. 840 is divisible by 1 to 8, so the mean
-            // is a whole number and shares come out the same on every machine.
+            // Each size in a range is equally likely. 840 is divisible by 1 to 8, so the average is
+            // an integer and shares are the same on every machine.
             let count = u64::from(range.most_kib - range.least_kib) + 1;
             let mut calls = 0;
             for kib in range.least_kib..=range.most_kib {

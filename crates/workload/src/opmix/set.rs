@@ -1,9 +1,9 @@
 //! The files, directories and links of an op mix.
 //!
-//! Files stand in this order: those that data is read from and written to, those that are given
-//! other names, and those that come and go. Of the first, one in ten is in use by READ and WRITE;
-//! the other kinds use all of them. Sizes follow the profile exactly in each hundred files. The
-//! files in use are spread over all numbers, and so over all directories.
+//! Files are numbered in this order: data files, files that are renamed, and files that come and
+//! go. One in ten data files is in use by READ and WRITE; the other kinds use all of them. Sizes
+//! match the profile exactly in each hundred files. The files in use are spread over all numbers,
+//! and so over all directories.
 
 use model::{OpKind, RunSpec};
 
@@ -12,40 +12,40 @@ use super::profile::{LINKS_READ, Profile, RequestSize};
 use super::shares::{profile_of, requests_of_block};
 use crate::moved::MovedBytes;
 
-/// Fewest names that come and go, and their share of the data files in percent.
+/// Minimum number of names that come and go, and their share of the data files in percent.
 ///
 /// **Source:** SPEC SFS 3.0: 100, or 2 % of the I/O files.
 const POOL_MIN: u32 = 100;
 const POOL_PERCENT: u64 = 2;
 
-/// Numbers of names have eight digits.
+/// Numbers in names have eight digits.
 const NAMES_MAX: u64 = 100_000_000;
 
-/// Steps from one file's size to the next one's, among a hundred: the number has no divisor in
-/// common with 100, so all sizes come, and small sets get of each.
+/// Step between the sizes of consecutive files, out of a hundred. It has no common divisor with
+/// 100, so all sizes occur, and small sets get some of each.
 const SIZE_STEP: u64 = 37;
 
-/// The files that an op mix works on.
+/// The files of an op mix.
 #[derive(Clone, Debug)]
 pub struct OpMixSet {
     profile: &'static Profile,
     /// Number of data files.
     pub(super) data_files: u32,
-    /// Those of them that are in use.
+    /// Number of data files in use.
     pub(super) used_files: u32,
-    /// Steps from one file in use to the next, and back: see `number_of`.
+    /// Step from one file in use to the next, and its inverse; see `number_of`.
     step: u64,
     step_back: u64,
     pub(super) renamed: Renamed,
     pub(super) files: Pool,
     pub(super) directories: Pool,
     pub(super) links: Pool,
-    /// Second names that are made in each block of requests.
+    /// Second names created in each block of requests.
     second_names: u32,
 }
 
 impl OpMixSet {
-    /// Makes the set of a run.
+    /// Returns the set of a run.
     pub fn of(spec: &RunSpec) -> Self {
         let mix = &spec.op_mix;
         let profile = profile_of(mix);
@@ -72,22 +72,22 @@ impl OpMixSet {
         }
     }
 
-    /// Returns the number below which every file has its own that is there beforehand.
+    /// Returns an upper bound for the numbers of files that exist beforehand.
     pub const fn files(&self) -> u32 {
         self.data_files + self.renamed.slots() + self.files.filled()
     }
 
-    /// Returns the directories that are there beforehand, from number 0 on.
+    /// Returns the number of directories that exist beforehand, numbered from 0.
     pub const fn directories(&self) -> u32 {
         self.directories.filled()
     }
 
-    /// Returns the symbolic links that are there beforehand, from number 0 on.
+    /// Returns the number of symbolic links that exist beforehand, numbered from 0.
     pub const fn links(&self) -> u32 {
         LINKS_READ + self.links.filled()
     }
 
-    /// Returns the size of a file in bytes; `None` where it is not there beforehand.
+    /// Returns the size of a file in bytes, or `None` if it doesn't exist beforehand.
     pub fn size(&self, file: u32) -> Option<u64> {
         if file < self.data_files {
             // The inverse of `number_of`.
@@ -97,11 +97,11 @@ impl OpMixSet {
         if file < self.files() { Some(0) } else { None }
     }
 
-    /// Returns the files that are there beforehand, and their bytes.
+    /// Returns the number of files that exist beforehand, and their total size.
     pub fn totals(&self) -> (u64, u64) {
         let (hundreds, rest) = (self.data_files / 100, self.data_files % 100);
         let whole = u64::from(hundreds) * (self.profile.kib_of_hundred() << 10);
-        // Sizes repeat with each hundred ranks: whole hundreds hold what the profile says.
+        // Sizes repeat every hundred ranks, so whole hundreds match the profile exactly.
         let mut bytes = whole;
         for rank in 0..rest {
             bytes += self.size_of(rank);
@@ -109,8 +109,8 @@ impl OpMixSet {
         (u64::from(self.files()), bytes)
     }
 
-    /// Estimates the bytes that a run appends: what it writes there in its time, but no more than
-    /// one largest request for each file in use, since appends of one file overlap.
+    /// Estimates the bytes that a run appends: what it writes in its time, but no more than one
+    /// maximum request for each file in use, since appends to the same file overlap.
     pub fn appended_bytes(&self, spec: &RunSpec) -> u64 {
         let mut twice_mean_kib = 0;
         for range in self.profile.writes {
@@ -119,7 +119,7 @@ impl OpMixSet {
         twice_mean_kib /= 100;
         let (counts, calls_of_block) = requests_of_block(&spec.op_mix, spec.io_size_bytes);
         let time_ms = u128::from(spec.warmup_ns() / 1_000_000 + spec.duration_ms);
-        // Calls of a block are counted in 84,000ths, and time in thousandths of seconds.
+        // Calls of a block are counted in units of 1/84,000, and time in milliseconds.
         let requests = u128::from(spec.load.rate_per_s)
             * time_ms
             * 84
@@ -182,7 +182,7 @@ impl OpMixSet {
         self.size_of(rank as u32) + self.largest_write_bytes()
     }
 
-    /// Returns the largest size of a WRITE request, in bytes.
+    /// Returns the maximum size of a WRITE request in bytes.
     fn largest_write_bytes(&self) -> u64 {
         let mut largest_kib = 0;
         for range in self.profile.writes {
@@ -192,19 +192,19 @@ impl OpMixSet {
     }
 
     /// Returns the file that LINK number `rank` of a block gives a second name, and the number of
-    /// that name. All files have their turn; no op removes the names.
+    /// that name. All files take turns; no op removes these names.
     pub(super) const fn linked(&self, block: u64, rank: u32) -> (u32, u64) {
         let number = (block * self.second_names as u64 + rank as u64) % NAMES_MAX;
         (self.number_of((number % self.data_files as u64) as u32), number)
     }
 
-    /// Returns the number of the data file of this rank; those in use have the first ranks.
+    /// Returns the number of the data file with this rank. The files in use have the first ranks.
     #[inline]
     pub(super) const fn number_of(&self, rank: u32) -> u32 {
         (rank as u64 * self.step % self.data_files as u64) as u32
     }
 
-    /// Returns the size of the data file of this rank, in bytes.
+    /// Returns the size of the data file with this rank in bytes.
     #[inline]
     pub(super) fn size_of(&self, rank: u32) -> u64 {
         let mut place = (u64::from(rank) * SIZE_STEP % 100) as u32;
@@ -217,13 +217,13 @@ impl OpMixSet {
         1 << 10
     }
 
-    /// Returns the profile that the mix follows.
+    /// Returns the profile of the mix.
     pub(super) const fn profile(&self) -> &'static Profile {
         self.profile
     }
 }
 
-/// Counts the requests of a kind in a block.
+/// Returns the number of requests of a kind in a block.
 fn count_of(counts: &[(OpKind, u32)], kind: OpKind) -> u32 {
     for (known, count) in counts {
         if *known == kind {
@@ -233,25 +233,25 @@ fn count_of(counts: &[(OpKind, u32)], kind: OpKind) -> u32 {
     0
 }
 
-/// Returns the data files of a run: as many as its offered load needs, or as many as the plan says.
+/// Returns the number of data files of a run: enough for its offered load, or as given in the plan.
 fn data_files(spec: &RunSpec, profile: &Profile) -> u32 {
     let wanted = u128::from(spec.op_mix.set_bytes_per_rate) * u128::from(spec.load.rate_per_s);
     if wanted == 0 {
         return spec.files.max(1);
     }
     let hundred_bytes = u128::from(profile.kib_of_hundred()) << 10;
-    // Names have eight digits, and some are kept for files that come and go.
+    // Names have eight digits, and some are reserved for files that come and go.
     (wanted * 100 / hundred_bytes.max(1)).clamp(1, 50_000_000) as u32
 }
 
-/// Finds a step that visits all of `count` numbers in turn, far apart, and the step that undoes it.
+/// Finds a step that visits all of `count` numbers in turn, far apart, and its inverse.
 ///
 /// **Source:** the golden ratio spreads multiples evenly (Knuth, TAOCP 3, 6.4); the inverse is
 /// Euclid's.
 fn steps(count: u64) -> (u64, u64) {
     let start = ((count as u128 * 0x9e37_79b9_7f4a_7c15) >> 64) as u64;
     for step in (start.max(1)..).take(1000) {
-        // Only a step without a common divisor has an inverse, and visits all.
+        // Only a step without a common divisor has an inverse and visits all numbers.
         if let Some(back) = inverse_of(step, count) {
             return (step, back);
         }
@@ -259,7 +259,7 @@ fn steps(count: u64) -> (u64, u64) {
     (1, 1)
 }
 
-/// Finds the number whose product with `step` leaves the remainder 1 when divided by `count`.
+/// Returns the multiplicative inverse of `step` modulo `count`.
 fn inverse_of(step: u64, count: u64) -> Option<u64> {
     let (mut old, mut new) = ((i128::from(step), 1_i128), (i128::from(count), 0_i128));
     while new.0 != 0 {

@@ -1,24 +1,24 @@
-//! The kinds of the requests of a mix, from its shares.
+//! Converts the shares of a mix to requests.
 //!
-//! Shares count calls, as those of SPEC's rules do; a request may take several of them.
+//! Shares count calls, as in SPEC's rules; a request may take several calls.
 
 use model::{OpKind, OpMix};
 
 use super::profile::{MISSING_PERCENT, Profile};
 
-/// Requests of a block, in which each kind has its share.
+/// Number of requests in a block, in which each kind has its exact share.
 pub const BLOCK: u32 = 10_000;
 
-/// The reason why a mix can't be executed.
+/// Why a mix cannot be executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MixError {
-    /// There is no such mix, and none of its shares is given.
+    /// The mix is unknown and has no shares.
     Unknown(String),
-    /// Shares are hundredths of a percent and add up to this instead of 10,000.
+    /// Shares are hundredths of a percent, but add up to this instead of 10,000.
     Sum(u64),
-    /// This kind is none that a mix can contain.
+    /// A mix cannot contain this kind.
     Kind(OpKind),
-    /// More is removed by the second kind than the first one makes.
+    /// The second kind removes more than the first one creates.
     Shrinks(OpKind, OpKind),
 }
 
@@ -39,7 +39,7 @@ impl std::fmt::Display for MixError {
 
 impl std::error::Error for MixError {}
 
-/// Kinds that come in pairs: the first makes what the second removes.
+/// Pairs of kinds of which the second removes what the first one creates.
 pub(super) const PAIRS: [(OpKind, OpKind); 3] = [
     (OpKind::Create, OpKind::Remove),
     (OpKind::Mkdir, OpKind::Rmdir),
@@ -49,7 +49,7 @@ pub(super) const PAIRS: [(OpKind, OpKind); 3] = [
 /// Checks the mix of a plan.
 ///
 /// # Errors
-/// [`MixError`]; the caller says which setting is wrong.
+/// Returns [`MixError`]; the caller adds the name of the setting.
 pub fn check(mix: &OpMix) -> Result<(), MixError> {
     if mix.shares.is_empty() {
         return match Profile::named(&mix.name) {
@@ -70,7 +70,7 @@ pub fn check(mix: &OpMix) -> Result<(), MixError> {
         return Err(MixError::Sum(sum));
     }
     for (makes, takes) in PAIRS {
-        // A mix that removes more than it makes would run out of names.
+        // A mix that removes more than it creates would run out of names.
         if share_of(mix, takes) > share_of(mix, makes) {
             return Err(MixError::Shrinks(makes, takes));
         }
@@ -78,7 +78,7 @@ pub fn check(mix: &OpMix) -> Result<(), MixError> {
     Ok(())
 }
 
-/// Adds up the shares of a kind, which may be given in parts.
+/// Adds up the shares of a kind, which may be listed several times.
 fn share_of(mix: &OpMix, kind: OpKind) -> u64 {
     let mut sum = 0;
     for (known, share) in &mix.shares {
@@ -87,23 +87,24 @@ fn share_of(mix: &OpMix, kind: OpKind) -> u64 {
     sum
 }
 
-/// Returns the shares of calls of a mix, in hundredths of a percent; empty where its study counted
-/// requests, of several calls each.
+/// Returns the shares of calls in a mix, in hundredths of a percent. Empty if its study counted
+/// requests with several calls each.
 pub fn call_shares(mix: &OpMix) -> Vec<(OpKind, u32)> {
     let counts_calls = !mix.shares.is_empty() || profile_of(mix).counts_calls;
     if counts_calls { shares_of(mix) } else { Vec::new() }
 }
 
-/// Returns the profile of a run, and the one that lends a mix of the user's own its sizes.
+/// Returns the profile of a run, or the one that provides the sizes for user-defined mixes.
 pub(super) fn profile_of(mix: &OpMix) -> &'static Profile {
     Profile::named(&mix.name).unwrap_or(Profile::of_custom_mixes())
 }
 
-/// Counts the requests of each kind in a block, and the mean number of calls of a block's requests
-/// times 84,000.
+/// Returns the number of requests of each kind in a block, and the average number of calls in a
+/// block times 84,000.
 pub(super) fn requests_of_block(mix: &OpMix, io_size: u32) -> (Vec<(OpKind, u32)>, u64) {
     let profile = profile_of(mix);
-    // Weights are shares of requests; a share of calls is so much smaller a share of requests.
+    // Weights are shares of requests. They are smaller than shares of calls by the calls per
+    // request.
     let mut weights = Vec::new();
     for (kind, share) in shares_of(mix) {
         let per_call =
@@ -118,7 +119,7 @@ pub(super) fn requests_of_block(mix: &OpMix, io_size: u32) -> (Vec<(OpKind, u32)
     (counts, all)
 }
 
-/// Returns the calls of a hundred requests of a kind, times 840.
+/// Returns the calls of one hundred requests of a kind, times 840.
 fn calls_of_hundred(profile: &Profile, kind: OpKind, io_size: u32) -> u64 {
     match kind {
         OpKind::Read => Profile::calls_of_hundred(profile.reads, io_size),
@@ -127,7 +128,7 @@ fn calls_of_hundred(profile: &Profile, kind: OpKind, io_size: u32) -> u64 {
     }
 }
 
-/// Lists shares in hundredths of a percent, lookups split by whether their names are there.
+/// Returns shares in hundredths of a percent, with lookups split into existing and missing names.
 fn shares_of(mix: &OpMix) -> Vec<(OpKind, u32)> {
     if !mix.shares.is_empty() {
         return mix.shares.clone();
@@ -144,7 +145,8 @@ fn shares_of(mix: &OpMix) -> Vec<(OpKind, u32)> {
     shares
 }
 
-/// Deals [`BLOCK`] requests out by weight: whole parts first, the rest to the largest remainders.
+/// Distributes [`BLOCK`] requests by weight: integer parts first, then the rest to the largest
+/// remainders.
 ///
 /// **Source:** Hamilton's method of apportionment.
 pub(super) fn apportion_block(weights: &[(OpKind, u128)]) -> Vec<(OpKind, u32)> {
@@ -166,7 +168,8 @@ pub(super) fn apportion_block(weights: &[(OpKind, u128)]) -> Vec<(OpKind, u32)> 
     counts
 }
 
-/// Makes equal what has equal weights in a pair: a remainder may have gone to one of them only.
+/// Makes the counts in a pair equal if their weights are equal, because the remainder may have gone
+/// to only one of them.
 fn even_pairs(counts: &mut [(OpKind, u32)], weights: &[(OpKind, u128)]) {
     for (makes, takes) in PAIRS {
         let at = |kind| weights.iter().position(|(known, _)| *known == kind);

@@ -1,6 +1,6 @@
-//! The ops of one worker of an op mix.
+//! Ops of one worker in an op mix.
 //!
-//! The order of ops follows from the seed, the file set and the shares alone.
+//! The order of ops depends only on the seed, the file set and the shares.
 
 use model::random::{below, draw};
 use model::{Op, OpKind, RunSpec};
@@ -12,18 +12,18 @@ use crate::arrivals::Batch;
 use crate::permute::Permutation;
 use crate::zipf::Zipf;
 
-/// Files that are tried for a request before it is cut to the size of the last one.
+/// Number of files to try for a request before it is truncated to the size of the last one.
 const TRIES: u64 = 400;
 
-/// The ops of one worker.
+/// Ops of one worker.
 ///
-/// Request i goes to worker `i mod workers`, but for those that make, remove or rename: they go
-/// where the others of the same name go. So each worker looks at all requests.
+/// Request i goes to worker `i mod workers`, except for those that create, remove or rename, which
+/// go to the same worker as other ops on the same name. So each worker looks at all requests.
 #[derive(Clone, Debug)]
 pub(crate) struct OpMixStream {
     set: OpMixSet,
     kinds: Vec<(OpKind, u32)>,
-    /// For each place in a block: the index in `kinds`, and the rank within the kind.
+    /// For each position in a block: the index in `kinds`, and the rank within that kind.
     places: Box<[(u8, u16)]>,
     calls: u64,
     popular: Option<Zipf>,
@@ -35,17 +35,17 @@ pub(crate) struct OpMixStream {
     order: Permutation,
     /// Number of the next request.
     next: u64,
-    /// The rest of a request of several calls.
+    /// The rest of a request with several calls.
     rest: Option<Op>,
     rest_bytes: u64,
 }
 
-/// The offset at which a READ or WRITE request begins.
+/// Where a READ or WRITE request begins.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Start {
-    /// Within its file.
+    /// At a random offset within its file.
     AtRandom,
-    /// The end of the file when it was prepared.
+    /// At the original end of the file.
     AtEnd,
 }
 
@@ -78,7 +78,7 @@ impl OpMixStream {
         }
     }
 
-    /// Returns the calls and requests of a block, in the same unit.
+    /// Returns calls and requests of a block in the same unit.
     pub(crate) const fn calls_per_request(&self) -> Batch {
         Batch { ops: self.calls, arrivals: BLOCK as u64 * 84_000 }
     }
@@ -96,7 +96,7 @@ impl OpMixStream {
         loop {
             let number = self.next;
             self.next += 1;
-            // Each block is a permutation of its own, so that every block has the exact shares.
+            // Each block has its own permutation, so that every block has the exact shares.
             let (block, within) = (number / u64::from(BLOCK), number % u64::from(BLOCK));
             if within == 0 {
                 self.order = Permutation::new(draw(self.seed, block), u64::from(BLOCK));
@@ -108,8 +108,8 @@ impl OpMixStream {
                 Some((op, None)) => (Some(op), number),
                 None => (None, number),
             };
-            // All ops of a slot go to one worker, which keeps their order: a name is made before it
-            // is removed. All others are dealt out by their number.
+            // All ops of a slot go to one worker, which keeps them in order: a name is created
+            // before it is removed. All others are distributed by number.
             if owner % self.workers != self.worker {
                 continue;
             }
@@ -120,7 +120,8 @@ impl OpMixStream {
         }
     }
 
-    /// Draws an op that makes, removes, links or renames, and the slot that says whose it is.
+    /// Draws an op that creates, removes, links or renames, and the slot that determines its
+    /// worker.
     fn draw_from_pool(&self, kind: OpKind, block: u64, rank: u32) -> Option<(Op, Option<u32>)> {
         if kind == OpKind::Rename {
             let (file, slot, way) = self.set.renamed.renamed_by(block, rank);
@@ -143,7 +144,7 @@ impl OpMixStream {
         None
     }
 
-    /// Draws an op that only looks, reads or writes.
+    /// Draws an op that only looks up, reads or writes.
     fn draw_request(&mut self, kind: OpKind, seed: u64) -> Op {
         let any = below(seed, u64::from(self.set.data_files)) as u32;
         match kind {
@@ -169,8 +170,8 @@ impl OpMixStream {
         }
     }
 
-    /// Begins a READ or WRITE request: at a random multiple of the largest call that keeps it
-    /// within its file, or, if it appends, where the file ended when it was prepared.
+    /// Begins a READ or WRITE request, at a random multiple of the maximum call size that keeps it
+    /// within its file. An append begins at the original end of the file.
     ///
     /// **Source:** SPEC SFS 3.0: offsets, and shares of requests by size.
     fn begin_transfer(
@@ -183,8 +184,8 @@ impl OpMixStream {
         let appends = start == Start::AtEnd;
         let mut bytes = request_bytes(sizes, draw(seed, 1));
         let (mut rank, mut size) = (0, 0);
-        // Small files are refused rather than requests cut, so that sizes of requests have their
-        // shares; files that are popular are drawn again as often as before.
+        // Reject small files instead of truncating requests, so that request sizes have the correct
+        // shares. Popular files keep their probability when drawing again.
         for attempt in 0..TRIES {
             rank = self.used_rank(draw(seed, 10 + attempt));
             size = self.set.size_of(rank);
@@ -204,7 +205,7 @@ impl OpMixStream {
         self.next_piece(Op::new(kind, file, offset, 0))
     }
 
-    /// Returns the next call of a request, of which `rest_bytes` are left.
+    /// Returns the next call of a request with `rest_bytes` left.
     fn next_piece(&mut self, mut op: Op) -> Op {
         let len = u64::from(self.io_size).min(self.rest_bytes);
         op.len_bytes = len as u32;
@@ -216,7 +217,7 @@ impl OpMixStream {
     }
 }
 
-/// Draws the size of a request, in bytes.
+/// Draws the size of a request in bytes.
 fn request_bytes(sizes: &[RequestSize], seed: u64) -> u64 {
     let mut place = below(seed, 100) as u32;
     for range in sizes {

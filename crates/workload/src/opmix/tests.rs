@@ -1,4 +1,4 @@
-//! The figures of the studies, and that their draws meet them.
+//! Tests of the studies' numbers, and that draws match them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ fn spec(name: &str, workers: u32) -> RunSpec {
         .build()
 }
 
-/// The ops of the first `requests` requests, of all workers.
+/// Returns the ops of the first `requests` requests over all workers.
 fn ops(spec: &RunSpec, requests: u64) -> Vec<Op> {
     let mut ops = Vec::new();
     for worker in 0..spec.workers {
@@ -40,7 +40,7 @@ fn ops(spec: &RunSpec, requests: u64) -> Vec<Op> {
 fn tables_add_up() {
     for profile in PROFILES {
         let shares: u32 = profile.shares.iter().map(|(_, share)| share).sum();
-        // That of SPECsfs2008 was published in whole percents.
+        // The shares of SPECsfs2008 were published in whole percents.
         assert_eq!(shares, 100, "{}", profile.name);
         assert_eq!(profile.files.iter().map(|share| share.percent).sum::<u32>(), 100);
         for requests in [profile.reads, profile.writes] {
@@ -65,7 +65,7 @@ fn calls_have_the_shares_that_the_profile_states() {
                 _ => &[kind],
             };
             let share = 100.0 * count(kinds) as f64 / ops.len() as f64;
-            // Requests are exact; only their sizes are drawn. SPEC allows 1.5 points.
+            // The number of requests is exact; only their sizes are drawn. SPEC allows 1.5 points.
             assert!((share - f64::from(percent)).abs() < 0.5, "{} {kind}: {share}", profile.name);
         }
         let missing = count(&[OpKind::LookupMissing]) as f64;
@@ -79,7 +79,7 @@ fn every_block_of_requests_holds_each_kind_as_often() {
     let spec = spec("sfs2008-like-v3", 1);
     let (kinds, _) = requests_of_block(&spec.op_mix, 8192);
     assert_eq!(kinds.iter().map(|(_, count)| count).sum::<u32>(), BLOCK);
-    // Ops of a kind are independent of the blocks: requests are counted, not calls.
+    // The ops of a kind vary between blocks because requests are counted, not calls.
     let of_block = |block: u64| {
         let mut stream = OpMixStream::new(&spec, 0, 7);
         let mut counts = BTreeMap::new();
@@ -115,7 +115,7 @@ fn which_files_are_picked_does_not_depend_on_the_number_of_workers() {
     }
 }
 
-/// What a file system would say, were workers however far apart.
+/// Acts as a file system, with workers as far apart as possible.
 #[test]
 fn names_that_come_and_go_are_there_when_an_op_needs_them() {
     let shares = vec![
@@ -140,7 +140,7 @@ fn names_that_come_and_go_are_there_when_an_op_needs_them() {
         let mut links: BTreeSet<u32> = (0..set.links()).collect();
         let mut away = BTreeSet::new();
         let (mut second_names, mut linked) = (BTreeSet::new(), BTreeSet::new());
-        // One worker after the other: as far apart as can be.
+        // One worker after the other, which is the worst case.
         for op in ops(&spec, 100_000) {
             match op.kind {
                 OpKind::Create => assert!(files.insert(op.file), "{op:?}"),
@@ -187,7 +187,7 @@ fn data_lies_within_its_files_and_a_tenth_of_them_is_in_use() {
         }
     }
     assert_eq!(used.len(), 300);
-    // Whole requests are counted by their first call only where they append.
+    // Multi-call requests are only counted by their first call if they append.
     assert!(appends / writes > 0.4, "{}", appends / writes);
     // The files in use are spread over the numbers, and so over the directories.
     let gaps = used.iter().zip(used.iter().skip(1)).map(|(a, b)| b - a);
@@ -202,7 +202,7 @@ fn sizes_are_those_of_the_profile_and_the_set_grows_with_the_load() {
     let (files, bytes) = set.totals();
     let sizes: Vec<u64> = (0..set.files()).filter_map(|file| set.size(file)).collect();
     assert_eq!((files, bytes), (sizes.len() as u64, sizes.iter().sum()));
-    // 10 MiB for each op/s, as many files as have that; those of the pool are empty.
+    // 10 MiB for each op/s, with a matching number of files; those of the pool are empty.
     assert!(bytes.abs_diff(200 << 20) < 3 << 20, "{bytes}");
     assert!((7600..7900).contains(&files), "{files}");
     let count = |is: fn(u64) -> bool| {
@@ -268,7 +268,8 @@ fn arrivals_are_as_many_fewer_as_requests_take_several_calls() {
     let scheduled =
         std::iter::from_fn(|| stream.next_op()).take_while(|op| op.scheduled_ns < 50_000_000_000);
     let count = scheduled.count() as f64;
-    // Calls come at the rate: 50,000 in as many milliseconds, four standard deviations of bunches.
+    // Calls arrive at the requested rate: 50,000 in as many milliseconds, within four standard
+    // deviations of batches.
     assert!((count - 5e4).abs() < 4.0 * 5e4_f64.sqrt() * 1.6, "{count}");
 }
 

@@ -1,7 +1,7 @@
-//! Content that doesn't depend on how it is cut, the shares that zstd and deduplication take away,
-//! and reads that differ from what was written.
+//! Tests that content doesn't depend on how it is split, that zstd and deduplication remove the
+//! configured shares, and that differences are detected.
 //!
-//! Samples come from proptest, which prints what fails.
+//! Samples come from proptest, which prints failing cases.
 
 use super::*;
 use model::Workload;
@@ -53,7 +53,7 @@ fn aligned_blocks_do_not_repeat_within_a_gibibyte() {
 fn set(pattern: &Pattern, files: u32, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; files as usize * len];
     for (file, out) in bytes.chunks_mut(len).enumerate() {
-        // Cut oddly: content must not depend on it.
+        // Content must not depend on odd splits.
         for (index, piece) in out.chunks_mut(10_000).enumerate() {
             pattern.fill(piece, file as u32, index as u64 * 10_000);
         }
@@ -65,7 +65,7 @@ fn data(fill: Fill, compress_percent: u32, dedup_percent: u32) -> DataSettings {
     DataSettings { fill, compress_percent, dedup_percent, stamp: false }
 }
 
-/// What zstd at its usual level takes away of pieces of this size, in percent.
+/// Returns the percentage that zstd at its default level removes from pieces of this size.
 fn taken_away(bytes: &[u8], piece: usize) -> f64 {
     let kept: usize =
         bytes.chunks(piece).map(|block| zstd::bulk::compress(block, 3).unwrap().len()).sum();
@@ -95,19 +95,19 @@ fn the_share_of_blocks_that_was_stated_repeats() {
         let blocks: Vec<&[u8]> = bytes.chunks(4096).collect();
         let different = blocks.iter().collect::<std::collections::HashSet<_>>().len();
         let found = 100.0 - different as f64 * 100.0 / blocks.len() as f64;
-        // Four standard deviations of 4096 draws are 3.2; 64 blocks are there a first time.
+        // Four standard deviations of 4096 draws are 3.2; 64 blocks appear for the first time.
         let wrong = (found - f64::from(percent)).abs();
         assert!(wrong < 4.8, "{percent} % stated, {found:.1} % found");
         let compressed = taken_away(&bytes, 4096);
         assert!((compressed - 30.0).abs() < 1.5, "30 % stated, {compressed:.1} % found");
-        // Nor does zstd find more than what was stated where it compresses whole files.
+        // Nor does zstd find more than configured when it compresses whole files.
         let whole = taken_away(&bytes, 4 << 20);
         let both = 100.0 - (100.0 - f64::from(percent)) * 0.7;
         assert!((whole - both).abs() < 5.0, "{both:.1} % stated, {whole:.1} % found");
     }
 }
 
-/// Every kind of content that is checked.
+/// Returns every kind of content that is checked.
 fn kinds() -> [Pattern; 4] {
     let of = |data| Pattern::of(&data, 3, 1 << 20);
     [
@@ -147,7 +147,7 @@ fn a_flipped_bit_is_named_by_file_and_byte() {
             let found = pattern.check(&read, 5, 8 << 20).unwrap_err();
             assert_eq!(found.file, 5);
             let named = (8 << 20) + at as u64;
-            // A stamp is wrong as a whole, and stands at the start of its block.
+            // A wrong stamp is reported as a whole, at the start of its block.
             let is_of_stamp = !matches!(found.what, Found::Byte { .. });
             let near = found.offset_bytes <= named && named - found.offset_bytes < 40;
             assert!(found.offset_bytes == named || (is_of_stamp && near), "{at}: {found}");
@@ -173,12 +173,12 @@ fn a_pass_knows_how_old_what_it_reads_may_be() {
     let (written, rewritten) = (block(Pass::Write), block(Pass::Rewrite));
     assert_eq!(check(&spec, &written, Pass::Read), Ok(()));
     assert_eq!(check(&spec, &rewritten, Pass::Reread), Ok(()));
-    // Others may read what a mix writes: it changes nothing.
+    // Others may read what a mix writes, so it changes nothing.
     assert_eq!(block(Pass::Mix), rewritten);
-    // The rewrite of this block was lost: intact, and two passes old.
+    // The rewrite of this block was lost: it is intact but two passes old.
     let stale = Found::Generation { found: 1, oldest: 3 };
     assert_eq!(check(&spec, &written, Pass::Reread), Err(stale));
-    // A pass that was bounded may not have come to this block.
+    // A pass with a limit may not have reached this block.
     spec.load.ops_max = 1;
     assert_eq!(check(&spec, &written, Pass::Reread), Ok(()));
 }

@@ -1,21 +1,21 @@
 //! Passes that do one thing to every name: create, stat, read, rename, remove.
 //!
-//! Number n belongs to worker `n mod workers`. Another name is given to all first, and then taken
-//! back from all, so that both ways meet names that were not touched a moment ago.
+//! Number n belongs to worker `n mod workers`. A rename pass first renames everything, then renames
+//! everything back, so that neither touches names that have just been used.
 
 use model::{Op, OpKind, Pass, RunSpec};
 
 use crate::file_set::FileSet;
 
-/// The names of one worker.
+/// Names of one worker.
 #[derive(Clone, Debug)]
 pub(super) struct ByName {
     kind: OpKind,
     set: FileSet,
-    /// Ops carry the size of the file.
+    /// Ops contain the size of the file.
     is_sized: bool,
     count: u32,
-    /// Rounds after this one, which go the other way.
+    /// Rounds after this one, in the opposite direction.
     rounds_left: u32,
     way: u64,
     worker: u32,

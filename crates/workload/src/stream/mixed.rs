@@ -1,9 +1,10 @@
-//! Reads and writes in the stated shares, and the seeks of bonnie.
+//! Reads and writes in the given proportions, and the seeks of bonnie.
 //!
-//! Op number i draws its place from (seed, i), uniformly or by Zipf's law. Where only a share of
-//! the ops goes to random places, the others go on where the one before ended, within a run of
-//! ops that one worker executes; runs begin one behind the other, as a sequential reader would.
-//! With random places alone a run is one op. So workers change who executes an op, never which.
+//! Op number i draws its position from (seed, i), uniformly or by Zipf's law. If only a share of
+//! the ops is random, the others continue where the previous one ended, within a run of ops
+//! executed by one worker. Runs begin one after the other, as for a sequential reader. If all ops
+//! are random, a run is a single op. So the number of workers affects who executes an op but never
+//! the ops themselves.
 
 use model::random::{below, draw};
 use model::{Op, OpKind, Pass, RunSpec, Soak};
@@ -14,20 +15,20 @@ use crate::zipf::Zipf;
 /// Bytes of a run in which ops may follow each other.
 const RUN_BYTES: u64 = 8 << 20;
 
-/// At least so many runs are in one file, where it has as many ops.
+/// Minimum number of runs per file, if it has that many ops.
 const RUNS_PER_FILE: u64 = 16;
 
-/// Share of the seeks that change and write back what they read, in percent.
+/// Share of seeks that change and write back what they read, in percent.
 ///
 /// **Source:** `UpdateSeek` of bonnie++ (one in ten).
 pub(super) const SEEKS_UPDATED_PERCENT: u64 = 10;
 
-/// Seeks of a pass that nothing else bounds.
+/// Number of seeks in a pass without any other limit.
 ///
 /// **Source:** T. Bray's bonnie.
 pub(super) const SEEKS: u64 = 4000;
 
-/// The files that a worker of a soak works on, and when they are made safe.
+/// The files of a worker in a soak, and when they are committed.
 #[derive(Clone, Copy, Debug)]
 struct Own {
     worker: u64,
@@ -35,7 +36,7 @@ struct Own {
     every: u32,
     /// Ops since the last sync.
     since: u32,
-    /// The file that is synced next, among those of the worker.
+    /// The next of this worker's files to be synced.
     next: u64,
 }
 
@@ -44,13 +45,13 @@ impl Own {
         Self { worker: worker.into(), every: soak.commit_every_ops, since: 0, next: 0 }
     }
 
-    /// Returns the file of this worker's in the place of any.
+    /// Maps any file to one of this worker's own.
     const fn own_file(self, file: u64, workers: u64, files: u64) -> u64 {
         let file = file - file % workers + self.worker;
         if file < files { file } else { self.worker }
     }
 
-    /// Returns the sync that comes next, where its number of writes is reached.
+    /// Returns a sync if it is due.
     fn next_sync(&mut self, workers: u64, files: u64) -> Option<Op> {
         if self.every == 0 || self.since < self.every {
             self.since += 1;
@@ -70,10 +71,10 @@ pub(super) struct Mixed {
     seed: u64,
     io_size: u32,
     files: u64,
-    /// Whole blocks in a file.
+    /// Complete blocks per file.
     blocks: u64,
     set_blocks: u64,
-    /// Kinds of the two shares, and the first of them in percent.
+    /// The two kinds of op, and the share of the first in percent.
     kinds: [OpKind; 2],
     first_percent: u64,
     random_percent: u64,
@@ -81,12 +82,12 @@ pub(super) struct Mixed {
     workers: u64,
     /// The files of this worker in a soak.
     own: Option<Own>,
-    /// Ops of a run, and those left of this one.
+    /// Ops per run, and those left in the current one.
     run: u64,
     run_left: u64,
     /// Number of the next op.
     index: u64,
-    /// Block of the last one.
+    /// Block of the last op.
     at: u64,
 }
 
@@ -157,20 +158,21 @@ impl Mixed {
         self.make_op(seed, self.at / self.blocks, self.at % self.blocks)
     }
 
-    /// Returns the next op where all are spread over the set evenly: what [`Self::next`] gives,
+    /// Returns the next op if all are spread evenly over the set: the same as [`Self::next`], but
     /// without a division.
     #[inline]
     fn next_anywhere(&mut self) -> Op {
         let seed = draw(self.seed, self.index);
         self.index += self.workers;
-        // `below` multiplies a draw with a bound and keeps the upper half, so the same draw gives
-        // the same share of any bound. A share of the files is the same share of the blocks,
-        // rounded down to a file's first.
+        // `below` multiplies a draw by a bound and keeps the upper half, so the same draw results
+        // in the same share of any bound. A share of the files is the same share of the blocks,
+        // rounded down to the first block of a file.
         let file = below(seed, self.files);
         self.make_op(seed, file, below(seed, self.set_blocks) - file * self.blocks)
     }
 
-    /// Makes an op: one draw places it in the whole set; a draw from that draw decides its kind.
+    /// Creates an op. One draw determines its position in the whole set, and a draw from that draw
+    /// its kind.
     #[inline]
     fn make_op(&self, seed: u64, file: u64, block: u64) -> Op {
         let is_first = match self.first_percent {
@@ -189,13 +191,13 @@ impl Mixed {
     fn draw_block(&self, seed: u64) -> u64 {
         match &self.popular {
             None => below(seed, self.set_blocks),
-            // By a permutation the popular blocks are spread over the set: else they would all
-            // stand at the start of the first file, one behind the other.
+            // A permutation spreads popular blocks over the set. Otherwise, they would all be next
+            // to each other at the start of the first file.
             Some((zipf, spread)) => spread.number_at(zipf.draw_rank(seed)),
         }
     }
 
-    /// Goes to a random place, or on in the run.
+    /// Goes to a random position or continues the run.
     #[inline(never)]
     fn follow_run(&mut self, seed: u64) {
         let is_random = below(draw(seed, 1), 100) < self.random_percent;
@@ -206,7 +208,8 @@ impl Mixed {
         } else {
             (self.at + 1) % self.set_blocks
         };
-        // Runs are dealt out to workers in turn: at its end a worker skips those of the others.
+        // Runs are distributed to workers in turn, so at the end of a run, skip those of the
+        // others.
         self.index += 1;
         self.run_left -= 1;
         if self.run_left == 0 {

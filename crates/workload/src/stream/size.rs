@@ -1,6 +1,6 @@
-//! The amount of work of a pass, and of each worker in it.
+//! Amount of work of a pass and of each of its workers.
 //!
-//! Exact where files bound the pass; where time does, it is unknown beforehand.
+//! The amount is exact if files determine the end of the pass, and unknown beforehand if time does.
 
 use model::{Load, Pass, RunSpec, Workload};
 
@@ -10,18 +10,18 @@ use crate::moved::MovedBytes;
 use crate::opmix::OpMixSet;
 use crate::transactions;
 
-/// The amount of work of a pass, as far as it is known beforehand.
+/// Amount of work of a pass, as far as it is known beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PassSize {
-    /// Ops of all workers; `None` where time may be the bound, or bytes that ops move in unequal
-    /// parts.
+    /// Ops over all workers; `None` if the pass may be limited by time, or by bytes of ops of
+    /// different sizes.
     pub ops: Option<u64>,
-    /// Bytes of all workers; `None` where they aren't known beforehand.
+    /// Bytes over all workers; `None` if unknown beforehand.
     pub bytes: Option<u64>,
 }
 
-/// Computes how much a pass will do, syncs not counted. The rest of a pool after its transactions
-/// is not known here: its removal has neither.
+/// Returns how much work a pass has, not counting syncs. For the removal of what is left in a pool
+/// after its transactions, neither number is known here.
 pub fn pass_size(spec: &RunSpec, pass: Pass) -> PassSize {
     if spec.time_max_ns(pass).is_some() || pass == Pass::App {
         return PassSize { ops: None, bytes: None };
@@ -29,7 +29,8 @@ pub fn pass_size(spec: &RunSpec, pass: Pass) -> PassSize {
     let is_pool = spec.workload == Workload::Transactions;
     if is_pool && matches!(pass, Pass::Remove | Pass::Transactions) {
         let all = 2 * spec.transactions.count;
-        // Files, and so ops, fall to workers at random: their bounds are reached at different ends.
+        // Files, and therefore ops, are assigned to workers at random, so workers reach their
+        // limits at different times.
         let whole = pass == Pass::Transactions && !is_bounded(&spec.load);
         return PassSize { ops: if whole { Some(all) } else { None }, bytes: None };
     }
@@ -103,7 +104,7 @@ fn equal_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<u64> {
     }
 }
 
-/// Returns the ops and bytes of one worker where nothing but the files bounds the pass.
+/// Returns the ops and bytes of one worker if only the files limit the pass.
 fn unbounded_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>) {
     let numbers = u64::from(spec.files.saturating_sub(worker).div_ceil(spec.workers.max(1)));
     match pass {
@@ -114,7 +115,7 @@ fn unbounded_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>
             let io_size = u64::from(spec.io_size_bytes);
             let all = spec.file_size_bytes.div_ceil(io_size) * u64::from(spec.files);
             let share = all.saturating_sub(u64::from(worker)).div_ceil(spec.workers.into());
-            // The set is known as a whole only: it is added with worker 0.
+            // Only the size of the whole set is known, so add it for worker 0.
             (share, Some(if worker == 0 { spec.set_bytes() } else { 0 }))
         }
         _ if pass.moves_blocks() => {
@@ -124,7 +125,7 @@ fn unbounded_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>
         Pass::Rename | Pass::RenameDirs => (2 * numbers, Some(0)),
         Pass::Create | Pass::ReadFiles => {
             let bytes = match spec.workload {
-                // Sizes are drawn from the seed, which is not known here.
+                // Sizes depend on the seed, which is not known here.
                 Workload::Transactions => None,
                 _ => FileSet::of(spec, 0).size(0).map(|size| size * numbers),
             };
@@ -138,9 +139,9 @@ const fn is_bounded(load: &Load) -> bool {
     load.ops_max > 0 || load.bytes_max > 0
 }
 
-/// Returns the most ops and bytes of one worker: its share of what bounds all of them.
+/// Returns the maximum ops and bytes of one worker: its share of the limits for all workers.
 ///
-/// Where all ops move as much, bytes are a number of ops.
+/// If all ops have the same size, a limit of bytes is converted to ops.
 pub(super) fn worker_bounds(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, u64) {
     let (mut ops, mut bytes) = (spec.load.ops_max, spec.load.bytes_max);
     let is_equal = pass.moves_blocks() || pass == Pass::Mix || pass == Pass::Seeks;
@@ -155,12 +156,12 @@ pub(super) fn worker_bounds(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, u6
     (bound_share(spec.workers, worker, ops), bound_share(spec.workers, worker, bytes))
 }
 
-/// Returns a worker's share of a bound of all; a bound of 0 is none.
+/// Returns a worker's share of a common limit; 0 means no limit.
 fn bound_share(workers: u32, worker: u32, all: u64) -> u64 {
     if all == 0 {
         return u64::MAX;
     }
     let (worker, workers) = (u64::from(worker), u64::from(workers.max(1)));
-    // The first workers do one more each where it doesn't divide evenly.
+    // If it doesn't divide evenly, the first workers do one more each.
     all / workers + u64::from(worker < all % workers)
 }

@@ -1,8 +1,8 @@
-//! Sequential, backward, strided and shuffled passes: every piece of every file once.
+//! Sequential, backward, strided and shuffled passes, which process every piece of every file once.
 //!
-//! What one worker walks through in a row is a stretch: a whole file of its own, or one block of
-//! a shared file. Stretches are dealt out in turn. A shuffled pass over shared files is one
-//! stretch: all pieces of all files, of which worker w takes each `workers`-th.
+//! A stretch is what one worker processes in a row: a whole private file, or one block of a shared
+//! file. Stretches are distributed in turn. A shuffled pass over shared files is a single stretch
+//! of all pieces of all files, of which worker w takes each `workers`-th.
 
 use model::random::draw;
 use model::work::Sharing;
@@ -10,16 +10,16 @@ use model::{Durability, Op, OpKind, Pass, RunSpec};
 
 use crate::permute::Permutation;
 
-/// The pieces of one worker.
+/// Pieces of one worker.
 #[derive(Clone, Debug)]
 pub(super) struct Sweep {
     kind: OpKind,
     order: Order,
-    /// Sync each file once its stretch is done.
+    /// Sync each file when its stretch is done.
     syncs: bool,
     io_size: u64,
     file_size: u64,
-    /// Bytes of a stretch; those at the end of a file may have fewer.
+    /// Bytes in a stretch; the last one of a file may be shorter.
     stretch_size: u64,
     stretches_per_file: u64,
     stretches: u64,
@@ -32,7 +32,7 @@ pub(super) struct Sweep {
     pieces: u64,
     next: u64,
     walked: Walked,
-    /// Stretches that were left.
+    /// Number of finished stretches.
     left: u64,
 }
 
@@ -44,7 +44,7 @@ enum Order {
     Shuffled,
 }
 
-/// The position of a walk that is not straight.
+/// Position of a walk that is not sequential.
 #[derive(Clone, Copy, Debug)]
 enum Walked {
     Straight,
@@ -91,7 +91,7 @@ impl Sweep {
         if self.next < self.pieces { Some(self.next_piece()) } else { self.leave_stretch() }
     }
 
-    /// Appends the next pieces of this stretch, and says how many there were.
+    /// Appends the next pieces of this stretch, and returns how many there were.
     #[inline]
     pub(super) fn take(&mut self, count: usize, out: &mut Vec<Op>) -> usize {
         let count = (self.pieces - self.next).min(count as u64) as usize;
@@ -99,7 +99,7 @@ impl Sweep {
         count
     }
 
-    /// The next piece of this stretch.
+    /// Returns the next piece of this stretch.
     #[inline]
     fn next_piece(&mut self) -> Op {
         let piece = if self.order == Order::Forward { self.next } else { self.walk_on() };
@@ -108,13 +108,13 @@ impl Sweep {
         Op::new(self.kind, self.file, offset, self.io_size.min(self.end - offset) as u32)
     }
 
-    /// The next piece of a walk that does not simply go on.
+    /// Returns the next piece of a walk that is not sequential.
     #[inline(never)]
     fn walk_on(&mut self) -> u64 {
         match &mut self.walked {
             Walked::Straight => self.pieces - 1 - self.next,
-            // Every stride-th piece; at the end of the stretch the next turn begins one piece
-            // later, until each piece has come once.
+            // Every stride-th piece. At the end of the stretch, the next turn begins one piece
+            // later, until all pieces have been processed.
             Walked::Strided(at, turn) => {
                 let piece = *at;
                 *at += match self.order {
@@ -131,7 +131,7 @@ impl Sweep {
         }
     }
 
-    /// Ends the walk: only the sync of the file that was begun is left.
+    /// Ends the walk, leaving only the sync of the file in progress.
     pub(super) const fn finish(&mut self) {
         self.syncs &= self.next > 0;
         self.stretches = 0;
@@ -141,7 +141,7 @@ impl Sweep {
         self.next = self.pieces;
     }
 
-    /// Stretches of which something was given.
+    /// Returns the number of stretches begun.
     pub(super) const fn begun(&self) -> u64 {
         self.left + (self.next > 0) as u64
     }
@@ -155,7 +155,7 @@ impl Sweep {
         self.pieces = 0;
         self.stretch = self.stretch.saturating_add(self.workers);
         self.enter_stretch();
-        // The sync of the file that was left comes first; the next call goes on in the new stretch.
+        // The sync of the previous file comes first; the next call continues with the new stretch.
         if is_synced {
             return Some(sync);
         }
@@ -166,7 +166,7 @@ impl Sweep {
         if self.stretch >= self.stretches {
             return;
         }
-        // Backward, the last stretch of all comes first.
+        // A backward pass begins with the last stretch.
         let stretch = match self.order {
             Order::Backward if self.stretches_per_file > 1 => self.stretches - 1 - self.stretch,
             _ => self.stretch,
@@ -185,12 +185,13 @@ impl Sweep {
     }
 }
 
-/// Bytes that one worker has in a row: a file of its own, or a block of a shared one.
+/// Returns the number of consecutive bytes of one worker: a private file, or a block of a shared
+/// one.
 fn stretch_size(spec: &RunSpec) -> u64 {
     let io_size = u64::from(spec.io_size_bytes.max(1));
     let block = match (spec.layout.sharing, spec.layout.block_size_bytes) {
         (Sharing::Own, _) => spec.file_size_bytes,
-        // As many blocks as workers, of whole pieces.
+        // As many blocks as workers, each with complete pieces.
         (Sharing::Shared, 0) => {
             let share = spec.file_size_bytes.div_ceil(u64::from(spec.workers.max(1)));
             share.next_multiple_of(io_size)
@@ -200,7 +201,7 @@ fn stretch_size(spec: &RunSpec) -> u64 {
     block.max(1)
 }
 
-/// Pieces and bytes that worker number `worker` walks through.
+/// Returns the pieces and bytes processed by a worker.
 pub(super) fn share(spec: &RunSpec, worker: u32) -> (u64, u64) {
     let (size, stretch) = (spec.file_size_bytes, stretch_size(spec));
     let io_size = u64::from(spec.io_size_bytes.max(1));
@@ -210,13 +211,13 @@ pub(super) fn share(spec: &RunSpec, worker: u32) -> (u64, u64) {
     let per_file = size.div_ceil(stretch);
     let stretches = per_file * u64::from(spec.files);
     let (worker, workers) = (u64::from(worker), u64::from(spec.workers.max(1)));
-    // Every `workers`-th stretch, from the worker's own number on.
+    // Every `workers`-th stretch, starting with the worker's own number.
     let count = stretches.saturating_sub(worker).div_ceil(workers);
     if per_file == 1 {
         return (count * size.div_ceil(io_size), count * size);
     }
     let last = size - (per_file - 1) * stretch;
-    // The last stretch of each file may be shorter: those of this worker are counted.
+    // The last stretch of each file may be shorter, so count those of this worker.
     let mut lasts = 0;
     for file in 0..u64::from(spec.files) {
         lasts += u64::from((file * per_file + per_file - 1) % workers == worker);
@@ -226,7 +227,7 @@ pub(super) fn share(spec: &RunSpec, worker: u32) -> (u64, u64) {
     (pieces, wholes * stretch + lasts * last)
 }
 
-/// All pieces of all shared files in one random order, dealt out in turn.
+/// All pieces of all shared files in one random order, distributed in turn.
 #[derive(Clone, Debug)]
 pub(super) struct Scatter {
     kind: OpKind,

@@ -1,4 +1,5 @@
-//! What every pass covers, bounds, and that workers change nothing but who does it.
+//! Tests that passes cover all files, respect limits, and have the same ops for any number of
+//! workers.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +28,8 @@ fn streams(spec: &RunSpec, pass: Pass) -> Vec<OpStream> {
     (0..spec.workers).map(|worker| OpStream::new(spec, pass, worker, 42)).collect()
 }
 
-/// The ops of all workers in turn; of those that only time ends `most`, and then their syncs.
+/// Returns the ops of all workers in turn. Streams ended only by time are cut after `most` ops,
+/// followed by their syncs.
 fn ops(spec: &RunSpec, pass: Pass, most: usize) -> Vec<Op> {
     let mut streams = streams(spec, pass);
     let mut ops = Vec::new();
@@ -67,7 +69,7 @@ const SWEEPS: [Pass; 11] = [
     Pass::Update,
 ];
 
-/// The ops of a stream, in batches of changing sizes where there are any, up to about `most`.
+/// Returns the ops of a stream, in batches of varying sizes if possible, up to about `most`.
 fn batches(mut stream: OpStream, most: usize) -> Vec<Op> {
     let mut ops = Vec::new();
     for room in (0..5).cycle() {
@@ -163,7 +165,7 @@ fn blocks_of_a_shared_file_are_dealt_out_in_turn() {
         assert_eq!(ops.pop().map(|op| op.kind), Some(OpKind::Sync));
         assert!(ops.iter().all(|op| op.offset_bytes / 8192 % 3 == worker));
     }
-    // Without a size, each of four workers has a quarter in a row.
+    // Without a block size, each of four workers has a contiguous quarter.
     let spec = RunBuilder::from(spec).files(1).layout(shared(0)).workers(4).build();
     for (worker, mut stream) in (0..).zip(streams(&spec, Pass::Read)) {
         let ops: Vec<Op> = std::iter::from_fn(|| stream.next_op()).collect();
@@ -180,7 +182,7 @@ fn random_ops_do_not_depend_on_the_number_of_workers() {
         Layout { random_percent: 40, ..Layout::default() },
         Layout { random_percent: 0, ..Layout::default() },
     ] {
-        // Runs of a file of 128 blocks are 8 ops long; 7 * 8 * 3 * 8 ops are whole rounds for all.
+        // Runs in a file of 128 blocks have 8 ops; 7 * 8 * 3 * 8 ops are whole rounds for all.
         let size = |workers| {
             RunBuilder::from(spec(Workload::Mixed, workers))
                 .layout(layout)
@@ -212,7 +214,7 @@ fn a_mix_goes_on_where_it_was_but_for_its_random_share() {
         ops[..10_000].windows(2).filter(follows).count()
     };
     assert_eq!(share(0), 9999);
-    // Binomial with p = 0.6, less what begins a run of 64 ops: four standard deviations are 196.
+    // Binomial with p = 0.6, minus the starts of runs of 64 ops: four standard deviations are 196.
     assert!(share(40).abs_diff(5906) < 196 + 94, "{}", share(40));
     assert!(share(100) < 20);
 }
@@ -241,7 +243,7 @@ fn random_places_are_equally_likely() {
     for op in &ops[..64_000] {
         *counts.entry((op.file, op.offset_bytes)).or_insert(0.0) += 1.0;
     }
-    // Chi-squared with 63 degrees of freedom: 103.4 is exceeded once in 1000 seeds.
+    // Chi-squared with 63 degrees of freedom: one in 1000 seeds exceeds 103.4.
     let chi: f64 = counts.values().map(|c: &f64| (c - 1e3).powi(2) / 1e3).sum();
     assert!(counts.len() == 64 && chi < 103.4, "{chi}");
 }
@@ -290,7 +292,7 @@ fn pool(workers: u32) -> RunSpec {
         .build()
 }
 
-/// What a file system would say: each op meets a file that is there, as large as it takes it for.
+/// Acts as a file system: each op must find an existing file with the expected size.
 #[test]
 fn transactions_keep_to_their_pool() {
     let spec = pool(1);
@@ -318,7 +320,8 @@ fn transactions_keep_to_their_pool() {
         counts[Pass::Transactions.kinds().iter().position(|kind| *kind == op.kind).unwrap()] += 1;
         assert!(files.values().all(|size| (500..=10_000).contains(size)));
     }
-    // Halves of 3000, four standard deviations of a binomial; files that can't grow are read.
+    // Halves of 3000, within four standard deviations of a binomial. Files that cannot grow are
+    // read.
     assert!(counts.iter().all(|count: &i32| count.abs_diff(1500) < 180), "{counts:?}");
     let removed: Vec<u32> = ops(&spec, Pass::Remove, 0).iter().map(|op| op.file).collect();
     assert_eq!(removed.len(), files.len());
@@ -382,7 +385,7 @@ fn bounds_are_kept_to_the_op() {
                 let done = ops.iter().filter(|op| op.kind != OpKind::Sync).count();
                 assert_eq!(done, expected, "{pass} {workers}");
                 assert_eq!(pass_size(&spec, pass).ops, Some(expected as u64), "{pass}");
-                // What was written is synced, and nothing else.
+                // Only written files are synced.
                 let files = |kind: fn(OpKind) -> bool| {
                     let mut files: Vec<u32> =
                         ops.iter().filter(|op| kind(op.kind)).map(|op| op.file).collect();
@@ -461,7 +464,7 @@ proptest! {
         pass in prop::sample::select(SWEEPS.to_vec()),
         workers in prop::sample::select(WORKERS.to_vec()),
     ) {
-        // Some thousand ops are enough.
+        // A few thousand ops are enough.
         let io = io.max((size / 500) as u32 + 1);
         let layout = Layout { stride, ..block.map_or(Layout::default(), shared) };
         let spec = RunBuilder::from(spec(Workload::Stream, workers))

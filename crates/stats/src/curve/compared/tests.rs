@@ -1,4 +1,4 @@
-//! Curves of queues that are simulated from seeds: same ones don't differ, and slower ones do.
+//! Tests with simulated queues: equal curves don't differ, and slower ones do.
 
 use model::random::SplitMix64;
 
@@ -7,19 +7,20 @@ use crate::curve::{LoadPoint, tests::point};
 
 const CURVES: u64 = 100;
 
-/// Seconds of each load point.
+/// Duration of each load point in seconds.
 const SECONDS: f64 = 20.0;
 
 fn curve(points: &[(u64, f64, u64)]) -> Curve {
     Curve::new(points.iter().map(|(requested, done, ns)| point(*requested, *done, *ns)).collect())
 }
 
-/// Exponentially distributed, with a mean of 1.
+/// Returns an exponential variate with a mean of 1.
 fn exponential(random: &mut SplitMix64) -> f64 {
     -((random.next() as f64 + 1.0) / (u64::MAX as f64 + 2.0)).ln()
 }
 
-/// A load point of a server that does one op after the other, each for so many milliseconds.
+/// Returns a load point of a server that executes one op at a time, with the given service time in
+/// milliseconds.
 fn queued(random: &mut SplitMix64, requested_per_s: u64, service_ms: f64) -> LoadPoint {
     let (mut now, mut free, mut waited, mut done) = (0.0, 0.0_f64, 0.0, 0_u32);
     let mut scheduled = 0_u32;
@@ -40,13 +41,13 @@ fn queued(random: &mut SplitMix64, requested_per_s: u64, service_ms: f64) -> Loa
     LoadPoint { offered_per_s, ..point(requested_per_s, f64::from(done) / SECONDS, mean_ns) }
 }
 
-/// Ten load points up to the heaviest.
+/// Returns a curve of ten load points up to the heaviest.
 fn simulated(seed: u64, heaviest: u64, service_ms: f64) -> Curve {
     let mut random = SplitMix64::new(seed);
     Curve::new((1..=10).map(|n| queued(&mut random, n * heaviest / 10, service_ms)).collect())
 }
 
-/// Of all pairs of curves, those with these outcomes of response time, and of the peak.
+/// Returns how many pairs of curves have these outcomes for response time and peak.
 fn count(heaviest: [u64; 2], service_ms: [f64; 2], is: impl Fn(Outcome, Outcome) -> bool) -> u64 {
     let differs = |seed: &u64| {
         let [before, after] = [0, 1].map(|side| {

@@ -1,10 +1,10 @@
-//! Tests of when outliers and drifts mark a figure, and when they are a note beside it.
+//! Tests of when outliers and drifts mark a result, and when they are only notes.
 
 use model::random::SplitMix64;
 
 use super::*;
 
-/// A run that may end where half its intervals are 9 % of the median.
+/// Returns a run that may end when half its intervals are 9 % of the median.
 fn requested(rates: &[u64]) -> Run {
     repeated(rates, Repetition { until_permille: 90, ..Repetition::default() })
 }
@@ -14,11 +14,11 @@ fn severity_of(run: &Run, code: CaveatCode) -> Option<Severity> {
     judged.caveats.iter().find(|caveat| caveat.code == code).map(|caveat| caveat.severity)
 }
 
-/// So many rates of noise with a deviation in percent of 1,000 MB/s, from a fixed seed.
+/// Returns `n` rates of 1,000 MB/s with noise of the given deviation in percent.
 fn noise(n: usize, percent: f64, random: &mut SplitMix64) -> Vec<u64> {
     let mut rates = Vec::with_capacity(n);
     for _ in 0..n {
-        // The sum of twelve even numbers less six is almost normal.
+        // The sum of twelve uniform numbers minus six is approximately normal.
         let mut sum = -6.0;
         for _ in 0..12 {
             sum += (random.next() >> 11) as f64 / (1_u64 << 53) as f64;
@@ -41,19 +41,19 @@ fn one_extreme_trial_of_many_is_a_note_and_the_row_stays_clean() {
         "{}",
         outlier.evidence
     );
-    // The same where nothing was requested: what counts is the smallest effect, 5 %.
+    // The same without a requested accuracy, where the smallest effect of 5 % counts.
     assert_eq!(severity_of(&writes(&rates), CaveatCode::Outlier), Some(Severity::Note));
 }
 
 #[test]
 fn outliers_that_are_many_or_make_the_interval_wide_mark_the_row() {
-    // One of five is an end of the interval.
+    // With five trials, an outlier is one end of the interval.
     let few = [1_000, 1_010, 1_005, 995, 600];
     assert_eq!(severity_of(&requested(&few), CaveatCode::Outlier), Some(Severity::Degraded));
-    // Three of ten agree: the target has two ways of behaving.
+    // Three of ten agree, so the target has two modes.
     let two_ways = [1_000, 1_001, 999, 1_002, 998, 1_003, 997, 700, 701, 699];
     assert_eq!(severity_of(&requested(&two_ways), CaveatCode::Outlier), Some(Severity::Degraded));
-    // Within the accuracy that was requested, though not within what is worth a sentence.
+    // Within the requested accuracy, but beyond the smallest effect.
     let near = [1_000, 1_001, 1_002, 1_003, 880];
     assert_eq!(severity_of(&writes(&near), CaveatCode::Outlier), Some(Severity::Degraded));
     assert_eq!(severity_of(&requested(&near), CaveatCode::Outlier), Some(Severity::Note));
@@ -85,7 +85,7 @@ fn a_disturbed_trial_is_seen_and_marks_the_row_only_among_few() {
             }
         }
         assert!(seen >= 35, "{n} trials: seen in {seen} of 50");
-        // Of six and fewer, the lowest trial is a part of the interval.
+        // With six and fewer, the lowest trial is part of the interval.
         let expected = if n <= 6 { seen } else { 0 };
         assert_eq!(marked, expected, "{n} trials, seen in {seen}");
     }

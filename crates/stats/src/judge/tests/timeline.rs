@@ -1,5 +1,5 @@
-//! What the order of trials and the timeline of each show: drift, steadiness, the common window,
-//! and the estimate of what a closed loop left out.
+//! Tests of what the order of trials and their timelines show: drift, steadiness, the common
+//! window, and the estimate of what a closed loop omitted.
 
 use model::{IntervalSample, Work};
 
@@ -19,7 +19,7 @@ fn trials_in_perfect_order_are_a_drift_and_others_are_none() {
          chance 1.67 % of all orders are as regular (Mann and Kendall)"
     );
     assert!(drift(&[94, 96, 97, 99, 100]).unwrap().starts_with("5 trials rise by 6.19 %"));
-    // As regular, but within 5 %; larger, but in no order; too few.
+    // As regular, but within 5 %; larger, but not in order; too few.
     assert_eq!(drift(&[1_000, 1_010, 1_020, 1_030, 1_040]), None);
     assert_eq!(drift(&[100, 110, 105, 115, 90]), None);
     assert_eq!(drift(&[100, 110, 120, 130]), None);
@@ -34,7 +34,7 @@ fn a_drift_is_looked_for_in_the_order_in_which_trials_were_made() {
     assert_eq!(evidence_of(&pass(&run, Pass::Write), CaveatCode::Drift), None);
 }
 
-/// A mix with a sample each second.
+/// Returns a mix with one sample per second.
 fn mixes(trials: &[&[u64]]) -> Run {
     let made = trials.iter().enumerate().map(|(index, ops)| {
         let window_ns = ops.len() as u64 * SECOND;
@@ -84,7 +84,7 @@ fn the_common_figure_is_that_of_the_time_when_all_were_busy() {
 
 #[test]
 fn a_closed_loop_has_an_estimate_and_an_open_one_needs_none() {
-    // 900 ops of 1 ms and a stall of 100 ms in one slot: a second, at 1.11 ms each.
+    // 900 ops of 1 ms and a stall of 100 ms in one slot: one second at 1.11 ms each.
     let mut run = writes(&[901]);
     let kind = &mut run.trials[0].passes[0].kinds[0];
     kind.service_time = Histogram::new();
@@ -94,14 +94,14 @@ fn a_closed_loop_has_an_estimate_and_an_open_one_needs_none() {
     run.trials[0].passes[0].scope.slots = 1;
     let judged = pass(&run, Pass::Write);
     let estimate = judged.estimated_response_time.unwrap();
-    // Once every 1.11 ms in 100 ms, less the one that was measured and the last one.
+    // Once every 1.11 ms in 100 ms, minus the one that was measured and the last one.
     assert_eq!(estimate.count(), 901 + 89);
     assert!(estimate.quantile(0.99) > 80 * MB && judged.service_time.quantile(0.99) < 2 * MB);
     run.spec.load.rate_per_s = 10;
     assert!(pass(&run, Pass::Write).estimated_response_time.is_none());
 }
 
-/// A run on names whose trials made so many stats in a second.
+/// Returns a run on names with the given numbers of stats per second.
 fn stats_of(rates: &[u64]) -> Run {
     let mut trials = Vec::new();
     for (index, rate) in rates.iter().enumerate() {
@@ -116,16 +116,17 @@ fn trials_that_depend_on_those_before_them_interact() {
     let evidence = |rates: &[u64]| {
         evidence_of(&pass(&stats_of(rates), Pass::Stat), CaveatCode::TrialsInteract)
     };
-    // As on ext4 without a journal: a state lasts for some trials, or one pays for the last one.
+    // As on ext4 without a journal: a state lasts for several trials, or one trial pays for the
+    // last one.
     let waves = [500, 490, 440, 300, 120, 60, 80, 200, 350, 470, 495, 460];
     let found = evidence(&waves).unwrap();
     assert!(found.starts_with("12 trials come in waves"), "{found}");
     let turns = [440, 55, 430, 60, 450, 50, 445, 52, 420, 61, 435, 58, 428, 54];
     assert!(evidence(&turns).unwrap().starts_with("14 trials take turns"));
-    // Five tell nothing, and what ranges over a tenth misleads no reader.
+    // Five show nothing, and a range of 10 % misleads nobody.
     assert_eq!(evidence(&turns[..5]), None);
     assert_eq!(evidence(&turns.map(|rate| 10_000 + rate)), None);
-    // A rate that falls all the way is a drift, which says more.
+    // A rate that falls all the way is a drift, which is more informative.
     let falling = pass(&stats_of(&[500, 450, 400, 350, 300, 250, 200]), Pass::Stat);
     assert_eq!(evidence_of(&falling, CaveatCode::TrialsInteract), None);
     assert!(evidence_of(&falling, CaveatCode::Drift).is_some());
@@ -138,13 +139,13 @@ fn trials_in_waves_that_cannot_move_the_figure_are_a_note() {
         let found = judged.caveats.iter().find(|c| c.code == CaveatCode::TrialsInteract);
         found.map(|caveat| (caveat.severity, caveat.evidence.clone()))
     };
-    // Most trials agree within 1 %, so that even a third of as many would: only the end is low.
+    // Most trials agree within 1 %, so even a third of them would; only the end is low.
     let mut mostly = vec![1_000, 1_001, 1_002, 1_003, 1_004, 1_005, 1_006, 1_007, 1_008, 1_009];
     mostly.extend([1_010, 1_011, 1_012, 1_008, 1_004, 1_000, 980, 930, 890, 900]);
     let (level, evidence) = severity(&mostly).unwrap();
     assert_eq!(level, Severity::Note, "{evidence}");
     assert!(evidence.contains("the figure may be off by ±"), "{evidence}");
-    // The same waves ten times as high mark the figure.
+    // The same waves at ten times the amplitude mark the result.
     let high: Vec<u64> = mostly.iter().map(|rate| 10 * rate - 8_900 + 100).collect();
     let (level, evidence) = severity(&high).unwrap();
     assert_eq!(level, Severity::Degraded, "{evidence}");
