@@ -62,9 +62,9 @@ impl Rig {
     }
 
     /// Repeats a question until the answer is right; the closure returns the answer, and whether it
-    /// is right. If other processes use the CPUs, the answer is that this host was short of CPU time,
-    /// and that results say nothing about the server: then the question is repeated, three times in
-    /// all. Any other answer is wrong. Returns whether a right one was given.
+    /// is right. If other processes use the CPUs, the answer is that this host was short of CPU
+    /// time, and that results say nothing about the server: then the question is repeated, three
+    /// times in all. Any other answer is wrong. Returns whether a right one was given.
     pub fn unless_limited(ask: impl Fn() -> (String, bool)) -> bool {
         (1..=3).any(|_| {
             let (sentence, is_right) = ask();
