@@ -306,7 +306,7 @@ fn tier_of(promise: Durability, events: &[MeasuredEvent]) -> Tier {
     let mut tier = Tier::Unknown;
     let mut is_undecided = false;
     // From the weakest event to the strongest: an event that loses data limits the tier, regardless
-    // of stronger ones. Without tiers are those that lose data even without a server crash.
+    // of stronger ones. Losing data without a server crash means that there is no tier at all.
     for (event, survived) in [
         (CrashEvent::KillClient, Tier::Unknown),
         (CrashEvent::CutNetwork, Tier::Unknown),

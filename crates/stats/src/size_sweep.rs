@@ -1,12 +1,11 @@
 //! The sizes at which a rate drops, which show the effective cache sizes.
 //!
-//! Data that fits into a cache takes a certain time per byte, and data that doesn't takes longer.
-//! From some size on, this affects either all of it (with LRU, none of a larger file that is read
-//! sequentially is in the cache) or only the part that doesn't fit. [`size_sweep`] fits both shapes
-//! by least squares of relative errors. Another drop is accepted if an F test shows that chance
-//! doesn't explain it, with a significance level divided among the positions that were tried. A
-//! rate that falls evenly with the logarithm of the size has no knee; Schwarz's criterion chooses
-//! between the two.
+//! Data that fits into a cache takes less time per byte than data that doesn't. From some size on,
+//! either all of it is slow (with LRU, none of a larger file that is read sequentially stays in the
+//! cache), or only the part that doesn't fit. [`size_sweep`] fits both shapes by least squares of
+//! relative errors. Another drop is accepted if an F test rules out chance, with a significance
+//! level divided among the positions that were tried. A rate that falls evenly with the logarithm
+//! of the size has no knee; Schwarz's criterion chooses between the two.
 //!
 //! **Source:** Seber and Wild, "Nonlinear Regression" (1989), 9.3 (segmented models, intervals by
 //! the ratio of sums of squares); Schwarz, "Estimating the Dimension of a Model", Ann. Statist. 6

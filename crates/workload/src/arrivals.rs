@@ -69,8 +69,8 @@ impl Arrivals {
         self.seed = seed;
     }
 
-    /// Returns when arrival `number` is scheduled, in nanoseconds from the start of the pass; never
-    /// 0. Numbers must not decrease from call to call.
+    /// Returns when arrival `number` is scheduled, in nanoseconds from the start of the pass. This
+    /// is never 0. Numbers must not decrease from call to call.
     #[inline]
     pub fn scheduled_ns(&mut self, number: u64) -> u64 {
         while self.next <= number {

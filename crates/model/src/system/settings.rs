@@ -1,4 +1,4 @@
-//! Settings of a recipe, and the variables that follow from them.
+//! Settings of a recipe, and the variables derived from them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ pub enum SettingKind {
     /// One of `choices`.
     #[default]
     Choice,
-    /// A whole number of `min` to `max`.
+    /// An integer from `min` to `max`.
     Number,
     /// Letters, digits and `_.:/-`.
     Text,
@@ -26,45 +26,46 @@ pub enum SettingKind {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecipeSetting {
-    /// The type of its values.
     #[serde(rename = "type")]
     pub kind: SettingKind,
-    /// Its effect, for people.
+    /// Explains its effect to users.
     pub meaning: String,
-    /// The value where a plan gives none.
+    /// The value unless a plan sets another one.
     #[serde(deserialize_with = "read_scalar")]
     pub default: String,
-    /// The values that a choice may have.
+    /// The allowed values of a choice.
     #[serde(default)]
     pub choices: Vec<String>,
-    /// Smallest number that is legal.
+    /// Minimum of a number.
     #[serde(default)]
     pub min: u64,
-    /// Largest number that is legal.
+    /// Maximum of a number.
     #[serde(default)]
     pub max: u64,
 }
 
-/// A text that follows from a setting (`by` and `values`), or is repeated (`repeat`, `count`).
+/// A text that depends on a setting (`by` and `values`) or is repeated (`repeat`, `count`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variable {
-    /// The setting that decides.
+    /// The setting that it depends on.
     #[serde(default)]
     pub by: String,
     /// The text for each value of that setting.
     #[serde(default)]
     pub values: BTreeMap<String, String>,
-    /// The text that is repeated, with `{n}` from 1.
+    /// The text to repeat, with `{n}` counting from 1.
     #[serde(default)]
     pub repeat: String,
-    /// How often, as a number or a variable; with `on` alone once for each host.
+    /// Number of copies, as a number or a variable. If only `on` is given, there is one for each
+    /// host.
     #[serde(default)]
     pub count: String,
-    /// The role whose hosts the copies are on in turn, or `all`: `{host}` is the address of each.
+    /// The role to whose hosts the copies are assigned in turn, or `all`. `{host}` is the address
+    /// of each.
     #[serde(default)]
     pub on: String,
-    /// Text that stands between the copies.
+    /// Text between the copies.
     #[serde(default = "blank")]
     pub separator: String,
 }
@@ -73,7 +74,7 @@ fn blank() -> String {
     " ".to_owned()
 }
 
-/// Reads a text, or a number or a flag as text, so that `default = 4` needs no quotes.
+/// Reads a text, number or flag as text, so that `default = 4` needs no quotes.
 fn read_scalar<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     struct Scalar;
     impl Visitor<'_> for Scalar {
@@ -99,7 +100,7 @@ fn read_scalar<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::
             Ok(yes.to_string())
         }
     }
-    // Messages between processes say nothing of types: there it is always a text.
+    // Messages between processes contain no types, so the value is always a text there.
     if deserializer.is_human_readable() {
         deserializer.deserialize_any(Scalar)
     } else {
@@ -108,7 +109,7 @@ fn read_scalar<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::
 }
 
 impl RecipeSetting {
-    /// Says which values it may have.
+    /// Describes the allowed values.
     pub fn legal(&self) -> String {
         match self.kind {
             SettingKind::Choice => self.choices.join(", "),
@@ -117,7 +118,7 @@ impl RecipeSetting {
         }
     }
 
-    /// Says whether it may have a value.
+    /// Returns true if the value is allowed.
     pub fn allows(&self, value: &str) -> bool {
         match self.kind {
             SettingKind::Choice => self.choices.iter().any(|choice| choice == value),
@@ -133,15 +134,15 @@ impl RecipeSetting {
 }
 
 impl Recipe {
-    /// Checks values that a plan gives to settings.
+    /// Checks the values given in a plan.
     ///
     /// # Errors
-    /// Where a setting is none of the recipe's, stands twice or is out of its range.
+    /// If a setting is unknown, given twice or out of range.
     pub fn check_settings(&self, given: &[(String, String)]) -> Result<(), RecipeError> {
         self.setting_values(given).map(drop)
     }
 
-    /// Returns the value of each setting: the one that is given, or its default.
+    /// Returns the value of each setting: the given one, or its default.
     pub(super) fn setting_values(&self, given: &[(String, String)]) -> Result<Values, RecipeError> {
         let mut values = Values::new();
         for (name, value) in given {

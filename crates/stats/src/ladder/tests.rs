@@ -60,7 +60,7 @@ fn a_slow_link_is_named_and_the_disk_would_be_next() {
 fn a_slow_disk_is_named_behind_a_fast_server() {
     let analysis = analyze_layers(&usual(0.5, 1.0, 200.0, 202.0)).unwrap();
     assert_eq!(analysis.limit, Limit::Layer(Layer::Disk));
-    // Sequential work can be removed: 2 ns of the server leave 0.1, and 2 ns below the disk.
+    // Sequential work can be removed. What remains is 2 ns of the server and 0.1 below the disk.
     assert_eq!(analysis.gain.round(), (202.0_f64 / 2.1).round());
     assert_eq!(analysis.next, Some(Limit::Layer(Layer::Server)));
 }

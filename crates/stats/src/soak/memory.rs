@@ -1,4 +1,6 @@
 //! Memory of this program during a soak: does it keep growing?
+//!
+//! [`Memory`] compares the beginning of a soak, after a warm-up, with its end.
 
 use model::{IntervalStats, Pass, Trial};
 

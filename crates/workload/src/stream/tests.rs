@@ -1,5 +1,4 @@
-//! Tests that passes cover all files, respect limits, and have the same ops for any number of
-//! workers.
+//! Tests that passes cover all files, respect limits, and do not depend on the number of workers.
 
 use std::collections::BTreeMap;
 
