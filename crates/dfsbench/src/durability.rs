@@ -396,7 +396,7 @@ impl Measurement<'_> {
             at_ns: begun_ns.max(load.last_acked_ns(made_ns)),
             access: access_to(self.target),
         };
-        self.report(&format!("{}: made; reading back", arranged.event));
+        self.report(&format!("{}: done; reading back", arranged.event));
         let (found, unverified) = match self.read_back(folder, &load, arranged.event) {
             Ok(found) => (Some(found), None),
             Err(why) => (None, Some(why)),

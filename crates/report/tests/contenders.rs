@@ -133,17 +133,17 @@ fn the_ways_of_each_contender_are_listed_with_the_one_that_was_taken() {
         Some(NfsAccess::default());
     let ways = |name: usize| json(&campaign, None)["contenders"][name]["ways"].clone();
     let expected = |nfs: &str, fuse: &str, again: &str| serde_json::json!({ "nfs": nfs, "mount": "none", "fuse": fuse, "re-export": again });
-    assert_eq!(ways(1), expected("taken", "there", "there"));
-    assert_eq!(ways(2), expected("none", "there", "taken"));
+    assert_eq!(ways(1), expected("used", "available", "available"));
+    assert_eq!(ways(2), expected("none", "available", "used"));
     // What the site has set up says nothing of other ways.
     let lab = campaign.runs[0].spec.lab.as_mut().unwrap();
     (lab.own_client, lab.system) = (false, None);
     let (kind, source) = ("lustre".to_owned(), "a:/b".to_owned());
     lab.site_mount = Some(SiteMount { kind, source, options: Vec::new() });
     let mounted = json(&campaign, None)["contenders"][0]["ways"].clone();
-    assert_eq!((&mounted["mount"], &mounted["nfs"]), (&"taken".into(), &"–".into()));
+    assert_eq!((&mounted["mount"], &mounted["nfs"]), (&"used".into(), &"–".into()));
     let text = text(&campaign);
-    assert!(row(&text, "Ways to reach it", "level").ends_with("taken"), "{text}");
+    assert!(row(&text, "Ways to reach it", "level").ends_with("used"), "{text}");
 }
 
 #[test]

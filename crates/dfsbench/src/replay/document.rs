@@ -218,8 +218,8 @@ fn lateness_text(outcome: &Outcome) -> String {
     let Quantiles { p50, p99, max, .. } = outcome.own_lateness;
     let waits = outcome.start_wait;
     format!(
-        "Starts were late by p50 {}, p99 {}, maximum {} by this client's own fault, and by p50 {}, \
-         p99 {}, maximum {} because they waited for replies.",
+        "Ops started late: {} (median; p99 {}, maximum {}) because this client was busy, and {} \
+         (median; p99 {}, maximum {}) because of earlier replies.",
         Nanos(p50),
         Nanos(p99),
         Nanos(max),
@@ -243,8 +243,8 @@ fn calls_text(stored: &Stored, outcome: &Outcome) -> String {
         return format!("{calls_sent} system calls, {own_calls} of them to open and close files");
     }
     format!(
-        "{calls_sent} calls sent, {own_calls} of them for the client's own sake; {retransmissions} \
-         sent again, {reconnects} connections made again"
+        "{calls_sent} calls sent, {own_calls} beyond those of the trace; {retransmissions} sent \
+         again, {reconnects} reconnects"
     )
 }
 

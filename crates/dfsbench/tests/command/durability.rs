@@ -600,7 +600,7 @@ fn what_a_contender_keeps_stands_beside_its_figures() {
     let run = rig.run(&[&["run", "embedded", "--workload", "stream"], &work[..]].concat());
     assert!([0, 4].contains(&run.code), "{run:?}");
     let shown = rig.run(&["contenders"]);
-    assert!(shown.stdout.contains("was not put to the test: nfs."), "{shown:?}");
+    assert!(shown.stdout.contains("Durability was not tested: nfs."), "{shown:?}");
     let kept = ["--campaign", "last", "--contender"];
     let load = ["durability", "--quiet", "--rounds", "1", "--kill-server", "--promise"];
     let end = rig.run(&[&load[..], &["none,sync"], &kept[..], &["nobody"]].concat());

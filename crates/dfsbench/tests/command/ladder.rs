@@ -52,7 +52,10 @@ fn a_server_with_a_service_time_is_named() {
     assert_eq!((empty["pass"].as_str(), empty["limit"].as_str()), (Some("op_mix"), Some("server")));
     // A year later the report says the same.
     let table = rig.run(&["report"]).stdout;
-    assert!(table.contains("What limits it\n  stream write: the server limits, with"), "{table}");
+    assert!(
+        table.contains("What limits it\n  stream write: the server is the bottleneck"),
+        "{table}"
+    );
     let again = rig.run(&["report", "--format", "json"]).stdout;
     let again: Value = serde_json::from_str(&again).unwrap();
     assert_eq!(again["found"], json["found"]);

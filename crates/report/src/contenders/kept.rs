@@ -55,7 +55,7 @@ pub fn tier_words(contender: &Contender) -> String {
         Tier::Undecided => {
             "Nothing was lost of what they acknowledge, after too few crashes to tell".to_owned()
         }
-        Tier::Unknown => format!("{what} was not put to the test"),
+        Tier::Unknown => "Durability was not tested".to_owned(),
     }
 }
 

@@ -156,8 +156,8 @@ fn ways_table(contest: &Contest<'_>) -> Table {
         }
         rows.push(TableRow { cells, ..TableRow::default() });
     }
-    let reading = "taken: the way of these runs; there: another one that its recipe has (`access` in \
-        a target). Exported again: the kernel's NFS server of its host exports a mount of it.";
+    let reading = "used: in these runs; available: also offered by the recipe (`access` in a target). \
+        Exported again: the kernel's NFS server of its host exports a mount of it.";
     let caption = "Ways to reach it".to_owned();
     Table { caption, columns, rows, reading: vec![reading.to_owned()], ..Table::default() }
 }

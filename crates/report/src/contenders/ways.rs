@@ -19,8 +19,8 @@ pub enum WayUse {
 impl WayUse {
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Taken => "taken",
-            Self::There => "there",
+            Self::Taken => "used",
+            Self::There => "available",
             Self::Lacking => "none",
             Self::Unknown => "–",
         }

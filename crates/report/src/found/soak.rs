@@ -173,8 +173,8 @@ fn describe_effect(effect: &Effect, leases: u32) -> String {
         return format!("{what}: {}.", describe_kill(effect, leases));
     }
     let unsafe_then = format!(
-        "{} acknowledged and not safe yet then{}",
-        count_of(effect.uncommitted, "block was", "blocks were"),
+        "{} not yet committed at that moment{}",
+        count_of(effect.uncommitted, "written block was", "written blocks were"),
         match (event.fault, effect.saw_step) {
             (FaultKind::ClockStep, true) =>
                 "; the workers there saw the step and went on measuring",
@@ -184,7 +184,7 @@ fn describe_effect(effect: &Effect, leases: u32) -> String {
     );
     let Some(detect_ns) = effect.detect_ns else {
         let interval = Nanos(effect.interval_ns);
-        return format!("{what}: no interval of {interval} shows a difference; {unsafe_then}.");
+        return format!("{what}: no visible effect in intervals of {interval}; {unsafe_then}.");
     };
     // Stalls are counted in whole intervals without a completion, so the true one may be longer.
     let stood = match effect.stall_ns {
@@ -275,8 +275,8 @@ fn describe_errors(soaked: &Soaked) -> String {
 fn describe_data(soaked: &Soaked) -> String {
     let kept = &soaked.kept;
     format!(
-        "Of {} in the journal, {} written; {} lost, {} rolled back (acknowledged, but not as safe: \
-         a crash may do that), {} torn (never acknowledged), {} not safe at the end.",
+        "Of {} in the journal, {} written; {} lost, {} reverted (not yet committed, allowed after a \
+         crash), {} torn, {} not committed at the end.",
         counted(kept.blocks as usize, "block"),
         count_of(kept.written, "was", "were"),
         kept.lost,

@@ -19,8 +19,8 @@ pub fn part(effects: &FactorEffects) -> Markup {
     html! {
         @if !drawn.is_empty() {
             p.legend {
-                "Ratio of each level to the one that it is compared with, all else alike, with \
-                 its 95 % interval, logarithmic; in parentheses the share of the variance that \
+                "Ratio of each level to its reference level, other settings equal, with its 95 % \
+                 interval, logarithmic; in parentheses the share of the variance that \
                  the factor explains."
             }
             (figures(&drawn))

@@ -138,7 +138,7 @@ impl<'s> Words<'s> {
             );
         };
         let share = super::share_of(ladder, limit).unwrap_or(0.0);
-        format!("{what} limits, with {} of the time", show::percent(share))
+        format!("{what} is the bottleneck: it takes {} of the time", show::percent(share))
     }
 
     fn describe_gain(&self, ladder: &PassLayers<'_, '_>, analysis: &LayerAnalysis) -> String {
@@ -150,12 +150,12 @@ impl<'s> Words<'s> {
         }
         let (lo, hi) = analysis.gain_interval;
         let next = match analysis.next {
-            Some(next) => format!(", where {} would limit next", self.limit(next)),
+            Some(next) => format!(", then limited by {}", self.limit(next)),
             None => String::new(),
         };
         format!(
-            "without it the rate would be about {} instead of {} ({} times, {} to {}){next} \
-             (confidence {})",
+            "if it were infinitely fast, the rate would be about {} instead of {} ({}x; {}x to \
+             {}x){next} (confidence {})",
             stats::Rate::of_pass(ladder.pass, per_s * analysis.gain),
             stats::Rate::of_pass(ladder.pass, per_s),
             three_digits(analysis.gain),
@@ -175,14 +175,10 @@ impl<'s> Words<'s> {
         }
         let mut votes = Vec::new();
         for (limit, share) in analysis.votes.iter().take(3) {
-            votes.push(format!(
-                "{} (in {} of resamples)",
-                self.limit(*limit),
-                show::percent(*share)
-            ));
+            votes.push(format!("{} ({})", self.limit(*limit), show::percent(*share)));
         }
         format!(
-            "inconclusive: the limit may be {} (hint: more --trials, or a quieter machine)",
+            "inconclusive: most likely {} (hint: more --trials, or a quieter machine)",
             votes.join(", ")
         )
     }
