@@ -89,7 +89,8 @@ impl<'l> AgentGroup<'l> {
         let names: Vec<String> = (1..=HOSTS).map(|number| format!("\"c{number}\"")).collect();
         let (folder, names) = (folder.display(), names.join(", "));
         let text = format!(
-            "name = \"agent-group\"\norder = \"sequential\"\ntrials = {trials}\n{hosts}[[target]]\n\
+            "name = \"agent-group\"\norder = \"sequential\"\ninterference = \"keep\"\n\
+             trials = {trials}\n{hosts}[[target]]\n\
              name = \"all\"\npath = \"{folder}\"\nhosts = [{names}]\n{work}"
         );
         fs::write(at("agent-group.toml"), text)?;

@@ -113,7 +113,7 @@ pub fn curved(lab: &Lab) -> Result<()> {
         let requested = point["asked_ops_per_s"].as_f64().context("no load")?;
         let standing = point["standing"].as_str().context("no standing")?;
         // Of a short load point more or less is scheduled by chance than was requested.
-        ensure!(requested < 1.4 * MOST_PER_S || standing == "not carried", "{point}");
+        ensure!(requested < 1.4 * MOST_PER_S || standing == "not sustained", "{point}");
         let mean_ns = point["response_time_mean_ns"].as_f64().context("no mean")?;
         ensure!(mean_ns >= SERVICE_MS as f64 * 1e6, "{point}");
     }

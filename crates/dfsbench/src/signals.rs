@@ -53,12 +53,12 @@ static DIRECTORY: Mutex<Option<(String, String)>> = Mutex::new(None);
 /// Another one waits for the second signal, and ends the process at it.
 static IS_AWAITED_ELSEWHERE: AtomicBool = AtomicBool::new(false);
 
-/// The flag that the first signal sets, once signals are handled.
-static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+/// Set by signals only: the flag of [`stop_flag`] also ends work whose host is lost.
+static SIGNALED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Returns true if this process was asked to stop.
+/// Returns true if a signal asked this process to stop.
 pub fn is_stopped() -> bool {
-    STOP.get().is_some_and(|stop| stop.load(Relaxed))
+    SIGNALED.get().is_some_and(|signaled| signaled.load(Relaxed))
 }
 
 /// Returns a flag that is set by the first signal.
@@ -66,7 +66,7 @@ pub fn is_stopped() -> bool {
 /// # Errors
 /// When the system refuses a handler, or a thread.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::clone(STOP.get_or_init(Arc::default));
+    let stop = Arc::<AtomicBool>::default();
     let is_second = Arc::new(AtomicBool::new(false));
     let mut signals = vec![SIGINT, SIGTERM];
     for signal in IGNORABLE {
@@ -211,6 +211,7 @@ fn register_handler(
     let code = i32::from(End::Invalid.code());
     flag::register_conditional_shutdown(signal, code, Arc::clone(is_second))?;
     flag::register(signal, Arc::clone(stop))?;
+    flag::register(signal, Arc::clone(SIGNALED.get_or_init(Arc::default)))?;
     pipe::register(signal, sender.try_clone()?)?;
     Ok(())
 }
