@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result, ensure};
 use crate::built::LIST_VARIABLE;
 use crate::repo::{self, Profile};
 
-/// How to build what the checks run.
+/// Command that builds the programs that the checks run.
 const ADVICE: &str = "run `cargo build --workspace --bins --examples`, or use `cargo xtask real`";
 
 /// The outcome of the one look that all checks of a process share.

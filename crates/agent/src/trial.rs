@@ -194,7 +194,7 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// Reports what was found at the target.
+    /// Returns the facts found at the target.
     pub(crate) fn begun(&self) -> Begun {
         Begun { facts: self.facts(), made_directory: self.target.made_directory() }
     }

@@ -103,6 +103,27 @@ fn plan(text: &str) -> Plan {
     planned::plan(&format!("{head}{text}"))
 }
 
+/// A walk of a plan whose clock stands still.
+fn quiet_walk<'a>(
+    plan: &'a Plan,
+    agent: &'a mut dyn Transport,
+    stop: &'a AtomicBool,
+    observe: &'a mut dyn FnMut(Event<'_>),
+) -> Walk<'a> {
+    Walk {
+        plan,
+        agent,
+        hosts: no_hosts(),
+        stop,
+        wait: &|_| (),
+        observe,
+        now_unix_ms: &|| 7,
+        token: 1,
+        keep: false,
+        inject_fault: None,
+    }
+}
+
 /// Walks the plan over an agent and returns what was stored, with the events that were received.
 fn walked(
     plan: &Plan,
@@ -126,18 +147,7 @@ fn walked(
             Event::Left(left) => panic!("{left}"),
         });
     };
-    let mut campaign = Walk {
-        plan,
-        agent,
-        hosts: no_hosts(),
-        stop,
-        wait: &|_| (),
-        observe: &mut observe,
-        now_unix_ms: &|| 7,
-        token: 0xabc,
-        keep: false,
-        inject_fault: None,
-    };
+    let mut campaign = Walk { token: 0xabc, ..quiet_walk(plan, agent, stop, &mut observe) };
     let (id, _) = walk(&mut campaign, &mut store, &planned::header(plan)).unwrap();
     (store.load(id).unwrap(), events)
 }
@@ -147,18 +157,9 @@ fn walked(
 fn resumed(plan: &Plan, id: i64, folder: &Path) -> (Campaign, usize) {
     let mut store = Store::open_or_create(&folder.join("r.db")).unwrap();
     let mut agent = Scripted::new(|_, _: &Order| None);
-    let mut rest = Walk {
-        plan,
-        agent: &mut agent,
-        hosts: no_hosts(),
-        stop: &AtomicBool::new(false),
-        wait: &|_| (),
-        observe: &mut |_| {},
-        now_unix_ms: &|| 7,
-        token: 0xabd,
-        keep: false,
-        inject_fault: None,
-    };
+    let stop = AtomicBool::new(false);
+    let mut ignore = |_: Event<'_>| {};
+    let mut rest = Walk { token: 0xabd, ..quiet_walk(plan, &mut agent, &stop, &mut ignore) };
     resume(&mut rest, &mut store, id).unwrap();
     (store.load(id).unwrap(), agent.trials)
 }
@@ -466,18 +467,8 @@ fn preflight_wants_one_target_that_works() {
             _ => None,
         });
         let stop = AtomicBool::new(false);
-        let mut campaign = Walk {
-            plan: &plan,
-            agent: &mut agent,
-            hosts: no_hosts(),
-            stop: &stop,
-            wait: &|_| (),
-            observe: &mut |_| {},
-            now_unix_ms: &|| 7,
-            token: 1,
-            keep: true,
-            inject_fault: None,
-        };
+        let mut ignore = |_: Event<'_>| {};
+        let mut campaign = Walk { keep: true, ..quiet_walk(&plan, &mut agent, &stop, &mut ignore) };
         match (preflight(&mut campaign), expected) {
             (Ok(()), None) => {}
             (Err(ControllerError::UnusableHere(reason)), Some(expected)) => {
@@ -499,18 +490,8 @@ fn preflight_reports_interruption_as_such() {
         }
         _ => None,
     });
-    let mut campaign = Walk {
-        plan: &plan,
-        agent: &mut agent,
-        hosts: no_hosts(),
-        stop: &stop,
-        wait: &|_| (),
-        observe: &mut |_| {},
-        now_unix_ms: &|| 7,
-        token: 1,
-        keep: true,
-        inject_fault: None,
-    };
+    let mut ignore = |_: Event<'_>| {};
+    let mut campaign = Walk { keep: true, ..quiet_walk(&plan, &mut agent, &stop, &mut ignore) };
     assert!(matches!(preflight(&mut campaign), Err(ControllerError::Interrupted)));
 }
 
@@ -535,18 +516,8 @@ fn an_agent_that_dies_ends_the_campaign_and_keeps_its_trials() {
     // One whole trial of two passes is ten orders.
     let mut agent = Mortal(Scripted::new(|_, _: &Order| None), 13);
     let stop = AtomicBool::new(false);
-    let mut campaign = Walk {
-        plan: &plan,
-        agent: &mut agent,
-        hosts: no_hosts(),
-        stop: &stop,
-        wait: &|_| (),
-        observe: &mut |_| {},
-        now_unix_ms: &|| 7,
-        token: 1,
-        keep: false,
-        inject_fault: None,
-    };
+    let mut ignore = |_: Event<'_>| {};
+    let mut campaign = quiet_walk(&plan, &mut agent, &stop, &mut ignore);
     let error = walk(&mut campaign, &mut store, &planned::header(&plan)).unwrap_err();
     assert!(matches!(error, ControllerError::Gone(_)));
     let id = store.latest().unwrap().unwrap();
@@ -565,17 +536,11 @@ fn a_spent_budget_leaves_what_intervals_need() {
     let mut agent = Scripted::new(|_, _: &Order| None);
     // Each reading of the clock is a minute after the last one.
     let now_ms = AtomicU64::new(0);
+    let stop = AtomicBool::new(false);
+    let mut ignore = |_: Event<'_>| {};
     let mut campaign = Walk {
-        plan: &plan,
-        agent: &mut agent,
-        hosts: no_hosts(),
-        stop: &AtomicBool::new(false),
-        wait: &|_| (),
-        observe: &mut |_| {},
         now_unix_ms: &|| now_ms.fetch_add(60_000, Relaxed),
-        token: 1,
-        keep: false,
-        inject_fault: None,
+        ..quiet_walk(&plan, &mut agent, &stop, &mut ignore)
     };
     let (id, _) = walk(&mut campaign, &mut store, &planned::header(&plan)).unwrap();
     let runs = store.load(id).unwrap().runs;

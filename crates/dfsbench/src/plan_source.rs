@@ -98,7 +98,7 @@ fn check_spelling(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Refuses to scale what is no plan: there is nothing written that could be smaller.
+/// Rejects `--scale` for a bare target: only a plan has sizes to scale.
 fn check_scale(given: &Overrides, target: Option<&str>) -> Result<(), Failure> {
     match target {
         Some(text)

@@ -26,8 +26,8 @@ const SEGMENT_MS: (u64, u64) = (15_000, 600_000);
 /// Segments of a soak whose segment is chosen, about.
 const SEGMENTS: u64 = 120;
 
-/// Reads the soak from the arguments and the plan; its disturbances with their targets, too, and
-/// with those that were planned as faults.
+/// Reads the soak from the arguments and the plan, with the targets of its disturbances and the
+/// disturbances that were given as faults.
 ///
 /// # Errors
 /// When a time or a disturbance can't be read, or doesn't fit.

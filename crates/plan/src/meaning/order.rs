@@ -186,15 +186,21 @@ mod tests {
         assert_eq!(runs(1), [3, 7, 5, 6, 1, 4, 2, 8, 0]);
     }
 
+    /// A plan of four runs with three trials and a warm-up trial each.
+    fn plan_in(order: &str) -> Plan {
+        let text = format!(
+            "name = \"t\"\nseed = 4\ntrials = 3\nwarmup_trials = 1\norder = \"{order}\"\n\
+             [[target]]\nname = \"n\"\nnull = true\n[[workload]]\nkind = \"mixed\"\n\
+             queue_depth = [1, 2, 4, 8]\n"
+        );
+        let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 0, job: None };
+        Plan::resolve(&RawPlan::parse(&text, "t").unwrap(), &around).unwrap()
+    }
+
     #[test]
     fn other_orders_make_the_same_trials() {
-        let text = "name = \"t\"\nseed = 4\ntrials = 3\nwarmup_trials = 1\norder = \"ORDER\"\n\
-                    [[target]]\nname = \"n\"\nnull = true\n[[workload]]\nkind = \"mixed\"\n\
-                    queue_depth = [1, 2, 4, 8]\n";
-        let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 0, job: None };
         let order = |name: &str| {
-            let raw = RawPlan::parse(&text.replace("ORDER", name), "t").unwrap();
-            let steps = Plan::resolve(&raw, &around).unwrap().order();
+            let steps = plan_in(name).order();
             steps.iter().map(|step| (step.run, step.trial)).collect::<Vec<_>>()
         };
         let all: Vec<(usize, u32)> =
@@ -213,13 +219,8 @@ mod tests {
 
     #[test]
     fn repeats_follow_the_planned_trials() {
-        let text = "name = \"t\"\nseed = 4\ntrials = 3\nwarmup_trials = 1\norder = \"ORDER\"\n\
-                    [[target]]\nname = \"n\"\nnull = true\n[[workload]]\nkind = \"mixed\"\n\
-                    queue_depth = [1, 2, 4, 8]\n";
-        let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 0, job: None };
         for order in ["blocks", "random", "sequential", "grouped"] {
-            let raw = RawPlan::parse(&text.replace("ORDER", order), "t").unwrap();
-            let mut plan = Plan::resolve(&raw, &around).unwrap();
+            let mut plan = plan_in(order);
             let (planned, mut all) = (plan.order(), plan.order_with_repeats());
             assert_eq!((plan.repeats_max(), all.len()), (2, planned.len() + 8), "{order}");
             for run in 0..4 {
