@@ -34,7 +34,7 @@ impl Trial<'_> {
         let starts_program = external.starts_program();
         let sources = SourceWatch::begin(self.mount.as_ref());
         self.neighbors.show_life(self.target());
-        let around = Surroundings::begin(&self.server_place);
+        let around = Surroundings::begin(&self.server_place, None);
         let program = FollowedProgram::of(external, Arc::clone(clock));
         let watch = self.agent.watch();
         let begun_ns = clock.now_ns();

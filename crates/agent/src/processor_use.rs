@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 
+use engine::Cpus;
 use lab::counters;
 use lab::processors::{self, HostTimes, ProcessTable, ProcessUse};
 use model::{ProcessorWait, RunSpec, Target};
@@ -16,7 +17,7 @@ use crate::sources::difference;
 /// Maximum number of other processes to name.
 const NAMED_MAX: usize = 3;
 
-/// Usage of the CPUs that this process may use.
+/// Usage of the CPUs that this process may use, or of those that the run is confined to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessorUse {
     /// Totals of these CPUs.
@@ -152,12 +153,15 @@ struct Reading {
 }
 
 impl Reading {
-    fn take(server: &ServerPlace) -> Option<Self> {
+    fn take(server: &ServerPlace, cpus: Option<Cpus>) -> Option<Self> {
         let (server_used_ns, server_waited_ns) = server.times();
         // External programs are children of this process.
         let process_ns = counters::process_cpu_ns() + processors::children_ns();
         Some(Self {
-            host: HostTimes::read()?,
+            host: match cpus {
+                Some(cpus) => HostTimes::read_of(&|number| cpus.contains(number))?,
+                None => HostTimes::read()?,
+            },
             process_ns,
             server_used_ns,
             server_waited_ns,
@@ -170,26 +174,31 @@ impl Reading {
 /// Collects CPU usage; see the module documentation.
 pub(crate) struct ProcessorWatch<'a> {
     server: &'a ServerPlace,
+    /// The CPUs that the run is confined to.
+    cpus: Option<Cpus>,
     table: ProcessTable,
     begun: Cell<Option<Reading>>,
 }
 
 impl<'a> ProcessorWatch<'a> {
     /// Takes a first reading once everything is open.
-    pub(crate) fn begin(server: &'a ServerPlace) -> Self {
+    pub(crate) fn begin(server: &'a ServerPlace, cpus: Option<Cpus>) -> Self {
+        // A server in another process runs on any CPU, and what others take from it counts, too.
+        let is_other = matches!(server, ServerPlace::Processes { .. } | ServerPlace::Hidden);
+        let cpus = cpus.filter(|_| !is_other);
         let table = ProcessTable::read();
-        Self { server, table, begun: Cell::new(Reading::take(server)) }
+        Self { server, cpus, table, begun: Cell::new(Reading::take(server, cpus)) }
     }
 
     /// Restarts counting right before the start, because the time spent waiting for other hosts
     /// doesn't belong to the pass.
     pub(crate) fn start(&self) {
-        self.begun.set(Reading::take(self.server));
+        self.begun.set(Reading::take(self.server, self.cpus));
     }
 
     /// Ends, and looks up what other processes used.
     pub(crate) fn finish(self) -> Option<ProcessorUse> {
-        let (begun, now) = (self.begun.get()?, Reading::take(self.server)?);
+        let (begun, now) = (self.begun.get()?, Reading::take(self.server, self.cpus)?);
         let mut used = ProcessorUse {
             host: now.host.since(begun.host),
             client_ns: now.process_ns.saturating_sub(begun.process_ns),
@@ -361,7 +370,7 @@ mod tests {
 
     #[test]
     fn watch_counts_work_of_this_process() {
-        let watch = ProcessorWatch::begin(&ServerPlace::Elsewhere);
+        let watch = ProcessorWatch::begin(&ServerPlace::Elsewhere, None);
         watch.start();
         let begun_ns = counters::process_cpu_ns();
         while counters::process_cpu_ns() < begun_ns + 300_000_000 {

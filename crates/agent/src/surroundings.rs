@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::external::Moment;
-use engine::{Clock, External, Neighbors, TrialTarget};
+use engine::{Clock, Cpus, External, Neighbors, TrialTarget};
 use lab::processors::{self, ProgramWatch, Tracer};
 use model::{Caveat, ProcessorWait, RunSpec, Share, Workload};
 
@@ -25,9 +25,9 @@ pub(crate) struct Surroundings<'a> {
 
 impl<'a> Surroundings<'a> {
     /// Takes a first reading once all workers exist.
-    pub(crate) fn begin(server: &'a ServerPlace) -> Self {
+    pub(crate) fn begin(server: &'a ServerPlace, cpus: Option<Cpus>) -> Self {
         let tracers = processors::tracers_of(std::process::id());
-        Self { processors: ProcessorWatch::begin(server), tracers }
+        Self { processors: ProcessorWatch::begin(server, cpus), tracers }
     }
 
     /// Restarts counting CPU time right before the start.

@@ -16,8 +16,8 @@ use engine::settle::{self, Settling};
 use engine::target::works_anywhere;
 use engine::worker::Ending;
 use engine::{
-    External, InventoryScope, Measured, Monitor, Stop, TargetConfig, TargetError, TrialTarget,
-    measure,
+    Cpus, External, InventoryScope, Measured, Monitor, Stop, TargetConfig, TargetError,
+    TrialTarget, measure,
 };
 use fleet::in_process::AgentEnd;
 use fleet::{Assignment, Begun, ClockReading, JournalLocation, Order, Report};
@@ -265,6 +265,13 @@ impl<'a> Trial<'a> {
         self.note_cached(pass, share);
         self.target.make_content_of(&self.assignment.spec, pass, share);
         let spec = &self.assignment.spec;
+        let cpus = spec.cpus.map(Cpus::last).transpose()?;
+        let _server_confined = match (cpus, &self.agent.local_server) {
+            (Some(cpus), Some(server)) if self.uses_local_server() => {
+                Some(cpus.confine(&server.thread_ids)?)
+            }
+            _ => None,
+        };
         // Opening files calls the server, too. So its counters and those of this host are read
         // after opening and before the first op.
         let counts_before = Cell::new(None);
@@ -279,7 +286,7 @@ impl<'a> Trial<'a> {
         let mut monitor = Monitor {
             stop: &self.stop,
             opened: &|| {
-                let _ = surroundings.set(Surroundings::begin(&self.server_place));
+                let _ = surroundings.set(Surroundings::begin(&self.server_place, cpus));
                 counts_before.set(self.server_counts());
                 watch.set(Some(self.agent.watch()));
             },

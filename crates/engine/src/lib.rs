@@ -11,6 +11,7 @@ pub mod backend;
 pub mod buffers;
 pub mod clients;
 pub mod clock;
+pub mod cpus;
 pub mod external;
 mod file_system;
 pub mod intervals;
@@ -34,6 +35,7 @@ pub mod working_set;
 
 pub use backend::{Backend, Lost};
 pub use clock::{Clock, SystemClock};
+pub use cpus::Cpus;
 pub use external::{External, RunReads};
 pub use file_system::FileSystemType;
 pub use measure::{Measured, measure};

@@ -20,6 +20,7 @@ use workload::journal::Safety;
 use crate::admission::{Admission, Journaled, Timing};
 use crate::backend::{Lost, Tally};
 use crate::clock::Clock;
+use crate::cpus::Cpus;
 use crate::intervals::{IntervalCounts, IntervalWatch};
 use crate::limits::{AWAKE_NS, VAIN_TIMEOUTS_MAX};
 use crate::recorder::Recorder;
@@ -85,6 +86,7 @@ pub fn measure(
         // Unwinding joins the workers first, which could run for hours, so make them stop.
         let _stops = StopsAtPanic(&shared);
         let mut gates = Vec::with_capacity(progress.len());
+        let cpus = spec.cpus.map(Cpus::last).transpose()?;
         for (index, (worker, progress)) in share.workers().zip(&progress).enumerate() {
             let counts = intervals.get(index).cloned();
             let (gate, start) = mpsc::channel::<u64>();
@@ -92,6 +94,8 @@ pub fn measure(
             let (done, ready) = (done.clone(), ready.clone());
             let work = move || {
                 let opened = catch_panic(worker, shared, || {
+                    // First of all, so that every thread and ring of the backend inherits it.
+                    cpus.map_or(Ok(()), |cpus| cpus.confine_this_thread())?;
                     let opened = Ready::new(target, spec, pass, worker, seed)?;
                     Ok(opened.with_journal(target, spec, worker, counts))
                 });

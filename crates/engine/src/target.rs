@@ -111,6 +111,17 @@ pub enum TargetError {
     /// The system could not create a thread.
     #[error("can't start {0} workers: {1} (hint: fewer --workers, or a higher limit of threads)")]
     Threads(u32, String),
+    /// The run asks for more CPUs than this process may use.
+    #[error("cpus = {requested}, but this process may use {allowed} (hint: fewer --cpus)")]
+    TooFewCpus {
+        /// Number of CPUs in the run.
+        requested: u32,
+        /// Number of CPUs that this process may use.
+        allowed: u32,
+    },
+    /// Threads could not be confined to some CPUs.
+    #[error("can't confine threads to some CPUs: {0} (hint: leave out --cpus)")]
+    Affinity(String),
     /// A worker panicked. This is a bug of ours, but it ends only the trial.
     #[error("worker {worker} {panicked}")]
     Panicked {

@@ -38,8 +38,13 @@ impl HostTimes {
     /// Reads the counters. Returns `None` if the kernel doesn't report them.
     pub fn read() -> Option<Self> {
         let allowed = rustix::thread::sched_getaffinity(None).ok();
-        let is_allowed = |number| allowed.is_none_or(|set| set.is_set(number));
-        Some(Self::of(&KernelStats::current().ok()?, &is_allowed))
+        Self::read_of(&|number| allowed.is_none_or(|set| set.is_set(number)))
+    }
+
+    /// Reads the counters of some CPUs, chosen by their numbers. Returns `None` if the kernel
+    /// doesn't report them.
+    pub fn read_of(is_counted: &dyn Fn(usize) -> bool) -> Option<Self> {
+        Some(Self::of(&KernelStats::current().ok()?, is_counted))
     }
 
     fn of(kernel: &KernelStats, is_allowed: &dyn Fn(usize) -> bool) -> Self {

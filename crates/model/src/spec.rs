@@ -61,6 +61,10 @@ pub struct RunSpec {
     /// workers, or 0 for one per worker; see [`RunSpec::clients`].
     #[serde(default)]
     pub clients: u32,
+    /// Number of CPUs that the workers share on each host, and the server if it is in this process;
+    /// `None` for all that the agent may use.
+    #[serde(default)]
+    pub cpus: Option<u32>,
     /// Ops in flight per worker.
     pub queue_depth: u32,
     /// Share of reads in a mix, in percent.
@@ -138,6 +142,7 @@ impl RunSpec {
             files: 1,
             workers: 1,
             clients: 0,
+            cpus: None,
             queue_depth: 1,
             read_percent: 0,
             duration_ms: 0,

@@ -41,7 +41,8 @@ pub fn interference(
         .with(InterferenceSource::Steal, Some(permille(waits.share_of_stolen(used))))
         .with(
             InterferenceSource::Programs,
-            programs.map(|programs| of_processors(programs.used_ns)),
+            // On the CPUs that the run is confined to, they used no more than all others did.
+            programs.map(|programs| of_processors(programs.used_ns.min(used.others_ns()))),
         )
         .with(InterferenceSource::Disk, disk)
         .with(

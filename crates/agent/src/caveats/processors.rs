@@ -7,7 +7,7 @@
 //! the memory target and external programs may use all CPUs, so for them only others are reported.
 
 use model::units::{Nanos, three_digits};
-use model::{Caveat, CaveatCode, Evidence, PassResult, ProcessorWait, RunSpec, Target};
+use model::{Caveat, CaveatCode, Evidence, PassResult, ProcessorWait, RunSpec};
 
 use crate::processor_use::ProcessorUse;
 
@@ -41,7 +41,7 @@ pub(super) fn about_processors(
         return check_contention(spec, result, used, shares_host);
     }
     // Check the clearest reason first: one caveat is enough, and a saturated client also waits.
-    if let Some(caveat) = check_saturated(&spec.target, spec.workers, result) {
+    if let Some(caveat) = check_saturated(spec, result) {
         return Some(caveat);
     }
     if let Some(caveat) = check_quota(result) {
@@ -71,13 +71,14 @@ pub(super) fn shared_host(
 }
 
 /// Raises a caveat if the client's threads used all the CPU time available to them.
-fn check_saturated(target: &Target, workers: u32, result: &PassResult) -> Option<Caveat> {
+fn check_saturated(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     // On a directory, the workers' CPU time is that of the file system; the null target has nothing
     // else.
-    target.nfs()?;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    spec.target.nfs()?;
+    let allowed = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = spec.cpus.map_or(allowed, |cpus| allowed.min(cpus as usize));
     // A worker is one thread, so it cannot use more than one CPU.
-    let busy_max = (workers as usize).min(cores);
+    let busy_max = (spec.workers as usize).min(cores);
     let available = result.window_ns as f64 * busy_max as f64;
     let share = result.client_cpu_ns as f64 / available.max(1.0);
     if share <= CLIENT_CPU_SHARE_MAX {
@@ -87,7 +88,7 @@ fn check_saturated(target: &Target, workers: u32, result: &PassResult) -> Option
         "{} of processor time (CLOCK_PROCESS_CPUTIME_ID) in {} with {} workers ({} %)",
         Nanos(result.client_cpu_ns),
         Nanos(result.window_ns),
-        workers,
+        spec.workers,
         three_digits(share * 100.0),
     );
     let source = "CLOCK_PROCESS_CPUTIME_ID, of the time that the workers have";
