@@ -5,8 +5,8 @@
 
 use super::field::Place;
 use super::{Family, Kind, Range, Value};
-use crate::spec::RunSpec;
-use crate::workload::{SettingGroup, Workload};
+use crate::runs::spec::RunSpec;
+use crate::runs::workload::{SettingGroup, Workload};
 
 /// Everything that is known about a setting.
 #[derive(Clone, Copy)]

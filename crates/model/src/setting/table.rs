@@ -14,11 +14,13 @@ use super::applies::*;
 use super::field::{Place, lab, nfs, run};
 use super::row::Stated::{Flag, Number, Text, Word};
 use super::row::*;
-use crate::lab::{DataPath, FileSystem, Fresh, Invalidation, Raid, ServerKind, TunnelForwards};
-use crate::nfs::{NfsVersion, Proto, Stable, UdpWindow, XprtSec};
-use crate::spec::Durability;
-use crate::work::{Arrivals, Fill, Sharing};
-use crate::workload::Workload as W;
+use crate::runs::spec::Durability;
+use crate::runs::work::{Arrivals, Fill, Sharing};
+use crate::runs::workload::Workload as W;
+use crate::systems::lab::{
+    DataPath, FileSystem, Fresh, Invalidation, Raid, ServerKind, TunnelForwards,
+};
+use crate::targets::nfs::{NfsVersion, Proto, Stable, UdpWindow, XprtSec};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
