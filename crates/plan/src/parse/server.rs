@@ -1,7 +1,7 @@
 //! Reads the in-memory server of a plan: `[server]` and `[server.faults]`.
 //!
 //! Values are read by the same functions as the flags of `dfsbench run` and `dfsbench serve`.
-//! What was left out is filled in by `resolve::server`.
+//! What was left out is filled in by `resolve::defaults`.
 
 use model::setting::Setting;
 use model::{NfsSettings, NfsVersion};

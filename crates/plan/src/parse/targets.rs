@@ -139,11 +139,11 @@ fn read_target(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<RawTarget, Pl
     let name = plain_name(&name, "target")?;
     let (mut what, used_from) = read_what(table, hosts)?;
     read_how(table, &mut what)?;
-    let backends = match table.field("backend") {
-        None => what.backends()[..1].to_vec(),
-        Some(field) => read_backends(&field, &what)?,
-    };
-    Ok(RawTarget { name, what, used_from, backends })
+    let mut target = RawTarget { name, used_from, ..RawTarget::usual(what) };
+    if let Some(field) = table.field("backend") {
+        target.backends = read_backends(&field, &target.what)?;
+    }
+    Ok(target)
 }
 
 /// Reads which backends a target is used with; one that is named twice is meant once.

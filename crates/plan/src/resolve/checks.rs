@@ -34,7 +34,7 @@ impl Written<'_> {
     pub fn levels(&self, setting: Setting, run: &RunSpec) -> Vec<Value> {
         match self.written(setting) {
             Some(levels) => levels.iter().map(|level| level.value.clone()).collect(),
-            None => vec![defaults::of(setting, run)],
+            None => vec![defaults::level(setting, run)],
         }
     }
 

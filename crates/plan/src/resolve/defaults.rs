@@ -1,11 +1,21 @@
-//! Values of settings that are left out, and their reasons.
+//! The values of everything that a plan leaves open, and their reasons.
 //!
-//! One function, `of`, is called while a run is put together: settings that come earlier in
-//! [`Setting::ALL`] are already in it, so a default may look at them. Defaults that depend on
-//! nothing stand in the rows of `model::setting`.
+//! [`fill_in`] is called once, and applies what does not depend on the runs. Settings do: [`level`]
+//! is asked while a run is put together, when those that come earlier in [`Setting::ALL`] are
+//! already in it, so that a default may look at them. Defaults of settings that depend on nothing
+//! stand in the rows of `model::setting`.
 
+use model::contender::{Fairness, compares_systems};
 use model::setting::{Family, Setting, Value};
-use model::{RunSpec, Target, Workload};
+use model::{NfsVersion, Order, Repetition, RunSpec, Target, Workload};
+
+use crate::resolve::plan::Plan;
+use crate::resolve::server::ServerPlan;
+use crate::resolve::surroundings::Surroundings;
+use crate::syntax::error::value_or;
+use crate::syntax::limits;
+use crate::syntax::raw::{RawPlan, RawServer};
+use crate::syntax::repetition::RawRepetition;
 
 /// Enough trials for a median and a first idea of the spread, in a time that one waits.
 pub const TRIALS: u32 = 5;
@@ -31,9 +41,70 @@ pub const MIX_RATE: u64 = 100;
 /// **Source:** `PostMark` 1.51, `show`: 500 files, read and write blocks of 512 bytes.
 pub const POOL_FILES: u64 = 500;
 
+/// Makes a plan without runs, in which everything else has its written value or its default.
+pub(crate) fn fill_in(raw: &RawPlan, around: &Surroundings) -> Plan {
+    let RawRepetition {
+        trials,
+        discard,
+        until_permille,
+        budget_ms,
+        warmup_trials,
+        order,
+        interference,
+    } = raw.repetition;
+    let usual = Repetition::default();
+    let seed = value_or(raw.seed, around.seed);
+    let mut places = raw.workloads.iter().flat_map(|workload| raw.places(workload));
+    let on_lab = places.any(|(target, _)| target.what.lab().is_some());
+    Plan {
+        name: raw.name.clone(),
+        trials: value_or(trials, if until_permille.is_some() { TRIALS_UNTIL } else { TRIALS }),
+        repetition: Repetition {
+            discard: value_or(discard, usual.discard),
+            until_permille: value_or(until_permille, usual.until_permille),
+            warmup_trials: value_or(warmup_trials, usual.warmup_trials),
+            interference: value_or(interference, usual.interference),
+        },
+        budget_ms: value_or(budget_ms, 0),
+        // Setting up hosts again for each trial would take longer than the trials.
+        order: value_or(order, if on_lab { Order::Grouped } else { Order::Blocks }),
+        fair: value_or(raw.fair, Fairness::Named),
+        seed,
+        server: fill_in_server(&raw.server, seed),
+        large_ops: raw.large_ops.clone(),
+        disturbances: raw.disturbances.iter().map(|one| one.value.clone()).collect(),
+        conclusions: raw.conclusions.clone(),
+        labels: raw.labels.clone(),
+        // These come with the runs.
+        quiet_ms: 0,
+        runs: Vec::new(),
+        without_effect: Vec::new(),
+        thinned: 0,
+    }
+}
+
+/// Faults follow the plan's seed where they have none.
+fn fill_in_server(raw: &RawServer, seed: u64) -> ServerPlan {
+    ServerPlan {
+        memory_bytes: value_or(raw.memory_bytes, SERVER_MEMORY_BYTES),
+        threads: value_or(raw.threads, SERVER_THREADS),
+        discard: value_or(raw.discard, false),
+        permissions: value_or(raw.permissions, true),
+        delegations: value_or(raw.delegations, true),
+        versions: raw.versions.clone().unwrap_or(NfsVersion::ALL.to_vec()),
+        faults: raw.faults.planned.clone(),
+        fault_seed: raw.faults.seed.unwrap_or(seed),
+    }
+}
+
+/// Returns how long a trial waits until its hosts are quiet, where the plan does not say.
+pub(crate) fn quiet_ms(runs: &[RunSpec]) -> u64 {
+    if compares_systems(runs) { limits::QUIET_MS_OF_CONTENDERS } else { 0 }
+}
+
 /// Finds the default of a setting in a run whose earlier settings are known: by a rule, as its row
 /// says, or the value of a program that does not know the setting.
-pub(crate) fn of(setting: Setting, run: &RunSpec) -> Value {
+pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
     match setting {
         Setting::Files => Value::Number(files(run)),
         Setting::SmallFiles if run.workload == Workload::Transactions => {

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use model::setting::{Setting, Value};
-use model::{BackendKind, NfsSettings, NfsVersion, RunSpec, Stable, Target, Workload};
+use model::{BackendKind, NfsSettings, NfsVersion, RunSpec, Stable, Storage, Target, Workload};
 
 use crate::resolve::checks::{self, Written};
 use crate::resolve::idle::{describe_idle, describe_overridden};
@@ -17,7 +17,7 @@ use crate::resolve::placement;
 use crate::resolve::server::ServerPlan;
 use crate::resolve::surroundings::Surroundings;
 use crate::resolve::thin::thin;
-use crate::syntax::error::{Fault, Located, Place, PlanError};
+use crate::syntax::error::{Fault, Place, PlanError};
 use crate::syntax::hosts::UsedFrom;
 use crate::syntax::limits::RUNS_MAX;
 use crate::syntax::near::unknown_word;
@@ -48,7 +48,7 @@ pub(crate) fn multiply(
     for (number, workload) in raw.workloads.iter().enumerate() {
         check_names(raw, workload)?;
         starts.push(runs.len());
-        for (target, backend) in places(raw, workload) {
+        for (target, backend) in raw.places(workload) {
             let written = Written {
                 workload: &workload.settings,
                 target: target.what.settings(),
@@ -213,40 +213,13 @@ fn check_names(raw: &RawPlan, workload: &RawWorkload) -> Result<(), PlanError> {
         }
     }
     for backend in workload.backends.iter().flatten() {
-        if !places(raw, workload).iter().any(|(_, other)| *other == backend.value) {
+        if !raw.places(workload).iter().any(|(_, other)| *other == backend.value) {
             let what = format!("no target of this workload has backend `{}`", backend.value.name());
             let hint = "name it under `backend` of a [[target]]";
             return Err(Fault::new(what).hint(hint).of_key("backends", backend.place));
         }
     }
     Ok(())
-}
-
-/// Pairs each target of a workload with each backend.
-fn places<'a>(raw: &'a RawPlan, workload: &RawWorkload) -> Vec<(&'a RawTarget, BackendKind)> {
-    let mut places = Vec::new();
-    let names: Option<HashSet<&str>> = workload
-        .targets
-        .as_ref()
-        .map(|names| names.iter().map(|name| name.value.as_str()).collect());
-    for target in &raw.targets {
-        // A list that is left out names all.
-        if names.as_ref().is_some_and(|names| !names.contains(target.name.value.as_str())) {
-            continue;
-        }
-        for backend in &target.backends {
-            if is_named(*backend, workload.backends.as_deref()) {
-                places.push((target, *backend));
-            }
-        }
-    }
-    places
-}
-
-/// Says whether a list names a backend; a list that is left out names all.
-fn is_named(one: BackendKind, list: Option<&[Located<BackendKind>]>) -> bool {
-    let Some(list) = list else { return true };
-    list.iter().any(|named| named.value == one)
 }
 
 /// Makes a run in which every setting has the value it has where it doesn't matter.
@@ -288,7 +261,7 @@ pub(crate) fn product(
         for run in runs {
             // Whether a setting matters depends on those before it in the order of the table.
             if !setting.applies(&run) {
-                longer.push(without(setting, run));
+                longer.push(run);
                 continue;
             }
             for level in levels(setting, &run) {
@@ -302,27 +275,29 @@ pub(crate) fn product(
         }
         runs = longer;
     }
-    // Only the kind of the server, which comes later, says whether files lie on a file system.
-    // Where they don't, runs that differ in storage alone must become equal.
     for run in &mut runs {
-        if let (Some(lab), Some(storage)) = (&mut run.lab, &written_storage)
-            && !lab.has_storage()
-        {
-            lab.storage.clone_from(storage);
-        }
+        settle(run, written_storage.as_ref());
     }
     Ok(runs)
 }
 
-/// Gives a setting that doesn't matter its one value: a small file is written with one op, and a
-/// WRITE of v2 is safe when it is answered.
-fn without(setting: Setting, mut run: RunSpec) -> RunSpec {
-    match (setting, &mut run.target) {
-        (Setting::IoSize, _) => run.io_size_bytes = run.file_size_bytes.max(1) as u32,
-        (Setting::Stable, Target::Nfs(nfs)) if nfs.settings.version == NfsVersion::V2 => {
-            nfs.settings.stable = Stable::FileSync;
-        }
-        _ => {}
+/// Sets what is no choice once all settings of a run are known.
+fn settle(run: &mut RunSpec, written_storage: Option<&Storage>) {
+    // Only the kind of the server, which comes late, says whether files lie on a file system.
+    // Where they don't, runs that differ in storage alone must become equal.
+    if let (Some(lab), Some(storage)) = (&mut run.lab, written_storage)
+        && !lab.has_storage()
+    {
+        lab.storage.clone_from(storage);
     }
-    run
+    // A small file is written with one op.
+    if !Setting::IoSize.applies(run) {
+        run.io_size_bytes = run.file_size_bytes.max(1) as u32;
+    }
+    // A WRITE of v2 is safe when it is answered.
+    if let Target::Nfs(nfs) = &mut run.target
+        && nfs.settings.version == NfsVersion::V2
+    {
+        nfs.settings.stable = Stable::FileSync;
+    }
 }

@@ -1,22 +1,18 @@
-//! From what was written to what is meant: a [`Plan`] with its runs.
+//! A plan with nothing left open, and its runs.
 //!
-//! Everything that a plan leaves to its surroundings comes in as [`Surroundings`]; two calls with
-//! the same arguments give equal plans.
+//! Two plans that were made with the same arguments are equal. Once an in-memory server listens,
+//! the runs on it get its port.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use model::contender::{Fairness, compares_systems, contenders, differences};
+use model::contender::Fairness;
 use model::soak::Disturbance;
 use model::{Conclusion, InterferenceRule, Order, Repetition, RunSpec, Target};
 
-use crate::resolve::checks;
-use crate::resolve::matrix::{self, Matrix};
 use crate::resolve::server::ServerPlan;
-use crate::resolve::surroundings::Surroundings;
-use crate::syntax::error::{Fault, Located, Place, PlanError, value_or};
+use crate::syntax::error::PlanError;
 use crate::syntax::limits;
-use crate::syntax::raw::RawPlan;
 
 /// A plan with nothing left open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,64 +55,6 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Fills in every default and makes the runs.
-    ///
-    /// # Errors
-    /// When settings don't go together, or a workload names a target that isn't there; the error
-    /// names the line or the flag that must change.
-    pub fn resolve(raw: &RawPlan, around: &Surroundings) -> Result<Self, PlanError> {
-        Self::resolve_all(raw, around).map_err(|error| error.in_source(&raw.source_name))
-    }
-
-    fn resolve_all(raw: &RawPlan, around: &Surroundings) -> Result<Self, PlanError> {
-        for workload in &raw.workloads {
-            if let Some(path) = &workload.mix_from {
-                let fault = Fault::new(format!("`{}` was not read", path.value));
-                return Err(fault.of_key("mix_from", path.place));
-            }
-        }
-        for target in &raw.targets {
-            if let Some(lab) = target.what.lab()
-                && let Some(system) = &lab.system
-                && system.recipe.is_none()
-            {
-                let fault = Fault::new(format!("`{}` was not read", system.source.value));
-                return Err(fault.of_key("system", system.source.place));
-            }
-        }
-        checks::lab::check_systems(raw)?;
-        let seed = value_or(raw.seed, around.seed);
-        let server = ServerPlan::resolve(&raw.server, seed);
-        let repeated = raw.repetition.resolve()?;
-        let Matrix { mut runs, without_effect, thinned } = matrix::multiply(raw, around, &server)?;
-        for run in &mut runs {
-            run.repetition = repeated.each;
-        }
-        check_paths(&runs)?;
-        check_fairness(raw.fair, &runs)?;
-        // Setting up hosts again for each trial would take longer than the trials.
-        let on_lab = runs.iter().any(|run| run.lab.is_some());
-        let usual = if on_lab { Order::Grouped } else { Order::Blocks };
-        Ok(Self {
-            name: raw.name.clone(),
-            trials: repeated.trials,
-            repetition: repeated.each,
-            budget_ms: repeated.budget_ms,
-            order: repeated.order.unwrap_or(usual),
-            fair: raw.fair.map_or(Fairness::Named, |fair| fair.value),
-            quiet_ms: value_or(raw.quiet_ms, usual_quiet_ms(&runs)),
-            seed,
-            server,
-            runs,
-            without_effect,
-            thinned,
-            large_ops: raw.large_ops.clone(),
-            disturbances: raw.disturbances.iter().map(|one| one.value.clone()).collect(),
-            conclusions: raw.conclusions.clone(),
-            labels: raw.labels.clone(),
-        })
-    }
-
     /// Returns the trials that each run is given however long they take: those that warm up, and
     /// as many more as an interval needs.
     pub fn trials_needed(&self) -> u32 {
@@ -192,44 +130,4 @@ impl Plan {
         seen.retain(|(.., varies)| *varies);
         seen.into_iter().map(|(name, ..)| name).collect()
     }
-}
-
-/// Returns how long a trial waits until its hosts are quiet, where the plan does not say.
-pub(crate) fn usual_quiet_ms(runs: &[RunSpec]) -> u64 {
-    if compares_systems(runs) { limits::QUIET_MS_OF_CONTENDERS } else { 0 }
-}
-
-/// Refuses a plan that shall be fair to all contenders and isn't, with all that differs.
-fn check_fairness(fair: Option<Located<Fairness>>, runs: &[RunSpec]) -> Result<(), PlanError> {
-    let Some(Located { value: Fairness::Strict, place }) = fair else { return Ok(()) };
-    let differences = differences(runs);
-    if differences.is_empty() {
-        return Ok(());
-    }
-    let names = contenders(runs);
-    let mut listed = Vec::with_capacity(differences.len());
-    for difference in &differences {
-        let mut values = Vec::with_capacity(names.len());
-        for (name, value) in names.iter().zip(difference.shown()) {
-            values.push(format!("{value} ({name})"));
-        }
-        listed.push(format!("{}: {}", difference.what, values.join(", ")));
-    }
-    let what = format!("the contenders differ in more than the system: {}", listed.join("; "));
-    let hint = "make them equal, or write fair = \"named\"";
-    Err(Fault::new(what).hint(hint).of_key("fair", place))
-}
-
-/// Refuses directories that neither a plan nor a results file could name.
-fn check_paths(runs: &[RunSpec]) -> Result<(), PlanError> {
-    for run in runs {
-        for path in run.target.paths() {
-            if path.to_str().is_none() {
-                let (path, target) = (path.display(), &run.target_name);
-                let what = format!("the path `{path}` of `{target}` is not UTF-8");
-                return Err(Fault::new(what).at(Place::Whole));
-            }
-        }
-    }
-    Ok(())
 }

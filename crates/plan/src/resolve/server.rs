@@ -7,11 +7,8 @@ use std::fmt::Write as _;
 
 use model::NfsVersion;
 
-use crate::resolve::defaults;
-use crate::syntax::error::value_or;
 use crate::syntax::fault::KINDS;
 use crate::syntax::fault::PlannedFault;
-use crate::syntax::raw::RawServer;
 use crate::syntax::text::{list_of, quoted, size};
 
 /// The in-memory server of targets with `embedded = true`.
@@ -36,23 +33,6 @@ pub struct ServerPlan {
 }
 
 impl ServerPlan {
-    /// Fills in defaults; faults follow the plan's seed where they have none.
-    pub(crate) fn resolve(raw: &RawServer, seed: u64) -> Self {
-        let RawServer {
-            memory_bytes, threads, discard, permissions, delegations, versions, ..
-        } = raw;
-        Self {
-            memory_bytes: value_or(*memory_bytes, defaults::SERVER_MEMORY_BYTES),
-            threads: value_or(*threads, defaults::SERVER_THREADS),
-            discard: value_or(*discard, false),
-            permissions: value_or(*permissions, true),
-            delegations: value_or(*delegations, true),
-            versions: versions.clone().unwrap_or(NfsVersion::ALL.to_vec()),
-            faults: raw.faults.planned.clone(),
-            fault_seed: raw.faults.seed.unwrap_or(seed),
-        }
-    }
-
     /// Writes it as a plan does.
     pub(crate) fn write(&self, out: &mut String) {
         let versions: Vec<&str> = self.versions.iter().map(|version| version.name()).collect();

@@ -19,8 +19,9 @@ use crate::parse::conclusion;
 use crate::parse::disturb;
 use crate::parse::level;
 use crate::parse::work;
+use crate::resolve::defaults;
 use crate::resolve::matrix::product;
-use crate::resolve::plan::{Plan, usual_quiet_ms};
+use crate::resolve::plan::Plan;
 use crate::syntax::hosts::JOB;
 use crate::syntax::text::{self, list_of, quoted, time};
 
@@ -81,7 +82,7 @@ impl Plan {
         if self.fair != Fairness::Named {
             let _ = writeln!(out, "fair = {}", quoted(self.fair.name()));
         }
-        if self.quiet_ms != usual_quiet_ms(&self.runs) {
+        if self.quiet_ms != defaults::quiet_ms(&self.runs) {
             let _ = writeln!(out, "quiet = {}", quoted(&time(self.quiet_ms)));
         }
     }

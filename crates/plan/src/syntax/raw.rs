@@ -3,7 +3,7 @@
 //! [`RawPlan`] stands between the text (`parse`), the flags (`overrides`) and the meaning
 //! (`resolve`). Each value alone is within its limits; how values go together is judged later.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use model::contender::Fairness;
 use model::soak::Disturbance;
@@ -174,6 +174,27 @@ impl RawWorkload {
 }
 
 impl RawPlan {
+    /// Pairs each target of a workload with each backend.
+    pub(crate) fn places(&self, workload: &RawWorkload) -> Vec<(&RawTarget, BackendKind)> {
+        let mut places = Vec::new();
+        let names: Option<HashSet<&str>> = workload
+            .targets
+            .as_ref()
+            .map(|names| names.iter().map(|name| name.value.as_str()).collect());
+        for target in &self.targets {
+            // A list that is left out names all.
+            if names.as_ref().is_some_and(|names| !names.contains(target.name.value.as_str())) {
+                continue;
+            }
+            for backend in &target.backends {
+                if is_named(*backend, workload.backends.as_deref()) {
+                    places.push((target, *backend));
+                }
+            }
+        }
+        places
+    }
+
     /// Plans every workload, as it is by default, on one target: what the command line starts
     /// from where no plan is named.
     pub fn for_target(what: TargetArg) -> Self {
@@ -197,4 +218,10 @@ impl RawPlan {
             large_ops: Vec::new(),
         }
     }
+}
+
+/// Says whether a list names a backend; a list that is left out names all.
+fn is_named(one: BackendKind, list: Option<&[Located<BackendKind>]>) -> bool {
+    let Some(list) = list else { return true };
+    list.iter().any(|named| named.value == one)
 }
