@@ -4,6 +4,8 @@
 //! file or thread. Integers hold nanoseconds and bytes; floats are only used for display. The terms
 //! are explained in `docs/design/architecture.md`.
 
+#![warn(unreachable_pub)]
+
 mod faults;
 mod judgments;
 pub mod panicked;
@@ -48,20 +50,20 @@ pub use runs::work;
 pub use runs::work::{
     Arrivals, Command, DataSettings, Fill, Layout, Load, OpMix, Sharing, Transactions, Tree,
 };
-pub use runs::workload::{Executor, SettingGroup, Workload, WorkloadRow};
+pub use runs::workload::{Executor, Workload};
 pub use systems::action::{
     Action, Device, Difference, EffectiveSettings, LabStep, Peer, RemotePort,
 };
 pub use systems::fact::Fact;
 pub use systems::lab::{
-    DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, Mounting, Protocol, Raid, ServerKind,
-    Serving, SiteMount, Storage, System, Tuning, TunnelForwards, Tunnelling,
+    DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, Protocol, Raid, ServerKind, Serving,
+    SiteMount, Storage, System, Tuning, TunnelForwards,
 };
 pub use systems::{action, lab, options, system};
 pub use targets::nfs::{
     Family, Identity, NfsSettings, NfsTarget, NfsVersion, Proto, Sec, Stable, TlsOptions,
     UdpWindow, XprtSec,
 };
-pub use targets::target::{Ability, BackendKind, BackendRow, Keeps, Target, TargetRow, TcpTarget};
+pub use targets::target::{Ability, BackendKind, Keeps, Target, TcpTarget};
 pub use targets::{nfs, server_memory, target};
 pub use text::{csv, printable, units};

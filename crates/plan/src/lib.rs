@@ -9,6 +9,8 @@
 //! The way: [`RawPlan::parse`] or [`RawPlan::for_target`], then [`RawPlan::apply`] for flags, then
 //! [`Plan::resolve`]; then [`Plan::order`], [`estimate`](estimate()) and [`Plan::to_toml`].
 
+#![warn(unreachable_pub)]
+
 mod parse;
 mod resolve;
 mod syntax;
@@ -20,18 +22,14 @@ pub mod fault {
 }
 
 pub use parse::disturb::{names_disturbance, parse_disturbance};
-pub use parse::keys::{key_elsewhere, reference};
+pub use parse::keys::key_elsewhere;
 pub use parse::overrides::Overrides;
 pub use parse::page::reference_page;
-pub use parse::recipe::{RECIPES, built_in_recipe, is_recipe_path, parse_recipe};
-pub use parse::section::{KeyDoc, Section};
+pub use parse::recipe::{RECIPES, built_in_recipe, parse_recipe};
+pub use parse::section::KeyDoc;
 pub use parse::server::{parse_server_memory, parse_versions};
 pub use parse::target_text::parse_target;
-pub use resolve::defaults;
-pub use resolve::estimate::{
-    BYTES_PER_S, Estimate, METADATA_OPS_PER_S, RANDOM_OPS_PER_S, Rates, RunEstimate,
-    TRIAL_OVERHEAD_MS, TargetEstimate, estimate, estimate_at,
-};
+pub use resolve::estimate::{Estimate, Rates, estimate, estimate_at};
 pub use resolve::ladder::BesideServer;
 pub use resolve::order::Step;
 pub use resolve::pace::{
@@ -44,10 +42,6 @@ pub use resolve::surroundings::Surroundings;
 pub use syntax::address::{NfsAddress, User};
 pub use syntax::error::{Located, Place, PlanError};
 pub use syntax::hosts::UsedFrom;
-pub use syntax::lab::{LabArg, SystemArg};
-pub use syntax::limits;
 pub use syntax::near::nearest_word;
-pub use syntax::raw::{RawFaults, RawPlan, RawServer, RawTarget, RawWorkload};
-pub use syntax::repetition::RawRepetition;
-pub use syntax::settings::Settings;
+pub use syntax::raw::RawPlan;
 pub use syntax::target::TargetArg;

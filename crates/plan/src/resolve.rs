@@ -4,7 +4,7 @@
 //! and writes a whole plan. It uses `syntax` and `parse`, and neither of them uses it.
 
 pub(crate) mod checks;
-pub mod defaults;
+pub(crate) mod defaults;
 pub(crate) mod destroy;
 pub(crate) mod estimate;
 pub(crate) mod idle;

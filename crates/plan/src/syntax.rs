@@ -5,10 +5,10 @@
 
 pub(crate) mod address;
 pub(crate) mod error;
-pub mod fault;
+pub(crate) mod fault;
 pub(crate) mod hosts;
 pub(crate) mod lab;
-pub mod limits;
+pub(crate) mod limits;
 pub(crate) mod near;
 pub(crate) mod raw;
 pub(crate) mod repetition;

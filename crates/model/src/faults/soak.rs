@@ -254,7 +254,7 @@ pub struct Finding {
 }
 
 /// Maximum number of findings stored per state. All of them are counted.
-pub const FINDINGS_MAX: usize = 16;
+pub(crate) const FINDINGS_MAX: usize = 16;
 
 /// The verified state of a soak's data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

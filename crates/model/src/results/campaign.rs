@@ -23,7 +23,7 @@ use crate::text::units::Nanos;
 
 /// Minimum share of the window in which all workers must be busy. Below it, the rate is that of
 /// fewer workers.
-pub const COMMON_SHARE_MIN: f64 = 0.9;
+pub(crate) const COMMON_SHARE_MIN: f64 = 0.9;
 
 /// How a campaign stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -37,7 +37,7 @@ pub struct HeldOps {
 impl HeldOps {
     /// Share of the time of all ops above which the delays affect the result. This is the default
     /// accuracy of plans.
-    pub const SHARE_MAX: f64 = 0.05;
+    pub(crate) const SHARE_MAX: f64 = 0.05;
 
     /// Minimum number of lost segments that can explain ops delayed by a timeout; with fewer, an
     /// acknowledgement may just still be on its way.

@@ -17,7 +17,7 @@ use crate::targets::target::BackendKind;
 /// and NFS headers, with credentials and handles of any size.
 ///
 /// **Source:** RFC 768 and 791: 65,535 bytes with the headers of IP and UDP.
-pub const UDP_TRANSFER_BYTES_MAX: u32 = 60 << 10;
+pub(crate) const UDP_TRANSFER_BYTES_MAX: u32 = 60 << 10;
 
 /// Why a run is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -299,11 +299,6 @@ impl Workload {
         self.row().passes_allowed
     }
 
-    /// Returns true if an external tool does the work and its results are parsed.
-    pub const fn is_adapter(self) -> bool {
-        matches!(self.row().executor, Executor::Tool { .. })
-    }
-
     /// Returns true if another program does the work.
     pub const fn is_external(self) -> bool {
         !matches!(self.row().executor, Executor::Engine)

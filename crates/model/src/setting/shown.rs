@@ -22,7 +22,7 @@ impl Setting {
     }
 
     /// Says whether it is a list that has no words in a run.
-    pub fn has_no_words(self, run: &RunSpec) -> bool {
+    pub(crate) fn has_no_words(self, run: &RunSpec) -> bool {
         matches!(self.get(run), Value::Words(words) if words.is_empty())
     }
 

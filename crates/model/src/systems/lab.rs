@@ -56,7 +56,7 @@ pub fn tunnel_client(number: usize) -> Option<Ipv4Addr> {
 pub const OWN_PORT: u16 = 20_492;
 
 /// Path exported by our server.
-pub const OWN_EXPORT: &str = "/export";
+pub(crate) const OWN_EXPORT: &str = "/export";
 
 /// Port of NFS. **Source:** RFC 7530, 1.5.4.
 pub const NFS_PORT: u16 = 2_049;

@@ -50,7 +50,7 @@ impl NfsVersion {
     /// Returns the maximum payload of READ and WRITE in bytes, if the protocol has a limit.
     ///
     /// **Source:** RFC 1094, 2.3.1, MAXDATA.
-    pub const fn transfer_bytes_max(self) -> Option<u32> {
+    pub(crate) const fn transfer_bytes_max(self) -> Option<u32> {
         match self {
             Self::V2 => Some(8_192),
             _ => None,

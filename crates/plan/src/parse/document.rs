@@ -27,13 +27,13 @@ pub(crate) struct PlanText<'a> {
 }
 
 impl<'a> PlanText<'a> {
-    pub fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         let behind_breaks = text.match_indices('\n').map(|(offset, _)| offset + 1);
         Self { text, line_starts: std::iter::once(0).chain(behind_breaks).collect() }
     }
 
     /// Returns the line and the column at which a span begins.
-    pub fn place_of(&self, span: &Range<usize>) -> Place {
+    pub(crate) fn place_of(&self, span: &Range<usize>) -> Place {
         let offset = char_start(self.text, span.start);
         let line = self.line_starts.partition_point(|start| *start <= offset);
         // Editors count columns in characters, not in bytes.
@@ -114,7 +114,10 @@ fn shortened(text: &str) -> String {
 
 impl<'a> Table<'a> {
     /// Opens the whole plan.
-    pub fn root(text: &'a PlanText<'a>, root: &'a Spanned<DeTable<'a>>) -> Result<Self, PlanError> {
+    pub(crate) fn root(
+        text: &'a PlanText<'a>,
+        root: &'a Spanned<DeTable<'a>>,
+    ) -> Result<Self, PlanError> {
         Self { text, entries: root.get_ref(), section: Section::Plan, place: Place::Whole }
             .with_known_keys()
     }
@@ -131,18 +134,18 @@ impl<'a> Table<'a> {
     }
 
     /// Returns the field of a key, if it is written.
-    pub fn field(&self, key: &'a str) -> Option<Field<'a>> {
+    pub(crate) fn field(&self, key: &'a str) -> Option<Field<'a>> {
         let value = self.entries.get(key)?;
         Some(Field { text: self.text, key, value })
     }
 
     /// Finds the first of some keys that is written.
-    pub fn first_field(&self, keys: &[&'a str]) -> Option<Field<'a>> {
+    pub(crate) fn first_field(&self, keys: &[&'a str]) -> Option<Field<'a>> {
         keys.iter().find_map(|key| self.field(key))
     }
 
     /// Returns the field of a key that must be written.
-    pub fn required(&self, key: &'a str, hint: &str) -> Result<Field<'a>, PlanError> {
+    pub(crate) fn required(&self, key: &'a str, hint: &str) -> Result<Field<'a>, PlanError> {
         if let Some(field) = self.field(key) {
             return Ok(field);
         }
@@ -151,7 +154,7 @@ impl<'a> Table<'a> {
     }
 
     /// Reads the value of a key that may be left out.
-    pub fn read<T>(
+    pub(crate) fn read<T>(
         &self,
         key: &'a str,
         read: impl FnOnce(&Field<'a>) -> Result<T, PlanError>,
@@ -163,7 +166,7 @@ impl<'a> Table<'a> {
     }
 
     /// Reads each value of a list that may be left out.
-    pub fn read_each<T>(
+    pub(crate) fn read_each<T>(
         &self,
         key: &'a str,
         read: impl Fn(&Field<'a>) -> Result<T, PlanError>,
@@ -174,27 +177,27 @@ impl<'a> Table<'a> {
 
 impl<'a> Field<'a> {
     /// The key it stands under.
-    pub fn key(&self) -> &'a str {
+    pub(crate) fn key(&self) -> &'a str {
         self.key
     }
 
     /// Returns the place of the value.
-    pub fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> Place {
         self.text.place_of(&self.value.span())
     }
 
     /// Makes a fault an error of this field.
-    pub fn error(&self, fault: Fault) -> PlanError {
+    pub(crate) fn error(&self, fault: Fault) -> PlanError {
         fault.of_key(self.key, self.place())
     }
 
     /// Locates a value at this field.
-    pub fn located<T>(&self, value: T) -> Located<T> {
+    pub(crate) fn located<T>(&self, value: T) -> Located<T> {
         Located { value, place: self.place() }
     }
 
     /// Locates a value that was read from this field, or makes its fault an error of the field.
-    pub fn accept<T>(&self, read: Result<T, Fault>) -> Result<Located<T>, PlanError> {
+    pub(crate) fn accept<T>(&self, read: Result<T, Fault>) -> Result<Located<T>, PlanError> {
         match read {
             Ok(value) => Ok(self.located(value)),
             Err(fault) => Err(self.error(fault)),
@@ -202,14 +205,14 @@ impl<'a> Field<'a> {
     }
 
     /// The value as it is written, shortened.
-    pub fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         let span = self.value.span();
         let text = self.text.text;
         shortened(&text[char_start(text, span.start)..char_start(text, span.end)])
     }
 
     /// Refuses the value for its type.
-    pub fn wrong_type(&self, wanted: &str, example: &str) -> PlanError {
+    pub(crate) fn wrong_type(&self, wanted: &str, example: &str) -> PlanError {
         let is = match self.value.get_ref() {
             DeValue::String(_) => "a string",
             DeValue::Integer(_) => "an integer",
@@ -224,43 +227,43 @@ impl<'a> Field<'a> {
     }
 
     /// The value if it is text.
-    pub fn as_text(&self) -> Option<&'a str> {
+    pub(crate) fn as_text(&self) -> Option<&'a str> {
         self.value.get_ref().as_str()
     }
 
     /// The value if it is a whole number of 64 bits without sign.
-    pub fn as_number(&self) -> Option<u64> {
+    pub(crate) fn as_number(&self) -> Option<u64> {
         let integer = self.value.get_ref().as_integer()?;
         u64::from_str_radix(integer.as_str(), integer.radix()).ok()
     }
 
     /// Says whether the value is a whole number, of whatever size.
-    pub fn is_integer(&self) -> bool {
+    pub(crate) fn is_integer(&self) -> bool {
         self.value.get_ref().is_integer()
     }
 
     /// Says whether the value is a number of whatever kind.
-    pub fn is_numeric(&self) -> bool {
+    pub(crate) fn is_numeric(&self) -> bool {
         self.value.get_ref().is_integer() || self.value.get_ref().is_float()
     }
 
     /// The value if it is true or false.
-    pub fn as_flag(&self) -> Option<bool> {
+    pub(crate) fn as_flag(&self) -> Option<bool> {
         self.value.get_ref().as_bool()
     }
 
     /// Says whether the value is a table.
-    pub fn is_table(&self) -> bool {
+    pub(crate) fn is_table(&self) -> bool {
         self.value.get_ref().is_table()
     }
 
     /// Says whether the value is `true`.
-    pub fn is_true(&self) -> bool {
+    pub(crate) fn is_true(&self) -> bool {
         self.as_flag() == Some(true)
     }
 
     /// Reads true or false.
-    pub fn flag(&self) -> Result<Located<bool>, PlanError> {
+    pub(crate) fn flag(&self) -> Result<Located<bool>, PlanError> {
         match self.as_flag() {
             Some(yes) => Ok(self.located(yes)),
             None => Err(self.wrong_type("true or false", "true")),
@@ -268,7 +271,7 @@ impl<'a> Field<'a> {
     }
 
     /// Reads a text and what it stands for.
-    pub fn parse<T>(
+    pub(crate) fn parse<T>(
         &self,
         example: &str,
         parse: impl FnOnce(&'a str) -> Result<T, Fault>,
@@ -277,7 +280,7 @@ impl<'a> Field<'a> {
     }
 
     /// Reads a text.
-    pub fn text(&self, example: &str) -> Result<Located<&'a str>, PlanError> {
+    pub(crate) fn text(&self, example: &str) -> Result<Located<&'a str>, PlanError> {
         match self.as_text() {
             Some(text) => Ok(self.located(text)),
             None => Err(self.wrong_type("a string", example)),
@@ -285,7 +288,7 @@ impl<'a> Field<'a> {
     }
 
     /// Reads a whole number; `legal` says the range, for those that 64 bits can't hold.
-    pub fn number(&self, legal: &str, example: &str) -> Result<Located<u64>, PlanError> {
+    pub(crate) fn number(&self, legal: &str, example: &str) -> Result<Located<u64>, PlanError> {
         match self.as_number() {
             Some(number) => Ok(self.located(number)),
             None if self.is_integer() => Err(self.out_of_range(legal)),
@@ -294,12 +297,12 @@ impl<'a> Field<'a> {
     }
 
     /// Refuses a number that 64 bits without sign can't hold.
-    pub fn out_of_range(&self, legal: &str) -> PlanError {
+    pub(crate) fn out_of_range(&self, legal: &str) -> PlanError {
         self.error(Fault::new(format!("must be {legal}, not `{}`", self.shown())))
     }
 
     /// Reads the values of a list, or the one value that stands in its place.
-    pub fn items(&self) -> Result<Vec<Self>, PlanError> {
+    pub(crate) fn items(&self) -> Result<Vec<Self>, PlanError> {
         let Some(array) = self.value.get_ref().as_array() else { return Ok(vec![*self]) };
         if array.is_empty() {
             let fault = Fault::new("the list is empty")
@@ -310,7 +313,7 @@ impl<'a> Field<'a> {
     }
 
     /// Reads the fields of a table whose keys are not those of a plan, in the order of the text.
-    pub fn entries(&self, hint: &str) -> Result<Vec<Self>, PlanError> {
+    pub(crate) fn entries(&self, hint: &str) -> Result<Vec<Self>, PlanError> {
         let mut fields = Vec::new();
         if let Some(table) = self.value.get_ref().as_table() {
             for (key, value) in table {
@@ -326,7 +329,7 @@ impl<'a> Field<'a> {
     }
 
     /// Opens a table.
-    pub fn table(&self, section: Section) -> Result<Table<'a>, PlanError> {
+    pub(crate) fn table(&self, section: Section) -> Result<Table<'a>, PlanError> {
         match self.value.get_ref().as_table() {
             Some(entries) => {
                 Table { text: self.text, entries, section, place: self.place() }.with_known_keys()
@@ -336,7 +339,7 @@ impl<'a> Field<'a> {
     }
 
     /// Opens each table of a list of tables.
-    pub fn tables(&self, section: Section) -> Result<Vec<Table<'a>>, PlanError> {
+    pub(crate) fn tables(&self, section: Section) -> Result<Vec<Table<'a>>, PlanError> {
         let Some(array) = self.value.get_ref().as_array() else {
             return Err(self.not_a_table(section));
         };

@@ -19,7 +19,7 @@ use crate::syntax::limits::legal;
 use crate::syntax::near::nearest_word;
 
 /// Every key, in the order in which a plan is best written.
-pub fn reference() -> &'static [KeyDoc] {
+pub(crate) fn reference() -> &'static [KeyDoc] {
     static ALL: LazyLock<Vec<KeyDoc>> = LazyLock::new(|| {
         let mut keys = KEYS.to_vec();
         keys.extend(Target::PLAIN.iter().map(|target| plain_target(target.row())));

@@ -31,7 +31,7 @@ pub const RECIPES: [BuiltIn; 12] = [
 ];
 
 /// Says whether a text names a file with a recipe, and not one that is built in.
-pub fn is_recipe_path(text: &str) -> bool {
+pub(crate) fn is_recipe_path(text: &str) -> bool {
     text.contains('/') || Path::new(text).extension().is_some_and(|end| end == "toml")
 }
 

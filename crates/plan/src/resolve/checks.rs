@@ -31,7 +31,7 @@ pub(crate) struct Written<'a> {
 
 impl Written<'_> {
     /// The levels of a setting, or its default in `run`.
-    pub fn levels(&self, setting: Setting, run: &RunSpec) -> Vec<Value> {
+    pub(crate) fn levels(&self, setting: Setting, run: &RunSpec) -> Vec<Value> {
         match self.written(setting) {
             Some(levels) => levels.iter().map(|level| level.value.clone()).collect(),
             None => vec![defaults::level(setting, run)],
@@ -39,7 +39,7 @@ impl Written<'_> {
     }
 
     /// The levels of a setting, where any were written.
-    pub fn written(&self, setting: Setting) -> Option<&[Located<Value>]> {
+    pub(crate) fn written(&self, setting: Setting) -> Option<&[Located<Value>]> {
         // A workload wins over a target, and both over the factors.
         [Some(self.workload), self.target, Some(self.factors)]
             .into_iter()

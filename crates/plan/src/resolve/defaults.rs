@@ -18,28 +18,28 @@ use crate::syntax::raw::{RawPlan, RawServer};
 use crate::syntax::repetition::RawRepetition;
 
 /// Enough trials for a median and a first idea of the spread, in a time that one waits.
-pub const TRIALS: u32 = 5;
+pub(crate) const TRIALS: u32 = 5;
 
 /// The most trials where an interval is to become narrow: beyond, the machine is not quiet enough.
-pub const TRIALS_UNTIL: u32 = 30;
+pub(crate) const TRIALS_UNTIL: u32 = 30;
 
 /// The in-memory server's memory, in bytes: room for the default file sets of a few workers,
 /// within what a small machine has to spare.
-pub const SERVER_MEMORY_BYTES: u64 = 256 << 20;
+pub(crate) const SERVER_MEMORY_BYTES: u64 = 256 << 20;
 
 /// One thread: on a small machine the client needs the other core.
-pub const SERVER_THREADS: u32 = 1;
+pub(crate) const SERVER_THREADS: u32 = 1;
 
 /// Enough to fill half a second where a server does ten thousand ops per second.
-pub const SMALL_FILES: u64 = 5_000;
+pub(crate) const SMALL_FILES: u64 = 5_000;
 
 /// Ops per second of an op mix: what any server can do, with a file set of 1 GB.
-pub const MIX_RATE: u64 = 100;
+pub(crate) const MIX_RATE: u64 = 100;
 
 /// Files of the pool of transactions.
 ///
 /// **Source:** `PostMark` 1.51, `show`: 500 files, read and write blocks of 512 bytes.
-pub const POOL_FILES: u64 = 500;
+pub(crate) const POOL_FILES: u64 = 500;
 
 /// Makes a plan without runs, in which everything else has its written value or its default.
 pub(crate) fn fill_in(raw: &RawPlan, around: &Surroundings) -> Plan {

@@ -15,27 +15,27 @@ use workload::{MovedBytes, mean_bytes, pass_size};
 use crate::resolve::plan::Plan;
 
 /// Assumed speed of sequential reads and writes, in bytes per second.
-pub const BYTES_PER_S: u64 = 200_000_000;
+pub(crate) const BYTES_PER_S: u64 = 200_000_000;
 
 /// Assumed random ops per second, all workers together.
-pub const RANDOM_OPS_PER_S: u64 = 10_000;
+pub(crate) const RANDOM_OPS_PER_S: u64 = 10_000;
 
 /// Assumed creates, stats or removes per second, all workers together.
-pub const METADATA_OPS_PER_S: u64 = 5_000;
+pub(crate) const METADATA_OPS_PER_S: u64 = 5_000;
 
 pub(super) const NS_PER_MS: u64 = 1_000_000;
 
 /// Assumed time around each trial for connecting, dropping caches and cleaning up.
-pub const TRIAL_OVERHEAD_MS: u64 = 100;
+pub(crate) const TRIAL_OVERHEAD_MS: u64 = 100;
 
 /// Assumed time of one step by which a host is set up or restored, in milliseconds.
-pub const STEP_MS: u64 = 100;
+pub(crate) const STEP_MS: u64 = 100;
 
 /// Assumed time for file systems, exports and mounts that are made again, in milliseconds.
-pub const FRESH_MS: u64 = 2_000;
+pub(crate) const FRESH_MS: u64 = 2_000;
 
 /// The same where they are mounted again only.
-pub const REMOUNT_MS: u64 = 500;
+pub(crate) const REMOUNT_MS: u64 = 500;
 
 /// The speeds that an estimate assumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

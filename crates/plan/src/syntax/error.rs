@@ -93,17 +93,17 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    pub fn new(message: impl Into<String>) -> Self {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None }
     }
 
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
     /// Makes it an error of `key`; a flag names itself, so the key is left out there.
-    pub fn of_key(mut self, key: &str, place: Place) -> PlanError {
+    pub(crate) fn of_key(mut self, key: &str, place: Place) -> PlanError {
         if !matches!(place, Place::Flag(_)) {
             self.message = format!("{key}: {}", self.message);
         }
@@ -111,7 +111,7 @@ impl Fault {
     }
 
     /// Makes it an error whose message says all.
-    pub fn at(self, place: Place) -> PlanError {
+    pub(crate) fn at(self, place: Place) -> PlanError {
         PlanError { source_name: String::new(), place, message: self.message, hint: self.hint }
     }
 }

@@ -15,91 +15,92 @@ const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
 
 /// No soak lasts longer, in milliseconds: a day, as the `duration` of its mix.
-pub const SOAK_MS_MAX: u64 = 24 * 3_600_000;
+pub(crate) const SOAK_MS_MAX: u64 = 24 * 3_600_000;
 /// Trials that never count.
-pub const WARMUP_TRIALS: Range =
+pub(crate) const WARMUP_TRIALS: Range =
     Range { min: 0, max: 100, reason: "a warm machine is warm after a few" };
 /// How wide half an interval may be, in thousandths of the median.
-pub const UNTIL_PERMILLE: Range =
+pub(crate) const UNTIL_PERMILLE: Range =
     Range { min: 1, max: 500, reason: "an interval as wide as the figure says nothing" };
 /// Trials that are always made before `until` is judged: up to so many, the interval is their
 /// range.
-pub const UNTIL_TRIALS_MIN: u32 = 5;
+pub(crate) const UNTIL_TRIALS_MIN: u32 = 5;
 /// How long a campaign may take, in milliseconds.
-pub const BUDGET_MS: Range =
+pub(crate) const BUDGET_MS: Range =
     Range { min: 1_000, max: 7 * 24 * 3_600_000, reason: "each run has five trials in any case" };
 /// How long a trial waits at most until its hosts are quiet, in milliseconds.
-pub const QUIET_MS: Range =
+pub(crate) const QUIET_MS: Range =
     Range { min: 0, max: 3_600_000, reason: "what is not quiet in an hour never is; 0s: no wait" };
 /// The same where nothing is written and systems are compared.
-pub const QUIET_MS_OF_CONTENDERS: u64 = 10_000;
+pub(crate) const QUIET_MS_OF_CONTENDERS: u64 = 10_000;
 /// Without the highest and the lowest there must be one left.
-pub const DISCARD_TRIALS_MIN: u32 = 3;
+pub(crate) const DISCARD_TRIALS_MIN: u32 = 3;
 /// Repetitions of one run.
-pub const TRIALS: Range =
+pub(crate) const TRIALS: Range =
     Range { min: 1, max: 1_000, reason: "a few trials show the spread; 5 to 30 are usual" };
 
 /// Memory of the in-memory server, in bytes.
-pub const SERVER_MEMORY: Range =
+pub(crate) const SERVER_MEMORY: Range =
     Range { min: MIB, max: TIB, reason: "file data is held in memory, up to this bound" };
 
 /// Threads of the in-memory server.
-pub const SERVER_THREADS: Range =
+pub(crate) const SERVER_THREADS: Range =
     Range { min: 1, max: 64, reason: "each thread runs an event loop; more than cores is waste" };
 
 /// Agents on one host.
-pub const SLOTS_OF_HOST: Range =
+pub(crate) const SLOTS_OF_HOST: Range =
     Range { min: 1, max: 4_096, reason: "each is a process, and a host runs only so many" };
 
 /// Bytes of the file of a loop device: the smallest that every file system fits in.
 ///
 /// **Source:** mkfs.xfs(8): 300 MiB since 5.19.
-pub const LOOP_SIZE: Range =
+pub(crate) const LOOP_SIZE: Range =
     Range { min: 16 * MIB, max: TIB, reason: "the server's disk must hold it" };
 
 /// Most bytes of a tmpfs.
-pub const TMPFS_SIZE: Range = Range { min: MIB, max: TIB, reason: "it is the server's memory" };
+pub(crate) const TMPFS_SIZE: Range =
+    Range { min: MIB, max: TIB, reason: "it is the server's memory" };
 
 /// Runs of one plan: a list of them is still readable, and so is the time they take.
-pub const RUNS_MAX: usize = 10_000;
+pub(crate) const RUNS_MAX: usize = 10_000;
 
 /// Memory of all buffers of a run, in bytes: more would measure swapping.
-pub const BUFFERS_MAX: u64 = 4 * GIB;
+pub(crate) const BUFFERS_MAX: u64 = 4 * GIB;
 
 /// Alignment that `O_DIRECT` requires, in bytes: the smallest logical block of a disk.
 ///
 /// **Source:** open(2), NOTES, O_DIRECT.
-pub const DIRECT_ALIGNMENT: u64 = 512;
+pub(crate) const DIRECT_ALIGNMENT: u64 = 512;
 
 /// Memory of the in-memory server for a file beside its data, in bytes: 384 for the inode, 128
 /// for the entry and 9 for the name, rounded up, which pays for the directories too.
 ///
 /// **Source:** `nfs-server`, `fs/inode.rs` and `fs/directory.rs`.
-pub const SERVER_FILE_OVERHEAD: u64 = 640;
+pub(crate) const SERVER_FILE_OVERHEAD: u64 = 640;
 
 /// The in-memory server holds data in blocks of this size, in bytes; the last of a file is a
 /// smaller power of two, but not below [`SERVER_BLOCK_MIN`].
 ///
 /// **Source:** `nfs-server`, `fs/block.rs`.
-pub const SERVER_BLOCK: u64 = 256 * KIB;
+pub(crate) const SERVER_BLOCK: u64 = 256 * KIB;
 
 /// Smallest block of the in-memory server, in bytes.
-pub const SERVER_BLOCK_MIN: u64 = 512;
+pub(crate) const SERVER_BLOCK_MIN: u64 = 512;
 
 /// Directories of one tree.
-pub const DIRECTORIES_MAX: u64 = 1_000_000;
+pub(crate) const DIRECTORIES_MAX: u64 = 1_000_000;
 
 /// Characters of a name: it must fit the first column of a table.
-pub const NAME_LENGTH_MAX: usize = 64;
+pub(crate) const NAME_LENGTH_MAX: usize = 64;
 
 /// Characters of a sentence of a plan.
-pub const SENTENCE_LENGTH_MAX: usize = 400;
+pub(crate) const SENTENCE_LENGTH_MAX: usize = 400;
 
 /// Characters of a label: a few words.
-pub const LABEL_LENGTH_MAX: usize = 200;
+pub(crate) const LABEL_LENGTH_MAX: usize = 200;
 
 /// Says what a setting may be, for people: `1 B to 64 MiB`, `true or false`.
-pub fn legal(setting: Setting) -> String {
+pub(crate) fn legal(setting: Setting) -> String {
     let legal = match setting.kind() {
         Kind::Size => numbers(setting, &show_size),
         Kind::Count | Kind::Kib | Kind::Percent => numbers(setting, &|number| number.to_string()),

@@ -87,7 +87,7 @@ impl TargetArg {
     }
 
     /// Takes the same server, over TCP without RPC.
-    pub fn tcp_embedded() -> Self {
+    pub(crate) fn tcp_embedded() -> Self {
         Self::tcp("127.0.0.1".to_owned(), None)
     }
 

@@ -119,7 +119,7 @@ impl RecipeSetting {
     }
 
     /// Returns true if the value is allowed.
-    pub fn allows(&self, value: &str) -> bool {
+    pub(crate) fn allows(&self, value: &str) -> bool {
         match self.kind {
             SettingKind::Choice => self.choices.iter().any(|choice| choice == value),
             SettingKind::Number => {

@@ -17,7 +17,7 @@ pub(super) struct Template<'a> {
 
 impl Template<'_> {
     /// Fills in one text. `key` names it in errors.
-    pub fn text(&self, key: &str, text: &str) -> Result<String, RecipeError> {
+    pub(super) fn text(&self, key: &str, text: &str) -> Result<String, RecipeError> {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(at) = rest.find('{') {
@@ -41,7 +41,7 @@ impl Template<'_> {
     }
 
     /// Fills in several texts.
-    pub fn texts(&self, key: &str, texts: &[String]) -> Result<Vec<String>, RecipeError> {
+    pub(super) fn texts(&self, key: &str, texts: &[String]) -> Result<Vec<String>, RecipeError> {
         let mut filled = Vec::with_capacity(texts.len());
         for text in texts {
             filled.push(self.text(key, text)?);
@@ -50,7 +50,7 @@ impl Template<'_> {
     }
 
     /// Fills in a command. `{*name}` expands to as many words as its value has.
-    pub fn words(&self, key: &str, words: &[String]) -> Result<Vec<String>, RecipeError> {
+    pub(super) fn words(&self, key: &str, words: &[String]) -> Result<Vec<String>, RecipeError> {
         let mut filled = Vec::with_capacity(words.len());
         for word in words {
             match name_between(word, "{*", "}") {
