@@ -6,7 +6,6 @@
 
 pub mod action;
 pub(crate) mod fact;
-pub(crate) mod invalidation;
 pub mod lab;
 pub mod options;
 pub mod system;

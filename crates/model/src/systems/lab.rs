@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 pub use self::host::{Host, bracketed, label_facts};
 pub use self::storage::{FileSystem, Raid, Storage};
 pub use self::system::{SiteMount, System};
-pub use crate::systems::invalidation::Invalidation;
+pub use crate::systems::system::Invalidation;
 use crate::targets::nfs::{NfsSettings, NfsVersion, Proto, XprtSec};
 use crate::text::words::words;
 

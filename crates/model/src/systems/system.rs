@@ -10,11 +10,10 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::systems::invalidation::Invalidation;
+use crate::text::words::words;
 
 mod access;
 mod fill;
-mod restart;
 mod roles;
 mod settings;
 mod template;
@@ -24,7 +23,6 @@ mod validate;
 
 pub use access::{AccessWay, AccessWays, FuseAccess, MountAccess, NfsAccess};
 pub use fill::{FilledFile, FilledHost, FilledRecipe, FilledStep, PlacedStep};
-pub use restart::Restart;
 pub use roles::{CLIENT_ROLE, Places, Role};
 pub use settings::{RecipeSetting, SettingKind, Variable};
 pub use validate::may_leave;
@@ -167,6 +165,39 @@ pub struct RecipeStep {
     /// Time limit in seconds.
     #[serde(default = "step_limit")]
     pub within_s: u64,
+}
+
+/// How servers restart on existing files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Restart {
+    /// Not possible after a power loss or an invalidation, because what they need is gone and their
+    /// steps create a new system.
+    #[default]
+    Never,
+    /// By running all steps.
+    AllSteps,
+    /// After a power loss, by the steps that don't create the system, because all they need is
+    /// below `{storage}` and `{state}`. Invalidations don't stop them.
+    OnState,
+}
+
+words! {
+    /// What to do before a pass reads, so that data comes from the intended source. Each level
+    /// includes the previous ones.
+    Invalidation {
+        None = "none",
+        /// Drop the files from the page cache of the host that reads.
+        Files = "files",
+        /// Drop the whole page cache of that host and of the server.
+        Caches = "caches",
+        /// Remount on the client.
+        Remount = "remount",
+        /// Also remount the file system on the server.
+        ServerRemount = "server-remount",
+        /// Also restart the server.
+        ServerRestart = "server-restart",
+    }
 }
 
 /// How caches are dropped, and what proves it.
