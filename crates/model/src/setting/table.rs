@@ -172,8 +172,8 @@ settings! {
     /// Passes of a trial in order: write+read for stream, create+stat+remove for metadata.
     Passes => passes("passes", run!(passes)).only(WITH_PASSES);
     /// Number of client hosts that work at the same time: the first of the target's `clients` or
-    /// `hosts`. Hosts count once, regardless of the number of agents on them. Only one host can run
-    /// an external tool.
+    /// `hosts`. Hosts count once, regardless of the number of agents on them. External tools run on
+    /// one host only.
     ClientHosts => count("client_hosts", run!(placement.hosts)).unit("hosts")
         .range(1, 10_000, "the controller keeps a connection to each")
         .default_rule("all of the target").only(ALL).when(has_client_hosts);
