@@ -5,12 +5,12 @@
 //! survives more, or isn't known to survive as much, without words: the tier stands beside each
 //! ratio.
 
-mod along;
+mod access_paths;
+mod along_factor;
 mod cost;
+mod durability;
 mod json;
-mod kept;
 mod sections;
-mod ways;
 mod work;
 
 use model::contender::{
@@ -20,10 +20,11 @@ use model::durability::{StoredDurability, Tier};
 use model::{Campaign, Durability, RunSpec};
 
 use crate::document::{Document, Form, Part, Section, text};
-use crate::sheet::Sheet;
-use crate::{Format, Screen, html};
-use along::Along;
-use ways::WayUse;
+use crate::page;
+use crate::table::Sheet;
+use crate::{Format, Screen};
+use access_paths::WayUse;
+use along_factor::Along;
 use work::{Omitted, Work};
 
 /// A name that none of a campaign's contenders has.
@@ -111,7 +112,7 @@ pub fn render_contenders(
     let text = match format {
         Format::Markdown => document.render(Form::Markdown),
         Format::Html => {
-            document.parts.push(Part::Page(html::rates(&sheet, &maud::Markup::default())));
+            document.parts.push(Part::Page(page::rates(&sheet, &maud::Markup::default())));
             document.render(Form::Html)
         }
         _ => text::render(&document, screen.columns()),
@@ -152,8 +153,8 @@ impl<'a> Contest<'a> {
         let differences = differences(specs(sheet.campaign));
         let omitted = Omitted::of(sheet.campaign);
         let works = work::arrange(sheet, &names, &omitted);
-        let scaling = along::by_clients(sheet, &names, &omitted);
-        let coldness = along::by_coldness(sheet, &names, &omitted);
+        let scaling = along_factor::by_clients(sheet, &names, &omitted);
+        let coldness = along_factor::by_coldness(sheet, &names, &omitted);
         let mut all = Vec::with_capacity(names.len());
         for (number, name) in names.into_iter().enumerate() {
             all.push(Contender::of(sheet.campaign, name, number, &works));
@@ -194,7 +195,7 @@ impl Contender {
             version: String::new(),
             documented: String::new(),
             ways: Vec::new(),
-            found: kept::durability_of(campaign, &name),
+            found: durability::durability_of(campaign, &name),
             failures: Vec::new(),
             name,
         };
@@ -202,7 +203,7 @@ impl Contender {
             if contender_of(&run.spec) != contender.name {
                 continue;
             }
-            contender.ways = ways::ways_of(&run.spec);
+            contender.ways = access_paths::ways_of(&run.spec);
             // Work that the setting doesn't apply to, such as metadata, asks for nothing.
             let asks = run.spec.settings().iter().any(|(name, _)| *name == "durability");
             if asks && !contender.promises.contains(&run.spec.durability) {

@@ -5,18 +5,19 @@
 //! it. `text`, `markdown` and `html` write a document in one walk each, and escape what they
 //! write; nothing else in this crate writes these three forms of a table or a list.
 
-pub mod frame;
 pub mod html;
 pub mod markdown;
-mod script;
+pub mod page_frame;
+mod table_data;
+pub mod terminal;
 pub mod text;
 
 use maud::Markup;
 use model::{CaveatCode, Severity, Verdict};
 
-use crate::picture::Picture;
-use crate::row::{Place, Row};
-use crate::screen::Screen;
+use crate::chart::Picture;
+use crate::table::row::{Place, Row};
+use terminal::Screen;
 
 /// Forms that a document is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

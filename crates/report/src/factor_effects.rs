@@ -5,9 +5,9 @@
 //! draws it as a forest plot. A sentence names what can't be separated.
 
 mod blocks;
+mod confounding;
 mod json;
 mod table;
-mod together;
 
 use std::fmt::Write as _;
 
@@ -16,12 +16,12 @@ use stats::effects::{FactorEffect, Interaction, LevelEffect};
 use stats::{Effects, Observation, effects};
 
 use crate::Format;
+use crate::document::terminal::Screen;
 use crate::document::{self, Form};
-use crate::joined::Joined;
-use crate::rate_metric::RateMetric;
-use crate::screen::Screen;
-use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
-use crate::show;
+use crate::humanize;
+use crate::table::joined_campaigns::Joined;
+use crate::table::rate_metric::RateMetric;
+use crate::table::{NOT_APPLICABLE, Row, Sheet};
 
 /// So many levels of all factors together are taken apart: the work grows with the fourth power.
 const LEVELS_MAX: usize = 64;
@@ -165,7 +165,7 @@ impl PassFactors {
             }
             levels_of_rows.push(levels);
         }
-        together::mark(sheet, &counted, &mut factors, &levels_of_rows);
+        confounding::mark(sheet, &counted, &mut factors, &levels_of_rows);
         drop_single(&mut factors, &mut observations);
         let mut found = match factors.len() {
             0 if counted.is_empty() => Err(NoEffects::NothingCounts),
@@ -231,7 +231,7 @@ impl PassFactors {
         for interaction in &effects.interactions {
             notes.push(self.describe_interaction(interaction));
         }
-        notes.extend(together::notes(&self.factors, self.campaigns));
+        notes.extend(confounding::notes(&self.factors, self.campaigns));
         notes
     }
 
@@ -241,7 +241,7 @@ impl PassFactors {
         for outer in &effect.within {
             names.push(self.factors[*outer].name.clone());
         }
-        show::listed(&names)
+        humanize::listed(&names)
     }
 
     /// Says in sentences that two factors depend on each other, and how.
@@ -255,7 +255,7 @@ impl PassFactors {
              above is a mean over the levels of the other.",
             first.name,
             second.name,
-            show::percent(interaction.share),
+            humanize::percent(interaction.share),
         );
         for (level, name) in second.levels.iter().enumerate() {
             let mut ratios = Vec::new();
@@ -269,7 +269,7 @@ impl PassFactors {
                 }
             }
             if let Some(against) = reference {
-                let ratios = show::listed(&ratios);
+                let ratios = humanize::listed(&ratios);
                 // Writing to a string can't fail.
                 let _ = write!(text, " {} {name} against {against}: {ratios}.", second.name);
             }

@@ -7,7 +7,7 @@ use campaigns::{made, spec};
 use model::question::{CurveRequest, RampRequest};
 use model::{BackendKind, Campaign, CaveatCode, IntervalStats, Offered, Pass, Question, Soak};
 use model::{RunSpec, Workload};
-use report::served::Served;
+use report::view_pages::Served;
 use report::{Format, render};
 
 const SECOND: u64 = 1_000_000_000;

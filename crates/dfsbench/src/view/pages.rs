@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use report::served::Served;
+use report::view_pages::Served;
 use report::{Compared, Format, Rules, Selection};
 use results::{Store, StoreError};
 

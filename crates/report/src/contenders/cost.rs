@@ -7,7 +7,7 @@
 use model::{LabSpec, OpKind, PassResult, Telemetry};
 use stats::{Cpu, judge};
 
-use crate::row::Row;
+use crate::table::row::Row;
 
 /// Beginnings of the names of disks that lie on others, whose bytes would be counted twice.
 const DISKS_ON_OTHERS: [&str; 5] = ["disk.loop", "disk.dm-", "disk.md", "disk.ram", "disk.zram"];

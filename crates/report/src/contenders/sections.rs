@@ -6,14 +6,14 @@ use model::system::AccessWay;
 use model::units::three_digits;
 use stats::Rate;
 
-use super::along::Along;
+use super::along_factor::Along;
 use super::cost::Cost;
 use super::work::{Standing, Work};
-use super::{Contender, Contest, kept, ways};
+use super::{Contender, Contest, access_paths, durability};
 use crate::document::{Block, Cell, Column, Role, Section, Table, TableRow};
-use crate::row::Row;
-use crate::sheet::NOT_APPLICABLE;
-use crate::show;
+use crate::humanize;
+use crate::table::NOT_APPLICABLE;
+use crate::table::row::Row;
 
 /// So many passes stand beside each other in a table of ratios.
 const PASSES_MAX: usize = 5;
@@ -47,7 +47,7 @@ pub fn all(contest: &Contest<'_>) -> Vec<Section> {
         ),
         section("fairness", "What differs besides the system", vec![differences_block(contest)]),
     ];
-    let kept = kept::tables(contest);
+    let kept = durability::tables(contest);
     if !kept.is_empty() {
         sections.push(section("what-was-kept", "What was kept", kept));
     }
@@ -96,14 +96,14 @@ fn lead(contest: &Contest<'_>) -> Vec<String> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for number in contest.by_tier() {
         let contender = &contest.contenders[number];
-        let (words, name) = (kept::tier_words(contender), contender.name.clone());
+        let (words, name) = (durability::tier_words(contender), contender.name.clone());
         match groups.iter_mut().find(|(known, _)| *known == words) {
             Some((_, names)) => names.push(name),
             None => groups.push((words, vec![name])),
         }
     }
     let sentence =
-        |(words, names): &(String, Vec<String>)| format!("{words}: {}.", show::listed(names));
+        |(words, names): &(String, Vec<String>)| format!("{words}: {}.", humanize::listed(names));
     groups.iter().map(sentence).collect()
 }
 
@@ -145,7 +145,7 @@ fn contenders_table(contest: &Contest<'_>) -> Table {
 fn ways_table(contest: &Contest<'_>) -> Table {
     let mut columns = vec![Column::new("contender", Role::Factor)];
     for way in AccessWay::ALL {
-        columns.push(Column::new(ways::heading(*way), Role::Words));
+        columns.push(Column::new(access_paths::heading(*way), Role::Words));
     }
     let mut rows = Vec::new();
     for number in contest.by_tier() {
@@ -279,7 +279,7 @@ fn figures_table(contest: &Contest<'_>, work: &Work<'_>) -> Table {
             Some(rate) => {
                 cells.push(Cell::text(row.judged.shown(rate.median).to_string()));
                 cells.push(Cell::text(interval(row)));
-                cells.push(Cell::text(show::trials(&row.judged)));
+                cells.push(Cell::text(humanize::trials(&row.judged)));
             }
         }
         rows.push(TableRow { cells, ..TableRow::default() });

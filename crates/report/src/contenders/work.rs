@@ -6,8 +6,8 @@
 use model::contender::{contender_of, differences};
 use model::{Campaign, Workload};
 
-use crate::row::Row;
-use crate::sheet::Sheet;
+use crate::table::Sheet;
+use crate::table::row::Row;
 
 /// A pass with its factors, and the row of each contender.
 pub struct Work<'a> {

@@ -8,11 +8,11 @@
 use maud::{Markup, PreEscaped, html};
 use model::{Severity, Verdict};
 
-use super::frame::Frame;
+use super::page_frame::Frame;
 use super::{Block, CaveatLink, Cell, Column, Document, Line, Part, Role, Section, Table};
-use super::{TableRow, Term, Terms, script};
-use crate::picture::figures;
-use crate::row::Place;
+use super::{TableRow, Term, Terms, table_data};
+use crate::chart::figures;
+use crate::table::row::Place;
 
 /// So many rows are laid out whole.
 const ROWS_WHOLE_MAX: usize = 500;
@@ -176,7 +176,7 @@ fn named_table(table: &Table, name: &str) -> Markup {
                 aria-label=(name) tabindex="0" {
                 (laid_out(table))
                 @if table.rows.len() > ROWS_WHOLE_MAX {
-                    (script::data(&table.rows[..table.rows.len().min(ROWS_DATA_MAX)]))
+                    (table_data::data(&table.rows[..table.rows.len().min(ROWS_DATA_MAX)]))
                 }
             }
             @if !table.reading.is_empty() {

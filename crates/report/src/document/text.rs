@@ -7,9 +7,9 @@
 use model::{Severity, Verdict};
 
 use super::{Block, Cell, Column, Document, Part, Role, Section, Table, TableRow, Term};
-use crate::grid::{Align, GAP, Grid, clean, longest_word, width};
+use crate::text_grid::{Align, GAP, Grid, clean, longest_word, width};
 
-pub use crate::grid::wrap;
+pub use crate::text_grid::wrap;
 
 /// The width that mails, logs and small terminals show without breaking lines.
 pub const WIDTH_MAX: usize = 100;

@@ -1,0 +1,147 @@
+//! One pass of one run as reports show it: its settings, its judged figures, its mark.
+//!
+//! [`Row`] is the principal type; a [`Mark`] says where its figure stands among those of the same
+//! pass. A row knows nothing of the other rows: what it takes to compare them is in `table` and
+//! `best_and_worst`.
+
+use model::{Pass, Run, Verdict};
+use stats::{Extent, Judged};
+
+/// One pass of one run.
+pub struct Row<'a> {
+    /// The run of the row.
+    pub run: &'a Run,
+    /// Values of [`Sheet::columns`].
+    pub values: Vec<String>,
+    /// Figures, caveats and verdict.
+    pub judged: Judged,
+    /// The mark of its figure among those of the same pass, where they can be distinguished.
+    pub mark: Option<Mark>,
+}
+
+/// The rank of a figure among those of its pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The highest, or a figure whose interval overlaps that of the highest.
+    Best,
+    /// The lowest, or a figure whose interval overlaps that of the lowest.
+    Worst,
+}
+
+/// The mark of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The rank of the figure.
+    pub place: Place,
+    /// It goes by bytes, although the rate of the pass is one of ops.
+    pub by_bytes: bool,
+}
+
+impl Place {
+    /// The sign that stands beside the figure.
+    pub const fn sign(self) -> &'static str {
+        match self {
+            Self::Best => "▲",
+            Self::Worst => "▼",
+        }
+    }
+
+    /// The same in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Best => "best of its pass, or level with it",
+            Self::Worst => "worst of its pass, or level with it",
+        }
+    }
+}
+
+impl Row<'_> {
+    /// Workload and pass: `stream write`; the workload alone where it has but one kind of pass.
+    pub fn pass_name(&self) -> String {
+        if matches!(self.judged.pass, Pass::Mix | Pass::OpMix | Pass::App) {
+            return self.run.spec.workload.name().to_owned();
+        }
+        format!("{} {}", self.run.spec.workload.name(), self.judged.pass.name())
+    }
+
+    /// Name shared by the rows that are compared and ranked with each other.
+    ///
+    /// It is the pass name, except for commands of the user: two different commands do different
+    /// work, so each is a group of its own.
+    pub fn comparison_name(&self) -> String {
+        if self.is_program() {
+            let command = self.run.spec.command.run.join(" ");
+            return format!("{}: {command}", self.pass_name());
+        }
+        self.pass_name()
+    }
+
+    /// Whether it is a command of the user's, whose figure is a time.
+    pub fn is_program(&self) -> bool {
+        self.judged.pass == Pass::App
+    }
+
+    /// Returns the rank of its rate, unless rows of the pass are ranked by the bytes that they
+    /// move.
+    pub fn place_of_rate(&self) -> Option<Place> {
+        match self.mark {
+            Some(Mark { place, by_bytes: false }) => Some(place),
+            _ => None,
+        }
+    }
+
+    /// Returns the rank of its byte rate, which ranks mixes of several I/O sizes.
+    pub fn place_of_byte_rate(&self) -> Option<Place> {
+        match self.mark {
+            Some(Mark { place, by_bytes: true }) => Some(place),
+            _ => None,
+        }
+    }
+
+    /// Why there is no figure, in a cell's words: `failed: ...`, `not possible: ...`.
+    pub fn missing(&self) -> String {
+        let lead = match &self.judged {
+            judged if !judged.failures.is_empty() => "failed",
+            judged if judged.impossible.is_some() => "not possible",
+            _ => "not measured",
+        };
+        format!("{lead}: {}", self.judged.reason().unwrap_or("no figure"))
+    }
+
+    /// The code of a caveat, with the number of trials where it is not all of them:
+    /// `cached (3 of 5)`.
+    pub fn code(caveat: &stats::JudgedCaveat) -> String {
+        match caveat.extent {
+            Extent::Trials { seen, made } if seen < made => {
+                format!("{} ({seen} of {made})", caveat.code)
+            }
+            _ => caveat.code.to_string(),
+        }
+    }
+
+    /// The caveats that mark the row. What follows from its arrangement is a note of the campaign,
+    /// and what can't move the figure does not mark it.
+    pub fn marks(&self) -> Vec<&stats::JudgedCaveat> {
+        let mut marks = Vec::with_capacity(self.judged.caveats.len());
+        for caveat in &self.judged.caveats {
+            if caveat.extent != Extent::Arrangement && !caveat.is_minor() {
+                marks.push(caveat);
+            }
+        }
+        marks
+    }
+
+    /// The codes of the caveats that mark it: `cached (3 of 5), not-durable`; empty without any.
+    pub fn codes(&self) -> String {
+        let mut codes = Vec::new();
+        for caveat in self.marks() {
+            codes.push(Self::code(caveat));
+        }
+        codes.join(", ")
+    }
+
+    /// Whether the row's figure may be compared with others.
+    pub fn counts(&self) -> bool {
+        self.judged.verdict != Verdict::Invalid && self.judged.rate.is_some()
+    }
+}
