@@ -16,7 +16,6 @@ use maud::Markup;
 use model::{CaveatCode, Severity, Verdict};
 
 use crate::chart::Picture;
-use crate::table::row::{Place, Row};
 use terminal::Screen;
 
 /// Forms that a document is written in.
@@ -207,9 +206,36 @@ pub enum Cell {
 #[derive(Clone, Debug)]
 pub struct Line {
     /// Best or worst of its kind, where the intervals show which.
-    pub mark: Option<Place>,
+    pub mark: Option<Extreme>,
     /// The text of the link.
     pub text: String,
+}
+
+/// The rank of a figure among those of its pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extreme {
+    /// The highest, or a figure whose interval overlaps that of the highest.
+    Best,
+    /// The lowest, or a figure whose interval overlaps that of the lowest.
+    Worst,
+}
+
+impl Extreme {
+    /// The sign that stands beside the figure.
+    pub const fn sign(self) -> &'static str {
+        match self {
+            Self::Best => "▲",
+            Self::Worst => "▼",
+        }
+    }
+
+    /// The same in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Best => "best of its pass, or level with it",
+            Self::Worst => "worst of its pass, or level with it",
+        }
+    }
 }
 
 /// A caveat beside a figure.
@@ -236,19 +262,6 @@ impl Cell {
             lines.push(Line { mark: None, text });
         }
         Self::Lines(lines)
-    }
-
-    /// Everything that a row has against it.
-    pub fn caveats(row: &Row<'_>) -> Self {
-        let mut links = Vec::new();
-        for caveat in row.marks() {
-            links.push(CaveatLink {
-                code: caveat.code,
-                text: Row::code(caveat),
-                evidence: caveat.evidence_line(),
-            });
-        }
-        Self::Caveats(links)
     }
 
     /// How many columns it takes.
@@ -291,7 +304,7 @@ impl Cell {
 impl Line {
     /// The text with the sign of its mark before it.
     pub fn signed(&self) -> String {
-        let sign = self.mark.map_or("", Place::sign);
+        let sign = self.mark.map_or("", Extreme::sign);
         format!("{sign}{}", self.text)
     }
 }
@@ -398,7 +411,7 @@ mod tests {
         let figure = TableRow {
             cells: vec![
                 Cell::text(name),
-                Cell::Lines(vec![Line { mark: Some(Place::Best), text: "7 MB/s".to_owned() }]),
+                Cell::Lines(vec![Line { mark: Some(Extreme::Best), text: "7 MB/s".to_owned() }]),
                 Cell::Verdict(Verdict::Degraded),
                 Cell::Caveats(vec![CaveatLink {
                     code: CaveatCode::Cached,

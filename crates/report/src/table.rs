@@ -6,7 +6,6 @@
 
 pub mod best_and_worst;
 pub mod columns;
-pub mod declared;
 pub mod joined_campaigns;
 pub mod pivot;
 pub mod rate_metric;
@@ -20,10 +19,10 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use model::units::Size;
-use model::{Campaign, CaveatCode, Pass, Run, Severity};
+use model::{Campaign, CaveatCode, Conclusion, Pass, Run, Severity};
 use stats::{Extent, Judged, judge};
 
-use joined_campaigns::{Joined, Property};
+use joined_campaigns::{Joined, Property, declared_conclusions};
 
 pub use row::Row;
 
@@ -101,6 +100,14 @@ impl<'a> Sheet<'a> {
         let mut sheet = Self { campaign, columns, stated, joined, rows, caveats: Vec::new() };
         sheet.caveats = sheet.explain_caveats();
         sheet
+    }
+
+    /// Returns the sentences that the plan, or those of the joined campaigns, declare.
+    pub fn conclusions(&self) -> Vec<Conclusion> {
+        match self.joined {
+            Some(joined) => joined.conclusions().to_vec(),
+            None => declared_conclusions(self.campaign),
+        }
     }
 
     /// Lists what identifies a row among those of many campaigns, as names and values: its

@@ -12,7 +12,6 @@ pub mod section;
 use model::{Conclusion, Expectation, Pass};
 
 use crate::factor_effects::PassFactors;
-use crate::table::declared;
 use crate::table::setting_number::quantity;
 use crate::table::{NOT_APPLICABLE, Row, Sheet};
 
@@ -72,10 +71,7 @@ impl Standing {
 
 /// Judges each sentence of a campaign, or of several, in the order of the plan.
 pub fn judge(sheet: &Sheet<'_>) -> Vec<Judgement> {
-    let conclusions = match sheet.joined {
-        Some(joined) => joined.conclusions().to_vec(),
-        None => declared::of_campaign(sheet.campaign),
-    };
+    let conclusions = sheet.conclusions();
     let mut judgements = Vec::with_capacity(conclusions.len());
     for conclusion in conclusions {
         judgements.push(judge_one(sheet, conclusion));

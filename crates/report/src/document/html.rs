@@ -9,10 +9,9 @@ use maud::{Markup, PreEscaped, html};
 use model::{Severity, Verdict};
 
 use super::page_frame::Frame;
-use super::{Block, CaveatLink, Cell, Column, Document, Line, Part, Role, Section, Table};
+use super::{Block, CaveatLink, Cell, Column, Document, Extreme, Line, Part, Role, Section, Table};
 use super::{TableRow, Term, Terms, table_data};
 use crate::chart::figures;
-use crate::table::row::Place;
 
 /// So many rows are laid out whole.
 const ROWS_WHOLE_MAX: usize = 500;
@@ -286,7 +285,7 @@ fn render_lines(lines: &[Line]) -> Markup {
 }
 
 /// The mark of the best and the worst, beside the rate that it goes by.
-fn render_mark(mark: Option<Place>) -> Markup {
+fn render_mark(mark: Option<Extreme>) -> Markup {
     html! {
         @if let Some(place) = mark { span.mark title=(place.words()) { (place.sign()) } " " }
     }

@@ -142,7 +142,7 @@ fn draw_chart(
 
 fn row_strip(row: &Row<'_>, axis: &RateAxis, metric: RateMetric, sheet: &Sheet<'_>) -> Strip {
     let figure = metric.figure(&row.judged);
-    let sign = row.mark.map_or_else(String::new, |mark| format!("{} ", mark.place.sign()));
+    let sign = row.mark.map_or_else(String::new, |mark| format!("{} ", mark.extreme.sign()));
     let value = match figure {
         Some(rate) => format!("{sign}{} {}", metric.rate(rate.median), humanize::spread(rate)),
         None => "no figure".to_owned(),

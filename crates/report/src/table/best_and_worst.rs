@@ -11,7 +11,8 @@ use stats::Summary;
 use stats::criteria::TRIALS_MIN;
 
 use super::rate_metric::RateMetric;
-use super::row::{Mark, Place, Row};
+use super::row::{Mark, Row};
+use crate::document::Extreme;
 
 /// How the marks are to be read.
 pub const READING: &str = "▲ ▼: the best and the worst of all rows with the same pass (of \
@@ -39,15 +40,15 @@ pub fn of(rows: &[Row<'_>]) -> Vec<Option<Mark>> {
                 _ => {}
             }
         }
-        for (number, place) in rank_figures(&figures) {
-            marks[number] = Some(Mark { place, by_bytes: metric.is_other() });
+        for (number, extreme) in rank_figures(&figures) {
+            marks[number] = Some(Mark { extreme, by_bytes: metric.is_other() });
         }
     }
     marks
 }
 
 /// Ranks figures that stand at either end; what overlaps both ends stands at none.
-pub fn rank_figures(figures: &[(usize, Summary)]) -> Vec<(usize, Place)> {
+pub fn rank_figures(figures: &[(usize, Summary)]) -> Vec<(usize, Extreme)> {
     let order = |a: &&(usize, Summary), b: &&(usize, Summary)| a.1.median.total_cmp(&b.1.median);
     let (Some((_, highest)), Some((_, lowest))) =
         (figures.iter().max_by(order), figures.iter().min_by(order))
@@ -61,8 +62,8 @@ pub fn rank_figures(figures: &[(usize, Summary)]) -> Vec<(usize, Place)> {
     let mut ranked = Vec::new();
     for (number, figure) in figures {
         match (figure.overlaps(highest), figure.overlaps(lowest)) {
-            (true, false) => ranked.push((*number, Place::Best)),
-            (false, true) => ranked.push((*number, Place::Worst)),
+            (true, false) => ranked.push((*number, Extreme::Best)),
+            (false, true) => ranked.push((*number, Extreme::Worst)),
             _ => {}
         }
     }
@@ -89,7 +90,7 @@ mod tests {
             figure(3, 18.0, 20.0),
             figure(4, 19.0, 21.0),
         ];
-        let (best, worst) = (Place::Best, Place::Worst);
+        let (best, worst) = (Extreme::Best, Extreme::Worst);
         assert_eq!(rank_figures(&figures), [(0, worst), (1, worst), (3, best), (4, best)]);
         let wide = [figure(0, 10.0, 12.0), figure(1, 11.0, 19.0), figure(2, 18.0, 20.0)];
         assert_eq!(rank_figures(&wide), [(0, worst), (2, best)]);

@@ -10,8 +10,8 @@ mod properties;
 use std::collections::HashMap;
 
 use model::{Campaign, CampaignState, Conclusion, Fact, Question};
+use serde::Deserialize;
 
-use super::declared;
 use super::title;
 use crate::humanize::listed;
 
@@ -94,7 +94,7 @@ impl Joined {
                 title: title::describe(&source.campaign),
                 runs: runs.len(),
             });
-            for conclusion in declared::of_campaign(&source.campaign) {
+            for conclusion in declared_conclusions(&source.campaign) {
                 if !conclusions.contains(&conclusion) {
                     conclusions.push(conclusion);
                 }
@@ -246,4 +246,24 @@ fn join_facts(sources: &[Source]) -> Vec<Fact> {
         joined.push(one);
     }
     joined
+}
+
+/// The part of a plan that the sentences stand in.
+#[derive(Deserialize)]
+struct PlanText {
+    #[serde(default)]
+    conclusion: Vec<Conclusion>,
+}
+
+/// Reads the sentences that a campaign's plan declares.
+pub fn declared_conclusions(campaign: &Campaign) -> Vec<Conclusion> {
+    // Plans of many runs are long, and few declare sentences.
+    if !campaign.plan_toml.contains("[[conclusion]]") {
+        return Vec::new();
+    }
+    match toml::from_str::<PlanText>(&campaign.plan_toml) {
+        Ok(plan) => plan.conclusion,
+        // Results files hold what was written into them: a plan that can't be read declares none.
+        Err(_) => Vec::new(),
+    }
 }

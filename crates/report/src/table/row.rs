@@ -7,6 +7,8 @@
 use model::{Pass, Run, Verdict};
 use stats::{Extent, Judged};
 
+use crate::document::{CaveatLink, Cell, Extreme};
+
 /// One pass of one run.
 pub struct Row<'a> {
     /// The run of the row.
@@ -19,40 +21,13 @@ pub struct Row<'a> {
     pub mark: Option<Mark>,
 }
 
-/// The rank of a figure among those of its pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// The highest, or a figure whose interval overlaps that of the highest.
-    Best,
-    /// The lowest, or a figure whose interval overlaps that of the lowest.
-    Worst,
-}
-
 /// The mark of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// The rank of the figure.
-    pub place: Place,
+    pub extreme: Extreme,
     /// It goes by bytes, although the rate of the pass is one of ops.
     pub by_bytes: bool,
-}
-
-impl Place {
-    /// The sign that stands beside the figure.
-    pub const fn sign(self) -> &'static str {
-        match self {
-            Self::Best => "▲",
-            Self::Worst => "▼",
-        }
-    }
-
-    /// The same in words.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Best => "best of its pass, or level with it",
-            Self::Worst => "worst of its pass, or level with it",
-        }
-    }
 }
 
 impl Row<'_> {
@@ -83,17 +58,17 @@ impl Row<'_> {
 
     /// Returns the rank of its rate, unless rows of the pass are ranked by the bytes that they
     /// move.
-    pub fn place_of_rate(&self) -> Option<Place> {
+    pub fn extreme_of_rate(&self) -> Option<Extreme> {
         match self.mark {
-            Some(Mark { place, by_bytes: false }) => Some(place),
+            Some(Mark { extreme, by_bytes: false }) => Some(extreme),
             _ => None,
         }
     }
 
     /// Returns the rank of its byte rate, which ranks mixes of several I/O sizes.
-    pub fn place_of_byte_rate(&self) -> Option<Place> {
+    pub fn extreme_of_byte_rate(&self) -> Option<Extreme> {
         match self.mark {
-            Some(Mark { place, by_bytes: true }) => Some(place),
+            Some(Mark { extreme, by_bytes: true }) => Some(extreme),
             _ => None,
         }
     }
@@ -129,6 +104,19 @@ impl Row<'_> {
             }
         }
         marks
+    }
+
+    /// Everything that a row has against it.
+    pub fn caveats_cell(&self) -> Cell {
+        let mut links = Vec::new();
+        for caveat in self.marks() {
+            links.push(CaveatLink {
+                code: caveat.code,
+                text: Self::code(caveat),
+                evidence: caveat.evidence_line(),
+            });
+        }
+        Cell::Caveats(links)
     }
 
     /// The codes of the caveats that mark it: `cached (3 of 5), not-durable`; empty without any.

@@ -16,7 +16,6 @@ use crate::campaign::row_excerpt::SHARE_MIN;
 use crate::factor_effects::{Factor, FactorEffects, PassFactors};
 use crate::humanize::{counted, percent};
 use crate::table::Sheet;
-use crate::table::declared;
 
 /// Maximum number of passes whose best figure is named.
 const PASSES_MAX: usize = 3;
@@ -50,11 +49,7 @@ pub fn lead(
 
 /// Says whether a sentence of the plan is the question which factors matter.
 fn asks_for_ranking(sheet: &Sheet<'_>) -> bool {
-    let conclusions = match sheet.joined {
-        Some(joined) => joined.conclusions().to_vec(),
-        None => declared::of_campaign(sheet.campaign),
-    };
-    conclusions.iter().any(|one| one.expect == Expectation::Ranking)
+    sheet.conclusions().iter().any(|one| one.expect == Expectation::Ranking)
 }
 
 /// Ranks the factors of the first kinds of pass by the variance that they explain, each with its

@@ -11,8 +11,8 @@ use stats::Summary;
 use stats::criteria::TRIALS_MIN;
 
 use super::OneRun;
+use crate::document::Extreme;
 use crate::table::best_and_worst::rank_figures;
-use crate::table::row::Place;
 
 /// How the mark is to be read.
 pub(super) const READING: &str = "*: the best of its column among files of one size, and mixes of \
@@ -87,8 +87,8 @@ fn find_best(figures: &[(usize, Summary)]) -> Vec<usize> {
         return best;
     }
     if figures.iter().all(|(_, figure)| figure.n >= TRIALS_MIN) {
-        for (run, place) in rank_figures(figures) {
-            if place == Place::Best {
+        for (run, extreme) in rank_figures(figures) {
+            if extreme == Extreme::Best {
                 best.push(run);
             }
         }

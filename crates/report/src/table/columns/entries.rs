@@ -241,11 +241,11 @@ pub const COLUMNS: &[Column] = &[
         }
         Value::text(codes.join(";"))
     })
-    .always_shown("caveats", Rates, Cell::caveats)
+    .always_shown("caveats", Rates, |r| r.caveats_cell())
     .role(Role::Caveats),
     nested_column("caveat_data", |r| Value::text(caveat_data(r))),
     nested_column("", |_| Value::Unknown)
-        .always_shown("caveats", Programs, Cell::caveats)
+        .always_shown("caveats", Programs, |r| r.caveats_cell())
         .role(Role::Caveats),
 ];
 
@@ -278,9 +278,9 @@ const fn verdict_shown(table: TableKind) -> Column {
 /// The rate with its mark, and for mixes the byte rate, which has the mark where it decides.
 fn rate_cell(row: &Row<'_>, rate: &Summary) -> Cell {
     let mut lines =
-        vec![Line { mark: row.place_of_rate(), text: row.judged.shown(rate.median).to_string() }];
+        vec![Line { mark: row.extreme_of_rate(), text: row.judged.shown(rate.median).to_string() }];
     if let Some(second) = humanize::second_rate(&row.judged) {
-        lines.push(Line { mark: row.place_of_byte_rate(), text: second });
+        lines.push(Line { mark: row.extreme_of_byte_rate(), text: second });
     }
     Cell::Lines(lines)
 }
