@@ -291,7 +291,12 @@ fn is_same(guess: &str, token: &str) -> bool {
 }
 
 fn error_answer(status: &'static str, fields: &'static str, sentence: &str) -> Answer {
-    Answer { status, content_type: http::HTML, fields, body: view_pages::error_page(status, sentence) }
+    Answer {
+        status,
+        content_type: http::HTML,
+        fields,
+        body: view_pages::error_page(status, sentence),
+    }
 }
 
 fn not_found() -> Answer {

@@ -39,7 +39,7 @@ use crate::table::row::Row;
 use crate::table::title;
 use answer::answer;
 use experiment::Experiment;
-use row_excerpt::Excerpt;
+use row_excerpt::RowExcerpt;
 
 /// Names of targets longer than this take several lines in a terminal.
 const TARGET_WIDTH_MAX: usize = 16;
@@ -69,7 +69,7 @@ pub fn text(sheet: &Sheet<'_>, screen: Screen) -> String {
 pub fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Document {
     let campaign = sheet.campaign;
     // The answer and the pictures share them: of a large matrix they take longer than all else.
-    let effects = LazyCell::new(|| FactorEffects::of_sheet(sheet));
+    let effects = LazyCell::new(|| FactorEffects::from_sheet(sheet));
     let mut document = Document {
         tool: "dfsbench report",
         title: campaign.name.clone(),
@@ -83,7 +83,7 @@ pub fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Document {
     if form == Form::Html {
         document.title = page_title(campaign);
         if !campaign.runs.is_empty() {
-            document.about.push(Experiment::of(sheet).extent);
+            document.about.push(Experiment::from_sheet(sheet).extent);
         }
     }
     // A report has one answer: to the campaign's question, or in the sentences on its figures.
@@ -106,7 +106,7 @@ pub fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Document {
     if form == Form::Html {
         document.parts.push(Part::Page(page::before_figures(sheet, &effects)));
     }
-    let excerpt = Excerpt::of(sheet, screen);
+    let excerpt = RowExcerpt::new(sheet, screen);
     document.push(figures_section(sheet, form, &excerpt, screen));
     if form == Form::Text && !screen.is_whole() {
         if !excerpt.is_whole {
@@ -146,12 +146,12 @@ fn page_title(campaign: &Campaign) -> String {
     let mut targets = notes::targets(campaign);
     targets.retain(|(name, _)| kept.is_empty() || kept.contains(name.as_str()));
     let places: Vec<&str> = targets.iter().map(|(_, place)| place.as_str()).collect();
-    title::of_page(&campaign.name, &places, &humanize::utc_minute(campaign.started_unix_ms))
+    title::page_title(&campaign.name, &places, &humanize::utc_minute(campaign.started_unix_ms))
 }
 
 /// Adds the answer to the campaign's question; returns whether it has one.
 fn push_found(document: &mut Document, sheet: &Sheet<'_>, form: Form) -> bool {
-    let Some(found) = question::of(sheet) else { return false };
+    let Some(found) = question::answer(sheet) else { return false };
     let mut blocks = Vec::new();
     for sentence in found.sentences {
         blocks.push(Block::Paragraph(sentence));
@@ -232,7 +232,7 @@ fn render_tally(sheet: &Sheet<'_>) -> Markup {
 fn figures_section(
     sheet: &Sheet<'_>,
     form: Form,
-    excerpt: &Excerpt<'_, '_>,
+    excerpt: &RowExcerpt<'_, '_>,
     screen: Screen,
 ) -> Section {
     // The tables come first in text and Markdown; they need no heading there.
@@ -256,7 +256,7 @@ fn figures_section(
 }
 
 /// The tables as a terminal has room for them.
-fn terminal_tables(sheet: &Sheet<'_>, excerpt: &Excerpt<'_, '_>, screen: Screen) -> Vec<Table> {
+fn terminal_tables(sheet: &Sheet<'_>, excerpt: &RowExcerpt<'_, '_>, screen: Screen) -> Vec<Table> {
     // First everything in one table, without the columns that say least. Where that is not enough,
     // the settings of a run take a line above its rows, and the figures have the whole width.
     let width = screen.columns();
@@ -368,7 +368,7 @@ fn figure_table(
 
 /// Appends what a terminal shows below the main rows: a line for each caveat and each failure, and
 /// where the rest is.
-fn push_main_notes(document: &mut Document, sheet: &Sheet<'_>, excerpt: &Excerpt<'_, '_>) {
+fn push_main_notes(document: &mut Document, sheet: &Sheet<'_>, excerpt: &RowExcerpt<'_, '_>) {
     let mut lines = Vec::new();
     for caveat in &sheet.caveats {
         // What can't move a figure stands with the details.
@@ -461,7 +461,7 @@ fn caveat_section(sheet: &Sheet<'_>) -> Section {
 fn condition_section(sheet: &Sheet<'_>, form: Form) -> Section {
     let campaign = sheet.campaign;
     let mut terms = Vec::new();
-    let experiment = Experiment::of(sheet);
+    let experiment = Experiment::from_sheet(sheet);
     if form == Form::Html {
         for (name, sentence) in &experiment.work {
             terms.push(Term::new(format!("workload {name}"), sentence));

@@ -89,7 +89,7 @@ pub fn describe_strips(strips: &[Strip]) -> String {
 }
 
 /// The subject of a chart.
-pub struct About {
+pub struct ChartText {
     /// Unique in the page.
     pub id: String,
     /// Says what is shown.
@@ -101,7 +101,7 @@ pub struct About {
 }
 
 /// Draws a chart.
-pub fn panel(about: &About, strips: &[Strip], ticks: &[Tick]) -> Markup {
+pub fn panel(about: &ChartText, strips: &[Strip], ticks: &[Tick]) -> Markup {
     // Rows differ in height by their lines of text, so each begins where all before it end.
     let (mut tops, mut foot) = (Vec::new(), 0);
     for strip in strips {

@@ -1,9 +1,9 @@
 //! Two campaigns, or two selections of one, laid side by side run by run.
 //!
-//! [`Compared::of`] matches rows that do the same work (see `rows`) and compares their rates and
-//! times under some [`Rules`]. [`Compared::render`] writes it. A row without a figure that counts,
-//! or without a partner, is named and never silently left out; where a bound is given, what could
-//! not be decided is no pass.
+//! [`CampaignComparison::new`] matches rows that do the same work (see `rows`) and compares their
+//! rates and times under some [`Rules`]. [`CampaignComparison::render`] writes it. A row without a
+//! figure that counts, or without a partner, is named and never silently left out; where a bound is
+//! given, what could not be decided is no pass.
 
 mod bars;
 mod caveats;
@@ -65,7 +65,7 @@ impl Rules {
 }
 
 /// Two selections, compared.
-pub struct Compared {
+pub struct CampaignComparison {
     /// The campaign on each side.
     pub sides: [Side; 2],
     /// Settings and recorded facts that are not the same on both sides.
@@ -122,10 +122,10 @@ pub struct LeftOut {
     pub pairing: Option<[String; 2]>,
 }
 
-impl Compared {
+impl CampaignComparison {
     /// Matches and compares.
-    pub fn of(before: Selection<'_>, after: Selection<'_>, rules: Rules) -> Self {
-        let sides = [before, after].map(Side::of);
+    pub fn new(before: Selection<'_>, after: Selection<'_>, rules: Rules) -> Self {
+        let sides = [before, after].map(Side::from_selection);
         let differences = sides::differences([before, after]);
         let command = format!("dfsbench compare {} {}", before.campaign.id, after.campaign.id);
         let were_apart = were_apart(before.campaign, after.campaign);

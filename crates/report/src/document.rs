@@ -256,7 +256,7 @@ impl Cell {
     }
 
     /// A cell of a line and another one below it, where there is something to say.
-    pub fn of_two(first: String, second: Option<String>) -> Self {
+    pub fn two_lines(first: String, second: Option<String>) -> Self {
         let mut lines = vec![Line { mark: None, text: first }];
         if let Some(text) = second {
             lines.push(Line { mark: None, text });

@@ -1,8 +1,8 @@
 //! Ranks the factors of a campaign by their effect on the rates.
 //!
-//! [`FactorEffects::of`] takes each kind of pass apart over the settings that vary in it;
-//! [`FactorEffects::render`] writes it as text with a picture, as Markdown or as JSON, and the page
-//! draws it as a forest plot. A sentence names what can't be separated.
+//! [`FactorEffects::from_campaign`] takes each kind of pass apart over the settings that vary in
+//! it; [`FactorEffects::render`] writes it as text with a picture, as Markdown or as JSON, and the
+//! page draws it as a forest plot. A sentence names what can't be separated.
 
 mod blocks;
 mod confounding;
@@ -19,7 +19,7 @@ use crate::Format;
 use crate::document::terminal::Screen;
 use crate::document::{self, Form};
 use crate::humanize;
-use crate::table::joined_campaigns::Joined;
+use crate::table::joined_campaigns::JoinedCampaigns;
 use crate::table::rate_metric::RateMetric;
 use crate::table::{NOT_APPLICABLE, Row, Sheet};
 
@@ -86,20 +86,20 @@ pub struct Factor {
 
 impl FactorEffects {
     /// Takes a campaign apart.
-    pub fn of(campaign: &Campaign) -> Self {
-        Self::of_sheet(&Sheet::of(campaign))
+    pub fn from_campaign(campaign: &Campaign) -> Self {
+        Self::from_sheet(&Sheet::from_campaign(campaign))
     }
 
     /// Takes the runs of several campaigns apart together.
-    pub fn of_joined(joined: &Joined) -> Self {
-        Self::of_sheet(&Sheet::of_joined(joined))
+    pub fn from_joined(joined: &JoinedCampaigns) -> Self {
+        Self::from_sheet(&Sheet::from_joined(joined))
     }
 
-    pub(crate) fn of_sheet(sheet: &Sheet<'_>) -> Self {
+    pub(crate) fn from_sheet(sheet: &Sheet<'_>) -> Self {
         let title = format!("{}: {}", sheet.campaign.name, sheet.about().join("; "));
         let mut passes = Vec::new();
         for (name, pass, rows) in sheet.groups() {
-            passes.push(PassFactors::of(name, pass, sheet, &rows, None));
+            passes.push(PassFactors::new(name, pass, sheet, &rows, None));
         }
         Self { title, passes }
     }
@@ -126,7 +126,7 @@ impl FactorEffects {
 impl PassFactors {
     /// Takes the rows of a kind of pass apart; a leading factor comes before all others, so that
     /// what changes together with it lies within it.
-    pub(crate) fn of(
+    pub(crate) fn new(
         name: String,
         pass: Pass,
         sheet: &Sheet<'_>,
@@ -145,7 +145,7 @@ impl PassFactors {
         let are_times = pass == Pass::App;
         let mut observations = Vec::new();
         let mut levels_of_rows = Vec::new();
-        let metric = RateMetric::of(pass, counted.iter().copied());
+        let metric = RateMetric::for_rows(pass, counted.iter().copied());
         for row in &counted {
             let mut levels = Vec::with_capacity(factors.len());
             for factor in &mut factors {

@@ -32,8 +32,8 @@ pub use campaign::host_activity::busy_percent;
 pub use campaign::next_step::NextStep;
 pub use chart::{Picture, over_time};
 pub use comparison::{
-    Bound, Compared, CurvePair, Difference, Figure, LeftOut, Measure, Pair, Rules, Selection, Side,
-    is_same, label_names, label_values, setting_names, setting_values,
+    Bound, CampaignComparison, CurvePair, Difference, Figure, LeftOut, Measure, Pair, Rules,
+    Selection, Side, is_same, label_names, label_values, setting_names, setting_values,
 };
 pub use contenders::{ContenderComparison, UnknownContender, render_contenders};
 pub use document::terminal::{Extent, Screen, paint};
@@ -41,7 +41,7 @@ pub use export::json::schema as json_schema;
 pub use factor_effects::{FactorEffects, NoEffects};
 pub use humanize::{counted, utc, utc_minute};
 pub use question::durability::render_durability;
-pub use table::joined_campaigns::{Joined, Member, Property, Source, UnknownProperty};
+pub use table::joined_campaigns::{JoinedCampaigns, Member, Property, Source, UnknownProperty};
 
 /// How output is written. Each command has some of these forms; of one that it has not, it writes
 /// the table for a terminal.
@@ -161,22 +161,22 @@ impl Format {
 /// Draws the pictures of a campaign's page as files: a name for each, without an ending, and an SVG
 /// that needs nothing else.
 pub fn pictures(campaign: &Campaign) -> Vec<(String, String)> {
-    page::picture_files::all(&Sheet::of(campaign))
+    page::picture_files::all(&Sheet::from_campaign(campaign))
 }
 
 /// Draws the same pictures of several campaigns.
-pub fn pictures_joined(joined: &Joined) -> Vec<(String, String)> {
-    page::picture_files::all(&Sheet::of_joined(joined))
+pub fn pictures_joined(joined: &JoinedCampaigns) -> Vec<(String, String)> {
+    page::picture_files::all(&Sheet::from_joined(joined))
 }
 
 /// Writes the report of a campaign; the text ends with a newline.
 pub fn render(campaign: &Campaign, format: Format) -> String {
-    render_sheet(&Sheet::of(campaign), format)
+    render_sheet(&Sheet::from_campaign(campaign), format)
 }
 
 /// Writes the report of several campaigns as one set of runs; the text ends with a newline.
-pub fn render_joined(joined: &Joined, format: Format) -> String {
-    render_sheet(&Sheet::of_joined(joined), format)
+pub fn render_joined(joined: &JoinedCampaigns, format: Format) -> String {
+    render_sheet(&Sheet::from_joined(joined), format)
 }
 
 fn render_sheet(sheet: &Sheet<'_>, format: Format) -> String {
@@ -202,10 +202,10 @@ fn render_sheet(sheet: &Sheet<'_>, format: Format) -> String {
 
 /// Writes the report of a campaign for a terminal; the text ends with a newline.
 pub fn render_screen(campaign: &Campaign, screen: Screen) -> String {
-    campaign::text(&Sheet::of(campaign), screen)
+    campaign::text(&Sheet::from_campaign(campaign), screen)
 }
 
 /// Writes the report of several campaigns for a terminal; the text ends with a newline.
-pub fn render_joined_screen(joined: &Joined, screen: Screen) -> String {
-    campaign::text(&Sheet::of_joined(joined), screen)
+pub fn render_joined_screen(joined: &JoinedCampaigns, screen: Screen) -> String {
+    campaign::text(&Sheet::from_joined(joined), screen)
 }

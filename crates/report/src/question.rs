@@ -1,7 +1,8 @@
 //! Answers the question that a campaign was made for: what limits it, how much load is sustained.
 //!
-//! [`Found`] is the principal type: sentences, tables and pictures that every format shows in its
-//! own way. All of it is computed from the stored trials each time; numbers come from `stats`.
+//! [`QuestionAnswer`] is the principal type: sentences, tables and pictures that every format shows
+//! in its own way. All of it is computed from the stored trials each time; numbers come from
+//! `stats`.
 
 pub(crate) mod curve;
 pub mod durability;
@@ -18,7 +19,7 @@ use crate::table::{Row, Sheet};
 
 /// The answer to a campaign's question.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct QuestionAnswer {
     /// The title of the answer, such as `What limits it`.
     pub title: &'static str,
     /// The answer in plain sentences without markup, the one that counts first.
@@ -32,14 +33,14 @@ pub struct Found {
 }
 
 /// The answer, where the campaign has a question.
-pub fn of(sheet: &Sheet<'_>) -> Option<Found> {
+pub fn answer(sheet: &Sheet<'_>) -> Option<QuestionAnswer> {
     match &sheet.campaign.question {
-        Question::Curve(request) => Some(curve::of(sheet, request)),
-        Question::Ramp(request) => Some(ramp::of(sheet, request)),
+        Question::Curve(request) => Some(curve::answer(sheet, request)),
+        Question::Ramp(request) => Some(ramp::answer(sheet, request)),
         Question::Figures => None,
-        Question::Soak(request) => Some(soak::found(sheet.campaign, request)),
-        Question::Ladder(request) => Some(ladder::found(sheet, request)),
-        Question::Durability => Some(durability::found(sheet.campaign)),
+        Question::Soak(request) => Some(soak::answer(sheet.campaign, request)),
+        Question::Ladder(request) => Some(ladder::answer(sheet, request)),
+        Question::Durability => Some(durability::answer(sheet.campaign)),
     }
 }
 

@@ -22,7 +22,7 @@ use model::units::Size;
 use model::{Campaign, CaveatCode, Conclusion, Pass, Run, Severity};
 use stats::{Extent, Judged, judge};
 
-use joined_campaigns::{Joined, Property, declared_conclusions};
+use joined_campaigns::{JoinedCampaigns, Property, declared_conclusions};
 
 pub use row::Row;
 
@@ -38,15 +38,15 @@ pub struct Sheet<'a> {
     /// All other settings with their values: `workers` and `2`, or `1 (dir), 8 (nfs)`.
     pub stated: Vec<(&'a str, String)>,
     /// The set of campaigns, where the runs are those of several, or properties were requested.
-    pub joined: Option<&'a Joined>,
+    pub joined: Option<&'a JoinedCampaigns>,
     /// One row for each run and pass.
     pub rows: Vec<Row<'a>>,
     /// Each caveat that some row has, worst first; twice where it is a mere note in other rows.
-    pub caveats: Vec<Explained>,
+    pub caveats: Vec<CaveatSummary>,
 }
 
 /// A caveat with its worst case.
-pub struct Explained {
+pub struct CaveatSummary {
     /// The code of the caveat.
     pub code: CaveatCode,
     /// How much it takes from the figures of these rows.
@@ -61,7 +61,7 @@ pub struct Explained {
     pub advice: String,
 }
 
-impl Explained {
+impl CaveatSummary {
     /// Whether it was seen, but does not mark the rows that have it.
     pub fn is_minor(&self) -> bool {
         self.severity < self.code.severity()
@@ -70,20 +70,20 @@ impl Explained {
 
 impl<'a> Sheet<'a> {
     /// Judges and arranges a campaign.
-    pub fn of(campaign: &'a Campaign) -> Self {
+    pub fn from_campaign(campaign: &'a Campaign) -> Self {
         Self::arrange(campaign, None)
     }
 
     /// Judges and arranges the runs of several campaigns together.
-    pub fn of_joined(joined: &'a Joined) -> Self {
+    pub fn from_joined(joined: &'a JoinedCampaigns) -> Self {
         // One campaign by itself is reported as ever.
         let is_plain = joined.members().len() == 1 && joined.properties().is_empty();
         Self::arrange(joined.campaign(), if is_plain { None } else { Some(joined) })
     }
 
-    fn arrange(campaign: &'a Campaign, joined: Option<&'a Joined>) -> Self {
-        let properties = joined.map_or(&[][..], Joined::properties);
-        let settings = Settings::of(campaign, properties);
+    fn arrange(campaign: &'a Campaign, joined: Option<&'a JoinedCampaigns>) -> Self {
+        let properties = joined.map_or(&[][..], JoinedCampaigns::properties);
+        let settings = Settings::new(campaign, properties);
         let columns = settings.columns();
         let stated = settings.stated(&columns);
         let mut rows = Vec::new();
@@ -94,7 +94,7 @@ impl<'a> Sheet<'a> {
             }
         }
         // A mark depends on all rows of a pass, so marks are set when the rows are complete.
-        for (number, mark) in best_and_worst::of(&rows).into_iter().enumerate() {
+        for (number, mark) in best_and_worst::mark_rows(&rows).into_iter().enumerate() {
             rows[number].mark = mark;
         }
         let mut sheet = Self { campaign, columns, stated, joined, rows, caveats: Vec::new() };
@@ -214,13 +214,13 @@ impl<'a> Sheet<'a> {
     }
 
     /// Finds the worst case of each caveat: the first row of the highest rank.
-    fn explain_caveats(&self) -> Vec<Explained> {
+    fn explain_caveats(&self) -> Vec<CaveatSummary> {
         // The order of the keys is that of the report: errors before warnings, then by code.
-        let mut found: BTreeMap<_, (u32, Explained)> = BTreeMap::new();
+        let mut found: BTreeMap<_, (u32, CaveatSummary)> = BTreeMap::new();
         for row in &self.rows {
             for caveat in &row.judged.caveats {
                 let rank = caveat_rank(caveat.extent, &row.judged);
-                let mut explained = Explained {
+                let mut explained = CaveatSummary {
                     code: caveat.code,
                     severity: caveat.severity,
                     rows: 1,
@@ -310,7 +310,7 @@ const LEADING: [&str; 2] = ["target", "workload"];
 const FOLLOWING: [&str; 1] = ["files"];
 
 impl<'a> Settings<'a> {
-    fn of(campaign: &Campaign, properties: &'a [Property]) -> Self {
+    fn new(campaign: &Campaign, properties: &'a [Property]) -> Self {
         let mut names: Vec<&'a str> = Vec::new();
         let mut runs: Vec<BTreeMap<&'a str, String>> = Vec::new();
         let mut requested = HashSet::new();

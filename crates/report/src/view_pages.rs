@@ -1,32 +1,32 @@
 //! The pages of `dfsbench view`: the list of campaigns, one campaign, two compared, an error.
 //!
-//! [`Served`] makes them; each is a page as any other report, with ways to the others and a script
-//! that keeps it up to date. Pure as all of this crate: the caller brings the data.
+//! [`ViewPages`] makes them; each is a page as any other report, with ways to the others and a
+//! script that keeps it up to date. Pure as all of this crate: the caller brings the data.
 
 use maud::{Markup, html};
 use model::{Campaign, CampaignLine};
 
 use crate::campaign;
-use crate::comparison::Compared;
+use crate::comparison::CampaignComparison;
 use crate::document::page_frame::Frame;
 use crate::document::terminal::Screen;
 use crate::document::{Form, html as body};
 use crate::humanize;
 use crate::table::Sheet;
-use crate::table::title::Maker;
+use crate::table::title::CampaignProcess;
 
 const SCRIPT: &str = include_str!("page/view.js");
 
 /// Makes the pages of one state of a results file.
 #[derive(Clone, Debug)]
-pub struct Served {
+pub struct ViewPages {
     /// The number of this state: what the page asks news since.
     pub version: u64,
     /// The campaigns that a process makes now.
     pub running: Vec<i64>,
 }
 
-impl Served {
+impl ViewPages {
     /// The list of all campaigns, to be opened, or two of them compared.
     pub fn list(&self, file: &str, campaigns: &[CampaignLine]) -> String {
         let body = html! {
@@ -49,7 +49,7 @@ impl Served {
 
     /// The report of a campaign.
     pub fn campaign(&self, campaign: &Campaign) -> String {
-        let sheet = Sheet::of(campaign);
+        let sheet = Sheet::from_campaign(campaign);
         let mut document = campaign::document(&sheet, Form::Html, Screen::default());
         let state = crate::table::title::describe_state(campaign.state, self.maker(campaign.id));
         document.about[0] = crate::table::title::describe_in_state(campaign, state);
@@ -57,13 +57,17 @@ impl Served {
     }
 
     /// Two campaigns, compared.
-    pub fn comparison(&self, ids: [i64; 2], compared: &Compared) -> String {
+    pub fn comparison(&self, ids: [i64; 2], compared: &CampaignComparison) -> String {
         let document = compared.document(Form::Html);
         self.page(&document.title, "", &ids, &body::body(&document))
     }
 
-    fn maker(&self, campaign_id: i64) -> Maker {
-        if self.running.contains(&campaign_id) { Maker::Running } else { Maker::Unknown }
+    fn maker(&self, campaign_id: i64) -> CampaignProcess {
+        if self.running.contains(&campaign_id) {
+            CampaignProcess::Running
+        } else {
+            CampaignProcess::Unknown
+        }
     }
 
     fn page(&self, title: &str, base: &str, ids: &[i64], body: &Markup) -> String {
@@ -100,7 +104,7 @@ pub fn policy() -> String {
     format!("{policy}; frame-ancestors 'none'")
 }
 
-impl Served {
+impl ViewPages {
     fn render_list(&self, campaigns: &[CampaignLine]) -> Markup {
         html! {
             div.scroll.sortable #campaigns role="region" aria-label="List of campaigns" tabindex="0" {

@@ -7,7 +7,7 @@ use model::testing::RunBuilder;
 use model::{
     BackendKind, Campaign, CaveatCode, Histogram, NfsVersion, Proto, RunSpec, Target, Workload,
 };
-use report::{Bound, Compared, Format, Measure, Rules, Selection};
+use report::{Bound, CampaignComparison, Format, Measure, Rules, Selection};
 use stats::Outcome;
 
 fn over(version: NfsVersion, proto: Proto) -> RunSpec {
@@ -28,16 +28,16 @@ fn only(text: &str) -> Vec<(String, String)> {
     text.split(',').filter_map(one).collect()
 }
 
-fn whole(before: &Campaign, after: &Campaign, rules: Rules) -> Compared {
+fn whole(before: &Campaign, after: &Campaign, rules: Rules) -> CampaignComparison {
     let side = |campaign| Selection { campaign, only: &[] };
-    Compared::of(side(before), side(after), rules)
+    CampaignComparison::new(side(before), side(after), rules)
 }
 
 /// Two selections of one campaign.
-fn selected(campaign: &Campaign, before: &str, after: &str) -> Compared {
+fn selected(campaign: &Campaign, before: &str, after: &str) -> CampaignComparison {
     let (before, after) = (only(before), only(after));
     let side = |only| Selection { campaign, only };
-    Compared::of(side(&before), side(&after), Rules::default())
+    CampaignComparison::new(side(&before), side(&after), Rules::default())
 }
 
 fn bounds(bounds: &[(Measure, f64)]) -> Rules {
@@ -191,7 +191,7 @@ fn with_caveat(mut campaign: Campaign, code: CaveatCode) -> Campaign {
 }
 
 /// The first sentence of a comparison, on one line.
-fn verdict(compared: &Compared) -> String {
+fn verdict(compared: &CampaignComparison) -> String {
     let text = compared.render(Format::Table);
     let answer = text.split("\n\n").nth(1).unwrap();
     answer.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -260,8 +260,9 @@ fn verdict_names_caveats_of_both_sides() {
 #[test]
 fn sides_measured_apart_are_reported() {
     let mut later = mix(10, 5);
-    let notes =
-        |compared: &Compared| compared.render(Format::Table).contains("one after the other");
+    let notes = |compared: &CampaignComparison| {
+        compared.render(Format::Table).contains("one after the other")
+    };
     assert!(!notes(&whole(&mix(10, 5), &later, Rules::default())));
     for trial in later.runs.iter_mut().flat_map(|run| &mut run.trials) {
         trial.started_unix_ms += 86_400_000;

@@ -5,7 +5,7 @@ mod campaigns;
 use campaigns::{made, spec};
 use model::testing::RunBuilder;
 use model::{BackendKind, Campaign, Fact, Workload};
-use report::{FactorEffects, Format, Joined, Source, render_joined};
+use report::{FactorEffects, Format, JoinedCampaigns, Source, render_joined};
 use serde_json::Value;
 
 /// A campaign of two numbers of workers, with these facts of its host.
@@ -24,18 +24,18 @@ fn campaign(speed: u64, facts: &[(&str, &str)]) -> Campaign {
     campaign
 }
 
-fn join(campaigns: Vec<Campaign>, by: &[&str]) -> Joined {
+fn join(campaigns: Vec<Campaign>, by: &[&str]) -> JoinedCampaigns {
     let mut sources = Vec::new();
     for (number, campaign) in campaigns.into_iter().enumerate() {
         sources.push(Source { campaign, tags: Vec::new(), label: (number + 3).to_string() });
     }
     let by: Vec<String> = by.iter().map(|name| (*name).to_owned()).collect();
-    Joined::of(sources, &by).unwrap_or_else(|unknown| panic!("{unknown:?}"))
+    JoinedCampaigns::new(sources, &by).unwrap_or_else(|unknown| panic!("{unknown:?}"))
 }
 
 /// The factors of reads by name, with the ratio of the second level.
-fn factors(joined: &Joined) -> Vec<(String, Option<f64>)> {
-    let json = FactorEffects::of_joined(joined).render(Format::Json);
+fn factors(joined: &JoinedCampaigns) -> Vec<(String, Option<f64>)> {
+    let json = FactorEffects::from_joined(joined).render(Format::Json);
     let json: Value = serde_json::from_str(&json).unwrap();
     let passes = json["passes"].as_array().unwrap();
     let read = passes.iter().find(|pass| pass["name"] == "stream read").unwrap();
@@ -58,7 +58,7 @@ fn another_kernel_is_a_factor_with_a_ratio_and_noise_is_none() {
     assert_eq!(names, ["fact.kernel", "workers"]);
     let ratio = found[0].1.unwrap();
     assert!((ratio - 1.2).abs() < 0.02, "{ratio}");
-    let text = FactorEffects::of_joined(&joined).render(Format::Table);
+    let text = FactorEffects::from_joined(&joined).render(Format::Table);
     assert!(text.contains("2.2.19") && text.contains("2.4.3"), "{text}");
     assert!(text.contains("fact.kernel differs between campaigns alone"), "{text}");
     assert!(!text.contains("changes together"), "{text}");
@@ -72,7 +72,7 @@ fn what_changes_together_is_named_together() {
     let joined = join(campaigns.clone(), &[]);
     let names: Vec<String> = factors(&joined).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["label.dram", "workers"]);
-    let text = FactorEffects::of_joined(&joined).render(Format::Markdown);
+    let text = FactorEffects::from_joined(&joined).render(Format::Markdown);
     let warning = "label.dram changes together with fact.kernel: the campaigns differ in more than \
                    one thing";
     assert!(text.contains(warning), "{text}");
@@ -80,7 +80,7 @@ fn what_changes_together_is_named_together() {
     let by_kernel = join(campaigns, &["fact.kernel"]);
     let names: Vec<String> = factors(&by_kernel).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["fact.kernel", "workers"]);
-    let text = FactorEffects::of_joined(&by_kernel).render(Format::Markdown);
+    let text = FactorEffects::from_joined(&by_kernel).render(Format::Markdown);
     assert!(text.contains("fact.kernel changes together with label.dram:"), "{text}");
 }
 
@@ -99,7 +99,7 @@ fn two_things_that_are_swapped_one_after_the_other_are_separated() {
     let ratio = |name: &str| found.iter().find(|(known, _)| known == name).unwrap().1.unwrap();
     assert!((ratio("fact.kernel") - 2.0).abs() < 0.02, "{found:?}");
     assert!((ratio("label.dram") - 1.5).abs() < 0.02, "{found:?}");
-    let text = FactorEffects::of_joined(&joined).render(Format::Table);
+    let text = FactorEffects::from_joined(&joined).render(Format::Table);
     assert!(!text.contains("changes together"), "{text}");
 }
 
@@ -128,7 +128,7 @@ fn a_fact_of_two_hosts_is_named_by_its_host_where_they_differ() {
 fn campaigns_that_scatter_widen_the_interval_of_what_differs_between_them() {
     let of = |speed, kernel| campaign(speed, &[("kernel", kernel)]);
     let interval = |campaigns: Vec<Campaign>| {
-        let effects = FactorEffects::of_joined(&join(campaigns, &[]));
+        let effects = FactorEffects::from_joined(&join(campaigns, &[]));
         let json: Value = serde_json::from_str(&effects.render(Format::Json)).unwrap();
         let factors = json["passes"][1]["factors"].as_array().unwrap().clone();
         let kernel = factors.iter().find(|factor| factor["name"] == "fact.kernel").unwrap();
@@ -144,7 +144,7 @@ fn campaigns_that_scatter_widen_the_interval_of_what_differs_between_them() {
     assert!((ratio - 1.5).abs() < 0.02, "{two_each:?}");
     assert!((lo - 0.861).abs() < 0.02 && (hi - 2.61).abs() < 0.06, "{two_each:?}");
     let joined = join(vec![of(10, "a"), of(12, "a"), of(15, "b"), of(18, "b")], &[]);
-    let text = FactorEffects::of_joined(&joined).render(Format::Markdown);
+    let text = FactorEffects::from_joined(&joined).render(Format::Markdown);
     assert!(text.contains("each of the 4 campaigns counts as one observation"), "{text}");
 }
 
@@ -154,7 +154,7 @@ fn a_repeated_campaign_is_a_factor_by_its_name_alone() {
     let found = factors(&joined);
     assert_eq!(found[0].0, "campaign");
     assert!((found[0].1.unwrap() - 1.1).abs() < 0.02, "{found:?}");
-    let text = FactorEffects::of_joined(&joined).render(Format::Table);
+    let text = FactorEffects::from_joined(&joined).render(Format::Table);
     assert!(!text.contains("campaign differs between"), "{text}");
 }
 
@@ -167,7 +167,9 @@ fn a_property_that_nothing_has_is_refused_with_those_that_there_are() {
         label: label.to_owned(),
     };
     let by = |name: &str| {
-        Joined::of(vec![sources("1", "a"), sources("2", "b")], &[name.to_owned()]).err().unwrap()
+        JoinedCampaigns::new(vec![sources("1", "a"), sources("2", "b")], &[name.to_owned()])
+            .err()
+            .unwrap()
     };
     let unknown = by("fact.kernal");
     assert_eq!(unknown.only_value, None);

@@ -29,7 +29,7 @@ const SWEEPS_MAX: usize = 1_000;
 const SENTENCES_MAX: usize = 12;
 
 /// The rows of one pass that differ in the size of their files alone.
-pub struct Swept<'s, 'a> {
+pub struct SizeSweepRows<'s, 'a> {
     /// Workload and pass: `stream read`.
     pub name: String,
     /// The kind of pass.
@@ -43,7 +43,7 @@ pub struct Swept<'s, 'a> {
 }
 
 /// Finds the sweeps of a campaign that tell anything.
-pub fn sweeps<'s, 'a>(sheet: &'s Sheet<'a>) -> Vec<Swept<'s, 'a>> {
+pub fn sweeps<'s, 'a>(sheet: &'s Sheet<'a>) -> Vec<SizeSweepRows<'s, 'a>> {
     let mut swept = Vec::new();
     if !SIZES.iter().any(|size| sheet.columns.contains(size)) {
         return swept;
@@ -75,7 +75,7 @@ pub fn sweeps<'s, 'a>(sheet: &'s Sheet<'a>) -> Vec<Swept<'s, 'a>> {
             }
             let found = size_sweep(&points);
             if found != SizeSweep::TooFew {
-                swept.push(Swept { name: name.clone(), pass, place, rows, found });
+                swept.push(SizeSweepRows { name: name.clone(), pass, place, rows, found });
             }
         }
     }
@@ -134,12 +134,12 @@ pub fn section(sheet: &Sheet<'_>, form: Form) -> Option<Section> {
 
 /// Falls of one pass between the same two sizes, in several settings.
 struct SameFall<'f> {
-    swept: Vec<&'f Swept<'f, 'f>>,
+    swept: Vec<&'f SizeSweepRows<'f, 'f>>,
     falls: Vec<Fall>,
 }
 
 /// A sentence for each fall; the same fall of a pass in several settings is one.
-fn describe_falls(sheet: &Sheet<'_>, swept: &[Swept<'_, '_>]) -> Vec<String> {
+fn describe_falls(sheet: &Sheet<'_>, swept: &[SizeSweepRows<'_, '_>]) -> Vec<String> {
     let mut same: Vec<SameFall<'_>> = Vec::new();
     for one in swept {
         let SizeSweep::Falls(falls) = &one.found else { continue };
@@ -211,7 +211,7 @@ fn describe_cache(fall: &Fall) -> String {
 }
 
 /// Sentences on the passes that don't fall in any setting.
-fn describe_others(swept: &[Swept<'_, '_>]) -> Vec<String> {
+fn describe_others(swept: &[SizeSweepRows<'_, '_>]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut seen: Vec<&str> = Vec::new();
     for one in swept {
@@ -219,7 +219,7 @@ fn describe_others(swept: &[Swept<'_, '_>]) -> Vec<String> {
             continue;
         }
         seen.push(&one.name);
-        let of_pass: Vec<&Swept<'_, '_>> =
+        let of_pass: Vec<&SizeSweepRows<'_, '_>> =
             swept.iter().filter(|other| other.name == one.name).collect();
         let count =
             |found: &SizeSweep| of_pass.iter().filter(|other| other.found == *found).count();
@@ -303,7 +303,7 @@ impl SweepPart {
                 SizeSweep::Even => ("even", &[][..]),
                 SizeSweep::Level | SizeSweep::TooFew => ("level", &[][..]),
             };
-            let falls = falls.iter().map(FallPart::of).collect();
+            let falls = falls.iter().map(FallPart::from_fall).collect();
             parts.push(Self { pass: swept.name, place: swept.place, outcome, falls });
         }
         parts
@@ -311,7 +311,7 @@ impl SweepPart {
 }
 
 impl FallPart {
-    const fn of(fall: &Fall) -> Self {
+    const fn from_fall(fall: &Fall) -> Self {
         Self {
             size_before_bytes: fall.between_bytes.0,
             size_after_bytes: fall.between_bytes.1,

@@ -63,7 +63,7 @@ pub struct Verdicts {
 
 impl Verdicts {
     /// Judges a campaign.
-    pub fn of(campaign: &Campaign) -> Self {
+    pub fn from_campaign(campaign: &Campaign) -> Self {
         let mut counts = Self::default();
         for run in &campaign.runs {
             for judged in judge::run(run) {
@@ -104,7 +104,7 @@ pub fn about(
     campaign: &Campaign,
     screen: Screen,
 ) -> String {
-    let sheet = Sheet::of(campaign);
+    let sheet = Sheet::from_campaign(campaign);
     let ListedCampaign { line, verdicts, .. } = listed;
     let mut lines = vec![
         ("campaign", format!("{} {}", line.id, line.name)),

@@ -22,7 +22,7 @@ pub struct Judgement {
     /// The sentence and what it rests on.
     pub conclusion: Conclusion,
     /// The outcome over all passes.
-    pub standing: Standing,
+    pub standing: ConclusionVerdict,
     /// The comparison in each kind of pass, in order of appearance.
     pub comparisons: Vec<Comparison>,
     /// Why nothing was compared; empty where something was.
@@ -31,7 +31,7 @@ pub struct Judgement {
 
 /// How a sentence stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum ConclusionVerdict {
     /// Every pass bears it out.
     BorneOut,
     /// Some passes bear it out, others don't, or don't tell.
@@ -44,7 +44,7 @@ pub enum Standing {
     Answered,
 }
 
-impl Standing {
+impl ConclusionVerdict {
     /// Names it as tables do.
     pub const fn name(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ impl Standing {
         }
     }
 
-    fn of(comparisons: &[Comparison]) -> Self {
+    fn from_comparisons(comparisons: &[Comparison]) -> Self {
         let count = |outcome| comparisons.iter().filter(|one| one.outcome == outcome).count();
         let (borne, contradicted) = (count(Outcome::BorneOut), count(Outcome::Contradicted));
         match (borne, contradicted) {
@@ -85,7 +85,12 @@ fn judge_one(sheet: &Sheet<'_>, conclusion: Conclusion) -> Judgement {
         Err(why) => (Vec::new(), why),
     };
     let (comparisons, why) = compared;
-    Judgement { standing: Standing::of(&comparisons), conclusion, comparisons, why }
+    Judgement {
+        standing: ConclusionVerdict::from_comparisons(&comparisons),
+        conclusion,
+        comparisons,
+        why,
+    }
 }
 
 /// Compares the levels in each kind of pass that the sentence is about.
@@ -109,7 +114,7 @@ fn compare(sheet: &Sheet<'_>, conclusion: &Conclusion) -> Result<Vec<Comparison>
     if is_ranking {
         let mut rankings = Vec::new();
         for (name, pass, rows) in group_by_pass(&chosen) {
-            rankings.push(Comparison::rank_all(&PassFactors::of(name, pass, sheet, &rows, None)));
+            rankings.push(Comparison::rank_all(&PassFactors::new(name, pass, sheet, &rows, None)));
         }
         return Ok(rankings);
     }
@@ -125,8 +130,8 @@ fn compare(sheet: &Sheet<'_>, conclusion: &Conclusion) -> Result<Vec<Comparison>
     }
     let mut comparisons = Vec::new();
     for (name, pass, rows) in group_by_pass(&chosen) {
-        let effects = PassFactors::of(name, pass, sheet, &rows, Some(factor));
-        let mut one = Comparison::of(&effects, conclusion, [&from, &to]);
+        let effects = PassFactors::new(name, pass, sheet, &rows, Some(factor));
+        let mut one = Comparison::new(&effects, conclusion, [&from, &to]);
         one.add_missing(sheet, &rows, factor);
         comparisons.push(one);
     }

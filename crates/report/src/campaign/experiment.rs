@@ -29,7 +29,7 @@ pub struct Experiment {
 
 impl Experiment {
     /// Describes the experiment of a campaign.
-    pub fn of(sheet: &Sheet<'_>) -> Self {
+    pub fn from_sheet(sheet: &Sheet<'_>) -> Self {
         Self {
             targets: notes::targets(sheet.campaign),
             work: list_work(sheet),

@@ -1,6 +1,6 @@
 //! Sums up the activity of hosts: the columns that the table of sar and the page share.
 //!
-//! [`Watched`] sums up counters over a span of readings, or over several spans, and shows them
+//! [`HostActivity`] sums up counters over a span of readings, or over several spans, and shows them
 //! as shares of processor time and as rates.
 //!
 //! **Source:** sar(1) of sysstat for the names of the columns.
@@ -10,7 +10,7 @@ use model::{Metric, Telemetry};
 /// Processor time of a host that was neither idle nor waiting for a disk, in percent of all its
 /// processors; `None` where it was read only once.
 pub fn busy_percent(host: &Telemetry) -> Option<f64> {
-    let mut watched = Watched::default();
+    let mut watched = HostActivity::default();
     let last = host.times_ns.len().checked_sub(1).filter(|last| *last > 0)?;
     watched.add(host, 0, last);
     Some(watched.busy_percent())
@@ -62,13 +62,13 @@ fn has_ends(name: &str, start: &str, end: &str) -> bool {
 
 /// The increase of counters over one span or several.
 #[derive(Default)]
-pub struct Watched {
+pub struct HostActivity {
     span_ns: u64,
     states: [u64; STATES.len()],
     sums: [u64; COLUMNS.len()],
 }
 
-impl Watched {
+impl HostActivity {
     /// Adds what rose from one reading to another.
     pub fn add(&mut self, host: &Telemetry, from: usize, to: usize) {
         self.span_ns += host.times_ns[to] - host.times_ns[from];

@@ -45,7 +45,7 @@ const QUICK: &str = "quick";
 
 impl NextStep {
     /// Chooses the step for a campaign; `None` if no step fits.
-    pub fn of(campaign: &Campaign) -> Option<Self> {
+    pub fn from_campaign(campaign: &Campaign) -> Option<Self> {
         // What crashes left has no runs to advise on.
         if campaign.question == Question::Durability {
             return Some(Self::View);
@@ -59,7 +59,7 @@ impl NextStep {
             }
             CampaignState::Interrupted => return Some(Self::Resume),
         }
-        let sheet = Sheet::of(campaign);
+        let sheet = Sheet::from_campaign(campaign);
         let has_figures = sheet.rows.iter().any(|row| row.judged.trials_used > 0);
         // A curve, ladder, ramp or soak chooses trials and times by rules of its own, and its
         // answer says which of its flags would help. Its page has the pictures.
@@ -136,12 +136,12 @@ fn hint_of(reason: &str) -> Option<&str> {
 struct Remedy {
     /// The results that have the caveat and that it settles.
     results: usize,
-    means: Means,
+    means: RemedyKind,
 }
 
 /// The kind of a remedy.
 #[derive(Clone, Copy)]
-enum Means {
+enum RemedyKind {
     /// Another value of a setting.
     Flag(&'static str),
     /// More trials: as many as the result with the greatest need has to have, and how many times
@@ -158,9 +158,9 @@ impl Remedy {
     /// Writes the remedy as flags of `dfsbench run`.
     fn flag(&self, campaign: &Campaign) -> String {
         match self.means {
-            Means::Flag(flag) => flag.to_owned(),
+            RemedyKind::Flag(flag) => flag.to_owned(),
             // Trials of a campaign with a budget end when that is spent, so it must grow, too.
-            Means::Trials { needed, times } => match budget_ns(campaign) {
+            RemedyKind::Trials { needed, times } => match budget_ns(campaign) {
                 None => format!("--trials {needed}"),
                 Some(budget_ns) => {
                     let minutes = (budget_ns as f64 / 60e9 * times).ceil();
@@ -185,7 +185,7 @@ fn most_frequent(sheet: &Sheet<'_>) -> Option<(CaveatCode, Remedy)> {
             let Some(means) = means_for(row, caveat.code) else { continue };
             let remedy = remedies.entry(caveat.code).or_insert(Remedy { results: 0, means });
             remedy.results += 1;
-            if let (Means::Trials { needed: known, .. }, Means::Trials { needed, .. }) =
+            if let (RemedyKind::Trials { needed: known, .. }, RemedyKind::Trials { needed, .. }) =
                 (remedy.means, means)
                 && needed > known
             {
@@ -215,13 +215,13 @@ fn count_having(sheet: &Sheet<'_>, code: CaveatCode) -> usize {
 }
 
 /// Returns what settles a caveat of a row; `None` where nothing does that the run accepts.
-fn means_for(row: &Row<'_>, caveat: CaveatCode) -> Option<Means> {
+fn means_for(row: &Row<'_>, caveat: CaveatCode) -> Option<RemedyKind> {
     if caveat.needs_trials() {
         let needed = row.judged.trials_to_settle(caveat)?;
         let times = f64::from(needed) / f64::from(row.judged.trials_made.max(1));
-        return Some(Means::Trials { needed, times });
+        return Some(RemedyKind::Trials { needed, times });
     }
-    caveat.flag_for(&row.run.spec, row.judged.pass).map(Means::Flag)
+    caveat.flag_for(&row.run.spec, row.judged.pass).map(RemedyKind::Flag)
 }
 
 /// Returns the budget of a campaign's plan, which stands at the head of it; `None` without one.

@@ -1,6 +1,6 @@
 //! Selects the rows that a terminal shows of a large campaign: the best and the worst of each pass.
 //!
-//! [`Excerpt`] is the principal type. Up to [`ROWS_MAX`] rows all are shown, in the order of the
+//! [`RowExcerpt`] is the principal type. Up to [`ROWS_MAX`] rows all are shown, in the order of the
 //! campaign; of more, those of each kind of pass stand from the highest to the lowest.
 
 use crate::document::terminal::Screen;
@@ -22,16 +22,16 @@ const FACTORS_MAX: usize = 3;
 pub const SHARE_MIN: f64 = 0.1;
 
 /// The rows that are shown.
-pub struct Excerpt<'s, 'a> {
+pub struct RowExcerpt<'s, 'a> {
     /// The rows, in the order of the table.
     pub rows: Vec<&'s Row<'a>>,
     /// Whether these are all rows of the campaign.
     pub is_whole: bool,
 }
 
-impl<'s, 'a> Excerpt<'s, 'a> {
+impl<'s, 'a> RowExcerpt<'s, 'a> {
     /// Selects the rows of a campaign.
-    pub fn of(sheet: &'s Sheet<'a>, screen: Screen) -> Self {
+    pub fn new(sheet: &'s Sheet<'a>, screen: Screen) -> Self {
         if screen.is_whole() || sheet.rows.len() <= ROWS_MAX {
             return Self { rows: sheet.rows.iter().collect(), is_whole: true };
         }
@@ -41,7 +41,7 @@ impl<'s, 'a> Excerpt<'s, 'a> {
         let mut rows = Vec::new();
         for (_, pass, mut group) in groups {
             // What must not be used is neither best nor worst; the answer above counts such rows.
-            let metric = RateMetric::of(pass, group.iter().copied());
+            let metric = RateMetric::for_rows(pass, group.iter().copied());
             group.retain(|row| row.counts());
             group.sort_by(|a, b| metric.median(&b.judged).total_cmp(&metric.median(&a.judged)));
             if group.len() > 2 * end {

@@ -38,7 +38,7 @@ struct Spread {
 
 impl Spread {
     /// Arranges a row.
-    fn of(sheet: &Sheet<'_>, row: &Row<'_>) -> Self {
+    fn from_row(sheet: &Sheet<'_>, row: &Row<'_>) -> Self {
         let judged = &row.judged;
         // Every trial is listed, so that a reader can check what the plan's rule left out.
         let mut trials = Vec::new();
@@ -118,7 +118,7 @@ pub fn table(sheet: &Sheet<'_>, rows_max: usize) -> Table {
     columns.push(Column::new("trials", Role::Prose));
     let mut rows = Vec::new();
     for row in sheet.rows.iter().take(rows_max) {
-        let spread = Spread::of(sheet, row);
+        let spread = Spread::from_row(sheet, row);
         if let Some(cells) = &spread.cells {
             let (name, trials) = (spread.name.clone(), spread.trials_line());
             rows.push([vec![name], cells.to_vec(), vec![trials]].concat());
@@ -140,7 +140,7 @@ pub fn render(sheet: &Sheet<'_>) -> String {
     let columns: Vec<(&str, Align)> = COLUMNS.map(|name| (name, Align::Right)).to_vec();
     let mut grid = Grid::new(&columns);
     for row in &sheet.rows {
-        let spread = Spread::of(sheet, row);
+        let spread = Spread::from_row(sheet, row);
         grid.title(&spread.name);
         match &spread.cells {
             Some(cells) => {

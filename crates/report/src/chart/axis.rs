@@ -61,16 +61,16 @@ pub fn keep_apart(labels: Vec<Label>) -> Vec<Label> {
 
 /// The unit that a rate counts per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
+pub enum RateUnit {
     /// Bytes per second.
     Bytes,
     /// Ops per second.
     Ops,
 }
 
-impl Counted {
+impl RateUnit {
     /// Says what the rate of a pass counts.
-    pub const fn of_pass(pass: Pass) -> Self {
+    pub const fn from_pass(pass: Pass) -> Self {
         if pass.is_byte_rate() { Self::Bytes } else { Self::Ops }
     }
 }
@@ -85,13 +85,13 @@ pub struct RateAxis {
 
 impl RateAxis {
     /// Makes an axis that holds rates up to `max` bytes or ops per second.
-    pub fn new(counted: Counted, max: f64) -> Self {
+    pub fn new(counted: RateUnit, max: f64) -> Self {
         let (divisor, unit) = match (counted, max) {
-            (Counted::Bytes, max) if max < 1e6 => (1e3, "kB/s"),
-            (Counted::Bytes, _) => (1e6, "MB/s"),
-            (Counted::Ops, max) if max < 1e3 => (1.0, "op/s"),
-            (Counted::Ops, max) if max < 1e6 => (1e3, "kop/s"),
-            (Counted::Ops, _) => (1e6, "Mop/s"),
+            (RateUnit::Bytes, max) if max < 1e6 => (1e3, "kB/s"),
+            (RateUnit::Bytes, _) => (1e6, "MB/s"),
+            (RateUnit::Ops, max) if max < 1e3 => (1.0, "op/s"),
+            (RateUnit::Ops, max) if max < 1e6 => (1e3, "kop/s"),
+            (RateUnit::Ops, _) => (1e6, "Mop/s"),
         };
         // Rates begin at 0: the length of a bar is the rate, so ratios can be seen.
         // A little room, so that the mark of the largest value is whole.
@@ -202,13 +202,13 @@ mod tests {
 
     #[test]
     fn rates_have_round_ticks_in_a_fitting_unit() {
-        let axis = RateAxis::new(Counted::Bytes, 1_234e6);
+        let axis = RateAxis::new(RateUnit::Bytes, 1_234e6);
         assert_eq!((axis.unit, labels(&axis.ticks())), ("MB/s", vec!["0", "500", "1000"]));
-        let axis = RateAxis::new(Counted::Ops, 1_900.0);
+        let axis = RateAxis::new(RateUnit::Ops, 1_900.0);
         assert_eq!(labels(&axis.ticks()), ["0", "0.5", "1", "1.5"]);
         assert!((axis.at(1_900.0) - 100.0 / 1.02).abs() < 1e-9);
-        assert_eq!(RateAxis::new(Counted::Ops, 0.0).ticks().len(), 6);
-        assert!(RateAxis::new(Counted::Bytes, 1e14).ticks().len() < 8);
+        assert_eq!(RateAxis::new(RateUnit::Ops, 0.0).ticks().len(), 6);
+        assert!(RateAxis::new(RateUnit::Bytes, 1e14).ticks().len() < 8);
     }
 
     #[test]

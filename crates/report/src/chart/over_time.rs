@@ -6,7 +6,7 @@
 use model::units::Nanos;
 
 use super::{
-    About, Dot, Picture, Plot, SERIES_MAX, Series, Standing, Tick, TimeAxis, describe_series,
+    ChartText, Dot, DotKind, Picture, Plot, SERIES_MAX, Series, Tick, TimeAxis, describe_series,
     even_ticks,
 };
 
@@ -97,13 +97,13 @@ impl OverTime {
                     y: values.at(point.value),
                     reach: None,
                     trials: Vec::new(),
-                    standing: Standing::Counts,
+                    standing: DotKind::Counts,
                     text: format!("{} at {}", values.text(point.value), Nanos(point.at_ns)),
                 });
             }
             series.push(Series { name: line.name.clone(), dots, is_joined: true });
         }
-        let about = About {
+        let about = ChartText {
             id: self.id,
             title: self.title.clone(),
             description: describe_series(&series),

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 
 use super::axis::{Label, Tick, keep_apart};
-use super::{ARROW_UP, About, Picture, cut, percent, shape};
+use super::{ARROW_UP, ChartText, Picture, cut, percent, shape};
 use crate::text_grid::wrap;
 
 /// So many series are distinguished by eye.
@@ -50,7 +50,7 @@ const RING_WITH_CROSS: &str = "M-5.5,0 a5.5,5.5 0 1,0 11,0 a5.5,5.5 0 1,0 -11,0 
 /// The content of a line plot.
 pub struct Plot {
     /// The subject of the plot.
-    pub about: About,
+    pub about: ChartText,
     /// Ticks of the horizontal axis, in percent.
     pub x_ticks: Vec<Tick>,
     /// The name below the x axis.
@@ -75,7 +75,7 @@ pub struct Series {
 
 /// The use that a point is good for, which decides its mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
+pub enum DotKind {
     /// It counts: the mark of its series.
     #[default]
     Counts,
@@ -87,7 +87,7 @@ pub enum Standing {
     NotSustainedByClient,
 }
 
-impl Standing {
+impl DotKind {
     /// Puts both reasons together.
     pub const fn new(is_sustained: bool, is_client_limited: bool) -> Self {
         match (is_sustained, is_client_limited) {
@@ -137,7 +137,7 @@ pub struct Dot {
     /// The trials behind it, from below.
     pub trials: Vec<f64>,
     /// The use that it is good for.
-    pub standing: Standing,
+    pub standing: DotKind,
     /// The description in words.
     pub text: String,
 }
@@ -208,7 +208,7 @@ impl Plot {
     }
 
     /// The kinds of points besides those that count, each once: they need a legend.
-    fn standings(&self) -> BTreeSet<Standing> {
+    fn standings(&self) -> BTreeSet<DotKind> {
         let mut standings = BTreeSet::new();
         for dot in self.series.iter().flat_map(|series| &series.dots) {
             if dot.standing.legend().is_some() {
@@ -267,7 +267,7 @@ impl Plot {
             entries.push((base, lines));
         }
         let mut marks = Vec::new();
-        for (shape, text) in self.standings().into_iter().filter_map(Standing::legend) {
+        for (shape, text) in self.standings().into_iter().filter_map(DotKind::legend) {
             marks.push((TOP + GROUND + AXIS + LINE * (above as f64 + 0.7), shape, text));
             above += 1;
         }

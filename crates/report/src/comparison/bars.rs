@@ -7,10 +7,10 @@
 use maud::{Markup, html};
 
 use super::measure::Change;
-use super::{Compared, Figure, Measure, Pair};
+use super::{CampaignComparison, Figure, Measure, Pair};
 use crate::chart::{
-    ARROW_LEFT, ARROW_RIGHT, About, Picture, STRIP, Strip, Tick, describe_strips, panel, percent,
-    shape,
+    ARROW_LEFT, ARROW_RIGHT, ChartText, Picture, STRIP, Strip, Tick, describe_strips, panel,
+    percent, shape,
 };
 use crate::text_grid::wrap;
 
@@ -27,7 +27,7 @@ const REACH_MIN: f64 = 0.08;
 const REACH_BEYOND: f64 = 1.5;
 
 /// A picture for each measure that was compared.
-pub fn pictures(compared: &Compared) -> Vec<Picture> {
+pub fn pictures(compared: &CampaignComparison) -> Vec<Picture> {
     let mut pairs: Vec<&Pair> = compared.pairs.iter().collect();
     pairs.sort_by(|one, other| largest_loss(other).total_cmp(&largest_loss(one)));
     let mut drawn = Vec::new();
@@ -50,14 +50,14 @@ fn largest_loss(pair: &Pair) -> f64 {
 }
 
 fn draw(measure: Measure, figures: &[(&Pair, &Figure)]) -> Picture {
-    let axis = RatioAxis::of(figures);
+    let axis = RatioAxis::new(figures);
     let mut strips = Vec::new();
     for (pair, figure) in figures.iter().take(BARS_MAX) {
         strips.push(ratio_strip(pair, figure, &axis));
     }
     let name = measure.name();
     let worse = if measure == Measure::Rate { "less" } else { "more" };
-    let about = About {
+    let about = ChartText {
         id: format!("ratios-{name}"),
         title: format!("Ratios of {name}, after to before"),
         description: describe_strips(&strips),
@@ -144,7 +144,7 @@ struct RatioAxis {
 }
 
 impl RatioAxis {
-    fn of(figures: &[(&Pair, &Figure)]) -> Self {
+    fn new(figures: &[(&Pair, &Figure)]) -> Self {
         let mut reach = REACH_MIN;
         for (_, figure) in figures {
             reach = reach.max(figure.comparison.ratio.ln().abs());

@@ -18,7 +18,7 @@ use super::{LeftOut, Measure, Rules, Selection};
 use crate::chart::Picture;
 use crate::document::{Column, Role, Table, TableRow};
 use crate::humanize;
-use crate::question::curve::{self, Named};
+use crate::question::curve::{self, NamedCurve};
 use crate::table::{Row, Sheet};
 
 /// A curve of each side.
@@ -48,7 +48,7 @@ pub struct Check {
 
 /// A curve of one side.
 struct Side {
-    named: Named,
+    named: NamedCurve,
     settings: BTreeSet<(&'static str, String)>,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn pair_curves(
         match second.iter().find(|after| are_alone || after.named.name == *name) {
             Some(after) => {
                 matched_names.insert(after.named.name.as_str());
-                pairs.push(CurvePair::of(before, after, rules));
+                pairs.push(CurvePair::new(before, after, rules));
             }
             None => left_out.push(only_before(before)),
         }
@@ -111,7 +111,7 @@ fn curve_request(side: Selection<'_>) -> Option<&CurveRequest> {
 }
 
 fn side_curves(side: Selection<'_>, request: &CurveRequest, omitted: &[&str]) -> Vec<Side> {
-    let sheet = Sheet::of(side.campaign);
+    let sheet = Sheet::from_campaign(side.campaign);
     let mut chosen: Vec<&Row<'_>> = Vec::new();
     for row in &sheet.rows {
         if rows::is_chosen(row, side.only) {
@@ -145,7 +145,7 @@ impl Side {
 }
 
 impl CurvePair {
-    fn of(before: &Side, after: &Side, rules: &Rules) -> Self {
+    fn new(before: &Side, after: &Side, rules: &Rules) -> Self {
         let mut names: BTreeSet<&str> = BTreeSet::new();
         for (name, _) in before.settings.symmetric_difference(&after.settings) {
             names.insert(name);
@@ -350,7 +350,7 @@ impl CurvePair {
     pub fn pictures(&self) -> Vec<Picture> {
         let sides = self.sides().map(|(side, curve)| {
             let name = format!("{}, {side}", self.name);
-            (side, Named { name, curve: curve.clone() })
+            (side, NamedCurve { name, curve: curve.clone() })
         });
         curve::pictures_of_two(&self.name, &sides)
     }

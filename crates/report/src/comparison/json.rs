@@ -6,7 +6,7 @@
 use serde::Serialize;
 use stats::Rate;
 
-use super::{Compared, Difference, Figure, Pair, Side};
+use super::{CampaignComparison, Difference, Figure, Pair, Side};
 
 /// Version of the format: grows when a field changes its meaning or goes.
 const SCHEMA: u32 = 1;
@@ -76,7 +76,7 @@ struct LeftOutPart<'a> {
 }
 
 /// Writes the document.
-pub fn render(compared: &Compared) -> String {
+pub fn render(compared: &CampaignComparison) -> String {
     let [before, after] = compared.sides.each_ref().map(Side::describe);
     let mut not_compared = Vec::new();
     for row in &compared.left_out {

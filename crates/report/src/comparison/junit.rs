@@ -9,7 +9,7 @@
 use std::fmt::Write as _;
 
 use super::curves::Check;
-use super::{Compared, CurvePair, Figure, LeftOut, Measure, Pair, Rules};
+use super::{CampaignComparison, CurvePair, Figure, LeftOut, Measure, Pair, Rules};
 
 /// How a test ended; the text is what build servers show.
 enum End {
@@ -29,7 +29,7 @@ struct Case {
 }
 
 /// Writes the document.
-pub fn render(compared: &Compared) -> String {
+pub fn render(compared: &CampaignComparison) -> String {
     let cases = test_cases(compared);
     let (mut failures, mut errors, mut skipped) = (0, 0, 0);
     for case in &cases {
@@ -78,7 +78,7 @@ fn write_case(out: &mut String, case: &Case) {
     out.push_str("    </testcase>\n");
 }
 
-fn test_cases(compared: &Compared) -> Vec<Case> {
+fn test_cases(compared: &CampaignComparison) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     for curve in &compared.curves {
         for check in curve.checks() {

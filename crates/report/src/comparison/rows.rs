@@ -1,7 +1,7 @@
 //! Matches the rows of one side with those of the other, and explains rows without a partner.
 //!
-//! [`Keyed`] is a row with all that it is matched by. Two rows match where their settings are the
-//! same but for those that the selections name, and for how often they were repeated. Where the
+//! [`KeyedRow`] is a row with all that it is matched by. Two rows match where their settings are
+//! the same but for those that the selections name, and for how often they were repeated. Where the
 //! selections differ, a setting that only one row has follows from what differs (`timeo` of UDP,
 //! `stable` of v3 on), and is ignored. A row that fits several others fits none.
 
@@ -29,7 +29,7 @@ const DIFFERENCES_MAX: usize = 3;
 const NEAREST_PAIRS_MAX: usize = 1_000_000;
 
 /// A row with what it is matched by.
-pub(super) struct Keyed {
+pub(super) struct KeyedRow {
     settings: BTreeMap<&'static str, String>,
     pass: Pass,
     name: String,
@@ -43,10 +43,10 @@ struct Figures {
     caveats: Vec<CaveatCode>,
 }
 
-impl Keyed {
+impl KeyedRow {
     /// The rows of a selection.
     pub fn rows(selection: Selection<'_>, omitted: &[&str]) -> Vec<Self> {
-        let sheet = Sheet::of(selection.campaign);
+        let sheet = Sheet::from_campaign(selection.campaign);
         let mut rows = Vec::new();
         for row in &sheet.rows {
             if is_chosen(row, selection.only) {
@@ -59,7 +59,7 @@ impl Keyed {
     fn new(sheet: &Sheet<'_>, row: &Row<'_>, omitted: &[&str]) -> Self {
         let judged = &row.judged;
         let figures = match &judged.rate {
-            Some(_) if row.counts() => Ok(Figures::of(row)),
+            Some(_) if row.counts() => Ok(Figures::from_row(row)),
             Some(_) => Err(format!("invalid: {}", row.codes())),
             None => Err(row.missing()),
         };
@@ -144,7 +144,7 @@ impl Keyed {
 }
 
 impl Figures {
-    fn of(row: &Row<'_>) -> Self {
+    fn from_row(row: &Row<'_>) -> Self {
         let judged = &row.judged;
         let mut trials = Vec::new();
         for measure in Measure::ALL {
@@ -187,11 +187,11 @@ impl Figures {
 /// against all others.
 struct Index<'a> {
     names: &'a [&'static str],
-    rows: HashMap<Vec<Option<&'a str>>, Vec<&'a Keyed>>,
+    rows: HashMap<Vec<Option<&'a str>>, Vec<&'a KeyedRow>>,
 }
 
 impl<'a> Index<'a> {
-    fn of(rows: &'a [Keyed], names: &'a [&'static str]) -> Self {
+    fn new(rows: &'a [KeyedRow], names: &'a [&'static str]) -> Self {
         let mut index = Self { names, rows: HashMap::new() };
         for row in rows {
             index.rows.entry(index.key(row)).or_default().push(row);
@@ -199,7 +199,7 @@ impl<'a> Index<'a> {
         index
     }
 
-    fn key(&self, row: &'a Keyed) -> Vec<Option<&'a str>> {
+    fn key(&self, row: &'a KeyedRow) -> Vec<Option<&'a str>> {
         let mut key = Vec::with_capacity(self.names.len());
         for name in self.names {
             key.push(row.settings.get(name).map(String::as_str));
@@ -208,7 +208,7 @@ impl<'a> Index<'a> {
     }
 
     /// The rows that fit.
-    fn matching_rows(&self, row: &'a Keyed, but: &[&str], by: Match) -> Vec<&'a Keyed> {
+    fn matching_rows(&self, row: &'a KeyedRow, but: &[&str], by: Match) -> Vec<&'a KeyedRow> {
         // The key leaves only rows that have all common settings alike; the others decide here.
         let mut rows = Vec::new();
         let Some(others) = self.rows.get(&self.key(row)) else { return rows };
@@ -232,7 +232,7 @@ enum Match {
 
 /// Names of the settings in which rows that fit are the same: of a strict match all of them, else
 /// those that every row has.
-fn common_settings(sides: [&[Keyed]; 2], but: &[&str], by: Match) -> Vec<&'static str> {
+fn common_settings(sides: [&[KeyedRow]; 2], but: &[&str], by: Match) -> Vec<&'static str> {
     let mut rows_with: BTreeMap<&'static str, usize> = BTreeMap::new();
     for row in sides.into_iter().flatten() {
         for name in row.settings.keys() {
@@ -251,12 +251,12 @@ pub(super) fn pair_rows(sides: [Selection<'_>; 2], rules: &Rules) -> (Vec<Pair>,
     // Selections that differ name what is compared (proto=tcp with proto=udp): settings that exist
     // on one side only follow from that, and don't keep rows apart.
     let by = if sides[0].only == sides[1].only { Match::Strict } else { Match::OfShared };
-    let [first, second] = sides.map(|side| Keyed::rows(side, &ignored));
+    let [first, second] = sides.map(|side| KeyedRow::rows(side, &ignored));
     let names = common_settings([&first, &second], &ignored, by);
-    let of_first = Index::of(&first, &names);
-    let of_second = Index::of(&second, &names);
+    let of_first = Index::new(&first, &names);
+    let of_second = Index::new(&second, &names);
     // What is new, and may be what a missing row has become.
-    let mut new: Vec<&Keyed> = Vec::new();
+    let mut new: Vec<&KeyedRow> = Vec::new();
     for row in &second {
         if of_first.matching_rows(row, &ignored, by).is_empty() {
             new.push(row);
@@ -270,11 +270,11 @@ pub(super) fn pair_rows(sides: [Selection<'_>; 2], rules: &Rules) -> (Vec<Pair>,
         let partners = of_second.matching_rows(row, &ignored, by);
         let why = match partners.as_slice() {
             [] => {
-                let near: &[&Keyed] = if may_search { &new } else { &[] };
+                let near: &[&KeyedRow] = if may_search { &new } else { &[] };
                 match nearest_row(row, near, &ignored, by) {
                     None => "only before".to_owned(),
                     Some((nearest, names)) => {
-                        let settings = |row: &Keyed| select_by(row, &names);
+                        let settings = |row: &KeyedRow| select_by(row, &names);
                         pairing = settings(row).zip(settings(nearest)).map(<[String; 2]>::from);
                         format!("only before ({})", describe_nearest(row, nearest, &names))
                     }
@@ -323,12 +323,12 @@ pub(super) fn selected_names<'a>(sides: &[Selection<'a>; 2]) -> Vec<&'a str> {
 
 /// The row of the other side that is most like a row, and the few settings in which they differ.
 fn nearest_row<'a>(
-    row: &'a Keyed,
-    others: &[&'a Keyed],
+    row: &'a KeyedRow,
+    others: &[&'a KeyedRow],
     ignored: &[&str],
     by: Match,
-) -> Option<(&'a Keyed, Vec<&'a str>)> {
-    let mut nearest: Option<(&Keyed, Vec<&str>)> = None;
+) -> Option<(&'a KeyedRow, Vec<&'a str>)> {
+    let mut nearest: Option<(&KeyedRow, Vec<&str>)> = None;
     for other in others {
         if other.pass != row.pass {
             continue;
@@ -346,7 +346,7 @@ fn nearest_row<'a>(
     nearest
 }
 
-fn describe_nearest(row: &Keyed, nearest: &Keyed, names: &[&str]) -> String {
+fn describe_nearest(row: &KeyedRow, nearest: &KeyedRow, names: &[&str]) -> String {
     let mut differences = Vec::new();
     for name in names {
         let (its, own) = (nearest.value_or_none(name), row.value_or_none(name));
@@ -357,7 +357,7 @@ fn describe_nearest(row: &Keyed, nearest: &Keyed, names: &[&str]) -> String {
 
 /// The settings of a row as `--where` takes them; `None` where it lacks one, or a value has a
 /// comma.
-fn select_by(row: &Keyed, names: &[&str]) -> Option<String> {
+fn select_by(row: &KeyedRow, names: &[&str]) -> Option<String> {
     let mut settings = Vec::new();
     for name in names {
         let value = row.settings.get(name)?;
@@ -370,7 +370,7 @@ fn select_by(row: &Keyed, names: &[&str]) -> Option<String> {
 }
 
 /// Says that several rows would do, and what tells them apart.
-fn describe_ambiguity(side: &str, rows: &[&Keyed]) -> String {
+fn describe_ambiguity(side: &str, rows: &[&KeyedRow]) -> String {
     let mut names = BTreeSet::new();
     for other in &rows[1..] {
         names.extend(rows[0].differences(other, &REPETITION, Match::Strict));

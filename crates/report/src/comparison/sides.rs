@@ -65,7 +65,7 @@ pub struct Side {
 }
 
 impl Side {
-    pub(super) fn of(selection: Selection<'_>) -> Self {
+    pub(super) fn from_selection(selection: Selection<'_>) -> Self {
         let Selection { campaign, only } = selection;
         let mut hosts: Vec<String> =
             host_settings::names(campaign).into_iter().map(str::to_owned).collect();
@@ -136,7 +136,7 @@ impl Difference {
 
 /// Where a fact was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place<'a> {
+enum FactOrigin<'a> {
     /// The host that dfsbench ran on, or the only target.
     Only,
     /// Another host, or one of several targets.
@@ -144,7 +144,7 @@ enum Place<'a> {
 }
 
 /// Where a fact was read, and its name.
-type FactKey<'a> = (Place<'a>, &'a str);
+type FactKey<'a> = (FactOrigin<'a>, &'a str);
 
 /// Finds the settings and facts with other values on the second side, the most telling first.
 pub(super) fn differences(sides: [Selection<'_>; 2]) -> Vec<Difference> {
@@ -170,7 +170,7 @@ pub(super) fn differences(sides: [Selection<'_>; 2]) -> Vec<Difference> {
         }
         let [before, after] = [before, after].map(|values| join_values(values.iter().copied()));
         let places = places.entry((*name, before, after)).or_default();
-        if let Place::Named(place) = place {
+        if let FactOrigin::Named(place) = place {
             places.push((*place).to_owned());
         }
     }
@@ -258,7 +258,7 @@ fn read_facts<'a>(
         }
     };
     for fact in side.campaign.facts.iter().filter(|fact| is_condition(&fact.name)) {
-        add((Place::Only, &fact.name), Some(&fact.value));
+        add((FactOrigin::Only, &fact.name), Some(&fact.value));
     }
     for run in runs {
         let mut of_run: BTreeMap<FactKey<'_>, Option<&str>> = BTreeMap::new();
@@ -269,9 +269,9 @@ fn read_facts<'a>(
                 continue;
             }
             let place = match fact.scope.as_str() {
-                scope if hosts.contains(scope) => Place::Named(scope),
-                _ if has_one_target => Place::Only,
-                _ => Place::Named(&run.spec.target_name),
+                scope if hosts.contains(scope) => FactOrigin::Named(scope),
+                _ if has_one_target => FactOrigin::Only,
+                _ => FactOrigin::Named(&run.spec.target_name),
             };
             let known = of_run.entry((place, &fact.name)).or_insert(Some(&fact.value));
             if *known != Some(&fact.value) {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use stats::Outcome;
 
-use super::{Compared, Figure, Measure, Pair, Side, bars, verdict};
+use super::{CampaignComparison, Figure, Measure, Pair, Side, bars, verdict};
 use crate::document::terminal::Screen;
 use crate::document::{Block, CaveatLink, Cell, Column, Document, Form, Part, Role, Section};
 use crate::document::{Table, TableRow};
@@ -42,12 +42,12 @@ const COLUMNS: [(&str, Role); 9] = [
 const LEAVING: [&str; 4] = ["p", "95 %", "before", "after"];
 
 /// Arranges a comparison.
-pub fn document(compared: &Compared, form: Form) -> Document {
+pub fn document(compared: &CampaignComparison, form: Form) -> Document {
     document_for(compared, form, Screen::default())
 }
 
 /// Arranges a comparison for a screen.
-pub fn document_for(compared: &Compared, form: Form, screen: Screen) -> Document {
+pub fn document_for(compared: &CampaignComparison, form: Form, screen: Screen) -> Document {
     let mut parts = vec![Part::Section(verdict_section(compared, form))];
     if compared.curves.is_empty() {
         parts.push(Part::Section(figure_section(compared, form, screen)));
@@ -83,11 +83,11 @@ fn page_title(sides: &[Side; 2]) -> String {
         dates.push(humanize::utc_minute(side.started_unix_ms));
     }
     dates.dedup();
-    title::of_page("Before and after", &targets, &humanize::listed(&dates))
+    title::page_title("Before and after", &targets, &humanize::listed(&dates))
 }
 
 /// The lines that identify both sides, and say what changed between them.
-fn about_sides(compared: &Compared) -> Vec<String> {
+fn about_sides(compared: &CampaignComparison) -> Vec<String> {
     let [before, after] = compared.sides.each_ref().map(Side::describe);
     let mut lines = vec![format!("before: {before}"), format!("after: {after}")];
     let (named, others) =
@@ -106,7 +106,7 @@ fn about_sides(compared: &Compared) -> Vec<String> {
 }
 
 /// The verdict first, with its pictures; of curves, all there is.
-fn verdict_section(compared: &Compared, form: Form) -> Section {
+fn verdict_section(compared: &CampaignComparison, form: Form) -> Section {
     let mut blocks = Vec::new();
     for curve in &compared.curves {
         blocks.push(Block::Paragraph(curve.sentence()));
@@ -127,7 +127,7 @@ fn verdict_section(compared: &Compared, form: Form) -> Section {
 }
 
 /// The rows, and the sentences below them.
-fn figure_section(compared: &Compared, form: Form, screen: Screen) -> Section {
+fn figure_section(compared: &CampaignComparison, form: Form, screen: Screen) -> Section {
     let mut blocks = Vec::new();
     if !compared.pairs.is_empty() {
         let pairs: Vec<&Pair> = match form {
@@ -149,7 +149,7 @@ fn figure_section(compared: &Compared, form: Form, screen: Screen) -> Section {
 }
 
 /// The rows that could not be compared, and the commands that would pair some of them.
-fn list_unpaired(compared: &Compared) -> Vec<String> {
+fn list_unpaired(compared: &CampaignComparison) -> Vec<String> {
     let mut sentences = Vec::new();
     for row in &compared.left_out {
         sentences.push(format!("Not compared: {}: {}.", row.name, row.why));
@@ -201,7 +201,7 @@ fn most_changed(pairs: &[Pair]) -> Vec<&Pair> {
     }
     let mut weighed: Vec<(Weight, &Pair)> = Vec::with_capacity(pairs.len());
     for pair in pairs {
-        weighed.push((Weight::of(pair), pair));
+        weighed.push((Weight::from_pair(pair), pair));
     }
     // Stable: rows of the same weight keep the order of the campaign.
     weighed.sort_by(|(one, _), (other, _)| other.order(one));
@@ -225,7 +225,7 @@ struct Weight {
 }
 
 impl Weight {
-    fn of(pair: &Pair) -> Self {
+    fn from_pair(pair: &Pair) -> Self {
         let mut weight = Self::default();
         for figure in &pair.figures {
             let outcome = figure.comparison.outcome();
@@ -263,7 +263,7 @@ fn format_probability(p: f64) -> String {
 }
 
 /// Sums up the comparison in sentences; those of curves are printed separately.
-fn conclude(compared: &Compared, form: Form) -> Vec<String> {
+fn conclude(compared: &CampaignComparison, form: Form) -> Vec<String> {
     let mut sentences: Vec<String> = Vec::new();
     for curve in &compared.curves {
         sentences.extend(curve.remarks());
@@ -321,7 +321,7 @@ fn conclude(compared: &Compared, form: Form) -> Vec<String> {
 }
 
 /// Names the rows whose caveats keep an outcome open, once for each reason.
-fn explain_reservations(compared: &Compared) -> Vec<String> {
+fn explain_reservations(compared: &CampaignComparison) -> Vec<String> {
     let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for pair in &compared.pairs {
         let is_open = |figure: &Figure| figure.comparison.outcome() == Outcome::Unclear;
@@ -345,7 +345,7 @@ fn explain_reservations(compared: &Compared) -> Vec<String> {
     sentences
 }
 
-fn count_outcomes(compared: &Compared) -> String {
+fn count_outcomes(compared: &CampaignComparison) -> String {
     let (mut rates, mut times) = (Vec::new(), Vec::new());
     for (_, figure) in compared.figures() {
         let outcomes = if figure.measure == Measure::Rate { &mut rates } else { &mut times };
@@ -369,7 +369,7 @@ fn list_outcomes(outcomes: &[Outcome]) -> String {
     humanize::listed(&counts)
 }
 
-fn explain_threshold(compared: &Compared) -> String {
+fn explain_threshold(compared: &CampaignComparison) -> String {
     format!(
         "A difference counts if it is at least {}, its interval leaves out 1, and the rank test \
          gives p of 5 % or less. p50 and p99 are response times: medians over the trials.",
@@ -378,7 +378,7 @@ fn explain_threshold(compared: &Compared) -> String {
 }
 
 /// Explains the chance of false alarms among so many comparisons.
-fn chance_of_false_alarms(compared: &Compared) -> Option<String> {
+fn chance_of_false_alarms(compared: &CampaignComparison) -> Option<String> {
     // Each comparison finds a difference where there is none in 5 of 100 cases: of many
     // comparisons, some do. Holm's procedure bounds the chance that any of them does.
     let family = compared.figures().count();

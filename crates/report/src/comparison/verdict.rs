@@ -8,14 +8,14 @@ use model::Severity;
 use stats::Outcome;
 
 use super::measure::Change;
-use super::{Compared, Figure, Pair};
+use super::{CampaignComparison, Figure, Pair};
 use crate::humanize;
 
 /// A figure with the row that it is of.
 type Changed<'a> = (&'a Pair, &'a Figure);
 
 /// Says how the two sides compare.
-pub fn sentence(compared: &Compared) -> String {
+pub fn sentence(compared: &CampaignComparison) -> String {
     let figures: Vec<Changed<'_>> = compared.figures().collect();
     if figures.is_empty() {
         return "Nothing could be compared: the two have no row in common that counts.".to_owned();
@@ -59,7 +59,7 @@ pub fn sentence(compared: &Compared) -> String {
 
 /// Describes figures none of which changed for certain. They are equal only if all that their
 /// trials leave possible is within the smallest effect.
-fn describe_unchanged(compared: &Compared, figures: &[Changed<'_>]) -> String {
+fn describe_unchanged(compared: &CampaignComparison, figures: &[Changed<'_>]) -> String {
     let margin = humanize::percent(compared.rules.effect);
     let all = humanize::counted(figures.len(), "figure");
     let mut open = figures.to_vec();
@@ -111,7 +111,7 @@ fn list_reservations<'a>(figures: impl Iterator<Item = &'a Changed<'a>>) -> Stri
 }
 
 /// Says whether the bounds are kept.
-fn judge_bounds(compared: &Compared, figures: &[Changed<'_>]) -> String {
+fn judge_bounds(compared: &CampaignComparison, figures: &[Changed<'_>]) -> String {
     let mut lost: Vec<Changed<'_>> = compared.regressions().collect();
     sort_by_change(&mut lost);
     let mut bounded = 0;

@@ -1,10 +1,10 @@
 //! The figures of contenders along the values of one factor: more clients, colder caches.
 //!
-//! [`Along`] is one pass, with all other factors, whose figures are arranged by the values.
+//! [`FactorSeries`] is one pass, with all other factors, whose figures are arranged by the values.
 
 use model::contender::contender_of;
 
-use super::work::Omitted;
+use super::work::OmittedFactors;
 use crate::table::row::Row;
 use crate::table::{NOT_APPLICABLE, Sheet};
 
@@ -16,7 +16,7 @@ const COLDNESS: &str = "invalidation";
 const WARM: &str = "none";
 
 /// The figures of one pass along the values of a factor.
-pub struct Along<'a> {
+pub struct FactorSeries<'a> {
     /// Name of the pass: `stream write`.
     pub pass: String,
     /// The factors beside this one and the system; often empty.
@@ -30,7 +30,11 @@ pub struct Along<'a> {
 }
 
 /// Arranges the figures by the number of clients; empty where the campaign has but one number.
-pub fn by_clients<'a>(sheet: &'a Sheet<'a>, names: &[String], omitted: &Omitted) -> Vec<Along<'a>> {
+pub fn by_clients<'a>(
+    sheet: &'a Sheet<'a>,
+    names: &[String],
+    omitted: &OmittedFactors,
+) -> Vec<FactorSeries<'a>> {
     for factor in NUMBERS_OF_CLIENTS {
         let found = arrange(sheet, names, omitted, factor);
         if !found.is_empty() {
@@ -45,8 +49,8 @@ pub fn by_clients<'a>(sheet: &'a Sheet<'a>, names: &[String], omitted: &Omitted)
 pub fn by_coldness<'a>(
     sheet: &'a Sheet<'a>,
     names: &[String],
-    omitted: &Omitted,
-) -> Vec<Along<'a>> {
+    omitted: &OmittedFactors,
+) -> Vec<FactorSeries<'a>> {
     let mut found = arrange(sheet, names, omitted, COLDNESS);
     found.retain(|along| along.values.iter().any(|value| value == WARM) && !along.writes());
     for along in &mut found {
@@ -63,23 +67,23 @@ pub fn by_coldness<'a>(
 fn arrange<'a>(
     sheet: &'a Sheet<'a>,
     names: &[String],
-    omitted: &Omitted,
+    omitted: &OmittedFactors,
     factor: &'static str,
-) -> Vec<Along<'a>> {
-    let mut found: Vec<Along<'a>> = Vec::new();
+) -> Vec<FactorSeries<'a>> {
+    let mut found: Vec<FactorSeries<'a>> = Vec::new();
     for row in &sheet.rows {
         let value = sheet.value(row, factor).into_owned();
         let name = contender_of(&row.run.spec);
         let number = names.iter().position(|known| *known == name);
         let Some(number) = number.filter(|_| value != NOT_APPLICABLE) else { continue };
-        let mut without = omitted.of_row(row);
+        let mut without = omitted.for_row(row);
         without.push(factor);
         let (pass, factors) = (row.pass_name(), sheet.factors_without(row, &without));
         let known = found.iter().position(|along| along.pass == pass && along.factors == factors);
         let at = known.unwrap_or(found.len());
         if known.is_none() {
             let rows = vec![Vec::new(); names.len()];
-            found.push(Along { pass, factors, factor, values: Vec::new(), rows });
+            found.push(FactorSeries { pass, factors, factor, values: Vec::new(), rows });
         }
         found[at].add(number, value, row);
     }
@@ -89,7 +93,7 @@ fn arrange<'a>(
     found
 }
 
-impl<'a> Along<'a> {
+impl<'a> FactorSeries<'a> {
     fn add(&mut self, number: usize, value: String, row: &'a Row<'a>) {
         let at = match self.values.iter().position(|known| *known == value) {
             Some(at) => at,

@@ -60,7 +60,7 @@ struct Sums {
 
 impl Cost {
     /// Computes the cost of a row.
-    pub fn of(row: &Row<'_>) -> Self {
+    pub fn from_row(row: &Row<'_>) -> Self {
         let cpu = row.judged.cpu;
         let Some(lab) = &row.run.spec.lab else { return Self { cpu, ..Self::default() } };
         let mut sums = Sums::default();

@@ -6,7 +6,7 @@ use model::durability::{
 use model::units::Nanos;
 use model::{Campaign, Durability};
 
-use super::{Contender, Contest};
+use super::{Contender, Contenders};
 use crate::document::{Block, Cell, Column, Role, Table, TableRow};
 use crate::humanize;
 use crate::question::durability::{self, WINDOW, loss_cells, sum_by_promise};
@@ -16,7 +16,7 @@ use crate::table::NOT_APPLICABLE;
 const NAME_WIDTH: usize = 24;
 
 /// An event that was made at a contender.
-struct Kept<'a> {
+struct ContenderEvent<'a> {
     contender: &'a str,
     event: &'a MeasuredEvent,
     /// The findings under each promise.
@@ -71,7 +71,7 @@ const fn loss_words(event: CrashEvent) -> &'static str {
 }
 
 /// Arranges what each contender was found to keep; nothing where none was put to the test.
-pub fn tables(contest: &Contest<'_>) -> Vec<Block> {
+pub fn tables(contest: &Contenders<'_>) -> Vec<Block> {
     let (mut all, mut measured) = (Vec::new(), Vec::new());
     for number in contest.by_tier() {
         let Contender { name, found: Some(found), .. } = &contest.contenders[number] else {
@@ -79,7 +79,7 @@ pub fn tables(contest: &Contest<'_>) -> Vec<Block> {
         };
         measured.push(found.measured_unix_ms);
         for event in &found.report.events {
-            all.push(Kept { contender: name, event, rows: sum_by_promise(event) });
+            all.push(ContenderEvent { contender: name, event, rows: sum_by_promise(event) });
         }
     }
     if all.is_empty() {
@@ -101,7 +101,7 @@ pub fn tables(contest: &Contest<'_>) -> Vec<Block> {
 }
 
 /// A row for each contender and event, with a column for each promise.
-fn kept_table(all: &[Kept<'_>]) -> Table {
+fn kept_table(all: &[ContenderEvent<'_>]) -> Table {
     let mut promises: Vec<Durability> = Vec::new();
     for promise in all.iter().flat_map(|kept| &kept.rows).map(|row| row.promise) {
         if !promises.contains(&promise) {
@@ -153,7 +153,7 @@ fn outcome(event: &MeasuredEvent, row: &DurabilityRow) -> String {
 }
 
 /// Says how each event was made: the way that was taken most, and at whom it was another one.
-fn ways_of_events(all: &[Kept<'_>]) -> Vec<String> {
+fn ways_of_events(all: &[ContenderEvent<'_>]) -> Vec<String> {
     let mut ways: Vec<(CrashEvent, &str, Vec<String>)> = Vec::new();
     for kept in all {
         let (event, how) = (kept.event.event, kept.event.how.as_str());
@@ -178,7 +178,7 @@ fn ways_of_events(all: &[Kept<'_>]) -> Vec<String> {
 }
 
 /// A row for each contender, event and promise under which something was lost.
-fn lost_table(all: &[Kept<'_>]) -> Table {
+fn lost_table(all: &[ContenderEvent<'_>]) -> Table {
     let mut rows = Vec::new();
     for kept in all.iter().filter(|kept| kept.event.unverified.is_none()) {
         for row in kept.rows.iter().filter(|row| row.lost_ops > 0) {

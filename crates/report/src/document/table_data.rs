@@ -16,7 +16,7 @@ pub fn data(rows: &[TableRow]) -> Markup {
     let columns = rows.first().map_or(0, Vec::len);
     let mut words = Vec::new();
     for column in 0..columns {
-        words.push(Words::of(rows.iter().map(|row| row[column].as_str())));
+        words.push(Words::new(rows.iter().map(|row| row[column].as_str())));
     }
     let mut numbered = Vec::new();
     for row in &rows {
@@ -52,7 +52,7 @@ struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    fn of(texts: impl Iterator<Item = &'a str>) -> Self {
+    fn new(texts: impl Iterator<Item = &'a str>) -> Self {
         let mut words = Self { order: Vec::new(), numbers: HashMap::new() };
         let mut seen = 0;
         for text in texts {

@@ -11,7 +11,7 @@ use model::csv::quoted;
 use model::setting::Setting;
 
 use crate::table::columns::{COLUMNS, Column, IDENTITY, REPETITION};
-use crate::table::joined_campaigns::Joined;
+use crate::table::joined_campaigns::JoinedCampaigns;
 use crate::table::{Row, Sheet};
 
 /// Writes the header and one line per row.
@@ -27,7 +27,7 @@ pub fn render(sheet: &Sheet<'_>) -> String {
     push_names(&mut header, REPETITION);
     push_names(&mut header, COLUMNS);
     // What differs between campaigns comes last: one campaign has the columns of every other one.
-    let properties = sheet.joined.map_or(&[][..], Joined::properties);
+    let properties = sheet.joined.map_or(&[][..], JoinedCampaigns::properties);
     for property in properties {
         header.push(quoted(&property.name));
     }

@@ -22,9 +22,9 @@ use self::shares::HostsPart;
 use self::trials::TrialPart;
 use crate::campaign::cache_sizes::SweepPart;
 use crate::campaign::conclusions::section::ConclusionPart;
-use crate::question::{self, Found};
+use crate::question::{self, QuestionAnswer};
 use crate::table::columns::{COLUMNS, IDENTITY, Value};
-use crate::table::joined_campaigns::Joined;
+use crate::table::joined_campaigns::JoinedCampaigns;
 use crate::table::{Row, Sheet};
 
 pub use self::schema::schema;
@@ -34,7 +34,7 @@ const SCHEMA: u32 = 1;
 
 /// Writes the document on one line: histograms have thousands of numbers.
 pub fn render(sheet: &Sheet<'_>) -> String {
-    let json = serde_json::to_string(&Export::of(sheet));
+    let json = serde_json::to_string(&Export::from_sheet(sheet));
     json.expect("only a path that is not text can't be written, and no plan can name one") + "\n"
 }
 
@@ -141,7 +141,7 @@ struct Figure<'a> {
 struct Members(Vec<(&'static str, Value)>);
 
 impl Members {
-    fn of(row: &Row<'_>) -> Self {
+    fn from_row(row: &Row<'_>) -> Self {
         let mut members = Vec::new();
         for columns in [IDENTITY, COLUMNS] {
             for column in columns {
@@ -171,7 +171,7 @@ struct KindSharePart {
 }
 
 impl KindSharePart {
-    const fn of(share: &stats::KindShare) -> Self {
+    const fn from_share(share: &stats::KindShare) -> Self {
         Self {
             kind: share.kind,
             percent: share.percent,
@@ -269,28 +269,28 @@ struct RunPart<'a> {
 }
 
 impl<'a> Export<'a> {
-    fn of(sheet: &'a Sheet<'a>) -> Self {
+    fn from_sheet(sheet: &'a Sheet<'a>) -> Self {
         let campaign = sheet.campaign;
         let mut runs = Vec::with_capacity(campaign.runs.len());
         for run in &campaign.runs {
-            let trials = run.trials.iter().map(TrialPart::of).collect();
+            let trials = run.trials.iter().map(TrialPart::from_trial).collect();
             runs.push(RunPart { index: run.index, settings: &run.spec, trials });
         }
         Self {
             schema: SCHEMA,
-            campaign: Header::of(campaign),
+            campaign: Header::from_campaign(campaign),
             campaigns: sheet.joined.map_or_else(Vec::new, MemberPart::all),
             conclusions: ConclusionPart::all(sheet),
             size_sweeps: SweepPart::all(sheet),
-            found: question::of(sheet).map(|found| FoundPart::of(found, &campaign.question)),
-            figures: sheet.rows.iter().map(Figure::of).collect(),
+            found: question::answer(sheet).map(|found| FoundPart::new(found, &campaign.question)),
+            figures: sheet.rows.iter().map(Figure::from_row).collect(),
             runs,
         }
     }
 }
 
 impl<'a> MemberPart<'a> {
-    fn all(joined: &'a Joined) -> Vec<Self> {
+    fn all(joined: &'a JoinedCampaigns) -> Vec<Self> {
         let mut parts = Vec::new();
         let mut first_run = 0;
         for member in joined.members() {
@@ -308,13 +308,13 @@ impl<'a> MemberPart<'a> {
 }
 
 impl FoundPart {
-    fn of(found: Found, request: &model::Question) -> Self {
+    fn new(found: QuestionAnswer, request: &model::Question) -> Self {
         Self { request: request.clone(), sentences: found.sentences, figures: found.json }
     }
 }
 
 impl<'a> Header<'a> {
-    fn of(campaign: &'a Campaign) -> Self {
+    fn from_campaign(campaign: &'a Campaign) -> Self {
         Self {
             id: campaign.id,
             name: &campaign.name,
@@ -331,23 +331,26 @@ impl<'a> Header<'a> {
 }
 
 impl<'a> Figure<'a> {
-    fn of(row: &'a Row<'a>) -> Self {
+    fn from_row(row: &'a Row<'a>) -> Self {
         let judged = &row.judged;
         Self {
-            columns: Members::of(row),
-            rate: judged.rate.map(SummaryPart::of),
-            rate_ops_per_s: judged.ops_per_s.map(SummaryPart::of),
-            rate_bytes_per_s: judged.bytes_per_s.map(SummaryPart::of),
-            rate_first_done: judged.first_done.map(SummaryPart::of),
-            rate_common_window: judged.common.map(SummaryPart::of),
-            service_time: Times::of(&judged.service_time),
-            response_time: Times::of(&judged.response_time),
-            estimated_response_time: judged.estimated_response_time.as_ref().map(Times::of),
+            columns: Members::from_row(row),
+            rate: judged.rate.map(SummaryPart::from_summary),
+            rate_ops_per_s: judged.ops_per_s.map(SummaryPart::from_summary),
+            rate_bytes_per_s: judged.bytes_per_s.map(SummaryPart::from_summary),
+            rate_first_done: judged.first_done.map(SummaryPart::from_summary),
+            rate_common_window: judged.common.map(SummaryPart::from_summary),
+            service_time: Times::from_histogram(&judged.service_time),
+            response_time: Times::from_histogram(&judged.response_time),
+            estimated_response_time: judged
+                .estimated_response_time
+                .as_ref()
+                .map(Times::from_histogram),
             working_set: judged.working_set,
             program: judged.program,
-            kinds: judged.kinds.iter().map(KindSharePart::of).collect(),
-            clients: judged.clients.as_ref().map(ClientsPart::of),
-            hosts: judged.hosts.as_ref().map(HostsPart::of),
+            kinds: judged.kinds.iter().map(KindSharePart::from_share).collect(),
+            clients: judged.clients.as_ref().map(ClientsPart::from_fairness),
+            hosts: judged.hosts.as_ref().map(HostsPart::from_hosts),
             caveats: CaveatPart::all(judged),
             failures: FailurePart::all(judged),
         }
@@ -355,7 +358,7 @@ impl<'a> Figure<'a> {
 }
 
 impl SummaryPart {
-    fn of(summary: Summary) -> Self {
+    fn from_summary(summary: Summary) -> Self {
         // Fewer than three trials have no interval: both ends are null.
         let (mut interval_lo, mut interval_hi) = (None, None);
         if let Some((lo, hi)) = summary.confidence_interval() {
@@ -376,7 +379,7 @@ impl SummaryPart {
 }
 
 impl Times {
-    fn of(histogram: &Histogram) -> Self {
+    fn from_histogram(histogram: &Histogram) -> Self {
         // An empty histogram answers every question with 0, which would read as a time.
         if histogram.count() == 0 {
             return Self::default();
@@ -426,18 +429,18 @@ impl<'a> FailurePart<'a> {
 }
 
 impl ClientsPart {
-    fn of(fairness: &Fairness) -> Self {
+    fn from_fairness(fairness: &Fairness) -> Self {
         Self {
             clients: fairness.clients,
             jain_fairness_index: fairness.index,
-            slowest: SharePart::of(&fairness.slowest),
-            fastest: SharePart::of(&fairness.fastest),
+            slowest: SharePart::from_share(&fairness.slowest),
+            fastest: SharePart::from_share(&fairness.fastest),
         }
     }
 }
 
 impl SharePart {
-    const fn of(share: &ClientShare) -> Self {
+    const fn from_share(share: &ClientShare) -> Self {
         Self {
             client: share.client,
             ops_per_s: share.ops_per_s,

@@ -91,12 +91,12 @@ impl<'a> OneRun<'a> {
     }
 
     /// The row of a pass that has a figure which may be used.
-    fn of(&self, pass: Pass) -> Option<&'a Row<'a>> {
+    fn row_of(&self, pass: Pass) -> Option<&'a Row<'a>> {
         self.rows.iter().copied().find(|row| row.judged.pass == pass && row.counts())
     }
 
     fn per_s(&self, pass: Pass) -> Option<f64> {
-        Some(self.of(pass)?.judged.rate.as_ref()?.median)
+        Some(self.row_of(pass)?.judged.rate.as_ref()?.median)
     }
 
     /// Bytes of the files that each agent works on.
@@ -112,7 +112,7 @@ impl<'a> OneRun<'a> {
 
     /// Says whether the figure of a pass has a caveat.
     fn has(&self, pass: Pass, code: CaveatCode) -> bool {
-        let Some(row) = self.of(pass) else { return false };
+        let Some(row) = self.row_of(pass) else { return false };
         row.judged.caveats.iter().any(|caveat| caveat.code == code)
     }
 
@@ -136,7 +136,7 @@ pub fn bonnie(sheet: &Sheet<'_>) -> String {
     if runs.is_empty() {
         return "No run of this campaign is of bonnie: try --format table.\n".to_owned();
     }
-    let best = Best::of(&runs);
+    let best = Best::new(&runs);
     let mut out = String::new();
     if let Some(table) = compare_machines(sheet, &runs, &best) {
         out = table;
@@ -216,7 +216,7 @@ fn bonnie_line(run: &OneRun<'_>, best: &Best, machine: &str) -> String {
             Pass::Seeks => run.rate_cell(pass, 1.0, 1),
             _ => run.rate_cell(pass, KIB, 0),
         };
-        let busy = match run.of(pass).and_then(|row| row.judged.cpu_percent) {
+        let busy = match run.row_of(pass).and_then(|row| row.judged.cpu_percent) {
             Some(percent) => format!("{percent:.1}"),
             None => "-".to_owned(),
         };
@@ -235,7 +235,7 @@ pub fn iozone(sheet: &Sheet<'_>) -> String {
     if runs.is_empty() {
         return "No run of this campaign is of stream or iozone: try --format table.\n".to_owned();
     }
-    let best = Best::of(&runs);
+    let best = Best::new(&runs);
     let mut out = String::new();
     let mut last: Option<String> = None;
     for run in &runs {
@@ -276,7 +276,7 @@ pub fn iozone(sheet: &Sheet<'_>) -> String {
 /// The caveats, the missing figures and the safety of writes, which no table drops.
 fn write_footer(out: &mut String, sheet: &Sheet<'_>, runs: &[OneRun<'_>]) {
     let mut lines: Vec<String> = Vec::new();
-    if !Best::of(runs).is_empty() {
+    if !Best::new(runs).is_empty() {
         lines.push(best_by_size::READING.to_owned());
     }
     for run in runs {

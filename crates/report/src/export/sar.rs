@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use model::Telemetry;
 
-use crate::campaign::host_activity::Watched;
+use crate::campaign::host_activity::HostActivity;
 use crate::table::Sheet;
 use crate::text_grid::{Align, Grid, clean};
 
@@ -38,12 +38,12 @@ pub fn render(sheet: &Sheet<'_>) -> String {
 }
 
 fn sar_table(host: &Telemetry) -> String {
-    let columns = Watched::columns_of(std::iter::once(host));
-    let heads = std::iter::once("seconds").chain(Watched::heads(&columns));
+    let columns = HostActivity::columns_of(std::iter::once(host));
+    let heads = std::iter::once("seconds").chain(HostActivity::heads(&columns));
     let aligned: Vec<_> = heads.map(|head| (head, Align::Right)).collect();
     let mut grid = Grid::new(&aligned);
     let mut line = |first: String, from, to| {
-        let mut watched = Watched::default();
+        let mut watched = HostActivity::default();
         watched.add(host, from, to);
         grid.row(&[vec![first], watched.cells(&columns)].concat());
     };

@@ -11,15 +11,15 @@ pub const ROWS_MAX: usize = 40;
 const END: usize = 6;
 
 /// The rows that are drawn, and how many there are.
-pub struct Ends<'a, 'b> {
+pub struct ExtremeRows<'a, 'b> {
     /// In the order of the campaign where they are all, else from the highest to the lowest.
     pub rows: Vec<&'a Row<'b>>,
     all: usize,
 }
 
-impl<'a, 'b> Ends<'a, 'b> {
+impl<'a, 'b> ExtremeRows<'a, 'b> {
     /// Chooses among the rows of a pass, by the rate that they are compared by.
-    pub fn of(rows: &[&'a Row<'b>], metric: RateMetric) -> Self {
+    pub fn new(rows: &[&'a Row<'b>], metric: RateMetric) -> Self {
         let all = rows.len();
         if all <= ROWS_MAX {
             return Self { rows: rows.to_vec(), all };

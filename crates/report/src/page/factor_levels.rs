@@ -1,6 +1,6 @@
 //! The levels of a numeric factor along a horizontal axis, and which factors have one.
 //!
-//! [`Levels`] is the principal type: each level in its place, on a logarithmic axis where the
+//! [`FactorLevels`] is the principal type: each level in its place, on a logarithmic axis where the
 //! largest is many times the smallest. What the server chose ("server's") stands at the end.
 
 use crate::chart::Tick;
@@ -29,7 +29,7 @@ const FIRST: [&str; 8] = [
 ];
 
 /// A factor whose levels are numbers.
-pub struct Levels {
+pub struct FactorLevels {
     /// Its place among the columns of the sheet.
     pub column: usize,
     /// The name of the factor.
@@ -39,12 +39,12 @@ pub struct Levels {
     is_log: bool,
 }
 
-impl Levels {
+impl FactorLevels {
     /// The numeric factors of these rows, those that people look at first in front.
     pub fn all(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for (column, name) in sheet.columns.iter().enumerate() {
-            all.extend(Self::of(column, name, rows));
+            all.extend(Self::new(column, name, rows));
         }
         all.sort_by_key(|levels| {
             FIRST.iter().position(|name| *name == levels.name).unwrap_or(FIRST.len())
@@ -52,7 +52,7 @@ impl Levels {
         all
     }
 
-    fn of(column: usize, name: &str, rows: &[&Row<'_>]) -> Option<Self> {
+    fn new(column: usize, name: &str, rows: &[&Row<'_>]) -> Option<Self> {
         let mut levels: Vec<(f64, String)> = Vec::new();
         for row in rows {
             let shown = &row.values[column];

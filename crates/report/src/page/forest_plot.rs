@@ -7,7 +7,9 @@ use maud::{Markup, html};
 use stats::effects::{Effects, LevelEffect};
 
 use crate::chart::Tick;
-use crate::chart::{About, Picture, Strip, cut, describe_strips, figures, panel, percent, shape};
+use crate::chart::{
+    ChartText, Picture, Strip, cut, describe_strips, figures, panel, percent, shape,
+};
 use crate::factor_effects::{Factor, FactorEffects, PassFactors};
 use crate::humanize;
 
@@ -63,7 +65,7 @@ fn draw_chart(id: &str, pass: &PassFactors, effects: &Effects) -> Markup {
             }
         }
     }
-    let about = About {
+    let about = ChartText {
         id: id.to_owned(),
         title: format!("{}: effect of each factor as a ratio", pass.name),
         description: describe_strips(&strips),

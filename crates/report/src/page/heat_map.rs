@@ -9,9 +9,9 @@ use std::fmt::Write as _;
 use maud::{Markup, html};
 use model::Pass;
 
-use super::varied_settings::Varied;
+use super::varied_settings::VariedSetting;
 use crate::chart::RateAxis;
-use crate::chart::{About, Picture, cut, figures, percent};
+use crate::chart::{ChartText, Picture, cut, figures, percent};
 use crate::table::rate_metric::RateMetric;
 use crate::table::{Row, Sheet};
 
@@ -61,9 +61,9 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
             continue;
         }
         rows.retain(|row| row.counts());
-        let mut factors = Varied::all(sheet, &rows, &[]);
+        let mut factors = VariedSetting::all(sheet, &rows, &[]);
         factors.retain(|factor| !factor.is_target() && factor.levels.len() <= LEVELS_MAX);
-        let factors = Varied::together(factors, &rows);
+        let factors = VariedSetting::together(factors, &rows);
         // They stand in the order of their levels: the finest two, the finer one across.
         if let [across, down, ..] = &factors[..]
             && across.levels.len() * down.levels.len() >= CELLS_MIN
@@ -81,9 +81,9 @@ fn heat_map(
     id: String,
     name: &str,
     rows: &[&Row<'_>],
-    [across, down]: [&Varied; 2],
+    [across, down]: [&VariedSetting; 2],
 ) -> Picture {
-    let metric = RateMetric::of(rows[0].judged.pass, rows.iter().copied());
+    let metric = RateMetric::for_rows(rows[0].judged.pass, rows.iter().copied());
     let best = best_cells(sheet, metric, rows, [across, down]);
     let mut most = 0.0_f64;
     let mut described = Vec::new();
@@ -96,7 +96,7 @@ fn heat_map(
         }
     }
     let axis = RateAxis::new(metric.counted(), most);
-    let about = About {
+    let about = ChartText {
         title: format!("{name}: rate in {} by {} and {}", axis.unit, down.name, across.name),
         description: described.join("; "),
         unit: axis.unit,
@@ -113,7 +113,7 @@ fn best_cells(
     sheet: &Sheet<'_>,
     metric: RateMetric,
     rows: &[&Row<'_>],
-    [across, down]: [&Varied; 2],
+    [across, down]: [&VariedSetting; 2],
 ) -> Vec<Vec<Option<HeatCell>>> {
     let mut cells = Vec::new();
     for y in 0..down.levels.len() {
@@ -144,8 +144,8 @@ fn best_cell(sheet: &Sheet<'_>, metric: RateMetric, rows: &[&Row<'_>]) -> Option
 }
 
 fn draw_map(
-    about: &About,
-    [across, down]: [&Varied; 2],
+    about: &ChartText,
+    [across, down]: [&VariedSetting; 2],
     best: &[Vec<Option<HeatCell>>],
     axis: &RateAxis,
 ) -> Markup {

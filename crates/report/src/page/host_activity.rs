@@ -6,7 +6,7 @@
 use maud::{Markup, html};
 use model::Telemetry;
 
-use crate::campaign::host_activity::Watched;
+use crate::campaign::host_activity::HostActivity;
 use crate::document::{self, Column, Role, Table, TableRow};
 use crate::table::{Row, Sheet};
 
@@ -21,9 +21,9 @@ pub fn part(sheet: &Sheet<'_>) -> Markup {
         watched.extend(watched_hosts(row));
     }
     lines.truncate(LINES_MAX);
-    let counters = Watched::columns_of(watched.into_iter());
+    let counters = HostActivity::columns_of(watched.into_iter());
     let mut columns = Column::all(&[("pass", Role::Words), ("host", Role::Words)]);
-    for head in Watched::heads(&counters) {
+    for head in HostActivity::heads(&counters) {
         columns.push(Column::new(head, Role::Number));
     }
     let mut rows = Vec::new();
@@ -57,14 +57,14 @@ fn watched_hosts<'a>(row: &'a Row<'_>) -> Vec<&'a Telemetry> {
 }
 
 /// The hosts of one row, each with what it did.
-fn host_lines<'a>(row: &'a Row<'a>) -> Vec<(&'a Row<'a>, &'a str, Watched)> {
-    let mut hosts: Vec<(&Row<'_>, &str, Watched)> = Vec::new();
+fn host_lines<'a>(row: &'a Row<'a>) -> Vec<(&'a Row<'a>, &'a str, HostActivity)> {
+    let mut hosts: Vec<(&Row<'_>, &str, HostActivity)> = Vec::new();
     for telemetry in watched_hosts(row) {
         let Some(last) = telemetry.times_ns.len().checked_sub(1) else { continue };
         // Trials of one host add up: the cells are averages over all of them.
         let known = hosts.iter().position(|(_, host, _)| *host == telemetry.host);
         if known.is_none() {
-            hosts.push((row, &telemetry.host, Watched::default()));
+            hosts.push((row, &telemetry.host, HostActivity::default()));
         }
         let number = known.unwrap_or(hosts.len() - 1);
         hosts[number].2.add(telemetry, 0, last);

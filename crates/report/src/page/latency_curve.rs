@@ -7,8 +7,8 @@ use maud::{Markup, html};
 use model::CaveatCode;
 use model::units::Nanos;
 
-use crate::chart::{About, Counted, Picture, figures};
-use crate::chart::{Dot, Plot, Series, Standing, describe_series};
+use crate::chart::{ChartText, Picture, RateUnit, figures};
+use crate::chart::{Dot, DotKind, Plot, Series, describe_series};
 use crate::chart::{RateAxis, TimeAxis};
 use crate::table::{Row, Sheet};
 
@@ -83,7 +83,7 @@ fn draw_load(id: String, name: String, curves: &[Curve<'_, '_>]) -> Picture {
         most = most.max(offered_load(row));
     }
     let times = TimeAxis::new(least, slowest);
-    let loads = RateAxis::new(Counted::Ops, most);
+    let loads = RateAxis::new(RateUnit::Ops, most);
     let mut series = Vec::new();
     for (name, rows) in curves {
         for (quantile, q) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
@@ -91,7 +91,7 @@ fn draw_load(id: String, name: String, curves: &[Curve<'_, '_>]) -> Picture {
             series.push(Series { name: format!("{quantile}, {name}"), dots, is_joined: true });
         }
     }
-    let about = About {
+    let about = ChartText {
         id,
         title: format!("{name}: response times against the offered load"),
         description: describe_series(&series),
@@ -117,7 +117,7 @@ fn draw_dot(row: &Row<'_>, q: f64, loads: &RateAxis, times: &TimeAxis) -> Dot {
         y: times.at(time),
         reach: None,
         trials: Vec::new(),
-        standing: Standing::new(is_sustained, is_limited),
+        standing: DotKind::new(is_sustained, is_limited),
         text: format!("{} offered: {}{late}", stats::Rate::Ops(offered), Nanos(time)),
     }
 }

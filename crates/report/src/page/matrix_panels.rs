@@ -7,9 +7,9 @@
 use maud::{Markup, html};
 use model::Pass;
 
-use super::varied_settings::{Varied, dominant_names};
+use super::varied_settings::{VariedSetting, dominant_names};
 use crate::chart::{
-    About, Dot, Plot, RateAxis, SERIES_MAX, Series, Standing, Tick, describe_series, key,
+    ChartText, Dot, DotKind, Plot, RateAxis, SERIES_MAX, Series, Tick, describe_series, key,
 };
 use crate::factor_effects::FactorEffects;
 use crate::humanize::counted;
@@ -32,11 +32,11 @@ const TICKS_MAX: usize = 5;
 /// The settings by which the rows of a kind of pass are laid out.
 pub struct Layout<'v> {
     /// A panel for each level, or each pair of levels: columns, then lines.
-    facets: Vec<&'v Varied>,
+    facets: Vec<&'v VariedSetting>,
     /// Along the horizontal axis of each panel.
-    x: &'v Varied,
+    x: &'v VariedSetting,
     /// A line for each level; the others are cut off behind [`SERIES_MAX`].
-    pub colour: Option<&'v Varied>,
+    pub colour: Option<&'v VariedSetting>,
 }
 
 /// A kind of pass with its rows.
@@ -52,8 +52,8 @@ pub fn is_matrix(sheet: &Sheet<'_>) -> bool {
     for (_, pass, mut rows) in sheet.groups() {
         rows.retain(|row| row.counts());
         if pass != Pass::App && rows.len() >= ROWS_MIN {
-            let varied = Varied::together(Varied::all(sheet, &rows, &[]), &rows);
-            if varied.len() >= 2 && Layout::of(&varied).is_some() {
+            let varied = VariedSetting::together(VariedSetting::all(sheet, &rows, &[]), &rows);
+            if varied.len() >= 2 && Layout::new(&varied).is_some() {
                 return true;
             }
         }
@@ -69,12 +69,12 @@ pub fn section(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
     let mut drawn = Vec::new();
     for (name, pass, mut rows) in sheet.groups() {
         rows.retain(|row| row.counts());
-        let varied = Varied::all(sheet, &rows, &dominant_names(effects, &name));
-        let varied = Varied::together(varied, &rows);
+        let varied = VariedSetting::all(sheet, &rows, &dominant_names(effects, &name));
+        let varied = VariedSetting::together(varied, &rows);
         if pass == Pass::App || rows.len() < ROWS_MIN || drawn.len() == PASSES_MAX {
             continue;
         }
-        if let Some(layout) = Layout::of(&varied) {
+        if let Some(layout) = Layout::new(&varied) {
             drawn.push(render_pass(drawn.len(), &name, &rows, &layout));
         }
     }
@@ -96,11 +96,12 @@ impl<'v> Layout<'v> {
     ///
     /// The two dominant factors make the panels, where there are others for the axis. With two
     /// settings the one with more numeric levels is the axis and the other makes the panels.
-    pub fn of(varied: &'v [Varied]) -> Option<Self> {
+    pub fn new(varied: &'v [VariedSetting]) -> Option<Self> {
         let mut colour = varied.iter().find(|setting| setting.is_target());
-        let mut rest: Vec<&Varied> = varied.iter().filter(|setting| !setting.is_target()).collect();
+        let mut rest: Vec<&VariedSetting> =
+            varied.iter().filter(|setting| !setting.is_target()).collect();
         let facets_max = rest.len().saturating_sub(1).min(2);
-        let mut facets: Vec<&Varied> = Vec::new();
+        let mut facets: Vec<&VariedSetting> = Vec::new();
         let mut panels = 1;
         let axis = (rest.len() == 2).then(|| longest_axis(&rest)).flatten();
         for setting in rest.clone() {
@@ -153,8 +154,8 @@ impl<'v> Layout<'v> {
 }
 
 /// The setting with the most numeric levels; without any, the one that matters most.
-fn longest_axis<'v>(settings: &[&'v Varied]) -> Option<&'v Varied> {
-    let mut longest: Option<&Varied> = None;
+fn longest_axis<'v>(settings: &[&'v VariedSetting]) -> Option<&'v VariedSetting> {
+    let mut longest: Option<&VariedSetting> = None;
     for setting in settings.iter().copied().filter(|setting| setting.is_number) {
         if longest.is_none_or(|known| setting.levels.len() > known.levels.len()) {
             longest = Some(setting);
@@ -164,7 +165,7 @@ fn longest_axis<'v>(settings: &[&'v Varied]) -> Option<&'v Varied> {
 }
 
 fn render_pass(number: usize, name: &str, rows: &[&Row<'_>], layout: &Layout<'_>) -> Markup {
-    let metric = RateMetric::of(rows[0].judged.pass, rows.iter().copied());
+    let metric = RateMetric::for_rows(rows[0].judged.pass, rows.iter().copied());
     let mut most = 0.0_f64;
     for row in rows {
         most = most.max(metric.median(&row.judged));
@@ -217,7 +218,7 @@ impl Multiples<'_, '_> {
             series.push(Series { name: level.to_owned(), dots, is_joined: true });
         }
         let comma = if title.is_empty() { "" } else { ", " };
-        let about = About {
+        let about = ChartText {
             id,
             title: format!("{}{comma}{title}: rate by {}", self.name, layout.x.name),
             description: describe_series(&series),
@@ -230,7 +231,7 @@ impl Multiples<'_, '_> {
     }
 
     /// A dot for each level, at the median of the rows that have it.
-    fn dots(&self, rows: &[&Row<'_>], x: &Varied) -> Vec<Dot> {
+    fn dots(&self, rows: &[&Row<'_>], x: &VariedSetting) -> Vec<Dot> {
         let mut dots = Vec::new();
         for (number, level) in x.levels.iter().enumerate() {
             let mut rates = Vec::new();
@@ -258,7 +259,7 @@ impl Multiples<'_, '_> {
                 y: self.axis.at(median),
                 reach: None,
                 trials,
-                standing: Standing::Counts,
+                standing: DotKind::Counts,
                 text,
             });
         }
@@ -267,7 +268,7 @@ impl Multiples<'_, '_> {
 }
 
 /// The place of a level in percent; one alone stands in the middle.
-fn even_place(number: usize, x: &Varied) -> f64 {
+fn even_place(number: usize, x: &VariedSetting) -> f64 {
     match x.levels.len() {
         1 => 50.0,
         levels => number as f64 * 100.0 / (levels - 1) as f64,
@@ -275,7 +276,7 @@ fn even_place(number: usize, x: &Varied) -> f64 {
 }
 
 /// The levels as ticks, thinned so that they stay apart.
-fn level_ticks(x: &Varied) -> Vec<Tick> {
+fn level_ticks(x: &VariedSetting) -> Vec<Tick> {
     let step = (x.levels.len() - 1).div_ceil(TICKS_MAX - 1).max(1);
     let mut ticks = Vec::new();
     for (number, level) in x.levels.iter().enumerate().step_by(step) {
@@ -289,15 +290,15 @@ mod tests {
     use super::*;
 
     /// A setting with so many levels, all of them numbers or all of them words.
-    fn varied(name: &str, levels: usize, is_number: bool) -> Varied {
+    fn varied(name: &str, levels: usize, is_number: bool) -> VariedSetting {
         let column = if name == "target" { None } else { Some(0) };
         let levels = (1..=levels).map(|level| level.to_string()).collect();
-        Varied { column, name: name.to_owned(), levels, is_number }
+        VariedSetting { column, name: name.to_owned(), levels, is_number }
     }
 
     /// The settings of the layout: axis, colour, columns, lines of panels.
-    fn layout(settings: &[Varied]) -> Option<[&str; 4]> {
-        let layout = Layout::of(settings)?;
+    fn layout(settings: &[VariedSetting]) -> Option<[&str; 4]> {
+        let layout = Layout::new(settings)?;
         let facet = |number: usize| layout.facets.get(number).map_or("", |facet| &facet.name);
         let colour = layout.colour.map_or("", |colour| &colour.name);
         Some([&layout.x.name, colour, facet(0), facet(1)])

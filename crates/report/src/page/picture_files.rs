@@ -20,7 +20,7 @@ const WIDTH: u32 = 760;
 
 /// Every picture of a campaign: a name for its file, without an ending, and its content.
 pub fn all(sheet: &Sheet<'_>) -> Vec<(String, String)> {
-    let effects = FactorEffects::of_sheet(sheet);
+    let effects = FactorEffects::from_sheet(sheet);
     let kinds = [
         rate_bars::pictures(sheet),
         rate_curves::pictures(sheet),
@@ -35,7 +35,7 @@ pub fn all(sheet: &Sheet<'_>) -> Vec<(String, String)> {
     ];
     let style = light_style();
     let mut files = Vec::new();
-    if let Some(found) = question::of(sheet) {
+    if let Some(found) = question::answer(sheet) {
         for picture in found.pictures {
             files.push((picture.id.clone(), svg_file(picture, &style)));
         }

@@ -7,8 +7,8 @@ use maud::{Markup, html};
 use model::Histogram;
 use model::units::Nanos;
 
-use crate::chart::{About, Picture, figures};
-use crate::chart::{Dot, Plot, SERIES_MAX, Series, Standing};
+use crate::chart::{ChartText, Picture, figures};
+use crate::chart::{Dot, DotKind, Plot, SERIES_MAX, Series};
 use crate::chart::{Tick, TimeAxis};
 use crate::table::{Row, Sheet};
 
@@ -83,7 +83,7 @@ fn draw_quantiles(id: String, name: String, rows: &[&Row<'_>], sheet: &Sheet<'_>
         let dots = quantile_dots(times, nines_of_row(row), reach, &axis);
         series.push(Series { name, dots, is_joined: true });
     }
-    let about = About {
+    let about = ChartText {
         id,
         title: format!("{name}: quantiles of the response times"),
         description: described.join("; "),
@@ -114,7 +114,7 @@ fn quantile_dots(times: &Histogram, nines: f64, reach: f64, axis: &TimeAxis) -> 
             y: axis.at(time),
             reach: None,
             trials: Vec::new(),
-            standing: Standing::Counts,
+            standing: DotKind::Counts,
             text: format!("{:.4} %: {}", share * 100.0, Nanos(time)),
         });
     }

@@ -7,11 +7,11 @@ use maud::{Markup, html};
 use model::{Pass, Severity, Verdict};
 use stats::Summary;
 
-use super::extreme_rows::Ends;
+use super::extreme_rows::ExtremeRows;
 use crate::chart::RateAxis;
 use crate::chart::{
-    ARROW_RIGHT, About, Counted, Picture, Strip, cut, describe_strips, figures, panel, percent,
-    shape,
+    ARROW_RIGHT, ChartText, Picture, RateUnit, Strip, cut, describe_strips, figures, panel,
+    percent, shape,
 };
 use crate::humanize;
 use crate::table::rate_metric::RateMetric;
@@ -25,12 +25,12 @@ const LINE_MAX: usize = 46;
 struct Kind {
     title: &'static str,
     id: &'static str,
-    counted: Counted,
+    counted: RateUnit,
 }
 
 const KINDS: [Kind; 2] = [
-    Kind { title: "Bytes per second", id: "byte-rates", counted: Counted::Bytes },
-    Kind { title: "Ops per second", id: "op-rates", counted: Counted::Ops },
+    Kind { title: "Bytes per second", id: "byte-rates", counted: RateUnit::Bytes },
+    Kind { title: "Ops per second", id: "op-rates", counted: RateUnit::Ops },
 ];
 
 const CROSS: &str = "M-4,-4 L4,4 M-4,4 L4,-4";
@@ -67,12 +67,12 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
 fn draw_kind(sheet: &Sheet<'_>, kind: &Kind) -> Vec<Picture> {
     let mut drawn = Vec::new();
     for (name, pass, rows) in sheet.groups() {
-        let metric = RateMetric::of(pass, rows.iter().copied());
+        let metric = RateMetric::for_rows(pass, rows.iter().copied());
         // A command has a time and no rate.
         if pass == Pass::App || metric.counted() != kind.counted {
             continue;
         }
-        let (id, ends) = (format!("{}-{}", kind.id, drawn.len()), Ends::of(&rows, metric));
+        let (id, ends) = (format!("{}-{}", kind.id, drawn.len()), ExtremeRows::new(&rows, metric));
         let svg = draw_chart(&id, &name, metric, &ends.rows, sheet);
         drawn.push(Picture { id, caption: name, svg, notes: ends.notes() });
     }
@@ -131,7 +131,7 @@ fn draw_chart(
     for row in rows {
         strips.push(row_strip(row, &axis, metric, sheet));
     }
-    let about = About {
+    let about = ChartText {
         id: id.to_owned(),
         title: format!("{name}: rate of each run in {}", axis.unit),
         description: describe_strips(&strips),

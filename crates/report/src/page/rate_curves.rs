@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use maud::{Markup, html};
 use model::Pass;
 
-use super::factor_levels::Levels;
+use super::factor_levels::FactorLevels;
 use crate::chart::RateAxis;
-use crate::chart::{About, Picture, figures};
-use crate::chart::{Dot, Plot, SERIES_MAX, Series, Standing, describe_series};
+use crate::chart::{ChartText, Picture, figures};
+use crate::chart::{Dot, DotKind, Plot, SERIES_MAX, Series, describe_series};
 use crate::humanize::counted;
 use crate::table::rate_metric::RateMetric;
 use crate::table::{NOT_APPLICABLE, Row, Sheet};
@@ -51,8 +51,8 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
         if pass == Pass::App {
             continue;
         }
-        let metric = RateMetric::of(pass, rows.iter().copied());
-        for levels in Levels::all(sheet, &rows).iter().take(FACTORS_MAX) {
+        let metric = RateMetric::for_rows(pass, rows.iter().copied());
+        for levels in FactorLevels::all(sheet, &rows).iter().take(FACTORS_MAX) {
             // Rates along the offered load say that what was offered was done: see `load`.
             if levels.name == OFFERED {
                 continue;
@@ -71,7 +71,7 @@ fn draw_curve(
     name: &str,
     metric: RateMetric,
     rows: &[&Row<'_>],
-    levels: &Levels,
+    levels: &FactorLevels,
     sheet: &Sheet<'_>,
 ) -> Option<Picture> {
     // There are as many colours as lines: of more lines those with the best rates are drawn.
@@ -99,7 +99,7 @@ fn draw_curve(
         }
         series.push(Series { name: name.clone(), dots, is_joined: true });
     }
-    let about = About {
+    let about = ChartText {
         id,
         title: format!("{name}: rate in {} along {}", axis.unit, levels.name),
         description: describe_series(&series),
@@ -132,7 +132,7 @@ fn best_rate(rows: &[&Row<'_>], metric: RateMetric) -> f64 {
 fn group_lines<'a, 'b>(
     sheet: &Sheet<'_>,
     rows: &[&'a Row<'b>],
-    levels: &Levels,
+    levels: &FactorLevels,
 ) -> Vec<(String, Vec<&'a Row<'b>>)> {
     let mut lines: Vec<(String, Vec<&Row<'_>>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -169,7 +169,12 @@ fn group_lines<'a, 'b>(
     lines
 }
 
-fn place_dot(row: &Row<'_>, levels: &Levels, axis: &RateAxis, metric: RateMetric) -> Option<Dot> {
+fn place_dot(
+    row: &Row<'_>,
+    levels: &FactorLevels,
+    axis: &RateAxis,
+    metric: RateMetric,
+) -> Option<Dot> {
     let rate = metric.figure(&row.judged)?;
     let mut trials = Vec::new();
     for point in &row.judged.points {
@@ -183,7 +188,7 @@ fn place_dot(row: &Row<'_>, levels: &Levels, axis: &RateAxis, metric: RateMetric
         y: axis.at(rate.median),
         reach: if rate.n > 1 { Some(reach) } else { None },
         trials,
-        standing: Standing::Counts,
+        standing: DotKind::Counts,
         text: format!("{} {}", row.values[levels.column], metric.rate(rate.median)),
     })
 }

@@ -5,9 +5,11 @@
 use maud::{Markup, html};
 use model::units::Nanos;
 
-use super::extreme_rows::Ends;
+use super::extreme_rows::ExtremeRows;
 use crate::chart::TimeAxis;
-use crate::chart::{About, Picture, Strip, cut, describe_strips, figures, panel, percent, shape};
+use crate::chart::{
+    ChartText, Picture, Strip, cut, describe_strips, figures, panel, percent, shape,
+};
 use crate::table::rate_metric::RateMetric;
 use crate::table::{Row, Sheet};
 
@@ -40,8 +42,8 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let axis = TimeAxis::new(smallest, largest);
     let mut drawn = Vec::new();
     for (number, (name, pass, rows)) in sheet.groups().into_iter().enumerate() {
-        let metric = RateMetric::of(pass, rows.iter().copied());
-        let ends = Ends::of(&with_times(rows.into_iter()), metric);
+        let metric = RateMetric::for_rows(pass, rows.iter().copied());
+        let ends = ExtremeRows::new(&with_times(rows.into_iter()), metric);
         if !ends.rows.is_empty() {
             let id = format!("times-{number}");
             let svg = draw_chart(&id, &name, &ends.rows, &axis, sheet);
@@ -88,7 +90,7 @@ fn draw_chart(
     for row in rows {
         strips.push(row_strip(row, axis, sheet));
     }
-    let about = About {
+    let about = ChartText {
         id: id.to_owned(),
         title: format!("{name}: response times of each run, p50, p99 and max"),
         description: describe_strips(&strips),

@@ -8,9 +8,9 @@ use maud::{Markup, html};
 use model::Pass;
 use model::units::Nanos;
 
-use super::varied_settings::{Varied, dominant_names};
+use super::varied_settings::{VariedSetting, dominant_names};
 use crate::chart::{
-    About, Dot, Picture, Plot, RateAxis, SERIES_MAX, Series, Standing, Strip, TimeAxis,
+    ChartText, Dot, DotKind, Picture, Plot, RateAxis, SERIES_MAX, Series, Strip, TimeAxis,
 };
 use crate::chart::{cut, describe_strips, figures, panel, percent};
 use crate::factor_effects::FactorEffects;
@@ -104,7 +104,7 @@ fn clouds<'s, 'a>(sheet: &'s Sheet<'a>, effects: &FactorEffects) -> Vec<Cloud<'s
         if pass == Pass::App || rows.len() < ROWS_MIN || clouds.len() == PASSES_MAX {
             continue;
         }
-        let varied = Varied::all(sheet, &rows, &dominant_names(effects, &name));
+        let varied = VariedSetting::all(sheet, &rows, &dominant_names(effects, &name));
         let target = varied.iter().find(|setting| setting.is_target());
         let first = varied.iter().find(|setting| setting.levels.len() <= SERIES_MAX);
         let groups = match target.or(first) {
@@ -116,7 +116,7 @@ fn clouds<'s, 'a>(sheet: &'s Sheet<'a>, effects: &FactorEffects) -> Vec<Cloud<'s
     clouds
 }
 
-fn group_by<'s, 'a>(colour: &Varied, rows: &[&'s Row<'a>]) -> Vec<Group<'s, 'a>> {
+fn group_by<'s, 'a>(colour: &VariedSetting, rows: &[&'s Row<'a>]) -> Vec<Group<'s, 'a>> {
     let mut groups = Vec::new();
     for level in colour.levels.iter().take(SERIES_MAX) {
         let mut of_level = rows.to_vec();
@@ -131,7 +131,7 @@ fn draw_scatter(id: String, name: String, groups: &[Group<'_, '_>], sheet: &Shee
     for (_, rows) in groups {
         all.extend(rows.iter().copied());
     }
-    let metric = RateMetric::of(all[0].judged.pass, all.iter().copied());
+    let metric = RateMetric::for_rows(all[0].judged.pass, all.iter().copied());
     let (mut most, mut least_ns, mut most_ns) = (0.0_f64, u64::MAX, 1);
     for row in &all {
         let time = row.judged.response_time.quantile(0.99);
@@ -148,7 +148,7 @@ fn draw_scatter(id: String, name: String, groups: &[Group<'_, '_>], sheet: &Shee
                 (metric.median(&row.judged), row.judged.response_time.quantile(0.99));
             let text = format!("{}: {}, p99 {}", sheet.name(row), metric.rate(rate), Nanos(time));
             let (x, y) = (times.at(time), axis.at(rate));
-            let standing = Standing::Counts;
+            let standing = DotKind::Counts;
             dots.push(Dot { x, y, reach: None, trials: Vec::new(), standing, text });
         }
         described.push(format!("{group}: {}", counted(rows.len(), "result")));
@@ -158,7 +158,7 @@ fn draw_scatter(id: String, name: String, groups: &[Group<'_, '_>], sheet: &Shee
         1 => Vec::new(),
         _ => vec![format!("One of {step} of {} results.", all.len())],
     };
-    let about = About {
+    let about = ChartText {
         id,
         title: format!("{name}: rate in {} over the p99 of the response times", axis.unit),
         description: format!(
@@ -219,7 +219,7 @@ fn draw_spread(id: String, name: String, groups: &[Group<'_, '_>]) -> Option<Pic
             marks: draw_density(&all, reach),
         });
     }
-    let about = About {
+    let about = ChartText {
         id,
         title: format!("{name}: deviation of trials from the median of their run"),
         description: describe_strips(&strips),

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use model::units::Nanos;
 use model::{Pass, PassResult, Stall, Telemetry};
 
-use crate::campaign::host_activity::Watched;
+use crate::campaign::host_activity::HostActivity;
 use crate::chart::{Picture, Track, figures};
 use crate::humanize::counted;
 use crate::table::{Row, Sheet};
@@ -28,10 +28,10 @@ const RATE: f64 = 80.0;
 const HOST: f64 = 36.0;
 
 /// A watched quantity of a host: a name, its unit, and its value over a span.
-type Watch = (&'static str, &'static str, fn(&Watched) -> f64);
+type Watch = (&'static str, &'static str, fn(&HostActivity) -> f64);
 
 const WATCHES: [Watch; 3] = [
-    ("processors busy", "%", Watched::busy_percent),
+    ("processors busy", "%", HostActivity::busy_percent),
     ("disks", "MB/s", |watched| watched.sum_of(&["dkrdMB/s", "dkwrMB/s"])),
     ("network", "MB/s", |watched| watched.sum_of(&["rxMB/s", "txMB/s"])),
 ];
@@ -103,14 +103,14 @@ fn trial_lines(row: &Row<'_>) -> Vec<Line> {
     let mut lines = Vec::new();
     for result in pass_results(row) {
         if lines.len() < TRIALS_MAX && result.samples.len() >= INTERVALS_MIN {
-            lines.push(Line::of(result));
+            lines.push(Line::from_pass(result));
         }
     }
     lines
 }
 
 impl Line {
-    fn of(result: &PassResult) -> Self {
+    fn from_pass(result: &PassResult) -> Self {
         // A sample has the end of its interval; it begins where the one before it ended.
         let mut begins_ns = 0;
         let mut points = Vec::with_capacity(result.samples.len());
@@ -208,7 +208,7 @@ fn host_tracks(host: &Telemetry) -> Vec<Track> {
     // Counters only rise: a span is what lies between two readings of them.
     let mut spans = Vec::new();
     for end in 1..host.times_ns.len() {
-        let mut watched = Watched::default();
+        let mut watched = HostActivity::default();
         watched.add(host, end - 1, end);
         spans.push((host.times_ns[end], watched));
     }

@@ -1,7 +1,7 @@
 //! The settings that vary among the rows of a kind of pass, those that matter most in front.
 //!
-//! [`Varied`] is the principal type: a setting, or the target, with its levels in their order. Maps
-//! and small multiples choose their axes among them.
+//! [`VariedSetting`] is the principal type: a setting, or the target, with its levels in their
+//! order. Maps and small multiples choose their axes among them.
 
 use std::cmp::Reverse;
 
@@ -13,7 +13,7 @@ use crate::table::{NOT_APPLICABLE, Row, Sheet};
 const LEVELS_MAX: usize = 64;
 
 /// A setting and its levels.
-pub struct Varied {
+pub struct VariedSetting {
     /// The column of the sheet; `None` for the target.
     pub column: Option<usize>,
     /// The name of the setting.
@@ -24,13 +24,13 @@ pub struct Varied {
     pub is_number: bool,
 }
 
-impl Varied {
+impl VariedSetting {
     /// The settings that vary among the rows of a pass, the dominant ones in front; of those whose
     /// effect is not known the ones with the most levels.
     pub fn all(sheet: &Sheet<'_>, rows: &[&Row<'_>], dominant: &[&str]) -> Vec<Self> {
-        let mut all = vec![Self::of(None, "target", rows)];
+        let mut all = vec![Self::new(None, "target", rows)];
         for (column, name) in sheet.columns.iter().enumerate() {
-            all.push(Self::of(Some(column), name, rows));
+            all.push(Self::new(Some(column), name, rows));
         }
         all.retain(|varied| (2..=LEVELS_MAX).contains(&varied.levels.len()));
         all.sort_by_key(|varied| {
@@ -40,7 +40,7 @@ impl Varied {
         all
     }
 
-    fn of(column: Option<usize>, name: &str, rows: &[&Row<'_>]) -> Self {
+    fn new(column: Option<usize>, name: &str, rows: &[&Row<'_>]) -> Self {
         let name = name.to_owned();
         let mut varied = Self { column, name, levels: Vec::new(), is_number: false };
         for row in rows {
@@ -77,7 +77,7 @@ impl Varied {
             with.retain(|row| setting.value(row) != NOT_APPLICABLE);
             let mut narrowed = Vec::with_capacity(kept.len() + 1);
             for one in kept.iter().chain([&setting]) {
-                narrowed.push(Self::of(one.column, &one.name, &with));
+                narrowed.push(Self::new(one.column, &one.name, &with));
             }
             let has_levels = narrowed.iter().all(|one| one.levels.len() >= 2);
             if has_levels && with.len() * 2 >= rows.len() {

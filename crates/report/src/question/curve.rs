@@ -14,7 +14,7 @@ use stats::curve::{
     CLIENT_SHARE_MIN, Curve, FAILED_SHARE_MAX, Knee, LoadPoint, MIX_OPS_MIN, MIX_POINTS_MAX,
 };
 
-use super::Found;
+use super::QuestionAnswer;
 use crate::document::{Column, Role, Table, TableRow};
 use crate::table::{Row, Sheet};
 
@@ -22,7 +22,7 @@ pub use picture::{pictures, pictures_of_two};
 
 /// A curve and what it is called.
 #[derive(Clone, Debug)]
-pub struct Named {
+pub struct NamedCurve {
     /// Target and workload, and settings that tell it from the others.
     pub name: String,
     /// Its load points.
@@ -35,7 +35,7 @@ pub fn curves<'a>(
     rows: impl Iterator<Item = &'a Row<'a>>,
     request: &CurveRequest,
     omitted: &[&str],
-) -> Vec<Named> {
+) -> Vec<NamedCurve> {
     let mut named: Vec<(String, Vec<LoadPoint>)> = Vec::new();
     for row in rows {
         // A closed loop offers no load, so it is no point of a curve.
@@ -51,18 +51,18 @@ pub fn curves<'a>(
     }
     let mut curves = Vec::new();
     for (name, points) in named {
-        curves.push(Named { name, curve: Curve::new(points) });
+        curves.push(NamedCurve { name, curve: Curve::new(points) });
     }
     curves
 }
 
 /// Answers a load-response campaign.
-pub fn of(sheet: &Sheet<'_>, request: &CurveRequest) -> Found {
+pub fn answer(sheet: &Sheet<'_>, request: &CurveRequest) -> QuestionAnswer {
     let curves = curves(sheet, sheet.rows.iter(), request, &["rate"]);
-    let mut found = Found { title: "Load that it sustains", ..Found::default() };
+    let mut found = QuestionAnswer { title: "Load that it sustains", ..QuestionAnswer::default() };
     let mut json_curves = Vec::new();
     for named in &curves {
-        found.sentences.extend(sentences::of(named, request));
+        found.sentences.extend(sentences::describe(named, request));
         found.tables.push(curve_table(named, request.bound.as_ref()));
         json_curves.push(curve_json(named, request.bound.as_ref()));
     }
@@ -72,7 +72,7 @@ pub fn of(sheet: &Sheet<'_>, request: &CurveRequest) -> Found {
     found
 }
 
-fn curve_table(named: &Named, bound: Option<&ResponseBound>) -> Table {
+fn curve_table(named: &NamedCurve, bound: Option<&ResponseBound>) -> Table {
     let columns = [
         ("offered", Role::Number),
         ("done", Role::Rate),
@@ -126,7 +126,7 @@ fn curve_table(named: &Named, bound: Option<&ResponseBound>) -> Table {
 }
 
 /// A curve for programs.
-fn curve_json(named: &Named, bound: Option<&ResponseBound>) -> Value {
+fn curve_json(named: &NamedCurve, bound: Option<&ResponseBound>) -> Value {
     let curve = &named.curve;
     let mut load_points = Vec::new();
     for point in curve.points() {

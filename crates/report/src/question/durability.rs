@@ -16,8 +16,8 @@ use model::units::{Nanos, Size};
 use model::{Campaign, Durability};
 use stats::durability::stronger_loser;
 
-use super::Found;
-use crate::chart::{self, About, Picture, STRIP, Strip, Tick, describe_strips, panel};
+use super::QuestionAnswer;
+use crate::chart::{self, ChartText, Picture, STRIP, Strip, Tick, describe_strips, panel};
 use crate::document::{Block, Cell, Column, Document, Form, Role, Section, Table, TableRow, text};
 use crate::humanize::{listed, percent};
 use crate::table::NOT_APPLICABLE;
@@ -191,7 +191,7 @@ fn ladder_cell(event: &MeasuredEvent, promise: Durability) -> Cell {
     if row.lost_ops > 0 {
         let what = if row.is_promised { "LOST" } else { "lost" };
         let kind = if row.is_promised { None } else { Some("not promised".to_owned()) };
-        return Cell::of_two(format!("{what} {} of {} ops", row.lost_ops, row.acked_ops), kind);
+        return Cell::two_lines(format!("{what} {} of {} ops", row.lost_ops, row.acked_ops), kind);
     }
     let mut last = None;
     if event.last_writes_wanted > 0 && row.acked_ops > 0 {
@@ -203,7 +203,7 @@ fn ladder_cell(event: &MeasuredEvent, promise: Durability) -> Cell {
             percent(f64::from(writes.missed_permille) / 1_000.0)
         ));
     }
-    Cell::of_two(outcome_in(event, row).to_owned(), last)
+    Cell::two_lines(outcome_in(event, row).to_owned(), last)
 }
 
 /// Adds up the kinds of work of each promise.
@@ -415,8 +415,8 @@ fn format_ms(ns: u64) -> String {
 }
 
 /// The answer of a campaign that measured durability.
-pub(super) fn found(campaign: &Campaign) -> Found {
-    let mut found = Found { title: "What survives", ..Found::default() };
+pub(super) fn answer(campaign: &Campaign) -> QuestionAnswer {
+    let mut found = QuestionAnswer { title: "What survives", ..QuestionAnswer::default() };
     if campaign.durability.is_empty() {
         found.sentences.push("No event was completed, so nothing is known.".to_owned());
     }
@@ -471,7 +471,7 @@ fn loss_picture(report: &DurabilityReport, event: &MeasuredEvent, number: usize)
         [0_u32, 25, 50, 75, 100].map(|at| (f64::from(at), at.to_string())).into();
     let id = format!("lost-{number}-{}", event.event);
     let caption = format!("{}: acknowledged ops that were lost, {}", event.event, report.target);
-    let about = About {
+    let about = ChartText {
         id: id.clone(),
         title: caption.clone(),
         description: describe_strips(&strips),

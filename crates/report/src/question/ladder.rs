@@ -12,11 +12,11 @@ use model::{Pass, ProcessorWait, Verdict};
 use serde_json::{Value, json};
 use stats::ladder::{LayerAnalysis, Measured, analyze_layers};
 
-use super::{Found, trial_result};
+use super::{QuestionAnswer, trial_result};
 use crate::document::{Cell, Column, Role, Table, TableRow};
 use crate::humanize;
 use crate::table::{Row, Sheet};
-use sentences::Words;
+use sentences::LayerNames;
 
 /// The layers of one pass that have figures.
 struct PassLayers<'s, 'a> {
@@ -29,10 +29,10 @@ struct PassLayers<'s, 'a> {
 }
 
 /// The answer of a ladder.
-pub fn found(sheet: &Sheet<'_>, request: &Ladder) -> Found {
-    let words = Words::of(sheet, request);
+pub fn answer(sheet: &Sheet<'_>, request: &Ladder) -> QuestionAnswer {
+    let words = LayerNames::new(sheet, request);
     let passes = analyze_passes(sheet, request);
-    let mut found = Found { title: "What limits it", ..Found::default() };
+    let mut found = QuestionAnswer { title: "What limits it", ..QuestionAnswer::default() };
     let mut json_passes = Vec::new();
     for ladder in &passes {
         found.sentences.push(words.answer(ladder));
@@ -145,7 +145,7 @@ fn share_of(ladder: &PassLayers<'_, '_>, wanted: Layer) -> Option<f64> {
     None
 }
 
-fn layer_table(words: &Words<'_>, ladder: &PassLayers<'_, '_>) -> Table {
+fn layer_table(words: &LayerNames<'_>, ladder: &PassLayers<'_, '_>) -> Table {
     let columns = [
         ("layer", Role::Words),
         ("rate", Role::Rate),
@@ -210,13 +210,13 @@ fn layer_cells(name: String, row: &Row<'_>, share: Option<f64>) -> Vec<Cell> {
         Cell::text(humanize::spread(rate)),
         Cell::text(ops),
         Cell::text(p50),
-        Cell::of_two(humanize::cpu(judged), server),
+        Cell::two_lines(humanize::cpu(judged), server),
         Cell::text(share.map_or_else(|| NONE.to_owned(), humanize::percent)),
     ]
 }
 
 /// All of one pass for programs.
-fn pass_json(words: &Words<'_>, ladder: &PassLayers<'_, '_>) -> Value {
+fn pass_json(words: &LayerNames<'_>, ladder: &PassLayers<'_, '_>) -> Value {
     let mut layers = Vec::new();
     for (layer, row) in &ladder.rows {
         // A layer without a figure that counts has no times: null, not an empty list.

@@ -14,7 +14,7 @@ use stats::breaking::{
     TrialOutcome, Tried, replay,
 };
 
-use super::Found;
+use super::QuestionAnswer;
 use crate::document::{Column, Role, Table, TableRow};
 use crate::humanize::listed;
 use crate::table::Sheet;
@@ -23,8 +23,9 @@ use crate::table::Sheet;
 const OUTCOME_WIDTH_MAX: usize = 40;
 
 /// Answers a ramp campaign.
-pub fn of(sheet: &Sheet<'_>, request: &RampRequest) -> Found {
-    let mut found = Found { title: "Load at which it breaks", ..Found::default() };
+pub fn answer(sheet: &Sheet<'_>, request: &RampRequest) -> QuestionAnswer {
+    let mut found =
+        QuestionAnswer { title: "Load at which it breaks", ..QuestionAnswer::default() };
     let mut searches = Vec::new();
     for (number, searched) in replay(sheet.campaign, request).iter().enumerate() {
         let name = name_search(sheet, searched);

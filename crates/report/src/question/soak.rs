@@ -12,7 +12,7 @@ use stats::soak::{
     Data, Effect, FailedOps, ReadBack, SegmentCounts, SegmentFinding, Soaked, Verdict, soaked,
 };
 
-use super::Found;
+use super::QuestionAnswer;
 use crate::document::{Column, Role, Table, TableRow};
 use crate::humanize::counted;
 
@@ -20,7 +20,7 @@ use crate::humanize::counted;
 const UNKNOWN: &str = "–";
 
 /// The answer of a soak.
-pub fn found(campaign: &Campaign, soak: &Soak) -> Found {
+pub fn answer(campaign: &Campaign, soak: &Soak) -> QuestionAnswer {
     let (mut trials, mut leases): (&[Trial], _) = (&[], 0);
     if let Some(run) = campaign.runs.first() {
         (trials, leases) = (&run.trials, leases_of(&run.spec));
@@ -37,7 +37,7 @@ pub fn found(campaign: &Campaign, soak: &Soak) -> Found {
     tables.extend(fault_table(&soaked));
     tables.extend(block_table(&soaked));
     tables.extend(error_table(&soaked));
-    Found {
+    QuestionAnswer {
         title: "Survival",
         sentences,
         tables,

@@ -21,7 +21,7 @@ pub const READING: &str = "▲ ▼: the best and the worst of all rows with the 
      and worst are apart; mixes of several I/O sizes go by bytes.";
 
 /// The mark of each row, in their order.
-pub fn of(rows: &[Row<'_>]) -> Vec<Option<Mark>> {
+pub fn mark_rows(rows: &[Row<'_>]) -> Vec<Option<Mark>> {
     let mut marks = vec![None; rows.len()];
     let mut kinds: HashMap<String, Vec<usize>> = HashMap::new();
     for (number, row) in rows.iter().enumerate() {
@@ -32,7 +32,7 @@ pub fn of(rows: &[Row<'_>]) -> Vec<Option<Mark>> {
     }
     for numbers in kinds.values() {
         let pass = rows[numbers[0]].judged.pass;
-        let metric = RateMetric::of(pass, numbers.iter().map(|number| &rows[*number]));
+        let metric = RateMetric::for_rows(pass, numbers.iter().map(|number| &rows[*number]));
         let mut figures = Vec::new();
         for number in numbers {
             match metric.figure(&rows[*number].judged) {

@@ -26,14 +26,14 @@ pub struct Column {
     /// The value in machine-readable formats.
     value: fn(&Row<'_>) -> Value,
     /// Whether, and under which name, it is a member of a figure in JSON.
-    json: Member,
+    json: JsonMember,
     /// How people see it.
-    pub shown: Option<Shown>,
+    pub shown: Option<ShownColumn>,
 }
 
 /// How a column becomes a member of a figure in JSON.
 #[derive(Clone, Copy, Debug)]
-enum Member {
+enum JsonMember {
     /// Under its own name; each row has a value.
     Known(ValueType),
     /// Under its own name; `null` where nothing is known.
@@ -57,7 +57,7 @@ pub struct MemberSchema {
 
 /// How people see a column.
 #[derive(Clone, Copy, Debug)]
-pub struct Shown {
+pub struct ShownColumn {
     /// Stands above it.
     pub heading: &'static str,
     /// The role of its cells.
@@ -97,29 +97,29 @@ impl Column {
     /// The name and value of its member in JSON, where it has one for a row.
     pub fn member(&self, row: &Row<'_>) -> Option<(&'static str, Value)> {
         match self.json {
-            Member::Known(_) | Member::Nullable(_) => Some((self.name, self.value(row))),
-            Member::WhereKnown(name, _) => {
+            JsonMember::Known(_) | JsonMember::Nullable(_) => Some((self.name, self.value(row))),
+            JsonMember::WhereKnown(name, _) => {
                 let value = self.value(row);
                 if value == Value::Unknown { None } else { Some((name, value)) }
             }
-            Member::Within => None,
+            JsonMember::Within => None,
         }
     }
 
     /// The schema of its member in JSON, where it is one.
     pub fn member_schema(&self) -> Option<MemberSchema> {
         let (name, schema, is_required) = match self.json {
-            Member::Known(kind) => (self.name, kind.schema(), true),
-            Member::Nullable(kind) => (self.name, kind.nullable_schema(), true),
-            Member::WhereKnown(name, kind) => (name, kind.schema(), false),
-            Member::Within => return None,
+            JsonMember::Known(kind) => (self.name, kind.schema(), true),
+            JsonMember::Nullable(kind) => (self.name, kind.nullable_schema(), true),
+            JsonMember::WhereKnown(name, kind) => (name, kind.schema(), false),
+            JsonMember::Within => return None,
         };
         Some(MemberSchema { name, schema, is_required })
     }
 }
 
 /// The columns that people see in a table of figures.
-pub fn shown(kind: TableKind) -> impl Iterator<Item = &'static Shown> {
+pub fn shown(kind: TableKind) -> impl Iterator<Item = &'static ShownColumn> {
     COLUMNS.iter().filter_map(move |column| column.shown.as_ref().filter(|s| s.table == kind))
 }
 

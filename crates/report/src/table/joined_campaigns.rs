@@ -1,9 +1,9 @@
 //! Several campaigns as one set of runs, with what differs between them as factors.
 //!
-//! [`Joined`] is the principal type: a campaign of all runs, and a [`Property`] for each fact of a
-//! host, label, tag or name that differs between the campaigns, so that swapped hardware is a
-//! factor like any setting. What changes without a cause, such as the load, is none; neither are
-//! two numbers that are the same but for a fiftieth.
+//! [`JoinedCampaigns`] is the principal type: a campaign of all runs, and a [`Property`] for each
+//! fact of a host, label, tag or name that differs between the campaigns, so that swapped hardware
+//! is a factor like any setting. What changes without a cause, such as the load, is none; neither
+//! are two numbers that are the same but for a fiftieth.
 
 mod properties;
 
@@ -52,7 +52,7 @@ pub struct Member {
 }
 
 /// The runs of one or more campaigns.
-pub struct Joined {
+pub struct JoinedCampaigns {
     campaign: Campaign,
     members: Vec<Member>,
     properties: Vec<Property>,
@@ -71,7 +71,7 @@ pub struct UnknownProperty {
     pub known: Vec<String>,
 }
 
-impl Joined {
+impl JoinedCampaigns {
     /// Joins campaigns, of which there is at least one; `by` names the properties that are factors
     /// in place of those that are found.
     ///
@@ -80,7 +80,7 @@ impl Joined {
     ///
     /// # Panics
     /// When there is no campaign.
-    pub fn of(sources: Vec<Source>, by: &[String]) -> Result<Self, UnknownProperty> {
+    pub fn new(sources: Vec<Source>, by: &[String]) -> Result<Self, UnknownProperty> {
         assert!(!sources.is_empty(), "at least one campaign");
         let chosen = properties::choose(&sources, by)?;
         let mut members = Vec::new();

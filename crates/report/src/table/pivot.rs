@@ -79,7 +79,7 @@ fn pivot_table(
             lead.push(&row.values[*column]);
         }
         let head = across.map(|column| row.values[column].as_str()).to_vec();
-        let place = (leads.of(lead), heads.of(head));
+        let place = (leads.index_of(lead), heads.index_of(head));
         if heads.all.len() > ACROSS_MAX {
             return None;
         }
@@ -121,7 +121,7 @@ struct Places<'s> {
 }
 
 impl<'s> Places<'s> {
-    fn of(&mut self, levels: Levels<'s>) -> usize {
+    fn index_of(&mut self, levels: Levels<'s>) -> usize {
         *self.known.entry(levels).or_insert_with_key(|levels| {
             self.all.push(levels.clone());
             self.all.len() - 1

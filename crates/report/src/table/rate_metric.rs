@@ -7,7 +7,7 @@ use model::Pass;
 use stats::{Judged, Rate, Summary};
 
 use super::row::Row;
-use crate::chart::Counted;
+use crate::chart::RateUnit;
 
 /// The quantity compared among the rows of one kind of pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl RateMetric {
     ///
     /// Only a mix is ever compared by bytes, and only where all of its rows move some: a rate of 0
     /// for a row without data would rank it below rows that it can't be compared with.
-    pub fn of<'r, 'a: 'r>(pass: Pass, rows: impl Iterator<Item = &'r Row<'a>>) -> Self {
+    pub fn for_rows<'r, 'a: 'r>(pass: Pass, rows: impl Iterator<Item = &'r Row<'a>>) -> Self {
         let mut first_size = None;
         let mut sizes_differ = false;
         let mut all_move_bytes = true;
@@ -42,8 +42,8 @@ impl RateMetric {
     }
 
     /// Returns the unit that its rates count.
-    pub const fn counted(self) -> Counted {
-        if self.by_bytes { Counted::Bytes } else { Counted::of_pass(self.pass) }
+    pub const fn counted(self) -> RateUnit {
+        if self.by_bytes { RateUnit::Bytes } else { RateUnit::from_pass(self.pass) }
     }
 
     /// Returns the figure of a row.

@@ -13,7 +13,7 @@ const TARGET_MAX: usize = 48;
 
 /// Returns the title of a page with its targets, each once, and its date:
 /// `quick: nfs://server/export and /srv, 2025-11-21 19:17 UTC`.
-pub fn of_page(name: &str, targets: &[&str], date: &str) -> String {
+pub fn page_title(name: &str, targets: &[&str], date: &str) -> String {
     let mut names: Vec<String> = Vec::new();
     for target in targets {
         let target = cut(target, TARGET_MAX);
@@ -34,12 +34,12 @@ pub fn of_page(name: &str, targets: &[&str], date: &str) -> String {
 
 /// Returns a one-line description of the campaign, without its name.
 pub fn describe(campaign: &Campaign) -> String {
-    describe_in_state(campaign, describe_state(campaign.state, Maker::Unknown))
+    describe_in_state(campaign, describe_state(campaign.state, CampaignProcess::Unknown))
 }
 
 /// Whether a process makes a campaign now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Maker {
+pub enum CampaignProcess {
     /// A process does.
     Running,
     /// It is unknown, or none does: what is not finished was killed.
@@ -47,10 +47,10 @@ pub enum Maker {
 }
 
 /// Names the state of a campaign.
-pub const fn describe_state(state: CampaignState, maker: Maker) -> &'static str {
+pub const fn describe_state(state: CampaignState, maker: CampaignProcess) -> &'static str {
     match (state, maker) {
-        (CampaignState::Running, Maker::Running) => "running",
-        (CampaignState::Running, Maker::Unknown) => "not finished",
+        (CampaignState::Running, CampaignProcess::Running) => "running",
+        (CampaignState::Running, CampaignProcess::Unknown) => "not finished",
         (CampaignState::Complete, _) => "complete",
         (CampaignState::Interrupted, _) => "interrupted",
     }

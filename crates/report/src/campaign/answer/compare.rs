@@ -61,7 +61,7 @@ pub fn finding(group: &Group<'_>, factors: Option<&PassFactors>) -> Option<Findi
 /// Compares each figure of one target with those of another that have the same settings.
 fn targets_apart(group: &Group<'_>, one: &str, other: &str, findings: &mut Findings) {
     let mut pairs = Vec::new();
-    let (of_one, of_other) = (group.of(one), group.of(other));
+    let (of_one, of_other) = (group.figures_of(one), group.figures_of(other));
     if of_one.len() * of_other.len() > PAIRS_COMPARED_MAX {
         return;
     }
@@ -110,7 +110,7 @@ fn factors_apart(
     target: &str,
     findings: &mut Findings,
 ) {
-    let figures = group.of(target);
+    let figures = group.figures_of(target);
     for name in group.varying(&figures) {
         if name == "rate" {
             trend::offered(target, &figures, findings);
@@ -245,18 +245,18 @@ impl Sides<'_> {
             findings.level(one, other);
         }
         for (fast, slow, apart) in [(one, other, &above), (other, one, &below)] {
-            let ratios = Ratios::of_all(apart.iter().map(|(.., ratio)| *ratio));
+            let ratios = Ratios::from_all(apart.iter().map(|(.., ratio)| *ratio));
             if apart.len() == pairs.len() && !apart.is_empty() {
                 // The effect of the analysis has an interval, which the single ratios have not.
                 let ratios = match &self.effect {
-                    Some(effect) => Ratios::of_effect(effect),
+                    Some(effect) => Ratios::from_effect(effect),
                     None => ratios,
                 };
                 findings.ahead(fast.to_owned(), slow.to_owned(), ratios);
             } else if above.len() + below.len() <= PAIRS_NAMED_MAX {
                 for (fast, slow, ratio) in apart {
                     let (fast, slow) = (group.place(fast), group.place(slow));
-                    findings.ahead(fast, slow, Ratios::of_one(*ratio));
+                    findings.ahead(fast, slow, Ratios::from_one(*ratio));
                 }
             } else if !apart.is_empty() {
                 let (some, all) = (apart.len(), pairs.len());
@@ -288,7 +288,7 @@ fn ends_apart(group: &Group<'_>) -> Finding {
         Relation::Unknown => "Too few trials to compare them".to_owned(),
         Relation::Above(ratio) if same_target => {
             finding.apart = ratio;
-            format!("The highest is {} the lowest; {count}", Ratios::of_one(ratio).as_times())
+            format!("The highest is {} the lowest; {count}", Ratios::from_one(ratio).as_times())
         }
         Relation::Above(_) => count,
         Relation::Below(_) | Relation::Level => {

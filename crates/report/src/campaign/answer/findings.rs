@@ -164,7 +164,7 @@ pub struct Ratios {
 
 impl Ratios {
     /// Takes the smallest and the largest of several.
-    pub fn of_all(ratios: impl Iterator<Item = f64>) -> Self {
+    pub fn from_all(ratios: impl Iterator<Item = f64>) -> Self {
         let mut found = Self { smallest: f64::INFINITY, largest: 0.0, interval: None };
         for ratio in ratios {
             found.smallest = found.smallest.min(ratio);
@@ -174,12 +174,12 @@ impl Ratios {
     }
 
     /// Takes a single one.
-    pub const fn of_one(ratio: f64) -> Self {
+    pub const fn from_one(ratio: f64) -> Self {
         Self { smallest: ratio, largest: ratio, interval: None }
     }
 
     /// Takes the effect of a factor's level, or its inverse where that is above 1.
-    pub fn of_effect(effect: &LevelEffect) -> Self {
+    pub fn from_effect(effect: &LevelEffect) -> Self {
         let (mut ratio, (mut lo, mut hi)) = (effect.ratio, effect.interval);
         if ratio < 1.0 {
             (ratio, lo, hi) = (1.0 / ratio, 1.0 / hi, 1.0 / lo);

@@ -52,7 +52,7 @@ impl<'a> Group<'a> {
         for (name, pass, mut rows) in sheet.groups() {
             rows.retain(|row| row.counts());
             // The metric depends on all usable rows, so it is chosen before the figures are taken.
-            let metric = RateMetric::of(pass, rows.iter().copied());
+            let metric = RateMetric::for_rows(pass, rows.iter().copied());
             let mut figures = Vec::new();
             for row in rows {
                 if let Some(rate) = metric.figure(&row.judged) {
@@ -78,7 +78,7 @@ impl<'a> Group<'a> {
     }
 
     /// The figures of one target.
-    pub fn of(&self, target: &str) -> Vec<Figure<'a>> {
+    pub fn figures_of(&self, target: &str) -> Vec<Figure<'a>> {
         let mut figures = self.figures.clone();
         figures.retain(|figure| figure.target() == target);
         figures
@@ -126,7 +126,7 @@ impl<'a> Group<'a> {
 
     /// A figure's target, with what tells it apart from others of it: `dir (posix)`.
     pub fn place(&self, figure: &Figure<'a>) -> String {
-        let label = self.label(figure, &self.varying(&self.of(figure.target())));
+        let label = self.label(figure, &self.varying(&self.figures_of(figure.target())));
         if label.is_empty() {
             figure.target().to_owned()
         } else {
@@ -143,7 +143,7 @@ impl<'a> Group<'a> {
                 targets.push(other.target().to_owned());
             }
         }
-        let mut columns = self.varying(&self.of(figure.target()));
+        let mut columns = self.varying(&self.figures_of(figure.target()));
         let differing = self.varying(level);
         columns.retain(|name| !differing.contains(name));
         let label = self.label(figure, &columns);
@@ -160,7 +160,9 @@ impl<'a> Group<'a> {
         let targets = self.targets();
         self.figures.len() <= LISTED_MAX
             && targets.len() <= TARGETS_MAX
-            && targets.iter().all(|target| self.varying(&self.of(target)).len() <= FACTORS_MAX)
+            && targets
+                .iter()
+                .all(|target| self.varying(&self.figures_of(target)).len() <= FACTORS_MAX)
     }
 
     /// The figures in a line.
@@ -226,7 +228,7 @@ impl<'a> Group<'a> {
 
     /// The figures of a target; a unit that they share is written once, at the last of them.
     fn list_target(&self, target: &str) -> String {
-        let figures = self.of(target);
+        let figures = self.figures_of(target);
         let varying = self.varying(&figures);
         let mut items: Vec<(String, String)> = Vec::new();
         for figure in &figures {

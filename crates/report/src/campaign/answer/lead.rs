@@ -92,7 +92,7 @@ fn rank_one(factor: &Factor, effect: &FactorEffect) -> String {
     let level = &effect.levels[number];
     let (first, other) = (&factor.levels[level.against], &factor.levels[number]);
     let (high, low) = if level.ratio < 1.0 { (first, other) } else { (other, first) };
-    let ratio = Ratios::of_effect(level).as_times();
+    let ratio = Ratios::from_effect(level).as_times();
     if !effect.is_certain() {
         return format!("{} {ratio}", factor.name);
     }
@@ -194,7 +194,7 @@ fn dominant_factor(effects: &FactorEffects) -> Option<(String, String)> {
     let level = &effect.levels[number];
     let (first, other) = (&factor.levels[level.against], &factor.levels[number]);
     let (high, low) = if level.ratio < 1.0 { (first, other) } else { (other, first) };
-    let ratio = Ratios::of_effect(level);
+    let ratio = Ratios::from_effect(level);
     let (times, interval) = (ratio.as_times(), ratio.as_interval());
     let comparison = if pass.are_times {
         format!("{low} takes {times} as long as {high}{interval}")

@@ -97,7 +97,7 @@ fn name_figures<'a>(group: &Group<'a>, figures: &[Figure<'a>]) -> String {
     let mut names = Vec::new();
     for target in group.targets() {
         let some: Vec<_> = figures.iter().filter(|figure| figure.target() == target).collect();
-        match (some.len(), group.of(target).len()) {
+        match (some.len(), group.figures_of(target).len()) {
             (0, _) => {}
             (count, all) if count == all => names.push(target.to_owned()),
             (1..=NAMED_MAX, _) => names.extend(some.iter().map(|figure| group.place(figure))),

@@ -72,7 +72,7 @@ pub fn along<'a>(
     if let [Trend::Varies(high, low, ratio)] = trends.as_slice() {
         let (best, worst) = (group.label(high, &[name]), group.label(low, &[name]));
         let (times, along) =
-            (Ratios::of_one(*ratio).as_times(), along_with(name, &parts).join(", "));
+            (Ratios::from_one(*ratio).as_times(), along_with(name, &parts).join(", "));
         let along = if along.is_empty() { along } else { format!(" (other {along} too)") };
         let text = format!("{target} is best at {best}: {times} that at {worst}{along}");
         findings.difference(text, *ratio);
@@ -107,8 +107,8 @@ pub fn along<'a>(
                 effect = factors.effect_between(name, last, first);
             }
             let range = match effect {
-                Some(effect) => Ratios::of_effect(&effect),
-                None => Ratios::of_all(ratios.iter().copied()),
+                Some(effect) => Ratios::from_effect(&effect),
+                None => Ratios::from_all(ratios.iter().copied()),
             };
             let words = format!("{verb} {}{}", range.as_times(), range.as_interval());
             findings.difference(describe(ratios.len(), &words), range.largest);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use model::{Fact, Host, LabSpec};
 use stats::Fall;
 
-use super::{Swept, show_bytes};
+use super::{SizeSweepRows, show_bytes};
 use crate::humanize::listed;
 use crate::table::setting_number::quantity;
 use crate::table::{Row, Sheet};
@@ -36,7 +36,7 @@ struct HostMemory {
 }
 
 /// Says in a clause whose memory explains a fall, or that none does; ends the sentence.
-pub(super) fn explain(sheet: &Sheet<'_>, swept: &Swept<'_, '_>, fall: &Fall) -> String {
+pub(super) fn explain(sheet: &Sheet<'_>, swept: &SizeSweepRows<'_, '_>, fall: &Fall) -> String {
     let hosts = list_hosts(sheet, &swept.rows);
     if hosts.is_empty() {
         return ".".to_owned();

@@ -79,7 +79,7 @@ impl Comparison {
     }
 
     /// Judges a sentence by the factor effects in a kind of pass, of which its factor is the first.
-    pub(super) fn of(pass: &PassFactors, conclusion: &Conclusion, levels: [&str; 2]) -> Self {
+    pub(super) fn new(pass: &PassFactors, conclusion: &Conclusion, levels: [&str; 2]) -> Self {
         let mut one = Self::undecided(pass, levels);
         let effects = match &pass.found {
             Ok(effects) => effects,

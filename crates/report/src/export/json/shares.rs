@@ -83,7 +83,7 @@ struct ServiceTimes {
 }
 
 impl ServiceTimes {
-    fn of(times: &ClientTimes) -> Self {
+    fn from_times(times: &ClientTimes) -> Self {
         Self {
             service_time_p50_ns: times.quantile(0.5),
             service_time_p90_ns: times.quantile(0.9),
@@ -95,7 +95,7 @@ impl ServiceTimes {
 
 impl<'a> HostsPart<'a> {
     /// Writes the comparison of the client hosts of a row.
-    pub fn of(compared: &'a HostsCompared) -> Self {
+    pub fn from_hosts(compared: &'a HostsCompared) -> Self {
         let mut stragglers = Vec::new();
         for host in compared.stragglers() {
             stragglers.push(host.host.as_str());
@@ -105,13 +105,13 @@ impl<'a> HostsPart<'a> {
             start_skew_ns: compared.skew.read_ns,
             start_skew_error_ns: compared.skew.error_ns,
             stragglers,
-            hosts: compared.hosts.iter().map(HostSharePart::of).collect(),
+            hosts: compared.hosts.iter().map(HostSharePart::from_share).collect(),
         }
     }
 }
 
 impl<'a> HostSharePart<'a> {
-    fn of(host: &'a HostShare) -> Self {
+    fn from_share(host: &'a HostShare) -> Self {
         let response = Some(host.response_time).filter(|times| *times != WorstTimes::default());
         Self {
             host: &host.host,
@@ -133,20 +133,20 @@ impl<'a> HostSharePart<'a> {
 
 impl ClientPart {
     /// Writes the result of a client.
-    pub fn of(client: &ClientResult) -> Self {
+    pub fn from_client(client: &ClientResult) -> Self {
         Self {
             client: client.client,
             ops: client.ops,
             bytes: client.bytes,
             failed: client.failed,
-            times: ServiceTimes::of(&client.times),
+            times: ServiceTimes::from_times(&client.times),
         }
     }
 }
 
 impl<'a> HostPart<'a> {
     /// Writes the result of a host.
-    pub fn of(host: &'a HostResult) -> Self {
+    pub fn from_host(host: &'a HostResult) -> Self {
         Self {
             host: &host.host,
             workers: host.workers,
@@ -158,7 +158,7 @@ impl<'a> HostPart<'a> {
             end_ns: host.end_ns,
             error_ns: host.error_ns,
             cpu_ns: host.cpu_ns,
-            times: ServiceTimes::of(&host.times),
+            times: ServiceTimes::from_times(&host.times),
         }
     }
 }

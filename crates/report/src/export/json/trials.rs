@@ -100,7 +100,7 @@ struct ErrorPart {
 }
 
 impl<'a> TrialPart<'a> {
-    pub(super) fn of(trial: &'a Trial) -> Self {
+    pub(super) fn from_trial(trial: &'a Trial) -> Self {
         let (state, reason) = match &trial.state {
             TrialState::Done => ("done", None),
             TrialState::Failed(reason) => ("failed", Some(reason.as_str())),
@@ -113,13 +113,13 @@ impl<'a> TrialPart<'a> {
             state,
             reason,
             facts: &trial.facts,
-            passes: trial.passes.iter().map(PassPart::of).collect(),
+            passes: trial.passes.iter().map(PassPart::from_pass).collect(),
         }
     }
 }
 
 impl<'a> PassPart<'a> {
-    fn of(pass: &'a PassResult) -> Self {
+    fn from_pass(pass: &'a PassResult) -> Self {
         Self {
             pass: pass.pass,
             window_ns: pass.window_ns,
@@ -141,17 +141,17 @@ impl<'a> PassPart<'a> {
             bytes: pass.bytes(),
             cross_checks: &pass.cross_checks,
             caveats: &pass.caveats,
-            kinds: pass.kinds.iter().map(KindPart::of).collect(),
+            kinds: pass.kinds.iter().map(KindPart::from_kind).collect(),
             samples: &pass.samples,
-            clients: pass.clients.iter().map(ClientPart::of).collect(),
-            hosts: pass.hosts.iter().map(HostPart::of).collect(),
+            clients: pass.clients.iter().map(ClientPart::from_client).collect(),
+            hosts: pass.hosts.iter().map(HostPart::from_host).collect(),
             telemetry: &pass.telemetry,
         }
     }
 }
 
 impl KindPart {
-    fn of(kind: &KindResult) -> Self {
+    fn from_kind(kind: &KindResult) -> Self {
         let mut errors = Vec::with_capacity(kind.errors.len());
         for (error, count) in &kind.errors {
             errors.push(ErrorPart { code: error.0, name: error.name(), count: *count });
@@ -162,9 +162,9 @@ impl KindPart {
             done: kind.done,
             bytes: kind.bytes,
             errors,
-            service_time: Times::of(&kind.service_time),
+            service_time: Times::from_histogram(&kind.service_time),
             service_time_buckets: kind.service_time.buckets().collect(),
-            response_time: Times::of(&kind.response_time),
+            response_time: Times::from_histogram(&kind.response_time),
             response_time_buckets: kind.response_time.buckets().collect(),
         }
     }

@@ -33,7 +33,7 @@ pub(super) struct Best(HashSet<(u32, Pass)>);
 
 impl Best {
     /// Finds the best figures of some runs.
-    pub fn of(runs: &[OneRun<'_>]) -> Self {
+    pub fn new(runs: &[OneRun<'_>]) -> Self {
         let mut columns: BTreeMap<Column<'_>, Vec<(usize, Summary)>> = BTreeMap::new();
         for run in runs {
             for row in &run.rows {

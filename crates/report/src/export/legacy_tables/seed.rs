@@ -54,7 +54,7 @@ const OPTIONS_SHOWN: [&str; 6] =
 pub fn render(sheet: &Sheet<'_>) -> String {
     let mut runs = OneRun::all(sheet, |_| true);
     let times = times::render(sheet, &runs);
-    let best = Best::of(&runs);
+    let best = Best::new(&runs);
     let mixed = mixed::render(sheet, &runs, &best);
     let mut noted = OneRun::all(sheet, |workload| workload == Workload::Mixed);
     runs.retain(|run| run.rows.iter().any(|r| matches!(r.judged.pass, Pass::Write | Pass::Read)));

@@ -8,9 +8,9 @@ use model::units::Nanos;
 use stats::Rate;
 use stats::curve::{self, Knee, LoadPoint};
 
-use super::Named;
+use super::NamedCurve;
 use crate::chart::{
-    About, Counted, Dot, Picture, Plot, RateAxis, Series, Standing, TimeAxis, describe_series,
+    ChartText, Dot, DotKind, Picture, Plot, RateAxis, RateUnit, Series, TimeAxis, describe_series,
 };
 use crate::humanize::counted;
 
@@ -23,8 +23,8 @@ const QUANTILES: [Quantile; 3] = [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)];
 const OUTER_QUANTILES: [Quantile; 2] = [("p50", 0.5), ("p99", 0.99)];
 
 /// A picture for each curve, all with the same axes; none where no load point has a figure.
-pub fn pictures(curves: &[Named]) -> Vec<Picture> {
-    let Some(axes) = Axes::of(curves.iter()) else { return Vec::new() };
+pub fn pictures(curves: &[NamedCurve]) -> Vec<Picture> {
+    let Some(axes) = Axes::new(curves.iter()) else { return Vec::new() };
     let mut drawn = Vec::new();
     for (number, named) in curves.iter().enumerate() {
         let series = quantile_lines("", named, &QUANTILES, &axes);
@@ -34,8 +34,8 @@ pub fn pictures(curves: &[Named]) -> Vec<Picture> {
 }
 
 /// Two curves in one picture, each with the name of its side.
-pub fn pictures_of_two(name: &str, sides: &[(&str, Named); 2]) -> Vec<Picture> {
-    let Some(axes) = Axes::of(sides.iter().map(|(_, named)| named)) else { return Vec::new() };
+pub fn pictures_of_two(name: &str, sides: &[(&str, NamedCurve); 2]) -> Vec<Picture> {
+    let Some(axes) = Axes::new(sides.iter().map(|(_, named)| named)) else { return Vec::new() };
     let mut series = Vec::new();
     for (side, named) in sides {
         series.extend(quantile_lines(side, named, &OUTER_QUANTILES, &axes));
@@ -50,7 +50,7 @@ struct Axes {
 }
 
 impl Axes {
-    fn of<'a>(curves: impl Iterator<Item = &'a Named>) -> Option<Self> {
+    fn new<'a>(curves: impl Iterator<Item = &'a NamedCurve>) -> Option<Self> {
         let (mut quickest_ns, mut slowest_ns, mut most) = (u64::MAX, 0, 0.0_f64);
         for point in curves.flat_map(|named| named.curve.points()) {
             if point.missing.is_none() {
@@ -64,12 +64,18 @@ impl Axes {
         }
         Some(Self {
             times: TimeAxis::new(quickest_ns, slowest_ns),
-            loads: RateAxis::new(Counted::Ops, most),
+            loads: RateAxis::new(RateUnit::Ops, most),
         })
     }
 
-    fn draw(&self, number: usize, name: &str, series: Vec<Series>, curves: &[&Named]) -> Picture {
-        let about = About {
+    fn draw(
+        &self,
+        number: usize,
+        name: &str,
+        series: Vec<Series>,
+        curves: &[&NamedCurve],
+    ) -> Picture {
+        let about = ChartText {
             id: format!("sustained-{number}"),
             title: format!("{name}: response time over throughput"),
             description: describe_series(&series),
@@ -97,7 +103,12 @@ impl Axes {
 }
 
 /// A line for each quantile; the points that are not sustained follow the line, and are not on it.
-fn quantile_lines(side: &str, named: &Named, quantiles: &[Quantile], axes: &Axes) -> Vec<Series> {
+fn quantile_lines(
+    side: &str,
+    named: &NamedCurve,
+    quantiles: &[Quantile],
+    axes: &Axes,
+) -> Vec<Series> {
     let mut lines = Vec::new();
     for (name, q) in quantiles {
         let (mut sustained, mut others) = (Vec::new(), Vec::new());
@@ -132,12 +143,12 @@ fn draw_dot(point: &LoadPoint, q: f64, axes: &Axes) -> Dot {
         y: axes.times.at(time_ns),
         reach: None,
         trials: Vec::new(),
-        standing: Standing::new(is_sustained, point.client_saturated),
+        standing: DotKind::new(is_sustained, point.client_saturated),
         text: format!("{done} of {}: {}{remark}", Rate::Ops(offered), Nanos(time_ns)),
     }
 }
 
-fn knee_note(named: &Named) -> Option<String> {
+fn knee_note(named: &NamedCurve) -> Option<String> {
     let (low, high) = match named.curve.knee() {
         Knee::Bend { interval_per_s, .. } => interval_per_s,
         Knee::Cliff { sustained_per_s, short_per_s } => (sustained_per_s, short_per_s),
@@ -147,7 +158,7 @@ fn knee_note(named: &Named) -> Option<String> {
 }
 
 /// Counts the load points that can't be drawn.
-fn missing_note(named: &Named) -> Option<String> {
+fn missing_note(named: &NamedCurve) -> Option<String> {
     let mut missing = 0;
     for point in named.curve.points() {
         missing += usize::from(point.missing.is_some());

@@ -7,7 +7,7 @@ use model::units::Nanos;
 use stats::Rate;
 use stats::curve::{Broken, Curve, Knee, LoadPoint, Standing};
 
-use super::Named;
+use super::NamedCurve;
 use crate::humanize::counted;
 use crate::table::Sheet;
 
@@ -20,7 +20,7 @@ const SPEC_SFS_MS: u64 = 300_000;
 const DESCRIBED_MAX: usize = 4;
 
 /// Describes one curve.
-pub fn of(named: &Named, request: &CurveRequest) -> Vec<String> {
+pub fn describe(named: &NamedCurve, request: &CurveRequest) -> Vec<String> {
     let (name, curve) = (&named.name, &named.curve);
     let mut sentences = Vec::new();
     if let Some(bound) = &request.bound {

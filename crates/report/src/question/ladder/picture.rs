@@ -7,12 +7,12 @@ use maud::{Markup, html};
 use stats::ladder::Limit;
 
 use super::PassLayers;
-use super::sentences::Words;
-use crate::chart::{About, Picture, STRIP, Strip, Tick, panel, percent};
+use super::sentences::LayerNames;
+use crate::chart::{ChartText, Picture, STRIP, Strip, Tick, panel, percent};
 use crate::humanize;
 
 /// Draws it; `None` where nothing could be analyzed.
-pub(super) fn waterfall(words: &Words<'_>, ladder: &PassLayers<'_, '_>) -> Option<Picture> {
+pub(super) fn waterfall(words: &LayerNames<'_>, ladder: &PassLayers<'_, '_>) -> Option<Picture> {
     let analysis = ladder.analysis.as_ref()?;
     let mut strips = Vec::new();
     let mut shares = Vec::new();
@@ -33,7 +33,7 @@ pub(super) fn waterfall(words: &Words<'_>, ladder: &PassLayers<'_, '_>) -> Optio
     let ticks: Vec<Tick> =
         [0_u32, 25, 50, 75, 100].map(|at| (f64::from(at), at.to_string())).into();
     let unit = if ladder.pass.is_byte_rate() { "byte" } else { "call" };
-    let about = About {
+    let about = ChartText {
         id: format!("waterfall-{}", ladder.name.replace(' ', "-")),
         title: format!("What each layer adds: {}", ladder.name),
         description: format!("Shares of the time per {unit}: {}.", shares.join(", ")),

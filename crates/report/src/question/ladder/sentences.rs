@@ -13,7 +13,7 @@ use crate::humanize;
 use crate::table::Sheet;
 
 /// How the layers of one campaign are called.
-pub(super) struct Words<'s> {
+pub(super) struct LayerNames<'s> {
     request: &'s Ladder,
     top: Option<Layer>,
     has_whole: bool,
@@ -31,8 +31,8 @@ pub(super) const fn code(limit: Limit) -> &'static str {
     }
 }
 
-impl<'s> Words<'s> {
-    pub(super) fn of(sheet: &Sheet<'_>, request: &'s Ladder) -> Self {
+impl<'s> LayerNames<'s> {
+    pub(super) fn new(sheet: &Sheet<'_>, request: &'s Ladder) -> Self {
         let mut words =
             Self { request, top: None, has_whole: false, transfer: None, is_loopback: true };
         words.has_whole = words.has_layer(Layer::Whole);

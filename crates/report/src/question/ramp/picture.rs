@@ -13,7 +13,8 @@ use stats::Rate;
 use stats::breaking::{Purpose, Searched, TrialOutcome};
 
 use crate::chart::{
-    About, Counted, Dot, Picture, Plot, RateAxis, Series, Standing, Tick, TimeAxis, describe_series,
+    ChartText, Dot, DotKind, Picture, Plot, RateAxis, RateUnit, Series, Tick, TimeAxis,
+    describe_series,
 };
 
 /// The quantiles of response times that are drawn.
@@ -33,7 +34,7 @@ pub fn pictures(
     searched: &Searched<'_>,
     request: &RampRequest,
 ) -> Vec<Picture> {
-    let Some(drawn) = Drawn::of(searched, request) else { return Vec::new() };
+    let Some(drawn) = RampPlot::new(searched, request) else { return Vec::new() };
     let (mut most, mut slowest, mut quickest) = (0.0_f64, 0, u64::MAX);
     for point in drawn.passes.iter().flat_map(|(_, points)| points) {
         most = most.max(point.per_s);
@@ -89,7 +90,7 @@ struct Point {
 impl Point {
     /// The trials of a load in a pass, by its place in the run: those that say something of the
     /// server, or else those in which the client was at its own limit.
-    fn of(searched: &Searched<'_>, load: u32, place: usize) -> Option<Self> {
+    fn new(searched: &Searched<'_>, load: u32, place: usize) -> Option<Self> {
         let (mut clean, mut limited): (Vec<&PassResult>, Vec<&PassResult>) = (vec![], vec![]);
         for tried in &searched.tried {
             // After a break, the lightest load is tried to see whether the server recovers.
@@ -130,9 +131,9 @@ impl Point {
 }
 
 /// The data drawn of a search.
-struct Drawn<'a> {
+struct RampPlot<'a> {
     request: &'a RampRequest,
-    counted: Counted,
+    counted: RateUnit,
     /// Each pass with the loads that have figures.
     passes: Vec<(Pass, Vec<Point>)>,
     /// Loads with which trials failed or got no reply.
@@ -142,10 +143,10 @@ struct Drawn<'a> {
     ends: (u32, u32),
 }
 
-impl<'a> Drawn<'a> {
-    fn of(searched: &Searched<'_>, request: &'a RampRequest) -> Option<Self> {
+impl<'a> RampPlot<'a> {
+    fn new(searched: &Searched<'_>, request: &'a RampRequest) -> Option<Self> {
         let spec = &searched.tried.first()?.run.spec;
-        let counted = Counted::of_pass(*spec.passes().first()?);
+        let counted = RateUnit::from_pass(*spec.passes().first()?);
         let (mut loads, mut failed) = (BTreeSet::new(), BTreeSet::new());
         for tried in &searched.tried {
             loads.insert(tried.load);
@@ -159,12 +160,12 @@ impl<'a> Drawn<'a> {
         let mut has_line = false;
         for (place, pass) in spec.passes().iter().enumerate() {
             // All lines share an axis, so they are of one unit.
-            if Counted::of_pass(*pass) != counted || passes.len() == PASSES_MAX {
+            if RateUnit::from_pass(*pass) != counted || passes.len() == PASSES_MAX {
                 continue;
             }
             let mut points = Vec::new();
             for &load in &loads {
-                points.extend(Point::of(searched, load, place));
+                points.extend(Point::new(searched, load, place));
             }
             has_line |= points.len() > 1;
             passes.push((*pass, points));
@@ -204,7 +205,7 @@ impl<'a> Drawn<'a> {
             y,
             reach: None,
             trials: Vec::new(),
-            standing: Standing::new(point.is_sustained, point.is_limited),
+            standing: DotKind::new(point.is_sustained, point.is_limited),
             text: format!("{}: {figure}{remark}", self.request.describe_load(point.load)),
         }
     }
@@ -216,7 +217,7 @@ impl<'a> Drawn<'a> {
             y: 0.0,
             reach: None,
             trials: Vec::new(),
-            standing: Standing::NotSustained,
+            standing: DotKind::NotSustained,
             text: format!("{}: no reply, or failed", self.request.describe_load(load)),
         }
     }
@@ -235,7 +236,7 @@ impl<'a> Drawn<'a> {
             }
         }
         let description = describe_series(&series);
-        let about = About { id, title: title.clone(), description, unit: "" };
+        let about = ChartText { id, title: title.clone(), description, unit: "" };
         let x_name = match self.request.setting.as_str() {
             "rate" => "offered load, op/s".to_owned(),
             setting => setting.replace('_', " "),

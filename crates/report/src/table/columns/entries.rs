@@ -10,14 +10,14 @@ use stats::{HostsCompared, Summary};
 
 use super::TableKind::{Programs, Rates};
 use super::ValueType::{Count, Number, OneOf, Text};
-use super::{Column, Member, Shown, ShownCell, TableKind, Value, ValueType};
+use super::{Column, JsonMember, ShownCell, ShownColumn, TableKind, Value, ValueType};
 use crate::document::{Cell, Line, Role};
 use crate::humanize;
 use crate::table::row::Row;
 
 /// A column of programs that is a member of each figure in JSON, too.
 const fn plain_column(name: &'static str, kind: ValueType, value: fn(&Row<'_>) -> Value) -> Column {
-    Column { name, value, json: Member::Known(kind), shown: None }
+    Column { name, value, json: JsonMember::Known(kind), shown: None }
 }
 
 /// A column of programs that is a member of each figure in JSON, and may be unknown there.
@@ -26,12 +26,12 @@ const fn nullable_column(
     kind: ValueType,
     value: fn(&Row<'_>) -> Value,
 ) -> Column {
-    Column { name, value, json: Member::Nullable(kind), shown: None }
+    Column { name, value, json: JsonMember::Nullable(kind), shown: None }
 }
 
 /// A column of CSV that JSON has within another member.
 const fn nested_column(name: &'static str, value: fn(&Row<'_>) -> Value) -> Column {
-    Column { name, value, json: Member::Within, shown: None }
+    Column { name, value, json: JsonMember::Within, shown: None }
 }
 
 /// A column for people alone.
@@ -52,7 +52,7 @@ impl Column {
         cell: fn(&Row<'_>, &Summary) -> Cell,
     ) -> Self {
         let (role, cell) = (Role::Number, ShownCell::Figure(cell));
-        self.shown = Some(Shown { heading, role, table, reading: "", cell });
+        self.shown = Some(ShownColumn { heading, role, table, reading: "", cell });
         self
     }
 
@@ -64,7 +64,7 @@ impl Column {
         cell: fn(&Row<'_>) -> Cell,
     ) -> Self {
         let (role, cell) = (Role::Number, ShownCell::Always(cell));
-        self.shown = Some(Shown { heading, role, table, reading: "", cell });
+        self.shown = Some(ShownColumn { heading, role, table, reading: "", cell });
         self
     }
 
@@ -86,8 +86,8 @@ impl Column {
 
     /// Names its member in JSON, which is left out where nothing is known.
     const fn member_where_known(mut self, name: &'static str) -> Self {
-        if let Member::Nullable(kind) = self.json {
-            self.json = Member::WhereKnown(name, kind);
+        if let JsonMember::Nullable(kind) = self.json {
+            self.json = JsonMember::WhereKnown(name, kind);
         }
         self
     }
@@ -175,7 +175,7 @@ pub const COLUMNS: &[Column] = &[
         value_of(&r.judged.cpu, |cpu| Value::share(Some(cpu.client)))
     })
     .shown("CPU", Rates, |r, _| {
-        Cell::of_two(humanize::cpu(&r.judged), humanize::server_cpu(&r.judged))
+        Cell::two_lines(humanize::cpu(&r.judged), humanize::server_cpu(&r.judged))
     })
     .read(
         "CPU: processor time of the client per GiB moved or per op; + that of the server, \

@@ -53,7 +53,7 @@ const LABEL: &str = "label.";
 const RATIO_MIN: f64 = 1.02;
 
 /// The properties of a set of campaigns.
-pub(super) struct Chosen {
+pub(super) struct ChosenProperties {
     pub factors: Vec<Property>,
     pub others: Vec<Property>,
 }
@@ -67,15 +67,18 @@ struct Candidate {
 }
 
 /// Finds the properties that differ; those in `by` instead, where any is named.
-pub(super) fn choose(sources: &[Source], by: &[String]) -> Result<Chosen, UnknownProperty> {
+pub(super) fn choose(
+    sources: &[Source],
+    by: &[String],
+) -> Result<ChosenProperties, UnknownProperty> {
     // One campaign differs from no other; its facts may be those of a hundred thousand trials.
     if sources.len() == 1 && by.is_empty() {
-        return Ok(Chosen { factors: Vec::new(), others: Vec::new() });
+        return Ok(ChosenProperties { factors: Vec::new(), others: Vec::new() });
     }
     let candidates = list_candidates(sources);
     let mut all = name_candidates(&candidates);
     all.extend(identity(sources));
-    let mut chosen = Chosen { factors: Vec::new(), others: Vec::new() };
+    let mut chosen = ChosenProperties { factors: Vec::new(), others: Vec::new() };
     if by.is_empty() {
         for (property, is_found) in all {
             if is_found && count_levels(&property) > 1 {

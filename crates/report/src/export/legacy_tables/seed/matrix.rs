@@ -179,7 +179,7 @@ fn cell(run: &OneRun<'_>, pass: Pass, best: &Best) -> String {
     if run.is_impossible() {
         return NOT_SUPPORTED.to_owned();
     }
-    match run.of(pass).and_then(|row| row.judged.rate.as_ref()) {
+    match run.row_of(pass).and_then(|row| row.judged.rate.as_ref()) {
         Some(rate) => format!("{}{:.0}", best.mark(run, pass, ""), rate.mean / KIB),
         None => "-".to_owned(),
     }
