@@ -4,17 +4,17 @@
 //! without the sentences that sum them up, and only a page has pictures and each trial. Columns
 //! come from `table::columns`, sentences from `answer`, `question` and `notes`.
 
-pub mod answer;
-pub mod cache_sizes;
-pub mod catalog;
-pub mod conclusions;
-pub mod experiment;
-pub mod host_activity;
-pub mod host_settings;
-pub mod next_step;
-pub mod notes;
-pub mod row_excerpt;
-pub mod trials;
+pub(crate) mod answer;
+pub(crate) mod cache_sizes;
+pub(crate) mod catalog;
+pub(crate) mod conclusions;
+pub(crate) mod experiment;
+pub(crate) mod host_activity;
+pub(crate) mod host_settings;
+pub(crate) mod next_step;
+pub(crate) mod notes;
+pub(crate) mod row_excerpt;
+pub(crate) mod trials;
 
 use std::cell::LazyCell;
 use std::collections::HashSet;
@@ -61,12 +61,12 @@ const LEAVING: [&str; 9] = ["max RSS", "max", "CPU", "sys", "user", "p50", "n", 
 const LEAVING_MAX: usize = 4;
 
 /// Writes the report of a campaign for a terminal.
-pub fn text(sheet: &Sheet<'_>, screen: Screen) -> String {
+pub(crate) fn text(sheet: &Sheet<'_>, screen: Screen) -> String {
     text::render(&document(sheet, Form::Text, screen), screen.columns())
 }
 
 /// Arranges a campaign; the screen is that of a terminal, other forms show everything.
-pub fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Document {
+pub(crate) fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Document {
     let campaign = sheet.campaign;
     // The answer and the pictures share them: of a large matrix they take longer than all else.
     let effects = LazyCell::new(|| FactorEffects::from_sheet(sheet));

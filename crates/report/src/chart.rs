@@ -18,16 +18,16 @@ use maud::{Markup, html};
 
 use crate::text_grid::width;
 
-pub use axis::*;
-pub use plot::*;
-pub use track::Track;
+pub(crate) use axis::*;
+pub(crate) use plot::*;
+pub(crate) use track::Track;
 
 /// Pixels from a row's top to the base line of its name.
 const NAME: u32 = 15;
 /// Pixels for each further line of text.
 const LINE: u32 = 17;
 /// Height of the strip with the marks.
-pub const STRIP: u32 = 20;
+pub(crate) const STRIP: u32 = 20;
 /// Space below a strip.
 const GAP: u32 = 14;
 /// Space for the axis, and for its unit below it: beside the last label there may be no room.
@@ -35,9 +35,9 @@ const AXIS: u32 = 22;
 const UNIT: u32 = 15;
 
 /// Heads of arrows at the edge of an axis that an interval goes beyond.
-pub const ARROW_LEFT: &str = "M6,-4 L0,0 L6,4";
-pub const ARROW_RIGHT: &str = "M-6,-4 L0,0 L-6,4";
-pub const ARROW_UP: &str = "M-4,6 L0,0 L4,6";
+pub(crate) const ARROW_LEFT: &str = "M6,-4 L0,0 L6,4";
+pub(crate) const ARROW_RIGHT: &str = "M-6,-4 L0,0 L-6,4";
+pub(crate) const ARROW_UP: &str = "M-4,6 L0,0 L4,6";
 
 /// A picture, for the page or for a file of its own.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub struct Picture {
 }
 
 /// Lays pictures out side by side, as far as there is room.
-pub fn figures(pictures: &[Picture]) -> Markup {
+pub(crate) fn figures(pictures: &[Picture]) -> Markup {
     html! {
         div.panels {
             @for picture in pictures {
@@ -68,7 +68,7 @@ pub fn figures(pictures: &[Picture]) -> Markup {
 }
 
 /// One row of a chart.
-pub struct Strip {
+pub(crate) struct Strip {
     /// The name of the row.
     pub name: String,
     /// Its figure, written out.
@@ -80,7 +80,7 @@ pub struct Strip {
 }
 
 /// Describes rows for readers who don't see them: each name with its figure.
-pub fn describe_strips(strips: &[Strip]) -> String {
+pub(crate) fn describe_strips(strips: &[Strip]) -> String {
     let mut described = Vec::new();
     for strip in strips {
         described.push(format!("{}: {}", strip.name, strip.value));
@@ -89,7 +89,7 @@ pub fn describe_strips(strips: &[Strip]) -> String {
 }
 
 /// The subject of a chart.
-pub struct ChartText {
+pub(crate) struct ChartText {
     /// Unique in the page.
     pub id: String,
     /// Says what is shown.
@@ -101,7 +101,7 @@ pub struct ChartText {
 }
 
 /// Draws a chart.
-pub fn panel(about: &ChartText, strips: &[Strip], ticks: &[Tick]) -> Markup {
+pub(crate) fn panel(about: &ChartText, strips: &[Strip], ticks: &[Tick]) -> Markup {
     // Rows differ in height by their lines of text, so each begins where all before it end.
     let (mut tops, mut foot) = (Vec::new(), 0);
     for strip in strips {
@@ -171,19 +171,19 @@ fn draw_axis(ticks: &[Tick], unit: &str) -> Markup {
 }
 
 /// A position as SVG takes it.
-pub fn percent(at: f64) -> String {
+pub(crate) fn percent(at: f64) -> String {
     format!("{at:.2}%")
 }
 
 /// A shape of fixed size at a position in percent.
-pub fn shape(at: f64, class: &str, path: &str) -> Markup {
+pub(crate) fn shape(at: f64, class: &str, path: &str) -> Markup {
     html! {
         svg x=(percent(at)) overflow="visible" { path class=(class) d=(path) {} }
     }
 }
 
 /// The first letters of a name that is too long for a chart.
-pub fn cut(text: &str, length_max: usize) -> String {
+pub(crate) fn cut(text: &str, length_max: usize) -> String {
     if width(text) <= length_max {
         return text.to_owned();
     }

@@ -25,7 +25,7 @@ use crate::Format;
 use crate::document::terminal::Screen;
 use crate::document::{self, Document, Form};
 
-pub use caveats::Reservations;
+pub(crate) use caveats::Reservations;
 pub use curves::CurvePair;
 pub use measure::{Bound, Figure, Measure};
 pub use rows::is_same;
@@ -93,7 +93,7 @@ pub struct Pair {
     /// Caveats of either side, each code once.
     pub caveats: Vec<CaveatCode>,
     /// What these caveats leave of the comparison.
-    pub reservations: Reservations,
+    pub(crate) reservations: Reservations,
 }
 
 impl Pair {

@@ -122,7 +122,7 @@ pub fn render_contenders(
 
 /// The sections of a report about its contenders; none where it compares no systems, and none was
 /// found to keep anything.
-pub fn report_sections(sheet: &Sheet<'_>) -> Vec<Section> {
+pub(crate) fn report_sections(sheet: &Sheet<'_>) -> Vec<Section> {
     let campaign = sheet.campaign;
     if !compares_systems(specs(campaign)) && campaign.durability.is_empty() {
         return Vec::new();

@@ -5,11 +5,11 @@
 //! it. `text`, `markdown` and `html` write a document in one walk each, and escape what they
 //! write; nothing else in this crate writes these three forms of a table or a list.
 
-pub mod html;
-pub mod markdown;
-pub mod page_frame;
+pub(crate) mod html;
+pub(crate) mod markdown;
+pub(crate) mod page_frame;
 mod table_data;
-pub mod terminal;
+pub(crate) mod terminal;
 pub mod text;
 
 use maud::Markup;
@@ -107,7 +107,7 @@ pub struct Term {
 
 impl Term {
     /// A term of one line.
-    pub fn new(name: impl Into<String>, line: impl Into<String>) -> Self {
+    pub(crate) fn new(name: impl Into<String>, line: impl Into<String>) -> Self {
         Self { name: name.into(), code: None, lines: vec![line.into()] }
     }
 }
@@ -168,12 +168,12 @@ pub enum Role {
 
 impl Role {
     /// Whether cells are aligned as numbers are.
-    pub const fn is_number(self) -> bool {
+    pub(crate) const fn is_number(self) -> bool {
         matches!(self, Self::FactorNumber | Self::Number | Self::Rate)
     }
 
     /// Whether rows may be chosen by what stands in the column.
-    pub const fn is_factor(self) -> bool {
+    pub(crate) const fn is_factor(self) -> bool {
         matches!(self, Self::Factor | Self::FactorNumber | Self::Verdict)
     }
 }
@@ -222,7 +222,7 @@ pub enum Extreme {
 
 impl Extreme {
     /// The sign that stands beside the figure.
-    pub const fn sign(self) -> &'static str {
+    pub(crate) const fn sign(self) -> &'static str {
         match self {
             Self::Best => "▲",
             Self::Worst => "▼",
@@ -230,7 +230,7 @@ impl Extreme {
     }
 
     /// The same in words.
-    pub const fn words(self) -> &'static str {
+    pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::Best => "best of its pass, or level with it",
             Self::Worst => "worst of its pass, or level with it",
@@ -256,7 +256,7 @@ impl Cell {
     }
 
     /// A cell of a line and another one below it, where there is something to say.
-    pub fn two_lines(first: String, second: Option<String>) -> Self {
+    pub(crate) fn two_lines(first: String, second: Option<String>) -> Self {
         let mut lines = vec![Line { mark: None, text: first }];
         if let Some(text) = second {
             lines.push(Line { mark: None, text });
@@ -265,7 +265,7 @@ impl Cell {
     }
 
     /// How many columns it takes.
-    pub const fn span(&self) -> usize {
+    pub(crate) const fn span(&self) -> usize {
         match self {
             Self::Reason(_, span) => *span,
             _ => 1,
@@ -273,7 +273,7 @@ impl Cell {
     }
 
     /// The cell on one line, without markup.
-    pub fn one_line(&self) -> String {
+    pub(crate) fn one_line(&self) -> String {
         match self {
             Self::Lines(lines) => {
                 let mut text = String::new();
@@ -303,7 +303,7 @@ impl Cell {
 
 impl Line {
     /// The text with the sign of its mark before it.
-    pub fn signed(&self) -> String {
+    pub(crate) fn signed(&self) -> String {
         let sign = self.mark.map_or("", Extreme::sign);
         format!("{sign}{}", self.text)
     }

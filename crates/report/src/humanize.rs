@@ -7,7 +7,7 @@ use model::units::Nanos;
 use stats::{Judged, Summary};
 
 /// Median, 99th percentile and maximum with their units; dashes where nothing was recorded.
-pub fn times(histogram: &Histogram) -> [String; 3] {
+pub(crate) fn times(histogram: &Histogram) -> [String; 3] {
     // An empty histogram answers with 0, which would read as a very short time.
     if histogram.count() == 0 {
         return ["–"; 3].map(str::to_owned);
@@ -17,13 +17,13 @@ pub fn times(histogram: &Histogram) -> [String; 3] {
 }
 
 /// A share as percent with a fitting number of digits: `0.4 %`, `12 %`.
-pub fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }
 
 /// Half the interval as a share of the median: `±1.2 %`; a dash where there is none.
-pub fn spread(rate: &Summary) -> String {
+pub(crate) fn spread(rate: &Summary) -> String {
     match rate.half_width_share() {
         Some(share) => format!("±{}", percent(share)),
         None => "–".to_owned(),
@@ -31,7 +31,7 @@ pub fn spread(rate: &Summary) -> String {
 }
 
 /// Processor time of the client with its unit: `0.52 s/GiB`; a dash where it is not known.
-pub fn cpu(judged: &Judged) -> String {
+pub(crate) fn cpu(judged: &Judged) -> String {
     match &judged.cpu {
         Some(cpu) => cpu.unit.shown(cpu.client),
         None => "–".to_owned(),
@@ -39,13 +39,13 @@ pub fn cpu(judged: &Judged) -> String {
 }
 
 /// Processor time of the server, to be added to the client's: `+0.31 s/GiB`.
-pub fn server_cpu(judged: &Judged) -> Option<String> {
+pub(crate) fn server_cpu(judged: &Judged) -> Option<String> {
     let cpu = judged.cpu.as_ref()?;
     Some(format!("+{}", cpu.unit.shown(cpu.server?)))
 }
 
 /// The byte rate of a mix, whose figure is its op rate.
-pub fn second_rate(judged: &Judged) -> Option<String> {
+pub(crate) fn second_rate(judged: &Judged) -> Option<String> {
     let bytes = judged.bytes_per_s.as_ref()?;
     if judged.pass.is_byte_rate() {
         return None;
@@ -54,7 +54,7 @@ pub fn second_rate(judged: &Judged) -> Option<String> {
 }
 
 /// How many trials are behind the figures: `5`, or `3/5` where some are not.
-pub fn trials(judged: &Judged) -> String {
+pub(crate) fn trials(judged: &Judged) -> String {
     if judged.trials_used == judged.trials_made {
         judged.trials_used.to_string()
     } else {
@@ -68,7 +68,7 @@ pub fn counted(count: usize, noun: &str) -> String {
 }
 
 /// Names in a sentence: `a`, `a and b`, `a, b and c`.
-pub fn listed(names: &[String]) -> String {
+pub(crate) fn listed(names: &[String]) -> String {
     match names {
         [] => String::new(),
         [one] => one.clone(),

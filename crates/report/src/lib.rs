@@ -4,6 +4,8 @@
 //! bytes every time and everywhere; no clock, no time zone, no locale. All formats show the
 //! figures that `stats::judge` computes, and none of them drops a caveat.
 
+#![warn(unreachable_pub)]
+
 mod campaign;
 mod chart;
 mod comparison;
@@ -41,7 +43,7 @@ pub use export::json::schema as json_schema;
 pub use factor_effects::{FactorEffects, NoEffects};
 pub use humanize::{counted, utc, utc_minute};
 pub use question::durability::render_durability;
-pub use table::joined_campaigns::{JoinedCampaigns, Member, Property, Source, UnknownProperty};
+pub use table::joined_campaigns::{JoinedCampaigns, Member, Source, UnknownProperty};
 
 /// How output is written. Each command has some of these forms; of one that it has not, it writes
 /// the table for a terminal.
@@ -158,13 +160,8 @@ impl Format {
     }
 }
 
-/// Draws the pictures of a campaign's page as files: a name for each, without an ending, and an SVG
-/// that needs nothing else.
-pub fn pictures(campaign: &Campaign) -> Vec<(String, String)> {
-    page::picture_files::all(&Sheet::from_campaign(campaign))
-}
-
-/// Draws the same pictures of several campaigns.
+/// Draws the pictures of the page as files: a name for each, without an ending, and an SVG that
+/// needs nothing else.
 pub fn pictures_joined(joined: &JoinedCampaigns) -> Vec<(String, String)> {
     page::picture_files::all(&Sheet::from_joined(joined))
 }

@@ -13,7 +13,7 @@ mod heat_map;
 mod host_activity;
 mod latency_curve;
 mod matrix_panels;
-pub mod picture_files;
+pub(crate) mod picture_files;
 mod quantiles;
 mod rate_bars;
 mod rate_curves;
@@ -31,14 +31,14 @@ use crate::factor_effects::FactorEffects;
 use crate::humanize;
 use crate::table::Sheet;
 
-pub use conditions::{facts, settings};
-pub use rate_bars::section as rates;
+pub(crate) use conditions::{facts, settings};
+pub(crate) use rate_bars::section as rates;
 
 const FACTORS: &str = "Factors";
 
 /// Renders the part before the table of figures: of a matrix of many rows the pictures that hold
 /// all of them, of other campaigns a bar for each row.
-pub fn before_figures(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
+pub(crate) fn before_figures(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
     // An answer to a question has pictures of its own: the rates of a load curve, say, are the
     // loads that were offered.
     match sheet.campaign.question {
@@ -73,7 +73,7 @@ pub fn before_figures(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
 }
 
 /// Renders the part after the table of figures.
-pub fn after_figures(sheet: &Sheet<'_>) -> Markup {
+pub(crate) fn after_figures(sheet: &Sheet<'_>) -> Markup {
     html! {
         @if is_large_matrix(sheet) {
             (rate_bars::section(sheet, &Markup::default()))
@@ -138,7 +138,7 @@ fn is_large_matrix(sheet: &Sheet<'_>) -> bool {
 }
 
 /// Renders the end of the page.
-pub fn after_conditions(sheet: &Sheet<'_>) -> Markup {
+pub(crate) fn after_conditions(sheet: &Sheet<'_>) -> Markup {
     html! {
         section aria-labelledby="trials" {
             h2 #trials { "Trials and repetition" }

@@ -5,7 +5,7 @@
 //! `stats`.
 
 pub(crate) mod curve;
-pub mod durability;
+pub(crate) mod durability;
 mod ladder;
 mod ramp;
 mod soak;
@@ -19,7 +19,7 @@ use crate::table::{Row, Sheet};
 
 /// The answer to a campaign's question.
 #[derive(Debug, Default)]
-pub struct QuestionAnswer {
+pub(crate) struct QuestionAnswer {
     /// The title of the answer, such as `What limits it`.
     pub title: &'static str,
     /// The answer in plain sentences without markup, the one that counts first.
@@ -33,7 +33,7 @@ pub struct QuestionAnswer {
 }
 
 /// The answer, where the campaign has a question.
-pub fn answer(sheet: &Sheet<'_>) -> Option<QuestionAnswer> {
+pub(crate) fn answer(sheet: &Sheet<'_>) -> Option<QuestionAnswer> {
     match &sheet.campaign.question {
         Question::Curve(request) => Some(curve::answer(sheet, request)),
         Question::Ramp(request) => Some(ramp::answer(sheet, request)),

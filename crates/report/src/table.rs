@@ -4,14 +4,14 @@
 //! or target, workload or one column decide it; it is then stated once beside the table, with
 //! what it depends on (`queue_depth 1 (dir), 8 (nfs)`).
 
-pub mod best_and_worst;
-pub mod columns;
-pub mod joined_campaigns;
-pub mod pivot;
-pub mod rate_metric;
-pub mod row;
-pub mod setting_number;
-pub mod title;
+pub(crate) mod best_and_worst;
+pub(crate) mod columns;
+pub(crate) mod joined_campaigns;
+pub(crate) mod pivot;
+pub(crate) mod rate_metric;
+pub(crate) mod row;
+pub(crate) mod setting_number;
+pub(crate) mod title;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -24,13 +24,13 @@ use stats::{Extent, Judged, judge};
 
 use joined_campaigns::{JoinedCampaigns, Property, declared_conclusions};
 
-pub use row::Row;
+pub(crate) use row::Row;
 
 /// Shown where a setting does not apply.
-pub const NOT_APPLICABLE: &str = "–";
+pub(crate) const NOT_APPLICABLE: &str = "–";
 
 /// A campaign, judged and arranged.
-pub struct Sheet<'a> {
+pub(crate) struct Sheet<'a> {
     /// The measured campaign.
     pub campaign: &'a Campaign,
     /// Names of the settings, beside target and workload, that tell rows apart.
@@ -46,7 +46,7 @@ pub struct Sheet<'a> {
 }
 
 /// A caveat with its worst case.
-pub struct CaveatSummary {
+pub(crate) struct CaveatSummary {
     /// The code of the caveat.
     pub code: CaveatCode,
     /// How much it takes from the figures of these rows.
@@ -63,19 +63,19 @@ pub struct CaveatSummary {
 
 impl CaveatSummary {
     /// Whether it was seen, but does not mark the rows that have it.
-    pub fn is_minor(&self) -> bool {
+    pub(crate) fn is_minor(&self) -> bool {
         self.severity < self.code.severity()
     }
 }
 
 impl<'a> Sheet<'a> {
     /// Judges and arranges a campaign.
-    pub fn from_campaign(campaign: &'a Campaign) -> Self {
+    pub(crate) fn from_campaign(campaign: &'a Campaign) -> Self {
         Self::arrange(campaign, None)
     }
 
     /// Judges and arranges the runs of several campaigns together.
-    pub fn from_joined(joined: &'a JoinedCampaigns) -> Self {
+    pub(crate) fn from_joined(joined: &'a JoinedCampaigns) -> Self {
         // One campaign by itself is reported as ever.
         let is_plain = joined.members().len() == 1 && joined.properties().is_empty();
         Self::arrange(joined.campaign(), if is_plain { None } else { Some(joined) })
@@ -103,7 +103,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// Returns the sentences that the plan, or those of the joined campaigns, declare.
-    pub fn conclusions(&self) -> Vec<Conclusion> {
+    pub(crate) fn conclusions(&self) -> Vec<Conclusion> {
         match self.joined {
             Some(joined) => joined.conclusions().to_vec(),
             None => declared_conclusions(self.campaign),
@@ -116,7 +116,7 @@ impl<'a> Sheet<'a> {
     ///
     /// Formats that are read by machines make their labels of it. A row of joined campaigns has the
     /// campaign that it was measured in.
-    pub fn identify(&self, row: &Row<'_>) -> Vec<(String, String)> {
+    pub(crate) fn identify(&self, row: &Row<'_>) -> Vec<(String, String)> {
         let run = row.run.index as usize;
         let (mut id, mut name) = (self.campaign.id, &self.campaign.name);
         if let Some(member) = self.joined.and_then(|joined| joined.member_of(run)) {
@@ -141,7 +141,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// The lines that describe the campaign, or each of several.
-    pub fn about(&self) -> Vec<String> {
+    pub(crate) fn about(&self) -> Vec<String> {
         match self.joined {
             Some(joined) => joined.members().iter().map(|member| member.title.clone()).collect(),
             None => vec![title::describe(self.campaign)],
@@ -150,7 +150,7 @@ impl<'a> Sheet<'a> {
 
     /// The value of a factor in a row: the target, a setting, with a column or without, or a
     /// property; a dash where it does not apply.
-    pub fn value<'r>(&'r self, row: &'r Row<'_>, name: &str) -> Cow<'r, str> {
+    pub(crate) fn value<'r>(&'r self, row: &'r Row<'_>, name: &str) -> Cow<'r, str> {
         let spec = &row.run.spec;
         if name == LEADING[0] {
             return Cow::Borrowed(&spec.target_name);
@@ -172,12 +172,12 @@ impl<'a> Sheet<'a> {
 
     /// The settings that tell a row apart: `io_size 64 KiB, workers 4`; empty where target and
     /// workload do.
-    pub fn factors(&self, row: &Row<'_>) -> String {
+    pub(crate) fn factors(&self, row: &Row<'_>) -> String {
         self.factors_without(row, &[])
     }
 
     /// The settings that tell a row apart, but for some.
-    pub fn factors_without(&self, row: &Row<'_>, omitted: &[&str]) -> String {
+    pub(crate) fn factors_without(&self, row: &Row<'_>, omitted: &[&str]) -> String {
         let mut parts = Vec::new();
         for (number, name) in self.columns.iter().enumerate() {
             let value = &row.values[number];
@@ -189,19 +189,19 @@ impl<'a> Sheet<'a> {
     }
 
     /// The whole name of a row: `nfs stream write, workers 4`.
-    pub fn name(&self, row: &Row<'_>) -> String {
+    pub(crate) fn name(&self, row: &Row<'_>) -> String {
         self.name_without(row, &[])
     }
 
     /// The name of a row, but for some settings.
-    pub fn name_without(&self, row: &Row<'_>, omitted: &[&str]) -> String {
+    pub(crate) fn name_without(&self, row: &Row<'_>, omitted: &[&str]) -> String {
         let factors = self.factors_without(row, omitted);
         let comma = if factors.is_empty() { "" } else { ", " };
         format!("{} {}{comma}{factors}", row.run.spec.target_name, row.pass_name())
     }
 
     /// Groups of comparable rows by [`Row::comparison_name`], in order of appearance.
-    pub fn groups(&self) -> Vec<(String, Pass, Vec<&Row<'a>>)> {
+    pub(crate) fn groups(&self) -> Vec<(String, Pass, Vec<&Row<'a>>)> {
         let mut groups: Vec<(String, Pass, Vec<&Row<'a>>)> = Vec::new();
         for row in &self.rows {
             let name = row.comparison_name();
@@ -271,7 +271,7 @@ struct Settings<'a> {
 }
 
 /// Finds the effective value of a setting at the target, as the first trial that has it read it.
-pub fn effective_value<'a>(run: &'a Run, name: &str) -> Option<&'a str> {
+pub(crate) fn effective_value<'a>(run: &'a Run, name: &str) -> Option<&'a str> {
     for trial in &run.trials {
         for fact in &trial.facts {
             if fact.scope == "target" && fact.name == name {

@@ -9,7 +9,7 @@ use model::printable;
 use unicode_width::UnicodeWidthStr;
 
 /// Space between two columns.
-pub const GAP: &str = "  ";
+pub(crate) const GAP: &str = "  ";
 
 /// The signs that mark a best or worst number.
 const SIGNS: [char; 2] = ['▲', '▼'];
@@ -54,7 +54,7 @@ const UNITS: [&str; 34] = [
 
 /// To which side a column's cells are pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Align {
+pub(crate) enum Align {
     /// Left alignment, for words.
     Left,
     /// Right alignment, for numbers.
@@ -74,7 +74,7 @@ enum Line {
 }
 
 /// A table that is filled line by line.
-pub struct Grid {
+pub(crate) struct Grid {
     header: Vec<String>,
     align: Vec<Align>,
     lines: Vec<Line>,
@@ -82,7 +82,7 @@ pub struct Grid {
 
 impl Grid {
     /// Starts a table with these columns.
-    pub fn new(columns: &[(impl AsRef<str>, Align)]) -> Self {
+    pub(crate) fn new(columns: &[(impl AsRef<str>, Align)]) -> Self {
         let mut grid = Self { header: Vec::new(), align: Vec::new(), lines: Vec::new() };
         for (name, align) in columns {
             grid.header.push(name.as_ref().to_owned());
@@ -92,33 +92,33 @@ impl Grid {
     }
 
     /// Adds a row with a cell for each column; `\n` starts a new line in the cell.
-    pub fn row(&mut self, cells: &[String]) {
+    pub(crate) fn row(&mut self, cells: &[String]) {
         self.lines.push(Line::Cells(clean_all(cells)));
     }
 
     /// Adds a row whose figures are replaced by a text, which is wrapped.
-    pub fn reason(&mut self, leading: &[String], text: &str) {
+    pub(crate) fn reason(&mut self, leading: &[String], text: &str) {
         self.lines.push(Line::Reason(clean_all(leading), clean(text)));
     }
 
     /// Adds a line below a row, which is wrapped.
-    pub fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) {
         self.lines.push(Line::Text(clean(text)));
     }
 
     /// Adds a line above rows, which is wrapped.
-    pub fn title(&mut self, text: &str) {
+    pub(crate) fn title(&mut self, text: &str) {
         self.lines.push(Line::Title(clean(text)));
     }
 
     /// Columns that the cells alone take; texts adapt themselves.
-    pub fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         let widths = self.widths();
         widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
     }
 
     /// Writes the table; texts are wrapped at `width_max` columns.
-    pub fn render(&self, width_max: usize) -> String {
+    pub(crate) fn render(&self, width_max: usize) -> String {
         let widths = self.widths();
         let mut out = String::new();
         push_cells(&mut out, &self.header, &self.align, &widths);
@@ -155,7 +155,7 @@ impl Grid {
     }
 
     /// Columns of characters that each column takes.
-    pub fn widths(&self) -> Vec<usize> {
+    pub(crate) fn widths(&self) -> Vec<usize> {
         let mut widths = Vec::with_capacity(self.header.len());
         for name in &self.header {
             widths.push(name.lines().map(width).max().unwrap_or(0));
@@ -246,7 +246,7 @@ pub fn wrap(text: &str, width_max: usize) -> Vec<String> {
 }
 
 /// Columns that the longest word of a text takes, a number together with its unit.
-pub fn longest_word(text: &str) -> usize {
+pub(crate) fn longest_word(text: &str) -> usize {
     let (mut longest, mut before) = (0, "");
     for word in text.split_ascii_whitespace() {
         let mut length = width(word);
@@ -279,12 +279,12 @@ fn clean_all(cells: &[String]) -> Vec<String> {
 }
 
 /// Replaces what steers a terminal, and tabs, whose width depends on the column.
-pub fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     printable::to_printable(text).replace('\t', "\u{fffd}")
 }
 
 /// Columns that a text takes on a terminal: two for each wide character, none for marks.
-pub fn width(text: &str) -> usize {
+pub(crate) fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 

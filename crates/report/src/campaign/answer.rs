@@ -16,12 +16,12 @@ mod trend;
 
 use crate::factor_effects::FactorEffects;
 use crate::table::Sheet;
-pub use caveats::count_codes;
+pub(crate) use caveats::count_codes;
 use findings::Finding;
 use group::Group;
 
 /// The findings of a campaign, in plain sentences without markup.
-pub struct Answer {
+pub(crate) struct Answer {
     /// The main sentences: the rate reached, the largest difference, and how far to trust both.
     pub lead: Vec<String>,
     /// One part for each kind of pass that has a usable figure.
@@ -31,7 +31,7 @@ pub struct Answer {
 }
 
 /// The findings in one kind of pass.
-pub struct PassAnswer {
+pub(crate) struct PassAnswer {
     /// Its name: `stream read`.
     pub pass: String,
     /// The figures: `nfs 6478 MB/s; dir 1819 (posix), 2020 MB/s (uring)`.
@@ -41,12 +41,12 @@ pub struct PassAnswer {
 }
 
 /// Says how many results are clean, and names the caveats of the others.
-pub fn trust(sheet: &Sheet<'_>) -> Option<String> {
+pub(crate) fn trust(sheet: &Sheet<'_>) -> Option<String> {
     caveats::remark(sheet)
 }
 
 /// Says what was found; the effects are those of the sheet.
-pub fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> Answer {
+pub(crate) fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> Answer {
     let groups = Group::all(sheet);
     let mut findings: Vec<Option<Finding>> = Vec::with_capacity(groups.len());
     for group in &groups {

@@ -29,7 +29,7 @@ const SWEEPS_MAX: usize = 1_000;
 const SENTENCES_MAX: usize = 12;
 
 /// The rows of one pass that differ in the size of their files alone.
-pub struct SizeSweepRows<'s, 'a> {
+pub(crate) struct SizeSweepRows<'s, 'a> {
     /// Workload and pass: `stream read`.
     pub name: String,
     /// The kind of pass.
@@ -43,7 +43,7 @@ pub struct SizeSweepRows<'s, 'a> {
 }
 
 /// Finds the sweeps of a campaign that tell anything.
-pub fn sweeps<'s, 'a>(sheet: &'s Sheet<'a>) -> Vec<SizeSweepRows<'s, 'a>> {
+pub(crate) fn sweeps<'s, 'a>(sheet: &'s Sheet<'a>) -> Vec<SizeSweepRows<'s, 'a>> {
     let mut swept = Vec::new();
     if !SIZES.iter().any(|size| sheet.columns.contains(size)) {
         return swept;
@@ -114,7 +114,7 @@ fn list_points(rows: &[&Row<'_>]) -> Vec<SizePoint> {
 
 /// The section with a sentence for each size at which a rate falls; `None` where nothing is swept.
 /// A terminal has none for rates that don't fall.
-pub fn section(sheet: &Sheet<'_>, form: Form) -> Option<Section> {
+pub(crate) fn section(sheet: &Sheet<'_>, form: Form) -> Option<Section> {
     let swept = sweeps(sheet);
     let mut lines = describe_falls(sheet, &swept);
     if form != Form::Text {
@@ -268,7 +268,7 @@ pub(crate) fn show_bytes(bytes: f64) -> String {
 /// How the rate of a pass goes with the size of the files, all else alike.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "SizeSweep")]
-pub struct SweepPart {
+pub(crate) struct SweepPart {
     pass: String,
     /// The target, with the settings that tell it apart from other sweeps of the pass.
     place: String,
@@ -295,7 +295,7 @@ struct FallPart {
 
 impl SweepPart {
     /// The sweeps of a sheet.
-    pub fn all(sheet: &Sheet<'_>) -> Vec<Self> {
+    pub(crate) fn all(sheet: &Sheet<'_>) -> Vec<Self> {
         let mut parts = Vec::new();
         for swept in sweeps(sheet) {
             let (outcome, falls) = match &swept.found {

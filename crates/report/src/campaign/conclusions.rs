@@ -7,7 +7,7 @@
 //! decide is undecided.
 
 mod comparison;
-pub mod section;
+pub(crate) mod section;
 
 use model::{Conclusion, Expectation, Pass};
 
@@ -15,10 +15,10 @@ use crate::factor_effects::PassFactors;
 use crate::table::setting_number::quantity;
 use crate::table::{NOT_APPLICABLE, Row, Sheet};
 
-pub use comparison::{Comparison, Outcome};
+pub(crate) use comparison::{Comparison, Outcome};
 
 /// A sentence with what the data say about it.
-pub struct Judgement {
+pub(crate) struct Judgement {
     /// The sentence and what it rests on.
     pub conclusion: Conclusion,
     /// The outcome over all passes.
@@ -31,7 +31,7 @@ pub struct Judgement {
 
 /// How a sentence stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConclusionVerdict {
+pub(crate) enum ConclusionVerdict {
     /// Every pass bears it out.
     BorneOut,
     /// Some passes bear it out, others don't, or don't tell.
@@ -46,7 +46,7 @@ pub enum ConclusionVerdict {
 
 impl ConclusionVerdict {
     /// Names it as tables do.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::BorneOut => "borne out",
             Self::Partly => "partly borne out",
@@ -70,7 +70,7 @@ impl ConclusionVerdict {
 }
 
 /// Judges each sentence of a campaign, or of several, in the order of the plan.
-pub fn judge(sheet: &Sheet<'_>) -> Vec<Judgement> {
+pub(crate) fn judge(sheet: &Sheet<'_>) -> Vec<Judgement> {
     let conclusions = sheet.conclusions();
     let mut judgements = Vec::with_capacity(conclusions.len());
     for conclusion in conclusions {

@@ -16,7 +16,7 @@ use crate::table::{NOT_APPLICABLE, Sheet};
 const LEVELS_MAX: usize = 12;
 
 /// The design of a campaign: factors, workloads and targets.
-pub struct Experiment {
+pub(crate) struct Experiment {
     /// The location of each target.
     pub targets: Vec<(String, String)>,
     /// The work, one entry for each workload: its name and a sentence.
@@ -29,7 +29,7 @@ pub struct Experiment {
 
 impl Experiment {
     /// Describes the experiment of a campaign.
-    pub fn from_sheet(sheet: &Sheet<'_>) -> Self {
+    pub(crate) fn from_sheet(sheet: &Sheet<'_>) -> Self {
         Self {
             targets: notes::targets(sheet.campaign),
             work: list_work(sheet),

@@ -62,7 +62,7 @@ fn has_ends(name: &str, start: &str, end: &str) -> bool {
 
 /// The increase of counters over one span or several.
 #[derive(Default)]
-pub struct HostActivity {
+pub(crate) struct HostActivity {
     span_ns: u64,
     states: [u64; STATES.len()],
     sums: [u64; COLUMNS.len()],
@@ -70,7 +70,7 @@ pub struct HostActivity {
 
 impl HostActivity {
     /// Adds what rose from one reading to another.
-    pub fn add(&mut self, host: &Telemetry, from: usize, to: usize) {
+    pub(crate) fn add(&mut self, host: &Telemetry, from: usize, to: usize) {
         self.span_ns += host.times_ns[to] - host.times_ns[from];
         for metric in &host.metrics {
             // A counter of a kind that is shown nowhere is not summed up: that copies its values.
@@ -89,7 +89,7 @@ impl HostActivity {
     }
 
     /// Processor time that was neither idle nor waiting for a disk, in percent of all.
-    pub fn busy_percent(&self) -> f64 {
+    pub(crate) fn busy_percent(&self) -> f64 {
         let (mut all, mut busy) = (0, 0);
         for (number, (head, _)) in STATES.iter().enumerate() {
             all += self.states[number];
@@ -102,7 +102,7 @@ impl HostActivity {
     }
 
     /// The columns with these heads together, in the units of the cells.
-    pub fn sum_of(&self, heads: &[&str]) -> f64 {
+    pub(crate) fn sum_of(&self, heads: &[&str]) -> f64 {
         let seconds = (self.span_ns as f64 / 1e9).max(1e-9);
         let mut per_s = 0.0;
         for (number, column) in COLUMNS.iter().enumerate() {
@@ -114,7 +114,7 @@ impl HostActivity {
     }
 
     /// Lists the columns after the states that some host has a counter of.
-    pub fn columns_of<'a>(hosts: impl Iterator<Item = &'a Telemetry>) -> Vec<usize> {
+    pub(crate) fn columns_of<'a>(hosts: impl Iterator<Item = &'a Telemetry>) -> Vec<usize> {
         let mut columns: Vec<usize> = Vec::new();
         for host in hosts {
             for metric in &host.metrics {
@@ -128,7 +128,7 @@ impl HostActivity {
     }
 
     /// Heads of the columns.
-    pub fn heads(columns: &[usize]) -> Vec<&'static str> {
+    pub(crate) fn heads(columns: &[usize]) -> Vec<&'static str> {
         let mut heads = Vec::new();
         for (head, _) in STATES {
             heads.push(head);
@@ -140,7 +140,7 @@ impl HostActivity {
     }
 
     /// One cell for each head; a dash where the span was too short for a rate.
-    pub fn cells(&self, columns: &[usize]) -> Vec<String> {
+    pub(crate) fn cells(&self, columns: &[usize]) -> Vec<String> {
         let all: u64 = self.states.iter().sum();
         let seconds = self.span_ns as f64 / 1e9;
         let mut cells = Vec::new();

@@ -12,7 +12,7 @@ use model::{Campaign, LabSpec, System};
 const VALUES_MAX: usize = 4;
 
 /// The effective settings of one host.
-pub struct HostFacts<'a> {
+pub(crate) struct HostFacts<'a> {
     /// The name of the host.
     pub host: &'a str,
     /// Its settings, in the order in which they were first read.
@@ -20,7 +20,7 @@ pub struct HostFacts<'a> {
 }
 
 /// One setting of a host with the values that it had.
-pub struct EffectiveSetting<'a> {
+pub(crate) struct EffectiveSetting<'a> {
     /// The name of the setting.
     pub name: &'a str,
     /// The source of the reading, such as a file or a command.
@@ -31,7 +31,7 @@ pub struct EffectiveSetting<'a> {
 
 impl EffectiveSetting<'_> {
     /// Its values on one line.
-    pub fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         let first = self.values[..self.values.len().min(VALUES_MAX)].join(" | ");
         match self.values.len().saturating_sub(VALUES_MAX) {
             0 => first,
@@ -41,7 +41,7 @@ impl EffectiveSetting<'_> {
 }
 
 /// The hosts of a campaign in the order of their first use; none where nothing was set up.
-pub fn effective(campaign: &Campaign) -> Vec<HostFacts<'_>> {
+pub(crate) fn effective(campaign: &Campaign) -> Vec<HostFacts<'_>> {
     let mut hosts = Vec::new();
     let mut numbers = HashMap::new();
     for host in names(campaign) {
@@ -74,7 +74,7 @@ pub fn effective(campaign: &Campaign) -> Vec<HostFacts<'_>> {
 
 /// Names of the hosts that were set up or worked: facts of that scope are theirs, and not the
 /// target's.
-pub fn names(campaign: &Campaign) -> Vec<&str> {
+pub(crate) fn names(campaign: &Campaign) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     let mut seen = HashSet::new();
     for run in &campaign.runs {
@@ -95,7 +95,7 @@ pub fn names(campaign: &Campaign) -> Vec<&str> {
 
 /// Formats the location of a target on hosts, with so many of its clients at most:
 /// `server:/srv (network, client and 9 more)`.
-pub fn place(lab: &LabSpec, clients_max: usize) -> String {
+pub(crate) fn place(lab: &LabSpec, clients_max: usize) -> String {
     let clients: Vec<&str> =
         lab.clients().take(clients_max).map(|client| client.name.as_str()).collect();
     let is_kept_by_clients = |system: &System| system.recipe.is_kept_by_clients();
@@ -122,7 +122,7 @@ pub fn place(lab: &LabSpec, clients_max: usize) -> String {
 
 impl HostFacts<'_> {
     /// Its settings on one line: `nfsd threads 8; mtu 1500 | 9000`.
-    pub fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let mut settings = Vec::new();
         for setting in &self.settings {
             settings.push(format!("{} {}", setting.name, setting.shown()));

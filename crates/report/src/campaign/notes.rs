@@ -3,9 +3,9 @@
 //!
 //! Each function gives plain sentences without markup; the formats decide how they look.
 
-pub mod host_balance;
-pub mod interference;
-pub mod load;
+pub(crate) mod host_balance;
+pub(crate) mod interference;
+pub(crate) mod load;
 
 use model::units::Nanos;
 use model::{Campaign, Durability, Fact, Keeps, OpKind, Opens, Pass, RunSpec, Target};
@@ -21,10 +21,10 @@ const UNSAFE: &str = "no write waited for stable storage; the data may still hav
                       when the clock stopped";
 
 /// The heading of the lines of [`clients`].
-pub const CLIENTS: &str = "Service times of each client";
+pub(crate) const CLIENTS: &str = "Service times of each client";
 
 /// The settings that are not columns: `workers 2; queue_depth 1 (dir), 8 (nfs)`.
-pub fn settings(sheet: &Sheet<'_>) -> Option<String> {
+pub(crate) fn settings(sheet: &Sheet<'_>) -> Option<String> {
     let mut parts = Vec::new();
     for (name, value) in &sheet.stated {
         parts.push(format!("{name} {value}"));
@@ -34,7 +34,7 @@ pub fn settings(sheet: &Sheet<'_>) -> Option<String> {
 
 /// Returns the location of each target: `nfs: nfs://server/export`. Of those that differ in nothing
 /// but the number of clients, it is the one with the most.
-pub fn targets(campaign: &Campaign) -> Vec<(String, String)> {
+pub(crate) fn targets(campaign: &Campaign) -> Vec<(String, String)> {
     // Of each target and its location with one client the run with the most clients.
     let mut known: Vec<((&str, String), &RunSpec)> = Vec::new();
     for run in &campaign.runs {
@@ -66,7 +66,7 @@ fn count_clients(spec: &RunSpec) -> usize {
 
 /// Describes the durability behind each write figure; passes and targets that say the same stand
 /// together; empty when nothing was written.
-pub fn durability(sheet: &Sheet<'_>) -> Vec<Term> {
+pub(crate) fn durability(sheet: &Sheet<'_>) -> Vec<Term> {
     // Each pass with the setting that decides its durability, what that means, and its targets.
     let mut statements: Vec<(String, &str, &str, Vec<String>)> = Vec::new();
     let mut in_memory = false;
@@ -177,7 +177,7 @@ fn has_syncs(row: &Row<'_>) -> bool {
 }
 
 /// Describes the tool's own ceiling: its rate with the null target.
-pub fn ceiling(campaign: &Campaign) -> String {
+pub(crate) fn ceiling(campaign: &Campaign) -> String {
     match campaign.ceiling {
         Some(ceiling) => format!(
             "null backend: {} per worker, service time p50 {}; a result near it measures the \
@@ -192,7 +192,7 @@ pub fn ceiling(campaign: &Campaign) -> String {
 }
 
 /// In which order the trials were made, and from which seed.
-pub fn order(campaign: &Campaign) -> String {
+pub(crate) fn order(campaign: &Campaign) -> String {
     let mut made: Vec<(u32, u32, u32)> = Vec::new();
     for run in &campaign.runs {
         for trial in &run.trials {
@@ -220,7 +220,7 @@ pub fn order(campaign: &Campaign) -> String {
 
 /// The host in one line: `kernel 6.12; processor ...`; facts beyond `length_max` characters are
 /// left to the JSON and HTML reports.
-pub fn host(campaign: &Campaign, length_max: usize) -> Option<String> {
+pub(crate) fn host(campaign: &Campaign, length_max: usize) -> Option<String> {
     let mut line = String::new();
     for Fact { name, value, scope, .. } in &campaign.facts {
         if scope != "host" {
@@ -237,7 +237,7 @@ pub fn host(campaign: &Campaign, length_max: usize) -> Option<String> {
 }
 
 /// Returns the slowest and the fastest of many clients, for each figure that recorded them.
-pub fn clients(sheet: &Sheet<'_>) -> Vec<String> {
+pub(crate) fn clients(sheet: &Sheet<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for row in &sheet.rows {
         let Some(fairness) = &row.judged.clients else { continue };
@@ -261,7 +261,7 @@ fn describe_client(row: &Row<'_>, share: &ClientShare) -> String {
 }
 
 /// Trials that failed although their row has a figure.
-pub fn partial_failures(sheet: &Sheet<'_>) -> Vec<String> {
+pub(crate) fn partial_failures(sheet: &Sheet<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for row in &sheet.rows {
         if row.judged.rate.is_none() {
@@ -282,7 +282,7 @@ pub fn partial_failures(sheet: &Sheet<'_>) -> Vec<String> {
 }
 
 /// How many rows share a caveat, beside the one whose evidence is shown.
-pub fn others(rows: usize) -> String {
+pub(crate) fn others(rows: usize) -> String {
     match rows {
         0 | 1 => String::new(),
         2 => " (and 1 more result)".to_owned(),

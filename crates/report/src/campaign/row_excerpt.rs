@@ -10,7 +10,7 @@ use crate::table::rate_metric::RateMetric;
 use crate::table::{Row, Sheet};
 
 /// So many rows are read at a glance.
-pub const ROWS_MAX: usize = 30;
+pub(crate) const ROWS_MAX: usize = 30;
 
 /// So many rows of either end of a kind of pass are shown, at most.
 const END_MAX: usize = 5;
@@ -19,10 +19,10 @@ const END_MAX: usize = 5;
 const FACTORS_MAX: usize = 3;
 
 /// Smallest share of the variance that makes a factor worth naming.
-pub const SHARE_MIN: f64 = 0.1;
+pub(crate) const SHARE_MIN: f64 = 0.1;
 
 /// The rows that are shown.
-pub struct RowExcerpt<'s, 'a> {
+pub(crate) struct RowExcerpt<'s, 'a> {
     /// The rows, in the order of the table.
     pub rows: Vec<&'s Row<'a>>,
     /// Whether these are all rows of the campaign.
@@ -31,7 +31,7 @@ pub struct RowExcerpt<'s, 'a> {
 
 impl<'s, 'a> RowExcerpt<'s, 'a> {
     /// Selects the rows of a campaign.
-    pub fn new(sheet: &'s Sheet<'a>, screen: Screen) -> Self {
+    pub(crate) fn new(sheet: &'s Sheet<'a>, screen: Screen) -> Self {
         if screen.is_whole() || sheet.rows.len() <= ROWS_MAX {
             return Self { rows: sheet.rows.iter().collect(), is_whole: true };
         }
@@ -54,7 +54,7 @@ impl<'s, 'a> RowExcerpt<'s, 'a> {
     }
 
     /// Says how much is shown, and where the rest is.
-    pub fn rest(&self, sheet: &Sheet<'_>) -> String {
+    pub(crate) fn rest(&self, sheet: &Sheet<'_>) -> String {
         if self.is_whole {
             return "Evidence, explanations and conditions: dfsbench report --all.".to_owned();
         }
@@ -69,7 +69,7 @@ impl<'s, 'a> RowExcerpt<'s, 'a> {
 
 /// Names the factors of each kind of pass that explain most of its variance; none if their effects
 /// may be noise.
-pub fn dominant_factors(effects: &FactorEffects) -> Vec<String> {
+pub(crate) fn dominant_factors(effects: &FactorEffects) -> Vec<String> {
     let mut lines = Vec::new();
     for pass in &effects.passes {
         let Ok(effects) = &pass.found else { continue };

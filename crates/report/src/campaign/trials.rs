@@ -112,7 +112,7 @@ fn shown(row: &Row<'_>, per_s: f64) -> String {
 }
 
 /// The rows that have a figure, up to so many of them, with their trials: for pages.
-pub fn table(sheet: &Sheet<'_>, rows_max: usize) -> Table {
+pub(crate) fn table(sheet: &Sheet<'_>, rows_max: usize) -> Table {
     let mut columns = vec![Column::new("run and pass", Role::Words)];
     columns.extend(COLUMNS.map(|name| Column::new(name, Role::Number)));
     columns.push(Column::new("trials", Role::Prose));
@@ -134,7 +134,7 @@ pub fn table(sheet: &Sheet<'_>, rows_max: usize) -> Table {
 }
 
 /// Writes a table for a terminal, each trial below its row.
-pub fn render(sheet: &Sheet<'_>) -> String {
+pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     let mut out =
         format!("{}: {}\n\n", sheet.campaign.name, crate::table::title::describe(sheet.campaign));
     let columns: Vec<(&str, Align)> = COLUMNS.map(|name| (name, Align::Right)).to_vec();

@@ -8,7 +8,7 @@ use model::units::three_digits;
 use crate::text_grid::width;
 
 /// A tick: its position in percent, and its label.
-pub type Tick = (f64, String);
+pub(crate) type Tick = (f64, String);
 
 /// Percent of the width that a character of a label takes in a picture on a phone, which is 300
 /// pixels wide, and the least distance between two labels there.
@@ -17,7 +17,7 @@ const BETWEEN: f64 = 1.5;
 
 /// A label of a horizontal axis in its place.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Label {
+pub(crate) struct Label {
     /// Its position in percent of the picture's width.
     pub x: f64,
     /// The part of the text that stands there, in the words of SVG.
@@ -41,7 +41,7 @@ impl Label {
 
 /// Leaves labels out that would overlap others on a phone; their lines remain. The first and the
 /// last stay.
-pub fn keep_apart(labels: Vec<Label>) -> Vec<Label> {
+pub(crate) fn keep_apart(labels: Vec<Label>) -> Vec<Label> {
     let count = labels.len();
     let mut kept: Vec<Label> = Vec::new();
     for (number, label) in labels.into_iter().enumerate() {
@@ -61,7 +61,7 @@ pub fn keep_apart(labels: Vec<Label>) -> Vec<Label> {
 
 /// The unit that a rate counts per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RateUnit {
+pub(crate) enum RateUnit {
     /// Bytes per second.
     Bytes,
     /// Ops per second.
@@ -70,13 +70,13 @@ pub enum RateUnit {
 
 impl RateUnit {
     /// Says what the rate of a pass counts.
-    pub const fn from_pass(pass: Pass) -> Self {
+    pub(crate) const fn from_pass(pass: Pass) -> Self {
         if pass.is_byte_rate() { Self::Bytes } else { Self::Ops }
     }
 }
 
 /// From 0 to a largest rate, in a unit that suits it.
-pub struct RateAxis {
+pub(crate) struct RateAxis {
     end: f64,
     divisor: f64,
     /// The unit of the labels.
@@ -85,7 +85,7 @@ pub struct RateAxis {
 
 impl RateAxis {
     /// Makes an axis that holds rates up to `max` bytes or ops per second.
-    pub fn new(counted: RateUnit, max: f64) -> Self {
+    pub(crate) fn new(counted: RateUnit, max: f64) -> Self {
         let (divisor, unit) = match (counted, max) {
             (RateUnit::Bytes, max) if max < 1e6 => (1e3, "kB/s"),
             (RateUnit::Bytes, _) => (1e6, "MB/s"),
@@ -99,22 +99,22 @@ impl RateAxis {
     }
 
     /// Returns a rate's position in percent.
-    pub fn at(&self, per_s: f64) -> f64 {
+    pub(crate) fn at(&self, per_s: f64) -> f64 {
         per_s / self.end * 100.0
     }
 
     /// A rate in the unit of the axis, without it.
-    pub fn shown(&self, per_s: f64) -> String {
+    pub(crate) fn shown(&self, per_s: f64) -> String {
         three_digits(per_s / self.divisor)
     }
 
     /// Ticks at round numbers, about five.
-    pub fn ticks(&self) -> Vec<Tick> {
+    pub(crate) fn ticks(&self) -> Vec<Tick> {
         even_ticks(self.end / self.divisor)
     }
 
     /// The same ticks; the topmost one has the unit.
-    pub fn ticks_with_unit(&self) -> Vec<Tick> {
+    pub(crate) fn ticks_with_unit(&self) -> Vec<Tick> {
         let mut ticks = self.ticks();
         if let Some((_, label)) = ticks.last_mut() {
             *label = format!("{label} {}", self.unit);
@@ -124,7 +124,7 @@ impl RateAxis {
 }
 
 /// About five ticks at round numbers from 0 to an end.
-pub fn even_ticks(end: f64) -> Vec<Tick> {
+pub(crate) fn even_ticks(end: f64) -> Vec<Tick> {
     const TICKS: f64 = 5.0;
     let step = round_step(end / TICKS);
     let count = (end / step) as usize;
@@ -154,14 +154,14 @@ fn round_step(least: f64) -> f64 {
 }
 
 /// Whole decades of time around the values to show.
-pub struct TimeAxis {
+pub(crate) struct TimeAxis {
     first: u32,
     last: u32,
 }
 
 impl TimeAxis {
     /// Makes an axis that holds these times; 0 counts as 1 ns.
-    pub fn new(min_ns: u64, max_ns: u64) -> Self {
+    pub(crate) fn new(min_ns: u64, max_ns: u64) -> Self {
         // Times of a cache hit and of a stall lie six decades apart: only a logarithmic axis shows
         // both, and whole decades give it ticks that are round.
         let first = min_ns.max(1).ilog10();
@@ -172,13 +172,13 @@ impl TimeAxis {
     }
 
     /// Returns a time's position in percent.
-    pub fn at(&self, ns: u64) -> f64 {
+    pub(crate) fn at(&self, ns: u64) -> f64 {
         let decades = (ns.max(1) as f64).log10() - f64::from(self.first);
         decades / f64::from(self.last - self.first) * 100.0
     }
 
     /// A tick at each decade.
-    pub fn ticks(&self) -> Vec<Tick> {
+    pub(crate) fn ticks(&self) -> Vec<Tick> {
         const UNITS: [&str; 4] = ["ns", "µs", "ms", "s"];
         let mut ticks = Vec::new();
         for decade in self.first..=self.last {

@@ -13,7 +13,7 @@ use super::{ARROW_UP, ChartText, Picture, cut, percent, shape};
 use crate::text_grid::wrap;
 
 /// So many series are distinguished by eye.
-pub const SERIES_MAX: usize = 6;
+pub(crate) const SERIES_MAX: usize = 6;
 /// Pixels above the highest value, for the labels of the axis.
 const TOP: f64 = 18.0;
 /// Height of the ground.
@@ -48,7 +48,7 @@ const RING_WITH_CROSS: &str = "M-5.5,0 a5.5,5.5 0 1,0 11,0 a5.5,5.5 0 1,0 -11,0 
                                M-3,3 L3,-3";
 
 /// The content of a line plot.
-pub struct Plot {
+pub(crate) struct Plot {
     /// The subject of the plot.
     pub about: ChartText,
     /// Ticks of the horizontal axis, in percent.
@@ -64,7 +64,7 @@ pub struct Plot {
 }
 
 /// A line of the plot.
-pub struct Series {
+pub(crate) struct Series {
     /// The name in the legend.
     pub name: String,
     /// Its points, from left to right.
@@ -75,7 +75,7 @@ pub struct Series {
 
 /// The use that a point is good for, which decides its mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum DotKind {
+pub(crate) enum DotKind {
     /// It counts: the mark of its series.
     #[default]
     Counts,
@@ -89,7 +89,7 @@ pub enum DotKind {
 
 impl DotKind {
     /// Puts both reasons together.
-    pub const fn new(is_sustained: bool, is_client_limited: bool) -> Self {
+    pub(crate) const fn new(is_sustained: bool, is_client_limited: bool) -> Self {
         match (is_sustained, is_client_limited) {
             (true, false) => Self::Counts,
             (true, true) => Self::ClientLimited,
@@ -127,7 +127,7 @@ impl DotKind {
 }
 
 /// A point of a line; positions are percentages of the axes.
-pub struct Dot {
+pub(crate) struct Dot {
     /// From the left.
     pub x: f64,
     /// The distance from the bottom, in percent.
@@ -143,7 +143,7 @@ pub struct Dot {
 }
 
 /// Describes lines for readers who don't see them: each name with its points.
-pub fn describe_series(series: &[Series]) -> String {
+pub(crate) fn describe_series(series: &[Series]) -> String {
     let mut described = Vec::new();
     for line in series {
         let mut dots = Vec::new();
@@ -171,7 +171,7 @@ impl Series {
 
 impl Plot {
     /// Draws the plot with its legend.
-    pub fn picture(self, caption: String, notes: Vec<String>) -> Picture {
+    pub(crate) fn picture(self, caption: String, notes: Vec<String>) -> Picture {
         // The legend lies below the ground, so its lines decide the height.
         let mut lines = self.standings().len();
         for series in &self.series {
@@ -182,7 +182,7 @@ impl Plot {
     }
 
     /// Draws the plot alone, as one of several that share a legend.
-    pub fn panel(&self) -> Markup {
+    pub(crate) fn panel(&self) -> Markup {
         self.draw(0.0, &Markup::default())
     }
 
@@ -292,7 +292,7 @@ impl Plot {
 }
 
 /// Draws the line and the mark of a series, for a legend of several plots.
-pub fn key(number: usize) -> Markup {
+pub(crate) fn key(number: usize) -> Markup {
     html! {
         svg width="28" height="14" aria-hidden="true" {
             g.lines transform="translate(0 7)" {

@@ -22,7 +22,7 @@ const APART: f64 = 13.0;
 
 /// One track of a timeline.
 #[derive(Default)]
-pub struct Track {
+pub(crate) struct Track {
     /// The name of the quantity, with its largest value.
     pub label: String,
     /// Each line: the end of each interval in nanoseconds, and the value in it.
@@ -45,7 +45,7 @@ const DASHES: [&str; 3] = ["—", "- -", "···"];
 impl Track {
     /// Draws tracks below each other, over the time up to `ends_ns`; returns the pixel below them,
     /// too.
-    pub fn draw_all(tracks: &[Self], ends_ns: u64) -> (Markup, f64) {
+    pub(crate) fn draw_all(tracks: &[Self], ends_ns: u64) -> (Markup, f64) {
         let mut top = 0.0;
         let mut drawn = String::new();
         for track in tracks {

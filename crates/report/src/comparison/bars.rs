@@ -27,7 +27,7 @@ const REACH_MIN: f64 = 0.08;
 const REACH_BEYOND: f64 = 1.5;
 
 /// A picture for each measure that was compared.
-pub fn pictures(compared: &CampaignComparison) -> Vec<Picture> {
+pub(super) fn pictures(compared: &CampaignComparison) -> Vec<Picture> {
     let mut pairs: Vec<&Pair> = compared.pairs.iter().collect();
     pairs.sort_by(|one, other| largest_loss(other).total_cmp(&largest_loss(one)));
     let mut drawn = Vec::new();

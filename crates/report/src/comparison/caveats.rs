@@ -26,7 +26,7 @@ const DOUBTS: [CaveatCode; 9] = [
 
 /// The limits that caveats put on the comparison of a pair of rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reservations {
+pub(crate) struct Reservations {
     /// Caveats of either side that make intervals and rank tests unreliable.
     pub doubts: Vec<CaveatCode>,
     /// For each side, the caveat that says that its figures are those of a cache.
@@ -35,7 +35,7 @@ pub struct Reservations {
 
 impl Reservations {
     /// Collects what the caveats of both sides have to say.
-    pub fn new(before: &[CaveatCode], after: &[CaveatCode]) -> Self {
+    pub(crate) fn new(before: &[CaveatCode], after: &[CaveatCode]) -> Self {
         let mut doubts = Vec::new();
         for code in DOUBTS {
             if before.contains(&code) || after.contains(&code) {
@@ -46,7 +46,7 @@ impl Reservations {
     }
 
     /// Applies the limits to the comparison of one measure.
-    pub fn apply(&self, measure: Measure, comparison: &mut Comparison) {
+    pub(crate) fn apply(&self, measure: Measure, comparison: &mut Comparison) {
         comparison.is_doubted = !self.doubts.is_empty();
         let [before, after] = self.cached.map(|code| code.is_some());
         comparison.barred = if measure.is_gain() {
@@ -57,12 +57,12 @@ impl Reservations {
     }
 
     /// Returns true if only a cache may keep the second side as fast as the first.
-    pub const fn flatters_after(&self) -> bool {
+    pub(crate) const fn flatters_after(&self) -> bool {
         self.cached[1].is_some() && self.cached[0].is_none()
     }
 
     /// Describes what keeps the pair from a verdict, within a sentence; `None` if nothing does.
-    pub fn reason(&self) -> Option<String> {
+    pub(crate) fn reason(&self) -> Option<String> {
         let mut parts = Vec::new();
         let names = ["before", "after"];
         for (code, name) in self.cached.iter().zip(names) {
@@ -81,7 +81,7 @@ impl Reservations {
     }
 
     /// Describes what would help beyond more trials; `None` if more trials are enough.
-    pub fn remedy(&self) -> Option<&'static str> {
+    pub(crate) fn remedy(&self) -> Option<&'static str> {
         if self.cached.iter().any(Option::is_some) {
             return Some("empty the caches before each trial (--invalidation)");
         }

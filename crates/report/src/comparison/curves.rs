@@ -35,7 +35,7 @@ pub struct CurvePair {
 }
 
 /// A figure of a pair that may have a bound.
-pub struct Check {
+pub(crate) struct Check {
     /// `peak` or `response-time`.
     pub name: &'static str,
     /// The outcome, with its bound.
@@ -173,7 +173,7 @@ impl CurvePair {
     }
 
     /// Describes the outcome in one sentence.
-    pub fn sentence(&self) -> String {
+    pub(crate) fn sentence(&self) -> String {
         let CurvesCompared { time, peak, .. } = &self.compared;
         let verdict = match (time, peak) {
             (Outcome::Higher, Outcome::Higher) => "slower afterwards, and sustains more",
@@ -237,7 +237,7 @@ impl CurvePair {
     }
 
     /// Returns the remarks that qualify the outcome.
-    pub fn remarks(&self) -> Vec<String> {
+    pub(crate) fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         let name = &self.name;
         if let [Some(before), Some(after)] = self.compared.knees {
@@ -281,7 +281,7 @@ impl CurvePair {
     }
 
     /// The peak and the response time, each held to its bound.
-    pub fn checks(&self) -> [Check; 2] {
+    pub(crate) fn checks(&self) -> [Check; 2] {
         let compared = &self.compared;
         let [peak_bound, time_bound] = self.bounds;
         let mut peak = Check::new("peak", self.describe_peaks(), peak_bound, "less");
@@ -301,7 +301,7 @@ impl CurvePair {
     }
 
     /// Names of the figures that got worse by more than their bounds.
-    pub fn regressions(&self) -> Vec<&'static str> {
+    pub(crate) fn regressions(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
         for check in self.checks() {
             if check.is_regression {
@@ -312,7 +312,7 @@ impl CurvePair {
     }
 
     /// Mean response times, load by load.
-    pub fn table(&self) -> Table {
+    pub(crate) fn table(&self) -> Table {
         let columns = [
             ("offered", Role::Number),
             ("mean before", Role::Number),
@@ -347,7 +347,7 @@ impl CurvePair {
     }
 
     /// Both curves in one picture.
-    pub fn pictures(&self) -> Vec<Picture> {
+    pub(crate) fn pictures(&self) -> Vec<Picture> {
         let sides = self.sides().map(|(side, curve)| {
             let name = format!("{}, {side}", self.name);
             (side, NamedCurve { name, curve: curve.clone() })
@@ -356,7 +356,7 @@ impl CurvePair {
     }
 
     /// All of it for programs; an open end is `null`.
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         let compared = &self.compared;
         let mut load_points = Vec::new();
         for pair in &compared.pairs {

@@ -76,7 +76,7 @@ struct LeftOutPart<'a> {
 }
 
 /// Writes the document.
-pub fn render(compared: &CampaignComparison) -> String {
+pub(super) fn render(compared: &CampaignComparison) -> String {
     let [before, after] = compared.sides.each_ref().map(Side::describe);
     let mut not_compared = Vec::new();
     for row in &compared.left_out {

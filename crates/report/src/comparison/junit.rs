@@ -29,7 +29,7 @@ struct Case {
 }
 
 /// Writes the document.
-pub fn render(compared: &CampaignComparison) -> String {
+pub(super) fn render(compared: &CampaignComparison) -> String {
     let cases = test_cases(compared);
     let (mut failures, mut errors, mut skipped) = (0, 0, 0);
     for case in &cases {

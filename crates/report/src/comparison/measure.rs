@@ -103,7 +103,7 @@ pub struct Figure {
 
 impl Figure {
     /// A side's median with its unit.
-    pub fn shown(&self, side: usize) -> String {
+    pub(crate) fn shown(&self, side: usize) -> String {
         let median = self.medians[side];
         match self.measure {
             // The ratio is one of rates, so this has to be one, too, and not a command's time.
@@ -114,7 +114,7 @@ impl Figure {
     }
 
     /// Says whether it got worse, for certain, by more than its bound.
-    pub fn is_regression(&self) -> bool {
+    pub(crate) fn is_regression(&self) -> bool {
         let Some(bound) = self.bound else { return false };
         let (outcome, ratio) = (self.comparison.outcome(), self.comparison.ratio);
         if self.measure.is_gain() {
@@ -140,7 +140,7 @@ impl Figure {
     }
 
     /// Describes the change within a sentence: `rate fell by 25 % (22 to 28 %)`.
-    pub fn change(&self) -> String {
+    pub(crate) fn change(&self) -> String {
         let (lo, hi) = self.comparison.possible();
         let ratio = self.comparison.ratio;
         let name = self.measure.name();
@@ -161,7 +161,7 @@ impl Figure {
     }
 
     /// The bound in words: `at most 5.0 % less`; empty where there is none.
-    pub fn limit(&self) -> String {
+    pub(crate) fn limit(&self) -> String {
         let Some(share) = self.bound else { return String::new() };
         let word = if self.measure.is_gain() { "less" } else { "more" };
         format!("at most {} {word}", humanize::percent(share))
@@ -170,7 +170,7 @@ impl Figure {
     /// Says whether it has a bound of which the trials can't tell whether it is kept: it is not
     /// overstepped for certain, and the interval of the ratio reaches beyond it, or the trials are
     /// too few to show anything.
-    pub fn is_undecidable(&self) -> bool {
+    pub(crate) fn is_undecidable(&self) -> bool {
         let Some(most) = self.worst_ratio() else { return false };
         // Only the end of the interval towards the worse side matters: a gain can't break a bound.
         let (lo, hi) = self.comparison.possible();
@@ -186,7 +186,7 @@ impl Figure {
     }
 
     /// Says what would tell whether the bound is kept.
-    pub fn remedy(&self) -> String {
+    pub(crate) fn remedy(&self) -> String {
         let Some(most) = self.worst_ratio() else { return String::new() };
         let ratio = self.comparison.ratio;
         let is_kept = if self.measure.is_gain() { ratio >= most } else { ratio <= most };

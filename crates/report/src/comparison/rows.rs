@@ -45,7 +45,7 @@ struct Figures {
 
 impl KeyedRow {
     /// The rows of a selection.
-    pub fn rows(selection: Selection<'_>, omitted: &[&str]) -> Vec<Self> {
+    pub(super) fn rows(selection: Selection<'_>, omitted: &[&str]) -> Vec<Self> {
         let sheet = Sheet::from_campaign(selection.campaign);
         let mut rows = Vec::new();
         for row in &sheet.rows {

@@ -42,12 +42,12 @@ const COLUMNS: [(&str, Role); 9] = [
 const LEAVING: [&str; 4] = ["p", "95 %", "before", "after"];
 
 /// Arranges a comparison.
-pub fn document(compared: &CampaignComparison, form: Form) -> Document {
+pub(super) fn document(compared: &CampaignComparison, form: Form) -> Document {
     document_for(compared, form, Screen::default())
 }
 
 /// Arranges a comparison for a screen.
-pub fn document_for(compared: &CampaignComparison, form: Form, screen: Screen) -> Document {
+pub(super) fn document_for(compared: &CampaignComparison, form: Form, screen: Screen) -> Document {
     let mut parts = vec![Part::Section(verdict_section(compared, form))];
     if compared.curves.is_empty() {
         parts.push(Part::Section(figure_section(compared, form, screen)));

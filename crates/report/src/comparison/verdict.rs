@@ -15,7 +15,7 @@ use crate::humanize;
 type Changed<'a> = (&'a Pair, &'a Figure);
 
 /// Says how the two sides compare.
-pub fn sentence(compared: &CampaignComparison) -> String {
+pub(super) fn sentence(compared: &CampaignComparison) -> String {
     let figures: Vec<Changed<'_>> = compared.figures().collect();
     if figures.is_empty() {
         return "Nothing could be compared: the two have no row in common that counts.".to_owned();

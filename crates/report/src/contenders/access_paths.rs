@@ -5,7 +5,7 @@ use model::system::AccessWay;
 
 /// How a way stands to a contender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WayUse {
+pub(super) enum WayUse {
     /// Its runs took it.
     Taken,
     /// It has it, and no run took it.
@@ -17,7 +17,7 @@ pub enum WayUse {
 }
 
 impl WayUse {
-    pub const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Taken => "used",
             Self::There => "available",
@@ -28,7 +28,7 @@ impl WayUse {
 }
 
 /// Heading of a way in tables.
-pub const fn heading(way: AccessWay) -> &'static str {
+pub(super) const fn heading(way: AccessWay) -> &'static str {
     match way {
         AccessWay::Nfs => "its NFS",
         AccessWay::Mount => "kernel's mount",
@@ -38,7 +38,7 @@ pub const fn heading(way: AccessWay) -> &'static str {
 }
 
 /// Says how each of [`AccessWay::ALL`] stands to the target of a run.
-pub fn ways_of(run: &RunSpec) -> Vec<WayUse> {
+pub(super) fn ways_of(run: &RunSpec) -> Vec<WayUse> {
     let lab = run.lab.as_deref();
     let system = lab.and_then(|lab| lab.system.as_deref());
     let mounts = lab.is_some_and(|lab| lab.site_mount.is_some());

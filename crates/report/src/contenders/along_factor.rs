@@ -16,7 +16,7 @@ const COLDNESS: &str = "invalidation";
 const WARM: &str = "none";
 
 /// The figures of one pass along the values of a factor.
-pub struct FactorSeries<'a> {
+pub(super) struct FactorSeries<'a> {
     /// Name of the pass: `stream write`.
     pub pass: String,
     /// The factors beside this one and the system; often empty.
@@ -30,7 +30,7 @@ pub struct FactorSeries<'a> {
 }
 
 /// Arranges the figures by the number of clients; empty where the campaign has but one number.
-pub fn by_clients<'a>(
+pub(super) fn by_clients<'a>(
     sheet: &'a Sheet<'a>,
     names: &[String],
     omitted: &OmittedFactors,
@@ -46,7 +46,7 @@ pub fn by_clients<'a>(
 
 /// Arranges the figures of passes that read by how cold caches were, warm ones first; empty where
 /// the campaign has no warm ones.
-pub fn by_coldness<'a>(
+pub(super) fn by_coldness<'a>(
     sheet: &'a Sheet<'a>,
     names: &[String],
     omitted: &OmittedFactors,
@@ -117,13 +117,13 @@ impl<'a> FactorSeries<'a> {
     }
 
     /// Its whole name: `stream write, io_size 64 KiB`.
-    pub fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         let comma = if self.factors.is_empty() { "" } else { ", " };
         format!("{}{comma}{}", self.pass, self.factors)
     }
 
     /// Returns the figure of a contender at a value, with its row.
-    pub fn median(&self, number: usize, at: usize) -> Option<(&'a Row<'a>, f64)> {
+    pub(super) fn median(&self, number: usize, at: usize) -> Option<(&'a Row<'a>, f64)> {
         let row = self.rows[number][at]?;
         Some((row, row.judged.rate.as_ref()?.median))
     }

@@ -24,7 +24,7 @@ struct ContenderEvent<'a> {
 }
 
 /// Says what became of acknowledged data in the events that were tried, and in no others.
-pub fn tier_words(contender: &Contender) -> String {
+pub(super) fn tier_words(contender: &Contender) -> String {
     let events = contender.found.as_ref().map_or(&[][..], |found| &found.report.events);
     let has_lost = |event: &MeasuredEvent| {
         event.unverified.is_none()
@@ -71,7 +71,7 @@ const fn loss_words(event: CrashEvent) -> &'static str {
 }
 
 /// Arranges what each contender was found to keep; nothing where none was put to the test.
-pub fn tables(contest: &Contenders<'_>) -> Vec<Block> {
+pub(super) fn tables(contest: &Contenders<'_>) -> Vec<Block> {
     let (mut all, mut measured) = (Vec::new(), Vec::new());
     for number in contest.by_tier() {
         let Contender { name, found: Some(found), .. } = &contest.contenders[number] else {
@@ -211,7 +211,7 @@ fn lost_table(all: &[ContenderEvent<'_>]) -> Table {
 
 /// Puts together what a contender was found to keep: of each event the latest measurement, but that
 /// of an earlier one where the latest could not be verified.
-pub fn durability_of(campaign: &Campaign, contender: &str) -> Option<StoredDurability> {
+pub(super) fn durability_of(campaign: &Campaign, contender: &str) -> Option<StoredDurability> {
     let of_contender = |stored: &&StoredDurability| stored.contender == contender;
     let mut newest_first = campaign.durability.iter().rev().filter(of_contender);
     let mut together = newest_first.next()?.clone();

@@ -68,7 +68,7 @@ struct FigurePart {
 }
 
 /// Writes the comparison as JSON; the text ends with a newline.
-pub fn render(contest: &Contenders<'_>) -> String {
+pub(super) fn render(contest: &Contenders<'_>) -> String {
     let mut contenders = Vec::new();
     for (number, contender) in contest.contenders.iter().enumerate() {
         contenders.push(ContenderPart {

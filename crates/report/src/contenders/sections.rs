@@ -31,10 +31,10 @@ const COST: &str = "client CPU: of dfsbench, with the kernel's part; its program
     that wasn't synced is written later.";
 
 /// The name of the section that answers who is how safe and how fast.
-pub const ANSWER: &str = "contenders";
+pub(super) const ANSWER: &str = "contenders";
 
 /// Arranges all sections.
-pub fn all(contest: &Contenders<'_>) -> Vec<Section> {
+pub(super) fn all(contest: &Contenders<'_>) -> Vec<Section> {
     let mut sections = vec![
         section(
             ANSWER,

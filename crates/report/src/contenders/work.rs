@@ -10,7 +10,7 @@ use crate::table::Sheet;
 use crate::table::row::Row;
 
 /// A pass with its factors, and the row of each contender.
-pub struct Work<'a> {
+pub(super) struct Work<'a> {
     /// Name of the pass: `stream write`.
     pub pass: String,
     /// The factors beside the system: `workers 4`; often empty.
@@ -20,7 +20,7 @@ pub struct Work<'a> {
 }
 
 /// How a figure stands beside that of the baseline.
-pub enum BaselineRatio {
+pub(super) enum BaselineRatio {
     /// It is that of the baseline.
     Baseline,
     /// The ratio of the medians, and whether the 95 % intervals are apart.
@@ -38,11 +38,11 @@ pub enum BaselineRatio {
 
 /// The factors that keep no figures apart: the contender itself, and for each workload what differs
 /// with the contender and is no factor of any, such as the way in which caches are emptied.
-pub struct OmittedFactors(Vec<(Workload, Vec<String>)>);
+pub(super) struct OmittedFactors(Vec<(Workload, Vec<String>)>);
 
 impl OmittedFactors {
     /// Finds those of a campaign.
-    pub fn from_campaign(campaign: &Campaign) -> Self {
+    pub(super) fn from_campaign(campaign: &Campaign) -> Self {
         let mut found: Vec<(Workload, Vec<String>)> = Vec::new();
         for run in &campaign.runs {
             let workload = run.spec.workload;
@@ -63,7 +63,7 @@ impl OmittedFactors {
     }
 
     /// Returns those of a row's workload.
-    pub fn for_row(&self, row: &Row<'_>) -> Vec<&str> {
+    pub(super) fn for_row(&self, row: &Row<'_>) -> Vec<&str> {
         let mut names = Vec::new();
         for (workload, known) in &self.0 {
             if *workload == row.run.spec.workload {
@@ -75,7 +75,7 @@ impl OmittedFactors {
 }
 
 /// Arranges the rows of a sheet by work and contender.
-pub fn arrange<'a>(
+pub(super) fn arrange<'a>(
     sheet: &'a Sheet<'a>,
     names: &[String],
     omitted: &OmittedFactors,
@@ -97,13 +97,13 @@ pub fn arrange<'a>(
 
 impl Work<'_> {
     /// Its whole name: `stream write, workers 4`.
-    pub fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         let comma = if self.factors.is_empty() { "" } else { ", " };
         format!("{}{comma}{}", self.pass, self.factors)
     }
 
     /// Compares the figure of a contender with that of the baseline.
-    pub fn standing(&self, number: usize, baseline: usize) -> BaselineRatio {
+    pub(super) fn standing(&self, number: usize, baseline: usize) -> BaselineRatio {
         let (Some(own), Some(other)) = (self.rows[number], self.rows[baseline]) else {
             return BaselineRatio::Missing;
         };

@@ -25,7 +25,7 @@ const NAME_LONG: usize = 16;
 const HEADINGS_MIN: usize = 4;
 
 /// Writes a page of its own.
-pub fn render(document: &Document) -> String {
+pub(crate) fn render(document: &Document) -> String {
     page(
         document,
         "Written by dfsbench from the results file; the same results give the same page.",
@@ -33,7 +33,7 @@ pub fn render(document: &Document) -> String {
 }
 
 /// Writes a page with a text at its end.
-pub fn page(document: &Document, footer: &str) -> String {
+pub(crate) fn page(document: &Document, footer: &str) -> String {
     let page = html! {
         @if let Some(id) = first_to_read(document) { a.skip href={ "#" (id) } { "Skip to content" } }
         main { (body(document)) }
@@ -58,7 +58,7 @@ fn first_to_read(document: &Document) -> Option<&'static str> {
 }
 
 /// Writes title, contents and parts.
-pub fn body(document: &Document) -> Markup {
+pub(crate) fn body(document: &Document) -> Markup {
     let parts = html! {
         @for part in &document.parts {
             @match part {
@@ -161,7 +161,7 @@ fn render_severity(severity: Severity) -> Markup {
 }
 
 /// Writes a table with what is to be known of it.
-pub fn table(table: &Table) -> Markup {
+pub(crate) fn table(table: &Table) -> Markup {
     named_table(table, &table.caption)
 }
 

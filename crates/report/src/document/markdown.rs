@@ -12,7 +12,7 @@ use model::printable::is_steering;
 use super::{Block, Cell, Document, Part, Table, TableRow, Term};
 
 /// Writes the document.
-pub fn render(document: &Document) -> String {
+pub(crate) fn render(document: &Document) -> String {
     let mut out = format!("# dfsbench: {}\n\n", escape_markdown(&document.title));
     match document.about.as_slice() {
         [only] => push_paragraph(&mut out, only),

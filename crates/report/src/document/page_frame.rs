@@ -17,7 +17,7 @@ const STYLE: &str = concat!(
 const SCRIPT: &str = concat!(include_str!("../page/explore.js"), include_str!("../page/page.js"));
 
 /// How a page is framed.
-pub struct Frame<'a> {
+pub(crate) struct Frame<'a> {
     /// Title of the window.
     pub title: &'a str,
     /// A further script, of a page that is served.
@@ -26,7 +26,7 @@ pub struct Frame<'a> {
 
 impl Frame<'_> {
     /// Writes a page around its body; the text ends with a newline.
-    pub fn around(&self, body: &Markup) -> String {
+    pub(crate) fn around(&self, body: &Markup) -> String {
         let page = html! {
             (DOCTYPE)
             html lang="en" {
@@ -52,7 +52,7 @@ impl Frame<'_> {
     /// Returns the content security policy: apply the page's style, run its scripts, and, where it
     /// is
     /// served, ask the server for news.
-    pub fn policy(&self) -> String {
+    pub(crate) fn policy(&self) -> String {
         // Hashes instead of `unsafe-inline`: a browser runs these scripts and no other, also where
         // a name from a results file would contain one.
         let hashes: Vec<String> =

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::TableRow;
 
 /// Writes the rows as an element that holds JSON.
-pub fn data(rows: &[TableRow]) -> Markup {
+pub(super) fn data(rows: &[TableRow]) -> Markup {
     let rows: Vec<Vec<String>> = rows.iter().map(cell_texts).collect();
     let columns = rows.first().map_or(0, Vec::len);
     let mut words = Vec::new();

@@ -39,7 +39,7 @@ impl Screen {
     }
 
     /// Whether all rows and notes are shown.
-    pub const fn is_whole(self) -> bool {
+    pub(crate) const fn is_whole(self) -> bool {
         matches!(self.extent, Extent::Whole)
     }
 }

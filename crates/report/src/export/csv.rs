@@ -15,7 +15,7 @@ use crate::table::joined_campaigns::JoinedCampaigns;
 use crate::table::{Row, Sheet};
 
 /// Writes the header and one line per row.
-pub fn render(sheet: &Sheet<'_>) -> String {
+pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     let campaign = sheet.campaign;
     let mut header = vec!["campaign".to_owned(), "campaign_name".to_owned()];
     push_names(&mut header, IDENTITY);

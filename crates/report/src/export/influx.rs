@@ -23,7 +23,7 @@ const OF_TRIALS: &str = "dfsbench_trial";
 const QUANTILES: [(f64, &str); 4] = [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p999")];
 
 /// Writes the points, one a line.
-pub fn render(sheet: &Sheet<'_>) -> String {
+pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     let mut out = String::from(HEAD);
     for row in &sheet.rows {
         let tags = row_tags(sheet, row);

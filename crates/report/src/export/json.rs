@@ -33,7 +33,7 @@ pub use self::schema::schema;
 const SCHEMA: u32 = 1;
 
 /// Writes the document on one line: histograms have thousands of numbers.
-pub fn render(sheet: &Sheet<'_>) -> String {
+pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     let json = serde_json::to_string(&Export::from_sheet(sheet));
     json.expect("only a path that is not text can't be written, and no plan can name one") + "\n"
 }

@@ -23,7 +23,7 @@ use crate::campaign::notes;
 use crate::table::{Row, Sheet};
 use crate::text_grid::{clean, width};
 
-pub use seed::render as seed;
+pub(crate) use seed::render as seed;
 
 const KIB: f64 = 1024.0;
 const MIB: u64 = 1 << 20;
@@ -130,7 +130,7 @@ impl<'a> OneRun<'a> {
 }
 
 /// Writes the table of bonnie.
-pub fn bonnie(sheet: &Sheet<'_>) -> String {
+pub(crate) fn bonnie(sheet: &Sheet<'_>) -> String {
     let runs =
         OneRun::all(sheet, |workload| matches!(workload, Workload::Bonnie | Workload::Bonniexx));
     if runs.is_empty() {
@@ -229,7 +229,7 @@ fn bonnie_line(run: &OneRun<'_>, best: &Best, machine: &str) -> String {
 }
 
 /// Writes the table of iozone.
-pub fn iozone(sheet: &Sheet<'_>) -> String {
+pub(crate) fn iozone(sheet: &Sheet<'_>) -> String {
     let runs =
         OneRun::all(sheet, |workload| matches!(workload, Workload::Stream | Workload::Iozone));
     if runs.is_empty() {

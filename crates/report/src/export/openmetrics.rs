@@ -107,7 +107,7 @@ const SUMMARIES: [Times; 2] = [
 ];
 
 /// Writes all families and the mark of the end.
-pub fn render(sheet: &Sheet<'_>) -> String {
+pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     let mut out = Exposition::default();
     write_campaign(&mut out, sheet);
     // The format wants all samples of a metric together, so the rows are walked once for each.

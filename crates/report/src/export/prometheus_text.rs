@@ -9,13 +9,13 @@ use std::fmt::Write as _;
 
 /// A text of metrics that grows.
 #[derive(Debug, Default)]
-pub struct Exposition {
+pub(crate) struct Exposition {
     text: String,
 }
 
 impl Exposition {
     /// Begins a family; `unit` is the end of its name, or empty.
-    pub fn family(&mut self, name: &str, kind: &str, unit: &str, help: &str) {
+    pub(crate) fn family(&mut self, name: &str, kind: &str, unit: &str, help: &str) {
         // Writing to a String never fails, here and below.
         let _ = writeln!(self.text, "# TYPE {name} {kind}");
         if !unit.is_empty() {
@@ -25,19 +25,19 @@ impl Exposition {
     }
 
     /// Adds a sample; the labels are those of [`labels`].
-    pub fn sample(&mut self, name: &str, labels: &str, value: f64) {
+    pub(crate) fn sample(&mut self, name: &str, labels: &str, value: f64) {
         let _ = writeln!(self.text, "{name}{{{labels}}} {value}");
     }
 
     /// Ends the text with its mark.
-    pub fn finish(mut self) -> String {
+    pub(crate) fn finish(mut self) -> String {
         self.text.push_str("# EOF\n");
         self.text
     }
 }
 
 /// Writes labels, each a name and any text.
-pub fn labels(pairs: &[(&str, &str)]) -> String {
+pub(crate) fn labels(pairs: &[(&str, &str)]) -> String {
     let mut text = String::new();
     for (name, value) in pairs {
         push_label(&mut text, name, value);
@@ -46,7 +46,7 @@ pub fn labels(pairs: &[(&str, &str)]) -> String {
 }
 
 /// Adds a label to others, or to none.
-pub fn push_label(labels: &mut String, name: &str, value: &str) {
+pub(crate) fn push_label(labels: &mut String, name: &str, value: &str) {
     if !labels.is_empty() {
         labels.push(',');
     }
@@ -54,7 +54,7 @@ pub fn push_label(labels: &mut String, name: &str, value: &str) {
 }
 
 /// A label's value: three characters have escapes, other control characters are replaced.
-pub fn escape_label(text: &str) -> String {
+pub(crate) fn escape_label(text: &str) -> String {
     // OpenMetrics 1.0, 4.1 (escaped strings): backslash, quote and line feed; a raw control
     // character would end the line or the file for some readers.
     let mut out = String::with_capacity(text.len());

@@ -16,7 +16,7 @@ use crate::text_grid::{Align, Grid, clean};
 const WIDTH_MAX: usize = 200;
 
 /// Writes the tables of all passes that were watched.
-pub fn render(sheet: &Sheet<'_>) -> String {
+pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     let mut out = String::new();
     for row in &sheet.rows {
         for trial in &row.run.trials {

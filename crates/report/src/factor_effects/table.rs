@@ -19,7 +19,7 @@ const COLUMNS: [(&str, Role); 5] = [
 const PICTURE: usize = 27;
 
 /// Arranges the factor effects of each kind of pass.
-pub fn document(effects: &FactorEffects, form: Form) -> Document {
+pub(super) fn document(effects: &FactorEffects, form: Form) -> Document {
     let mut document = Document {
         tool: "dfsbench factors",
         title: effects.title.clone(),

@@ -11,7 +11,7 @@ use model::{Campaign, Fact};
 use crate::campaign::host_settings;
 
 /// Lists the settings of this host, the targets and the hosts of a lab, each with its source.
-pub fn facts(campaign: &Campaign) -> Markup {
+pub(crate) fn facts(campaign: &Campaign) -> Markup {
     html! {
         (facts_table("The host", &campaign.facts.iter().collect::<Vec<_>>()))
         @for (target, effective) in facts_of_targets(campaign) {
@@ -27,7 +27,7 @@ pub fn facts(campaign: &Campaign) -> Markup {
 }
 
 /// Folds the settings away that are the same for all runs, or follow from others.
-pub fn settings(stated: &[(&str, String)]) -> Markup {
+pub(crate) fn settings(stated: &[(&str, String)]) -> Markup {
     html! {
         @if !stated.is_empty() {
             details {
@@ -101,7 +101,7 @@ fn settings_table<'a>(
 }
 
 /// The plan, and the command that repeats the campaign.
-pub fn repeat(campaign: &Campaign) -> Markup {
+pub(super) fn repeat(campaign: &Campaign) -> Markup {
     html! {
         details {
             summary { "The whole plan, every default written out" }

@@ -6,12 +6,12 @@ use crate::table::Row;
 use crate::table::rate_metric::RateMetric;
 
 /// So many rows are drawn one by one.
-pub const ROWS_MAX: usize = 40;
+pub(super) const ROWS_MAX: usize = 40;
 /// So many of each end where there are more.
 const END: usize = 6;
 
 /// The rows that are drawn, and how many there are.
-pub struct ExtremeRows<'a, 'b> {
+pub(super) struct ExtremeRows<'a, 'b> {
     /// In the order of the campaign where they are all, else from the highest to the lowest.
     pub rows: Vec<&'a Row<'b>>,
     all: usize,
@@ -19,7 +19,7 @@ pub struct ExtremeRows<'a, 'b> {
 
 impl<'a, 'b> ExtremeRows<'a, 'b> {
     /// Chooses among the rows of a pass, by the rate that they are compared by.
-    pub fn new(rows: &[&'a Row<'b>], metric: RateMetric) -> Self {
+    pub(super) fn new(rows: &[&'a Row<'b>], metric: RateMetric) -> Self {
         let all = rows.len();
         if all <= ROWS_MAX {
             return Self { rows: rows.to_vec(), all };
@@ -34,7 +34,7 @@ impl<'a, 'b> ExtremeRows<'a, 'b> {
     }
 
     /// Says that not all rows are drawn.
-    pub fn notes(&self) -> Vec<String> {
+    pub(super) fn notes(&self) -> Vec<String> {
         if self.rows.len() == self.all {
             return Vec::new();
         }

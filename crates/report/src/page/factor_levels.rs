@@ -29,7 +29,7 @@ const FIRST: [&str; 8] = [
 ];
 
 /// A factor whose levels are numbers.
-pub struct FactorLevels {
+pub(super) struct FactorLevels {
     /// Its place among the columns of the sheet.
     pub column: usize,
     /// The name of the factor.
@@ -41,7 +41,7 @@ pub struct FactorLevels {
 
 impl FactorLevels {
     /// The numeric factors of these rows, those that people look at first in front.
-    pub fn all(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<Self> {
+    pub(super) fn all(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for (column, name) in sheet.columns.iter().enumerate() {
             all.extend(Self::new(column, name, rows));
@@ -84,7 +84,7 @@ impl FactorLevels {
     }
 
     /// Returns a row's position in percent; `None` where the factor does not apply to it.
-    pub fn at(&self, row: &Row<'_>) -> Option<f64> {
+    pub(super) fn at(&self, row: &Row<'_>) -> Option<f64> {
         let shown = &row.values[self.column];
         let (value, _) = self.levels.iter().find(|(_, known)| known == shown)?;
         Some(self.place(*value))
@@ -107,7 +107,7 @@ impl FactorLevels {
     }
 
     /// The levels as ticks, thinned so that they stay apart; the first and the last are there.
-    pub fn ticks(&self) -> Vec<Tick> {
+    pub(super) fn ticks(&self) -> Vec<Tick> {
         let apart = 100.0 / TICKS_MAX as f64;
         let mut ticks: Vec<Tick> = Vec::new();
         for (value, shown) in &self.levels {
@@ -124,7 +124,7 @@ impl FactorLevels {
     }
 
     /// The name as the axis says it.
-    pub fn title(&self) -> String {
+    pub(super) fn title(&self) -> String {
         if self.is_log { format!("{} (logarithmic)", self.name) } else { self.name.clone() }
     }
 }

@@ -16,7 +16,7 @@ use crate::humanize;
 const DISC: &str = "M-5,0 a5,5 0 1,0 10,0 a5,5 0 1,0 -10,0 Z";
 
 /// The pictures with their legend; nothing if no setting varies.
-pub fn part(effects: &FactorEffects) -> Markup {
+pub(super) fn part(effects: &FactorEffects) -> Markup {
     let drawn = pictures(effects);
     html! {
         @if !drawn.is_empty() {
@@ -31,7 +31,7 @@ pub fn part(effects: &FactorEffects) -> Markup {
 }
 
 /// The pictures alone.
-pub fn pictures(effects: &FactorEffects) -> Vec<Picture> {
+pub(super) fn pictures(effects: &FactorEffects) -> Vec<Picture> {
     let mut drawn = Vec::new();
     for pass in &effects.passes {
         // How targets differ is what the bars show already.

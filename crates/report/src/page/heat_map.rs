@@ -37,7 +37,7 @@ struct HeatCell {
 }
 
 /// The section; nothing where no two factors vary.
-pub fn section(sheet: &Sheet<'_>) -> Markup {
+pub(super) fn section(sheet: &Sheet<'_>) -> Markup {
     let drawn = pictures(sheet);
     html! {
         @if !drawn.is_empty() {
@@ -54,7 +54,7 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 }
 
 /// The pictures alone.
-pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
+pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let mut drawn = Vec::new();
     for (name, pass, mut rows) in sheet.groups() {
         if pass == Pass::App {

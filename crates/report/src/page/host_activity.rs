@@ -14,7 +14,7 @@ use crate::table::{Row, Sheet};
 const LINES_MAX: usize = 500;
 
 /// The table; nothing if no host was watched.
-pub fn part(sheet: &Sheet<'_>) -> Markup {
+pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     let (mut lines, mut watched) = (Vec::new(), Vec::new());
     for row in &sheet.rows {
         lines.extend(host_lines(row));

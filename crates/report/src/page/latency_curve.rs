@@ -25,7 +25,7 @@ const KEPT_UP: f64 = 0.95;
 type Curve<'a, 'b> = (String, Vec<&'a Row<'b>>);
 
 /// The pictures below a heading; nothing if no load was offered.
-pub fn part(sheet: &Sheet<'_>) -> Markup {
+pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     let drawn = pictures(sheet);
     html! {
         @if !drawn.is_empty() {
@@ -40,7 +40,7 @@ pub fn part(sheet: &Sheet<'_>) -> Markup {
 }
 
 /// The pictures alone.
-pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
+pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let mut drawn = Vec::new();
     for (name, _, rows) in sheet.groups() {
         let mut curves = load_curves(sheet, &rows);

@@ -30,7 +30,7 @@ const DOTS_MAX: usize = 600;
 const TICKS_MAX: usize = 5;
 
 /// The settings by which the rows of a kind of pass are laid out.
-pub struct Layout<'v> {
+pub(super) struct Layout<'v> {
     /// A panel for each level, or each pair of levels: columns, then lines.
     facets: Vec<&'v VariedSetting>,
     /// Along the horizontal axis of each panel.
@@ -48,7 +48,7 @@ struct Multiples<'s, 'a> {
 }
 
 /// Whether a campaign is laid out in panels: two settings vary in a kind of pass.
-pub fn is_matrix(sheet: &Sheet<'_>) -> bool {
+pub(super) fn is_matrix(sheet: &Sheet<'_>) -> bool {
     for (_, pass, mut rows) in sheet.groups() {
         rows.retain(|row| row.counts());
         if pass != Pass::App && rows.len() >= ROWS_MIN {
@@ -62,7 +62,7 @@ pub fn is_matrix(sheet: &Sheet<'_>) -> bool {
 }
 
 /// The section; nothing where no two settings vary.
-pub fn section(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
+pub(super) fn section(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
     if !is_matrix(sheet) {
         return Markup::default();
     }
@@ -96,7 +96,7 @@ impl<'v> Layout<'v> {
     ///
     /// The two dominant factors make the panels, where there are others for the axis. With two
     /// settings the one with more numeric levels is the axis and the other makes the panels.
-    pub fn new(varied: &'v [VariedSetting]) -> Option<Self> {
+    pub(super) fn new(varied: &'v [VariedSetting]) -> Option<Self> {
         let mut colour = varied.iter().find(|setting| setting.is_target());
         let mut rest: Vec<&VariedSetting> =
             varied.iter().filter(|setting| !setting.is_target()).collect();

@@ -19,7 +19,7 @@ const STYLE: &str = include_str!("pictures.css");
 const WIDTH: u32 = 760;
 
 /// Every picture of a campaign: a name for its file, without an ending, and its content.
-pub fn all(sheet: &Sheet<'_>) -> Vec<(String, String)> {
+pub(crate) fn all(sheet: &Sheet<'_>) -> Vec<(String, String)> {
     let effects = FactorEffects::from_sheet(sheet);
     let kinds = [
         rate_bars::pictures(sheet),

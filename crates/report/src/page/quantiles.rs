@@ -22,7 +22,7 @@ const BEYOND_MIN: f64 = 5.0;
 const PICTURES_MAX: usize = 24;
 
 /// The pictures with their legend; nothing if too few ops were recorded for a tail.
-pub fn part(sheet: &Sheet<'_>) -> Markup {
+pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     let drawn = pictures(sheet);
     html! {
         @if !drawn.is_empty() {
@@ -36,7 +36,7 @@ pub fn part(sheet: &Sheet<'_>) -> Markup {
 }
 
 /// The pictures alone.
-pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
+pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let mut drawn = Vec::new();
     for (name, _, mut rows) in sheet.groups() {
         rows.retain(|row| nines_of_row(row) > 0.9);

@@ -36,7 +36,7 @@ const KINDS: [Kind; 2] = [
 const CROSS: &str = "M-4,-4 L4,4 M-4,4 L4,-4";
 
 /// The section with the pictures of both kinds, and with what is folded away below them.
-pub fn section(sheet: &Sheet<'_>, folds: &Markup) -> Markup {
+pub(crate) fn section(sheet: &Sheet<'_>, folds: &Markup) -> Markup {
     let kinds = KINDS.each_ref().map(|kind| (kind, draw_kind(sheet, kind)));
     html! {
         @if kinds.iter().any(|(_, drawn)| !drawn.is_empty()) {
@@ -56,7 +56,7 @@ pub fn section(sheet: &Sheet<'_>, folds: &Markup) -> Markup {
 }
 
 /// The pictures alone.
-pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
+pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let mut drawn = Vec::new();
     for kind in &KINDS {
         drawn.extend(draw_kind(sheet, kind));
@@ -156,7 +156,7 @@ fn row_strip(row: &Row<'_>, axis: &RateAxis, metric: RateMetric, sheet: &Sheet<'
 }
 
 /// The settings of a row, each unbroken, as lines that fit on a phone.
-pub fn factors(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
+pub(super) fn factors(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
     // No-break spaces keep a name and its value on one line; a line breaks after a comma only.
     let unbroken = sheet.factors(row).replace(' ', "\u{a0}").replace(",\u{a0}", ", ");
     let mut lines = Vec::new();

@@ -26,7 +26,7 @@ const PICTURES_MAX: usize = 24;
 const TRIALS_MAX: usize = 20;
 
 /// The section; nothing where no factor is a number with several levels.
-pub fn section(sheet: &Sheet<'_>) -> Markup {
+pub(super) fn section(sheet: &Sheet<'_>) -> Markup {
     let drawn = pictures(sheet);
     html! {
         @if !drawn.is_empty() {
@@ -44,7 +44,7 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 }
 
 /// The pictures alone.
-pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
+pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let mut drawn = Vec::new();
     for (name, pass, mut rows) in sheet.groups() {
         rows.retain(|row| row.counts());

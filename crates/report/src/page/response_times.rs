@@ -18,7 +18,7 @@ const DIAMOND: &str = "M-6,0 L0,-6 L6,0 L0,6 Z";
 const BAR: &str = "M0,-7 L0,7";
 
 /// A chart for each pass with its legend; nothing if nothing was recorded.
-pub fn part(sheet: &Sheet<'_>) -> Markup {
+pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     let drawn = pictures(sheet);
     html! {
         @if !drawn.is_empty() {
@@ -29,7 +29,7 @@ pub fn part(sheet: &Sheet<'_>) -> Markup {
 }
 
 /// The pictures alone.
-pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
+pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let (mut smallest, mut largest) = (u64::MAX, 0);
     for row in with_times(sheet.rows.iter()) {
         smallest = smallest.min(row.judged.response_time.quantile(0.5));

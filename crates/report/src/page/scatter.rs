@@ -31,7 +31,7 @@ const CLASSES: usize = 20;
 type Group<'s, 'a> = (String, Vec<&'s Row<'a>>);
 
 /// The sections; nothing where no kind of pass has enough results.
-pub fn section(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
+pub(super) fn section(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
     let clouds = clouds(sheet, effects);
     let (scatters, spreads) = (draw_scatters(&clouds, sheet), draw_spreads(&clouds));
     html! {
@@ -55,12 +55,12 @@ pub fn section(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
 }
 
 /// The rates over the response times, a picture for each kind of pass.
-pub fn pictures(sheet: &Sheet<'_>, effects: &FactorEffects) -> Vec<Picture> {
+pub(super) fn pictures(sheet: &Sheet<'_>, effects: &FactorEffects) -> Vec<Picture> {
     draw_scatters(&clouds(sheet, effects), sheet)
 }
 
 /// The distributions of the trials, a picture for each kind of pass.
-pub fn spreads(sheet: &Sheet<'_>, effects: &FactorEffects) -> Vec<Picture> {
+pub(super) fn spreads(sheet: &Sheet<'_>, effects: &FactorEffects) -> Vec<Picture> {
     draw_spreads(&clouds(sheet, effects))
 }
 

@@ -37,7 +37,7 @@ const WATCHES: [Watch; 3] = [
 ];
 
 /// The pictures with their legend; nothing if no trial has several intervals.
-pub fn part(sheet: &Sheet<'_>) -> Markup {
+pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     let drawn = pictures(sheet);
     let mut all = 0;
     for row in &sheet.rows {
@@ -59,7 +59,7 @@ pub fn part(sheet: &Sheet<'_>) -> Markup {
 }
 
 /// The pictures alone.
-pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
+pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     // Of many rows those with the longest stalls are drawn, in front.
     let mut rows: Vec<&Row<'_>> = sheet.rows.iter().collect();
     rows.sort_by_key(|row| std::cmp::Reverse(longest_stall_ns(row)));

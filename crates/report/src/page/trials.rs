@@ -23,7 +23,7 @@ const RUNS_UNFOLDED: usize = 4;
 const SPREADS_MAX: usize = 500;
 
 /// One folded table per run; nothing if there is none.
-pub fn part(sheet: &Sheet<'_>) -> Markup {
+pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     html! {
         @if !sheet.campaign.runs.is_empty() {
             (render_spreads(sheet))

@@ -13,7 +13,7 @@ use crate::table::{NOT_APPLICABLE, Row, Sheet};
 const LEVELS_MAX: usize = 64;
 
 /// A setting and its levels.
-pub struct VariedSetting {
+pub(super) struct VariedSetting {
     /// The column of the sheet; `None` for the target.
     pub column: Option<usize>,
     /// The name of the setting.
@@ -27,7 +27,7 @@ pub struct VariedSetting {
 impl VariedSetting {
     /// The settings that vary among the rows of a pass, the dominant ones in front; of those whose
     /// effect is not known the ones with the most levels.
-    pub fn all(sheet: &Sheet<'_>, rows: &[&Row<'_>], dominant: &[&str]) -> Vec<Self> {
+    pub(super) fn all(sheet: &Sheet<'_>, rows: &[&Row<'_>], dominant: &[&str]) -> Vec<Self> {
         let mut all = vec![Self::new(None, "target", rows)];
         for (column, name) in sheet.columns.iter().enumerate() {
             all.push(Self::new(Some(column), name, rows));
@@ -69,7 +69,7 @@ impl VariedSetting {
     ///
     /// Settings such as the read-ahead of two kinds of client are in no row both: by one as axis
     /// and the other as colour, a picture would be empty.
-    pub fn together(all: Vec<Self>, rows: &[&Row<'_>]) -> Vec<Self> {
+    pub(super) fn together(all: Vec<Self>, rows: &[&Row<'_>]) -> Vec<Self> {
         let mut shared = rows.to_vec();
         let mut kept: Vec<Self> = Vec::new();
         for setting in all {
@@ -88,12 +88,12 @@ impl VariedSetting {
     }
 
     /// Whether it is the target, and no setting.
-    pub const fn is_target(&self) -> bool {
+    pub(super) const fn is_target(&self) -> bool {
         self.column.is_none()
     }
 
     /// Returns the value of a row.
-    pub fn value<'r>(&self, row: &'r Row<'_>) -> &'r str {
+    pub(super) fn value<'r>(&self, row: &'r Row<'_>) -> &'r str {
         match self.column {
             Some(column) => &row.values[column],
             None => &row.run.spec.target_name,
@@ -101,13 +101,13 @@ impl VariedSetting {
     }
 
     /// Returns the number of a row's level among the levels.
-    pub fn level_of(&self, row: &Row<'_>) -> Option<usize> {
+    pub(super) fn level_of(&self, row: &Row<'_>) -> Option<usize> {
         self.levels.iter().position(|level| level == self.value(row))
     }
 }
 
 /// Names the factors of a kind of pass in the order of their shares of the variance.
-pub fn dominant_names<'e>(effects: &'e FactorEffects, pass: &str) -> Vec<&'e str> {
+pub(super) fn dominant_names<'e>(effects: &'e FactorEffects, pass: &str) -> Vec<&'e str> {
     let mut names = Vec::new();
     for factors in effects.passes.iter().filter(|factors| factors.name == pass) {
         if let Ok(found) = &factors.found {

@@ -18,11 +18,11 @@ use super::QuestionAnswer;
 use crate::document::{Column, Role, Table, TableRow};
 use crate::table::{Row, Sheet};
 
-pub use picture::{pictures, pictures_of_two};
+pub(crate) use picture::{pictures, pictures_of_two};
 
 /// A curve and what it is called.
 #[derive(Clone, Debug)]
-pub struct NamedCurve {
+pub(crate) struct NamedCurve {
     /// Target and workload, and settings that tell it from the others.
     pub name: String,
     /// Its load points.
@@ -30,7 +30,7 @@ pub struct NamedCurve {
 }
 
 /// The curves of some rows of a campaign, in order of appearance; their names omit some settings.
-pub fn curves<'a>(
+pub(crate) fn curves<'a>(
     sheet: &Sheet<'_>,
     rows: impl Iterator<Item = &'a Row<'a>>,
     request: &CurveRequest,
@@ -57,7 +57,7 @@ pub fn curves<'a>(
 }
 
 /// Answers a load-response campaign.
-pub fn answer(sheet: &Sheet<'_>, request: &CurveRequest) -> QuestionAnswer {
+pub(crate) fn answer(sheet: &Sheet<'_>, request: &CurveRequest) -> QuestionAnswer {
     let curves = curves(sheet, sheet.rows.iter(), request, &["rate"]);
     let mut found = QuestionAnswer { title: "Load that it sustains", ..QuestionAnswer::default() };
     let mut json_curves = Vec::new();

@@ -29,7 +29,7 @@ const CSV_COLUMNS: &str = "target,event,how,promise,tier,work,is_promised,outcom
     old_data,reordered,torn_in_flight,back_ms,unverified,crashes,last_write_crashes\n";
 
 /// Explains the column `window`.
-pub const WINDOW: &str = "window: age of the oldest acknowledged write that was lost.";
+pub(crate) const WINDOW: &str = "window: age of the oldest acknowledged write that was lost.";
 
 impl Format {
     /// Forms of the findings of `dfsbench durability`.
@@ -78,7 +78,7 @@ fn document(report: &DurabilityReport) -> Document {
 }
 
 /// Writes the measurements that a campaign has as CSV.
-pub fn stored_csv(campaign: &Campaign) -> String {
+pub(crate) fn stored_csv(campaign: &Campaign) -> String {
     let mut text = CSV_COLUMNS.to_owned();
     for stored in &campaign.durability {
         write_csv(&mut text, &stored.report);
@@ -87,7 +87,7 @@ pub fn stored_csv(campaign: &Campaign) -> String {
 }
 
 /// All tables of a measurement, the one that answers it first.
-pub fn tables(report: &DurabilityReport) -> Vec<Table> {
+pub(crate) fn tables(report: &DurabilityReport) -> Vec<Table> {
     let mut tables = vec![ladder_table(report), events_table(report)];
     let lost = lost_table(report);
     if !lost.rows.is_empty() {
@@ -97,7 +97,7 @@ pub fn tables(report: &DurabilityReport) -> Vec<Table> {
 }
 
 /// Sums up the tiers: promises of one tier in one sentence, the strongest tier first.
-pub fn sentences(report: &DurabilityReport) -> Vec<String> {
+pub(crate) fn sentences(report: &DurabilityReport) -> Vec<String> {
     let mut sentences = Vec::new();
     let mut broken = Vec::new();
     for event in &report.events {
@@ -207,7 +207,7 @@ fn ladder_cell(event: &MeasuredEvent, promise: Durability) -> Cell {
 }
 
 /// Adds up the kinds of work of each promise.
-pub fn sum_by_promise(event: &MeasuredEvent) -> Vec<DurabilityRow> {
+pub(crate) fn sum_by_promise(event: &MeasuredEvent) -> Vec<DurabilityRow> {
     let mut sums: BTreeMap<Durability, DurabilityRow> = BTreeMap::new();
     for row in &event.rows {
         // Only what is lost of the promised kinds breaks a promise.
@@ -293,14 +293,14 @@ const fn outcome(row: &DurabilityRow) -> &'static str {
 }
 
 /// Names the outcome of an event for a promise; what was kept without a risk proves nothing.
-pub fn outcome_in(event: &MeasuredEvent, row: &DurabilityRow) -> &'static str {
+pub(crate) fn outcome_in(event: &MeasuredEvent, row: &DurabilityRow) -> &'static str {
     match outcome(row) {
         "kept" if event.harmless().is_some() => "kept, not at risk",
         outcome => outcome,
     }
 }
 
-pub fn loss_cells(row: &DurabilityRow) -> Vec<Cell> {
+pub(crate) fn loss_cells(row: &DurabilityRow) -> Vec<Cell> {
     if row.lost_ops == 0 {
         let mut cells = vec![Cell::text("0"), Cell::text("0 B"), Cell::text("–")];
         cells.push(Cell::text(found_instead(row)));

@@ -29,7 +29,7 @@ struct PassLayers<'s, 'a> {
 }
 
 /// The answer of a ladder.
-pub fn answer(sheet: &Sheet<'_>, request: &Ladder) -> QuestionAnswer {
+pub(super) fn answer(sheet: &Sheet<'_>, request: &Ladder) -> QuestionAnswer {
     let words = LayerNames::new(sheet, request);
     let passes = analyze_passes(sheet, request);
     let mut found = QuestionAnswer { title: "What limits it", ..QuestionAnswer::default() };

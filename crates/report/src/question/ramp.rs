@@ -23,7 +23,7 @@ use crate::table::Sheet;
 const OUTCOME_WIDTH_MAX: usize = 40;
 
 /// Answers a ramp campaign.
-pub fn answer(sheet: &Sheet<'_>, request: &RampRequest) -> QuestionAnswer {
+pub(super) fn answer(sheet: &Sheet<'_>, request: &RampRequest) -> QuestionAnswer {
     let mut found =
         QuestionAnswer { title: "Load at which it breaks", ..QuestionAnswer::default() };
     let mut searches = Vec::new();

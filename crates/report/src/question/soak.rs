@@ -20,7 +20,7 @@ use crate::humanize::counted;
 const UNKNOWN: &str = "–";
 
 /// The answer of a soak.
-pub fn answer(campaign: &Campaign, soak: &Soak) -> QuestionAnswer {
+pub(super) fn answer(campaign: &Campaign, soak: &Soak) -> QuestionAnswer {
     let (mut trials, mut leases): (&[Trial], _) = (&[], 0);
     if let Some(run) = campaign.runs.first() {
         (trials, leases) = (&run.trials, leases_of(&run.spec));

@@ -15,13 +15,13 @@ use super::row::{Mark, Row};
 use crate::document::Extreme;
 
 /// How the marks are to be read.
-pub const READING: &str = "▲ ▼: the best and the worst of all rows with the same pass (of \
+pub(crate) const READING: &str = "▲ ▼: the best and the worst of all rows with the same pass (of \
      commands: the same command), whatever else differs, and those whose 95 % intervals overlap \
      theirs. Only figures that may be used and have three trials are marked, and only where best \
      and worst are apart; mixes of several I/O sizes go by bytes.";
 
 /// The mark of each row, in their order.
-pub fn mark_rows(rows: &[Row<'_>]) -> Vec<Option<Mark>> {
+pub(crate) fn mark_rows(rows: &[Row<'_>]) -> Vec<Option<Mark>> {
     let mut marks = vec![None; rows.len()];
     let mut kinds: HashMap<String, Vec<usize>> = HashMap::new();
     for (number, row) in rows.iter().enumerate() {
@@ -48,7 +48,7 @@ pub fn mark_rows(rows: &[Row<'_>]) -> Vec<Option<Mark>> {
 }
 
 /// Ranks figures that stand at either end; what overlaps both ends stands at none.
-pub fn rank_figures(figures: &[(usize, Summary)]) -> Vec<(usize, Extreme)> {
+pub(crate) fn rank_figures(figures: &[(usize, Summary)]) -> Vec<(usize, Extreme)> {
     let order = |a: &&(usize, Summary), b: &&(usize, Summary)| a.1.median.total_cmp(&b.1.median);
     let (Some((_, highest)), Some((_, lowest))) =
         (figures.iter().max_by(order), figures.iter().min_by(order))

@@ -15,12 +15,12 @@ use stats::Summary;
 use super::row::Row;
 use crate::document::{Cell, Role};
 
-pub use entries::{COLUMNS, IDENTITY, REPETITION};
-pub use value::{Value, ValueType};
+pub(crate) use entries::{COLUMNS, IDENTITY, REPETITION};
+pub(crate) use value::{Value, ValueType};
 
 /// A column of a report.
 #[derive(Clone, Copy, Debug)]
-pub struct Column {
+pub(crate) struct Column {
     /// Its name for programs, with the unit of its numbers; empty where it is for people alone.
     pub name: &'static str,
     /// The value in machine-readable formats.
@@ -46,7 +46,7 @@ enum JsonMember {
 
 /// The schema of a column's member in JSON.
 #[derive(Debug)]
-pub struct MemberSchema {
+pub(crate) struct MemberSchema {
     /// The name of the member.
     pub name: &'static str,
     /// The JSON Schema of its value.
@@ -57,7 +57,7 @@ pub struct MemberSchema {
 
 /// How people see a column.
 #[derive(Clone, Copy, Debug)]
-pub struct ShownColumn {
+pub(crate) struct ShownColumn {
     /// Stands above it.
     pub heading: &'static str,
     /// The role of its cells.
@@ -81,7 +81,7 @@ enum ShownCell {
 
 /// The tables of figures that a report has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TableKind {
+pub(crate) enum TableKind {
     /// Rates of a file system.
     Rates,
     /// Times of commands.
@@ -90,12 +90,12 @@ pub enum TableKind {
 
 impl Column {
     /// The value for programs.
-    pub fn value(&self, row: &Row<'_>) -> Value {
+    pub(crate) fn value(&self, row: &Row<'_>) -> Value {
         (self.value)(row)
     }
 
     /// The name and value of its member in JSON, where it has one for a row.
-    pub fn member(&self, row: &Row<'_>) -> Option<(&'static str, Value)> {
+    pub(crate) fn member(&self, row: &Row<'_>) -> Option<(&'static str, Value)> {
         match self.json {
             JsonMember::Known(_) | JsonMember::Nullable(_) => Some((self.name, self.value(row))),
             JsonMember::WhereKnown(name, _) => {
@@ -107,7 +107,7 @@ impl Column {
     }
 
     /// The schema of its member in JSON, where it is one.
-    pub fn member_schema(&self) -> Option<MemberSchema> {
+    pub(crate) fn member_schema(&self) -> Option<MemberSchema> {
         let (name, schema, is_required) = match self.json {
             JsonMember::Known(kind) => (self.name, kind.schema(), true),
             JsonMember::Nullable(kind) => (self.name, kind.nullable_schema(), true),
@@ -119,12 +119,12 @@ impl Column {
 }
 
 /// The columns that people see in a table of figures.
-pub fn shown(kind: TableKind) -> impl Iterator<Item = &'static ShownColumn> {
+pub(crate) fn shown(kind: TableKind) -> impl Iterator<Item = &'static ShownColumn> {
     COLUMNS.iter().filter_map(move |column| column.shown.as_ref().filter(|s| s.table == kind))
 }
 
 /// How the columns of a table are to be read.
-pub fn reading(kind: TableKind) -> Vec<String> {
+pub(crate) fn reading(kind: TableKind) -> Vec<String> {
     let mut lines = Vec::new();
     for shown in shown(kind) {
         if !shown.reading.is_empty() {
@@ -136,7 +136,7 @@ pub fn reading(kind: TableKind) -> Vec<String> {
 
 /// The cells of a row, from the rate on. Of a row without a rate, the reason stands in place of
 /// its figures.
-pub fn cells(kind: TableKind, row: &Row<'_>) -> Vec<Cell> {
+pub(crate) fn cells(kind: TableKind, row: &Row<'_>) -> Vec<Cell> {
     // The reason of a missing figure spans the columns of all figures; n, verdict and caveats stand
     // behind it in their own columns.
     let mut cells = Vec::new();

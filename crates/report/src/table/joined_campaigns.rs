@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::title;
 use crate::humanize::listed;
 
-pub use properties::{LEADING, are_nearly_equal, is_noise};
+pub(crate) use properties::{LEADING, are_nearly_equal, is_noise};
 
 /// A campaign that is to be joined with others.
 pub struct Source {
@@ -29,7 +29,7 @@ pub struct Source {
 
 /// Something that each run has because of the campaign that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Property {
+pub(crate) struct Property {
     /// Its name: `fact.kernel`, `label.dram`, `tags`, `campaign`.
     pub name: String,
     /// Its value in each run, in their order; `None` where it is not known.
@@ -121,12 +121,12 @@ impl JoinedCampaigns {
     }
 
     /// The campaign that a run belongs to.
-    pub fn member_of(&self, run: usize) -> Option<&Member> {
+    pub(crate) fn member_of(&self, run: usize) -> Option<&Member> {
         self.members.get(self.number_of_member(run)?)
     }
 
     /// The number of the campaign that a run belongs to, from 0.
-    pub fn number_of_member(&self, run: usize) -> Option<usize> {
+    pub(crate) fn number_of_member(&self, run: usize) -> Option<usize> {
         let mut end = 0;
         for (number, member) in self.members.iter().enumerate() {
             end += member.runs;
@@ -138,22 +138,22 @@ impl JoinedCampaigns {
     }
 
     /// The properties that are factors, those with few values first.
-    pub fn properties(&self) -> &[Property] {
+    pub(crate) fn properties(&self) -> &[Property] {
         &self.properties
     }
 
     /// The properties that differ, too, and are no factors because others were requested.
-    pub fn hidden(&self) -> &[Property] {
+    pub(crate) fn hidden(&self) -> &[Property] {
         &self.hidden
     }
 
     /// All properties that differ.
-    pub fn all_properties(&self) -> impl Iterator<Item = &Property> {
+    pub(crate) fn all_properties(&self) -> impl Iterator<Item = &Property> {
         self.properties.iter().chain(&self.hidden)
     }
 
     /// The sentences that the plans of the campaigns declare.
-    pub fn conclusions(&self) -> &[Conclusion] {
+    pub(crate) fn conclusions(&self) -> &[Conclusion] {
         &self.conclusions
     }
 }
@@ -256,7 +256,7 @@ struct PlanText {
 }
 
 /// Reads the sentences that a campaign's plan declares.
-pub fn declared_conclusions(campaign: &Campaign) -> Vec<Conclusion> {
+pub(crate) fn declared_conclusions(campaign: &Campaign) -> Vec<Conclusion> {
     // Plans of many runs are long, and few declare sentences.
     if !campaign.plan_toml.contains("[[conclusion]]") {
         return Vec::new();

@@ -23,7 +23,7 @@ const BETWEEN: &str = " / ";
 const ACROSS_MAX: usize = 8;
 
 /// The tables of all kinds of pass; none where they would say nothing new.
-pub fn tables(sheet: &Sheet<'_>, width_max: usize) -> Vec<Table> {
+pub(crate) fn tables(sheet: &Sheet<'_>, width_max: usize) -> Vec<Table> {
     if sheet.columns.len() <= ACROSS {
         return Vec::new();
     }

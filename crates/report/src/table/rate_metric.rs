@@ -11,7 +11,7 @@ use crate::chart::RateUnit;
 
 /// The quantity compared among the rows of one kind of pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RateMetric {
+pub(crate) struct RateMetric {
     pass: Pass,
     by_bytes: bool,
 }
@@ -21,7 +21,10 @@ impl RateMetric {
     ///
     /// Only a mix is ever compared by bytes, and only where all of its rows move some: a rate of 0
     /// for a row without data would rank it below rows that it can't be compared with.
-    pub fn for_rows<'r, 'a: 'r>(pass: Pass, rows: impl Iterator<Item = &'r Row<'a>>) -> Self {
+    pub(crate) fn for_rows<'r, 'a: 'r>(
+        pass: Pass,
+        rows: impl Iterator<Item = &'r Row<'a>>,
+    ) -> Self {
         let mut first_size = None;
         let mut sizes_differ = false;
         let mut all_move_bytes = true;
@@ -37,27 +40,27 @@ impl RateMetric {
     }
 
     /// Reports whether the table shows another metric than this one.
-    pub const fn is_other(self) -> bool {
+    pub(crate) const fn is_other(self) -> bool {
         self.by_bytes
     }
 
     /// Returns the unit that its rates count.
-    pub const fn counted(self) -> RateUnit {
+    pub(crate) const fn counted(self) -> RateUnit {
         if self.by_bytes { RateUnit::Bytes } else { RateUnit::from_pass(self.pass) }
     }
 
     /// Returns the figure of a row.
-    pub const fn figure(self, judged: &Judged) -> Option<&Summary> {
+    pub(crate) const fn figure(self, judged: &Judged) -> Option<&Summary> {
         if self.by_bytes { judged.bytes_per_s.as_ref() } else { judged.rate.as_ref() }
     }
 
     /// Returns the median of a row; 0 where it has no figure.
-    pub fn median(self, judged: &Judged) -> f64 {
+    pub(crate) fn median(self, judged: &Judged) -> f64 {
         self.figure(judged).map_or(0.0, |figure| figure.median)
     }
 
     /// Converts the rate of a trial from the unit of the pass: all ops of a row are as large.
-    pub fn point(self, judged: &Judged, per_s: f64) -> f64 {
+    pub(crate) fn point(self, judged: &Judged, per_s: f64) -> f64 {
         match (&judged.bytes_per_s, &judged.rate) {
             (Some(bytes), Some(rate)) if self.by_bytes && rate.median > 0.0 => {
                 per_s * bytes.median / rate.median
@@ -67,7 +70,7 @@ impl RateMetric {
     }
 
     /// Gives a number per second its unit.
-    pub const fn rate(self, per_s: f64) -> Rate {
+    pub(crate) const fn rate(self, per_s: f64) -> Rate {
         if self.by_bytes { Rate::Bytes(per_s) } else { Rate::of_pass(self.pass, per_s) }
     }
 }

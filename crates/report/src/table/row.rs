@@ -7,10 +7,10 @@
 use model::{Pass, Run, Verdict};
 use stats::{Extent, Judged};
 
-use crate::document::{CaveatLink, Cell, Extreme};
+use crate::document::Extreme;
 
 /// One pass of one run.
-pub struct Row<'a> {
+pub(crate) struct Row<'a> {
     /// The run of the row.
     pub run: &'a Run,
     /// Values of [`Sheet::columns`].
@@ -23,7 +23,7 @@ pub struct Row<'a> {
 
 /// The mark of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub(crate) struct Mark {
     /// The rank of the figure.
     pub extreme: Extreme,
     /// It goes by bytes, although the rate of the pass is one of ops.
@@ -32,7 +32,7 @@ pub struct Mark {
 
 impl Row<'_> {
     /// Workload and pass: `stream write`; the workload alone where it has but one kind of pass.
-    pub fn pass_name(&self) -> String {
+    pub(crate) fn pass_name(&self) -> String {
         if matches!(self.judged.pass, Pass::Mix | Pass::OpMix | Pass::App) {
             return self.run.spec.workload.name().to_owned();
         }
@@ -43,7 +43,7 @@ impl Row<'_> {
     ///
     /// It is the pass name, except for commands of the user: two different commands do different
     /// work, so each is a group of its own.
-    pub fn comparison_name(&self) -> String {
+    pub(crate) fn comparison_name(&self) -> String {
         if self.is_program() {
             let command = self.run.spec.command.run.join(" ");
             return format!("{}: {command}", self.pass_name());
@@ -52,13 +52,13 @@ impl Row<'_> {
     }
 
     /// Whether it is a command of the user's, whose figure is a time.
-    pub fn is_program(&self) -> bool {
+    pub(crate) fn is_program(&self) -> bool {
         self.judged.pass == Pass::App
     }
 
     /// Returns the rank of its rate, unless rows of the pass are ranked by the bytes that they
     /// move.
-    pub fn extreme_of_rate(&self) -> Option<Extreme> {
+    pub(crate) fn extreme_of_rate(&self) -> Option<Extreme> {
         match self.mark {
             Some(Mark { extreme, by_bytes: false }) => Some(extreme),
             _ => None,
@@ -66,7 +66,7 @@ impl Row<'_> {
     }
 
     /// Returns the rank of its byte rate, which ranks mixes of several I/O sizes.
-    pub fn extreme_of_byte_rate(&self) -> Option<Extreme> {
+    pub(crate) fn extreme_of_byte_rate(&self) -> Option<Extreme> {
         match self.mark {
             Some(Mark { extreme, by_bytes: true }) => Some(extreme),
             _ => None,
@@ -74,7 +74,7 @@ impl Row<'_> {
     }
 
     /// Why there is no figure, in a cell's words: `failed: ...`, `not possible: ...`.
-    pub fn missing(&self) -> String {
+    pub(crate) fn missing(&self) -> String {
         let lead = match &self.judged {
             judged if !judged.failures.is_empty() => "failed",
             judged if judged.impossible.is_some() => "not possible",
@@ -85,7 +85,7 @@ impl Row<'_> {
 
     /// The code of a caveat, with the number of trials where it is not all of them:
     /// `cached (3 of 5)`.
-    pub fn code(caveat: &stats::JudgedCaveat) -> String {
+    pub(crate) fn code(caveat: &stats::JudgedCaveat) -> String {
         match caveat.extent {
             Extent::Trials { seen, made } if seen < made => {
                 format!("{} ({seen} of {made})", caveat.code)
@@ -96,7 +96,7 @@ impl Row<'_> {
 
     /// The caveats that mark the row. What follows from its arrangement is a note of the campaign,
     /// and what can't move the figure does not mark it.
-    pub fn marks(&self) -> Vec<&stats::JudgedCaveat> {
+    pub(crate) fn marks(&self) -> Vec<&stats::JudgedCaveat> {
         let mut marks = Vec::with_capacity(self.judged.caveats.len());
         for caveat in &self.judged.caveats {
             if caveat.extent != Extent::Arrangement && !caveat.is_minor() {
@@ -106,21 +106,8 @@ impl Row<'_> {
         marks
     }
 
-    /// Everything that a row has against it.
-    pub fn caveats_cell(&self) -> Cell {
-        let mut links = Vec::new();
-        for caveat in self.marks() {
-            links.push(CaveatLink {
-                code: caveat.code,
-                text: Self::code(caveat),
-                evidence: caveat.evidence_line(),
-            });
-        }
-        Cell::Caveats(links)
-    }
-
     /// The codes of the caveats that mark it: `cached (3 of 5), not-durable`; empty without any.
-    pub fn codes(&self) -> String {
+    pub(crate) fn codes(&self) -> String {
         let mut codes = Vec::new();
         for caveat in self.marks() {
             codes.push(Self::code(caveat));
@@ -129,7 +116,7 @@ impl Row<'_> {
     }
 
     /// Whether the row's figure may be compared with others.
-    pub fn counts(&self) -> bool {
+    pub(crate) fn counts(&self) -> bool {
         self.judged.verdict != Verdict::Invalid && self.judged.rate.is_some()
     }
 }

@@ -36,7 +36,7 @@ const NAMES: [&str; 2] = ["nfsvers", "xprtsec"];
 
 /// Reads the value of a setting: `64 KiB`, `4`, `2.5 Gbit/s`, `256 KiB (granted 64 KiB)`; `None`
 /// where it is no number.
-pub fn quantity(name: &str, shown: &str) -> Option<f64> {
+pub(crate) fn quantity(name: &str, shown: &str) -> Option<f64> {
     if NAMES.contains(&name) {
         return None;
     }

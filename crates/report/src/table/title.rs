@@ -13,7 +13,7 @@ const TARGET_MAX: usize = 48;
 
 /// Returns the title of a page with its targets, each once, and its date:
 /// `quick: nfs://server/export and /srv, 2025-11-21 19:17 UTC`.
-pub fn page_title(name: &str, targets: &[&str], date: &str) -> String {
+pub(crate) fn page_title(name: &str, targets: &[&str], date: &str) -> String {
     let mut names: Vec<String> = Vec::new();
     for target in targets {
         let target = cut(target, TARGET_MAX);
@@ -33,13 +33,13 @@ pub fn page_title(name: &str, targets: &[&str], date: &str) -> String {
 }
 
 /// Returns a one-line description of the campaign, without its name.
-pub fn describe(campaign: &Campaign) -> String {
+pub(crate) fn describe(campaign: &Campaign) -> String {
     describe_in_state(campaign, describe_state(campaign.state, CampaignProcess::Unknown))
 }
 
 /// Whether a process makes a campaign now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CampaignProcess {
+pub(crate) enum CampaignProcess {
     /// A process does.
     Running,
     /// It is unknown, or none does: what is not finished was killed.
@@ -47,7 +47,7 @@ pub enum CampaignProcess {
 }
 
 /// Names the state of a campaign.
-pub const fn describe_state(state: CampaignState, maker: CampaignProcess) -> &'static str {
+pub(crate) const fn describe_state(state: CampaignState, maker: CampaignProcess) -> &'static str {
     match (state, maker) {
         (CampaignState::Running, CampaignProcess::Running) => "running",
         (CampaignState::Running, CampaignProcess::Unknown) => "not finished",
@@ -57,7 +57,7 @@ pub const fn describe_state(state: CampaignState, maker: CampaignProcess) -> &'s
 }
 
 /// Returns a one-line description of the campaign in a state, without its name.
-pub fn describe_in_state(campaign: &Campaign, state: &str) -> String {
+pub(crate) fn describe_in_state(campaign: &Campaign, state: &str) -> String {
     format!(
         "{state}, started {}, dfsbench {}, campaign {}",
         utc(campaign.started_unix_ms),

@@ -15,7 +15,7 @@ use crate::table::{Row, Sheet};
 const NAMED_MAX: usize = 4;
 
 /// Counts the results that are valid, degraded, invalid and missing.
-pub fn remark(sheet: &Sheet<'_>) -> Option<String> {
+pub(super) fn remark(sheet: &Sheet<'_>) -> Option<String> {
     let (mut valid, mut degraded) = (Vec::new(), Vec::new());
     let (mut invalid, mut missing) = (Vec::new(), Vec::new());
     for row in &sheet.rows {
@@ -91,7 +91,7 @@ fn describe_accuracy(rows: &[&Row<'_>], total: usize) -> Option<String> {
 }
 
 /// The caveats of some rows with the number of rows that have them, most frequent first.
-pub fn count_codes(rows: &[&Row<'_>], least: Severity) -> Vec<(String, usize)> {
+pub(crate) fn count_codes(rows: &[&Row<'_>], least: Severity) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for row in rows {
         for caveat in &row.judged.caveats {

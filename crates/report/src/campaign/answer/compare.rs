@@ -24,7 +24,7 @@ const PAIRS_COMPARED_MAX: usize = 250_000;
 ///
 /// Where one target is measured under several settings, the ratios are the effects of the pass's
 /// factors, which the whole report states.
-pub fn finding(group: &Group<'_>, factors: Option<&PassFactors>) -> Option<Finding> {
+pub(super) fn finding(group: &Group<'_>, factors: Option<&PassFactors>) -> Option<Finding> {
     if group.measured().len() < 2 {
         return None;
     }

@@ -10,7 +10,7 @@ use crate::humanize::listed;
 const CLAUSES_MAX: usize = 4;
 
 /// A difference within a pass.
-pub struct Finding {
+pub(super) struct Finding {
     /// The sentence to print, without a full stop.
     pub sentence: String,
     /// Whether intervals were compared for it; else there were too few trials.
@@ -29,7 +29,7 @@ enum Clause {
 
 /// The findings collected so far in one pass.
 #[derive(Default)]
-pub struct Findings {
+pub(super) struct Findings {
     /// The figures are times of commands: more is slower.
     are_times: bool,
     clauses: Vec<Clause>,
@@ -42,17 +42,17 @@ pub struct Findings {
 
 impl Findings {
     /// Starts without findings; `are_times` if the figures are times of commands.
-    pub fn new(are_times: bool) -> Self {
+    pub(super) fn new(are_times: bool) -> Self {
         Self { are_times, ..Self::default() }
     }
 
     /// Adds in words what is no difference, or none of a known size.
-    pub fn text(&mut self, text: String) {
+    pub(super) fn text(&mut self, text: String) {
         self.clauses.push(Clause::Text(text));
     }
 
     /// Adds in words a difference that is so large at most.
-    pub fn difference(&mut self, text: String, apart: f64) {
+    pub(super) fn difference(&mut self, text: String, apart: f64) {
         self.text(text);
         self.widen(apart);
     }
@@ -62,18 +62,18 @@ impl Findings {
     }
 
     /// Counts pairs whose intervals overlap, and pairs of too few trials.
-    pub fn count(&mut self, level: usize, unknown: usize) {
+    pub(super) fn count(&mut self, level: usize, unknown: usize) {
         self.level += level;
         self.unknown += unknown;
     }
 
     /// Names two sides of which some pair is level.
-    pub fn level(&mut self, one: &str, other: &str) {
+    pub(super) fn level(&mut self, one: &str, other: &str) {
         self.level_sides.push([one.to_owned(), other.to_owned()]);
     }
 
     /// Adds that one side is ahead; other sides that are ahead of the same one join it.
-    pub fn ahead(&mut self, fast_side: String, slow_side: String, ratios: Ratios) {
+    pub(super) fn ahead(&mut self, fast_side: String, slow_side: String, ratios: Ratios) {
         self.widen(ratios.largest);
         for clause in &mut self.clauses {
             if let Clause::Ahead { fast, slow, ratios: known } = clause
@@ -91,7 +91,7 @@ impl Findings {
     }
 
     /// Puts it into a sentence about so many figures; `None` when nothing was compared.
-    pub fn into_finding(self, figures: usize) -> Option<Finding> {
+    pub(super) fn into_finding(self, figures: usize) -> Option<Finding> {
         let compared = self.level > 0 || !self.clauses.is_empty();
         if !compared && self.unknown == 0 {
             return None;
@@ -153,7 +153,7 @@ impl Clause {
 
 /// The smallest and the largest of some ratios, or one with its interval.
 #[derive(Clone, Copy)]
-pub struct Ratios {
+pub(super) struct Ratios {
     /// The smallest ratio.
     pub smallest: f64,
     /// The largest ratio.
@@ -164,7 +164,7 @@ pub struct Ratios {
 
 impl Ratios {
     /// Takes the smallest and the largest of several.
-    pub fn from_all(ratios: impl Iterator<Item = f64>) -> Self {
+    pub(super) fn from_all(ratios: impl Iterator<Item = f64>) -> Self {
         let mut found = Self { smallest: f64::INFINITY, largest: 0.0, interval: None };
         for ratio in ratios {
             found.smallest = found.smallest.min(ratio);
@@ -174,12 +174,12 @@ impl Ratios {
     }
 
     /// Takes a single one.
-    pub const fn from_one(ratio: f64) -> Self {
+    pub(super) const fn from_one(ratio: f64) -> Self {
         Self { smallest: ratio, largest: ratio, interval: None }
     }
 
     /// Takes the effect of a factor's level, or its inverse where that is above 1.
-    pub fn from_effect(effect: &LevelEffect) -> Self {
+    pub(super) fn from_effect(effect: &LevelEffect) -> Self {
         let (mut ratio, (mut lo, mut hi)) = (effect.ratio, effect.interval);
         if ratio < 1.0 {
             (ratio, lo, hi) = (1.0 / ratio, 1.0 / hi, 1.0 / lo);
@@ -188,14 +188,14 @@ impl Ratios {
     }
 
     /// Writes how many times: `3.2x`, or `3.2x to 3.6x`.
-    pub fn as_times(self) -> String {
+    pub(super) fn as_times(self) -> String {
         let (smallest, largest) = (format_times(self.smallest), format_times(self.largest));
         if smallest == largest { smallest } else { format!("{smallest} to {largest}") }
     }
 
     /// Writes the interval as it stands behind a clause: ` (2.9x to 3.6x)`; empty where none is
     /// known.
-    pub fn as_interval(self) -> String {
+    pub(super) fn as_interval(self) -> String {
         let Some((lo, hi)) = self.interval else { return String::new() };
         format!(" ({} to {})", format_times(lo), format_times(hi))
     }

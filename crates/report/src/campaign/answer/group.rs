@@ -12,13 +12,13 @@ use crate::table::{NOT_APPLICABLE, Row, Sheet};
 /// So many figures of a pass are listed one by one.
 const LISTED_MAX: usize = 8;
 /// So many targets are compared two by two.
-pub const TARGETS_MAX: usize = 3;
+pub(super) const TARGETS_MAX: usize = 3;
 /// So many settings may tell the listed figures of a target apart.
 const FACTORS_MAX: usize = 2;
 
 /// A row that may be used, with its figure.
 #[derive(Clone, Copy)]
-pub struct Figure<'a> {
+pub(super) struct Figure<'a> {
     /// The row compared.
     pub row: &'a Row<'a>,
     /// The summary of its rates.
@@ -27,13 +27,13 @@ pub struct Figure<'a> {
 
 impl<'a> Figure<'a> {
     /// Name of its target.
-    pub fn target(&self) -> &'a str {
+    pub(super) fn target(&self) -> &'a str {
         &self.row.run.spec.target_name
     }
 }
 
 /// The usable figures of one kind of pass; never empty.
-pub struct Group<'a> {
+pub(super) struct Group<'a> {
     /// Workload and pass: `stream read`.
     pub name: String,
     /// The kind of pass.
@@ -47,7 +47,7 @@ pub struct Group<'a> {
 
 impl<'a> Group<'a> {
     /// Every kind of pass that has a usable figure.
-    pub fn all(sheet: &'a Sheet<'a>) -> Vec<Self> {
+    pub(super) fn all(sheet: &'a Sheet<'a>) -> Vec<Self> {
         let mut groups = Vec::new();
         for (name, pass, mut rows) in sheet.groups() {
             rows.retain(|row| row.counts());
@@ -67,7 +67,7 @@ impl<'a> Group<'a> {
     }
 
     /// Names of the targets, in order of appearance.
-    pub fn targets(&self) -> Vec<&'a str> {
+    pub(super) fn targets(&self) -> Vec<&'a str> {
         let mut targets = Vec::new();
         for figure in &self.figures {
             if !targets.contains(&figure.target()) {
@@ -78,14 +78,14 @@ impl<'a> Group<'a> {
     }
 
     /// The figures of one target.
-    pub fn figures_of(&self, target: &str) -> Vec<Figure<'a>> {
+    pub(super) fn figures_of(&self, target: &str) -> Vec<Figure<'a>> {
         let mut figures = self.figures.clone();
         figures.retain(|figure| figure.target() == target);
         figures
     }
 
     /// Name and value of every column for a figure.
-    pub fn settings(
+    pub(super) fn settings(
         &self,
         figure: &Figure<'a>,
     ) -> impl Iterator<Item = (&'a str, &'a str)> + use<'_, 'a> {
@@ -93,13 +93,13 @@ impl<'a> Group<'a> {
     }
 
     /// The value of a column; `None` where the setting does not apply.
-    pub fn value(&self, figure: &Figure<'a>, name: &str) -> Option<&'a str> {
+    pub(super) fn value(&self, figure: &Figure<'a>, name: &str) -> Option<&'a str> {
         let (_, value) = self.settings(figure).find(|(known, _)| *known == name)?;
         if value == NOT_APPLICABLE { None } else { Some(value) }
     }
 
     /// The columns in which some of these figures differ.
-    pub fn varying(&self, figures: &[Figure<'a>]) -> Vec<&'a str> {
+    pub(super) fn varying(&self, figures: &[Figure<'a>]) -> Vec<&'a str> {
         let mut varying = Vec::new();
         for (column, name) in self.columns.iter().enumerate() {
             // Values differ somewhere if and only if some neighbours do.
@@ -111,7 +111,7 @@ impl<'a> Group<'a> {
     }
 
     /// These settings of a figure: `posix`, or `workers 4, io_size 64 KiB`.
-    pub fn label(&self, figure: &Figure<'a>, columns: &[&str]) -> String {
+    pub(super) fn label(&self, figure: &Figure<'a>, columns: &[&str]) -> String {
         let mut parts = Vec::new();
         for (name, value) in self.settings(figure) {
             match name {
@@ -125,7 +125,7 @@ impl<'a> Group<'a> {
     }
 
     /// A figure's target, with what tells it apart from others of it: `dir (posix)`.
-    pub fn place(&self, figure: &Figure<'a>) -> String {
+    pub(super) fn place(&self, figure: &Figure<'a>) -> String {
         let label = self.label(figure, &self.varying(&self.figures_of(figure.target())));
         if label.is_empty() {
             figure.target().to_owned()
@@ -136,7 +136,7 @@ impl<'a> Group<'a> {
 
     /// Returns the place of a figure as far as all the figures that are level with it share it: a
     /// setting in which they differ makes no difference.
-    pub fn shared_place(&self, figure: &Figure<'a>, level: &[Figure<'a>]) -> String {
+    pub(super) fn shared_place(&self, figure: &Figure<'a>, level: &[Figure<'a>]) -> String {
         let mut targets: Vec<String> = Vec::new();
         for other in level.iter().chain([figure]) {
             if !targets.iter().any(|known| known == other.target()) {
@@ -156,7 +156,7 @@ impl<'a> Group<'a> {
     }
 
     /// Whether the figures can be listed one by one.
-    pub fn is_short(&self) -> bool {
+    pub(super) fn is_short(&self) -> bool {
         let targets = self.targets();
         self.figures.len() <= LISTED_MAX
             && targets.len() <= TARGETS_MAX
@@ -166,7 +166,7 @@ impl<'a> Group<'a> {
     }
 
     /// The figures in a line.
-    pub fn figures(&self) -> String {
+    pub(super) fn figures(&self) -> String {
         if self.is_short() {
             let mut lists = Vec::new();
             for target in self.targets() {
@@ -189,14 +189,14 @@ impl<'a> Group<'a> {
     }
 
     /// The figures that are not of the tool alone, unless there are no others.
-    pub fn measured(&self) -> Vec<Figure<'a>> {
+    pub(super) fn measured(&self) -> Vec<Figure<'a>> {
         let mut measured = self.figures.clone();
         measured.retain(|figure| !figure.row.run.spec.target.keeps_nothing());
         if measured.is_empty() { self.figures.clone() } else { measured }
     }
 
     /// The lowest and the highest of what was measured; the first of equals.
-    pub fn extremes(&self) -> (Figure<'a>, Figure<'a>) {
+    pub(super) fn extremes(&self) -> (Figure<'a>, Figure<'a>) {
         let figures = self.measured();
         let (mut lowest, mut highest) = (figures[0], figures[0]);
         for figure in &figures {
@@ -211,13 +211,13 @@ impl<'a> Group<'a> {
     }
 
     /// A figure with its unit.
-    pub fn shown(&self, figure: &Figure<'_>) -> String {
+    pub(super) fn shown(&self, figure: &Figure<'_>) -> String {
         self.metric.rate(figure.rate.median).to_string()
     }
 
     /// Returns both extremes with their units, the smaller number first: of commands, the shortest
     /// time.
-    pub fn shown_range(&self, lowest: &Figure<'_>, highest: &Figure<'_>) -> String {
+    pub(super) fn shown_range(&self, lowest: &Figure<'_>, highest: &Figure<'_>) -> String {
         let (low, high) = (self.shown(lowest), self.shown(highest));
         match self.metric.rate(highest.rate.median).is_time() {
             _ if low == high => high,

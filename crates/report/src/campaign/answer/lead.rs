@@ -29,7 +29,7 @@ const NOT_EFFECTS: [&str; 6] =
     ["target", "backend", "rate", "clients", "client_hosts", "agents_per_host"];
 
 /// The sentences, at most three; with a ranking it stands for what makes the difference.
-pub fn lead(
+pub(super) fn lead(
     sheet: &Sheet<'_>,
     effects: &FactorEffects,
     groups: &[Group<'_>],

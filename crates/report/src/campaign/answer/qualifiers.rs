@@ -12,12 +12,12 @@ use crate::humanize::listed;
 const NAMED_MAX: usize = 2;
 
 /// Reports whether anything qualifies a finding.
-pub fn is_qualified(group: &Group<'_>) -> bool {
+pub(super) fn is_qualified(group: &Group<'_>) -> bool {
     !qualify_group(group).is_empty()
 }
 
 /// Adds the qualifications to a finding, and ends the sentence.
-pub fn with_notes(group: &Group<'_>, finding: &str) -> String {
+pub(super) fn with_notes(group: &Group<'_>, finding: &str) -> String {
     let notes = qualify_group(group);
     if notes.is_empty() {
         return format!("{finding}.");
@@ -108,7 +108,7 @@ fn name_figures<'a>(group: &Group<'a>, figures: &[Figure<'a>]) -> String {
 }
 
 /// Describes what makes the compared targets different in every pass.
-pub fn remark(groups: &[Group<'_>]) -> Option<String> {
+pub(super) fn remark(groups: &[Group<'_>]) -> Option<String> {
     let mut figures = Vec::new();
     for group in groups {
         if group.targets().len() > 1 {

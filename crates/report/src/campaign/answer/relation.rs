@@ -9,7 +9,7 @@ use super::group::{Figure, Group};
 
 /// How one figure lies to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Relation {
+pub(super) enum Relation {
     /// The intervals are apart, and it is so many times the other.
     Above(f64),
     /// The intervals are apart, and the other is so many times it.
@@ -22,14 +22,14 @@ pub enum Relation {
 
 /// Returns the figures of a group that do not differ measurably from one of them, which is
 /// included.
-pub fn level_with<'a>(group: &Group<'a>, figure: &Figure<'a>) -> Vec<Figure<'a>> {
+pub(super) fn level_with<'a>(group: &Group<'a>, figure: &Figure<'a>) -> Vec<Figure<'a>> {
     let mut level = group.measured();
     level.retain(|other| relation(other, figure) == Relation::Level);
     level
 }
 
 /// Compares two figures.
-pub fn relation(one: &Figure<'_>, other: &Figure<'_>) -> Relation {
+pub(super) fn relation(one: &Figure<'_>, other: &Figure<'_>) -> Relation {
     // Two 95 % intervals of medians that don't overlap are a stricter test than the 5 % level of
     // a rank test: what is called a difference here is one there, too.
     let (a, b) = (&one.rate, &other.rate);

@@ -30,7 +30,7 @@ enum Trend<'a> {
 }
 
 /// Whether a setting is a number under all of these figures to which it applies.
-pub fn is_number(group: &Group<'_>, figures: &[Figure<'_>], name: &str) -> bool {
+pub(super) fn is_number(group: &Group<'_>, figures: &[Figure<'_>], name: &str) -> bool {
     let mut is_number = false;
     for figure in figures {
         let Some(value) = group.value(figure, name) else { continue };
@@ -52,7 +52,7 @@ fn setting_number(group: &Group<'_>, figure: &Figure<'_>, name: &str) -> f64 {
 
 /// Describes how the figures of one target go with a number; `alike` has those together that differ
 /// in no other column. Settings that go along with the number (`files` with `workers`) are named.
-pub fn along<'a>(
+pub(super) fn along<'a>(
     group: &Group<'a>,
     factors: Option<&PassFactors>,
     name: &str,
@@ -141,7 +141,7 @@ fn name_extremes<'a>(group: &Group<'a>, name: &str, parts: &[Vec<Figure<'a>>]) -
 }
 
 /// Describes how far a target kept up with the loads that it was offered.
-pub fn offered(target: &str, figures: &[Figure<'_>], findings: &mut Findings) {
+pub(super) fn offered(target: &str, figures: &[Figure<'_>], findings: &mut Findings) {
     let mut loads = Vec::new();
     for figure in figures {
         if let Some(offered) = figure.row.judged.offered_per_s {

@@ -14,7 +14,7 @@ const TIMES_MAX: f64 = 20.0;
 
 /// The outcome of a comparison for its sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// It bears the sentence out.
     BorneOut,
     /// It contradicts the sentence.
@@ -26,7 +26,7 @@ pub enum Outcome {
 }
 
 /// Two levels of a factor, compared in one kind of pass.
-pub struct Comparison {
+pub(crate) struct Comparison {
     /// Workload and pass: `stream read`.
     pub pass: String,
     /// The level that is compared with, and the level compared, as tables show them.

@@ -14,7 +14,7 @@ const READING: &str = "Each sentence stands in the plan with the comparison that
                        levels, all else alike, and a smallest effect of 5 %.";
 
 /// The section with the sentences of the plan; `None` where it declares none.
-pub fn section(sheet: &Sheet<'_>, form: Form) -> Option<Section> {
+pub(crate) fn section(sheet: &Sheet<'_>, form: Form) -> Option<Section> {
     let judgements = judge(sheet);
     if judgements.is_empty() {
         return None;
@@ -94,7 +94,7 @@ fn clause(one: &Comparison, judgement: &Judgement) -> String {
 /// One sentence of the plan, and what the data say about it.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Conclusion")]
-pub struct ConclusionPart {
+pub(crate) struct ConclusionPart {
     /// The sentence of the plan.
     text: String,
     /// The factor that it is about; empty where no comparison can bear it out.
@@ -130,7 +130,7 @@ struct ComparisonPart {
 
 impl ConclusionPart {
     /// The judged sentences of a sheet.
-    pub fn all(sheet: &Sheet<'_>) -> Vec<Self> {
+    pub(crate) fn all(sheet: &Sheet<'_>) -> Vec<Self> {
         let mut parts = Vec::new();
         for judgement in judge(sheet) {
             parts.push(Self {

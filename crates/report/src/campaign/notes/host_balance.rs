@@ -11,13 +11,13 @@ use crate::humanize::counted;
 use crate::table::Sheet;
 
 /// The heading of the lines of [`lines`].
-pub const TITLE: &str = "Client hosts beside each other (rates over each one's own time)";
+pub(crate) const TITLE: &str = "Client hosts beside each other (rates over each one's own time)";
 
 /// Stragglers that are named in one line.
 const NAMED_MAX: usize = 8;
 
 /// A line for each figure that several hosts made together.
-pub fn lines(sheet: &Sheet<'_>) -> Vec<String> {
+pub(crate) fn lines(sheet: &Sheet<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for row in &sheet.rows {
         if let Some(compared) = &row.judged.hosts {

@@ -9,10 +9,10 @@ use super::load;
 use crate::table::{Row, Sheet};
 
 /// The heading of the lines of [`lines`].
-pub const TITLE: &str = "Trials set aside (disturbed from outside)";
+pub(crate) const TITLE: &str = "Trials set aside (disturbed from outside)";
 
 /// States the rule and what it did; `None` if nothing was recorded, as in earlier releases.
-pub fn rule(sheet: &Sheet<'_>) -> Option<String> {
+pub(crate) fn rule(sheet: &Sheet<'_>) -> Option<String> {
     let recorded = sheet.rows.iter().filter(|row| is_recorded(row));
     let mut rules = recorded.map(|row| row.run.spec.repetition.interference);
     if rules.next()? == InterferenceRule::Keep {
@@ -25,7 +25,7 @@ pub fn rule(sheet: &Sheet<'_>) -> Option<String> {
 }
 
 /// Counts what was set aside and says what disturbed it; `None` if nothing was.
-pub fn summary(sheet: &Sheet<'_>) -> Option<String> {
+pub(crate) fn summary(sheet: &Sheet<'_>) -> Option<String> {
     let (mut made, mut count) = (0, 0);
     // Of each source the trials that it disturbed most, and the least and the most that it took.
     let mut sources: BTreeMap<InterferenceSource, (u32, u64, u64)> = BTreeMap::new();
@@ -58,7 +58,7 @@ pub fn summary(sheet: &Sheet<'_>) -> Option<String> {
 }
 
 /// A line for each result with trials that were set aside.
-pub fn lines(sheet: &Sheet<'_>) -> Vec<String> {
+pub(crate) fn lines(sheet: &Sheet<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for row in &sheet.rows {
         let of_row = row.judged.set_aside.iter();

@@ -11,7 +11,7 @@ use crate::humanize::{counted, spread, times};
 use crate::table::{Row, Sheet};
 
 /// The heading of the lines of [`lines`].
-pub const LOADS: &str = "Loads";
+pub(crate) const LOADS: &str = "Loads";
 
 /// Shares below this many hundredths of a percent are not named.
 const NAMED_MIN_PERCENT: f64 = 0.005;
@@ -23,7 +23,7 @@ const PLACES_MAX: usize = 4;
 const FIGURES_MAX: usize = 12;
 
 /// A line for each figure that was offered at a rate or is made of several kinds of op.
-pub fn lines(sheet: &Sheet<'_>) -> Vec<String> {
+pub(crate) fn lines(sheet: &Sheet<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for row in &sheet.rows {
         if row.judged.rate.is_none() {
@@ -41,7 +41,7 @@ pub fn lines(sheet: &Sheet<'_>) -> Vec<String> {
 }
 
 /// The first of many lines about figures, and how many more there are.
-pub fn first(mut lines: Vec<String>) -> Vec<String> {
+pub(crate) fn first(mut lines: Vec<String>) -> Vec<String> {
     let more = lines.len().saturating_sub(FIGURES_MAX);
     if more > 0 {
         lines.truncate(FIGURES_MAX);
@@ -107,11 +107,12 @@ fn describe_touched(row: &Row<'_>) -> Option<String> {
 }
 
 /// The heading of the lines of [`per_cpu`].
-pub const PER_CPU: &str = "Rate for each second of processor time, where processors are the limit";
+pub(crate) const PER_CPU: &str =
+    "Rate for each second of processor time, where processors are the limit";
 
 /// A line for each figure that processors limit: its work for each second of processor time, which
 /// varies less than its rate, with the rate beside it.
-pub fn per_cpu(sheet: &Sheet<'_>) -> Vec<String> {
+pub(crate) fn per_cpu(sheet: &Sheet<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for row in &sheet.rows {
         let limits = [CaveatCode::ProcessorContention, CaveatCode::ClientSaturated];
@@ -146,7 +147,7 @@ pub fn per_cpu(sheet: &Sheet<'_>) -> Vec<String> {
 
 /// How busy the client was in each pass: `dir: stream write 97 %; nfs: ...`; `None` where that
 /// would be too much to read, and CSV and JSON have it.
-pub fn processor(sheet: &Sheet<'_>) -> Option<String> {
+pub(crate) fn processor(sheet: &Sheet<'_>) -> Option<String> {
     let mut lines: Vec<(String, Vec<String>)> = Vec::new();
     for row in &sheet.rows {
         let (Some(_), Some(percent)) = (&row.judged.rate, row.judged.cpu_percent) else {

@@ -47,7 +47,7 @@ fn close_object(schema: &mut Schema) {
 #[derive(JsonSchema)]
 #[schemars(rename = "Settings", extend("additionalProperties" = true))]
 #[expect(dead_code, reason = "the schema of `RunSpec`, of which it names the common part")]
-pub struct AnySettings {
+pub(super) struct AnySettings {
     target_name: String,
     target: Map<String, Value>,
     backend: String,
@@ -63,7 +63,7 @@ pub struct AnySettings {
 #[derive(JsonSchema)]
 #[schemars(rename = "Question", extend("additionalProperties" = true))]
 #[expect(dead_code, reason = "the schema of `model::Question`, of which it names the common part")]
-pub struct AnyQuestion {
+pub(super) struct AnyQuestion {
     question: String,
 }
 

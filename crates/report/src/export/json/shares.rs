@@ -10,7 +10,7 @@ use stats::{HostShare, HostsCompared, WorstTimes};
 /// One emulated client.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Client")]
-pub struct ClientPart {
+pub(super) struct ClientPart {
     client: u32,
     ops: u64,
     bytes: u64,
@@ -23,7 +23,7 @@ pub struct ClientPart {
 /// which all were to start.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Host")]
-pub struct HostPart<'a> {
+pub(super) struct HostPart<'a> {
     host: &'a str,
     workers: u32,
     ops: u64,
@@ -41,7 +41,7 @@ pub struct HostPart<'a> {
 /// The client hosts of a row beside each other, over all trials.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Hosts")]
-pub struct HostsPart<'a> {
+pub(super) struct HostsPart<'a> {
     /// The index of the rates in the time in which all of them worked.
     jain_fairness_index: Option<f64>,
     start_skew_ns: u64,
@@ -95,7 +95,7 @@ impl ServiceTimes {
 
 impl<'a> HostsPart<'a> {
     /// Writes the comparison of the client hosts of a row.
-    pub fn from_hosts(compared: &'a HostsCompared) -> Self {
+    pub(super) fn from_hosts(compared: &'a HostsCompared) -> Self {
         let mut stragglers = Vec::new();
         for host in compared.stragglers() {
             stragglers.push(host.host.as_str());
@@ -133,7 +133,7 @@ impl<'a> HostSharePart<'a> {
 
 impl ClientPart {
     /// Writes the result of a client.
-    pub fn from_client(client: &ClientResult) -> Self {
+    pub(super) fn from_client(client: &ClientResult) -> Self {
         Self {
             client: client.client,
             ops: client.ops,
@@ -146,7 +146,7 @@ impl ClientPart {
 
 impl<'a> HostPart<'a> {
     /// Writes the result of a host.
-    pub fn from_host(host: &'a HostResult) -> Self {
+    pub(super) fn from_host(host: &'a HostResult) -> Self {
         Self {
             host: &host.host,
             workers: host.workers,

@@ -33,7 +33,7 @@ pub(super) struct Best(HashSet<(u32, Pass)>);
 
 impl Best {
     /// Finds the best figures of some runs.
-    pub fn new(runs: &[OneRun<'_>]) -> Self {
+    pub(super) fn new(runs: &[OneRun<'_>]) -> Self {
         let mut columns: BTreeMap<Column<'_>, Vec<(usize, Summary)>> = BTreeMap::new();
         for run in runs {
             for row in &run.rows {
@@ -62,12 +62,12 @@ impl Best {
     }
 
     /// The mark of a cell, or what stands in its place.
-    pub fn mark<'m>(&self, run: &OneRun<'_>, pass: Pass, otherwise: &'m str) -> &'m str {
+    pub(super) fn mark<'m>(&self, run: &OneRun<'_>, pass: Pass, otherwise: &'m str) -> &'m str {
         if self.0.contains(&(run.first().run.index, pass)) { "*" } else { otherwise }
     }
 
     /// Says whether no cell is marked.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }

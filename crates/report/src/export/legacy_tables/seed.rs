@@ -51,7 +51,7 @@ const OPTIONS_SHOWN: [&str; 6] =
     ["nfsvers", "proto", "transfer_size", "timeo", "tunnel_compression", "mount_options"];
 
 /// Writes all tables that the campaign has something for.
-pub fn render(sheet: &Sheet<'_>) -> String {
+pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     let mut runs = OneRun::all(sheet, |_| true);
     let times = times::render(sheet, &runs);
     let best = Best::new(&runs);

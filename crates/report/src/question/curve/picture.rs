@@ -23,7 +23,7 @@ const QUANTILES: [Quantile; 3] = [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)];
 const OUTER_QUANTILES: [Quantile; 2] = [("p50", 0.5), ("p99", 0.99)];
 
 /// A picture for each curve, all with the same axes; none where no load point has a figure.
-pub fn pictures(curves: &[NamedCurve]) -> Vec<Picture> {
+pub(crate) fn pictures(curves: &[NamedCurve]) -> Vec<Picture> {
     let Some(axes) = Axes::new(curves.iter()) else { return Vec::new() };
     let mut drawn = Vec::new();
     for (number, named) in curves.iter().enumerate() {
@@ -34,7 +34,7 @@ pub fn pictures(curves: &[NamedCurve]) -> Vec<Picture> {
 }
 
 /// Two curves in one picture, each with the name of its side.
-pub fn pictures_of_two(name: &str, sides: &[(&str, NamedCurve); 2]) -> Vec<Picture> {
+pub(crate) fn pictures_of_two(name: &str, sides: &[(&str, NamedCurve); 2]) -> Vec<Picture> {
     let Some(axes) = Axes::new(sides.iter().map(|(_, named)| named)) else { return Vec::new() };
     let mut series = Vec::new();
     for (side, named) in sides {

@@ -20,7 +20,7 @@ const SPEC_SFS_MS: u64 = 300_000;
 const DESCRIBED_MAX: usize = 4;
 
 /// Describes one curve.
-pub fn describe(named: &NamedCurve, request: &CurveRequest) -> Vec<String> {
+pub(super) fn describe(named: &NamedCurve, request: &CurveRequest) -> Vec<String> {
     let (name, curve) = (&named.name, &named.curve);
     let mut sentences = Vec::new();
     if let Some(bound) = &request.bound {
@@ -199,7 +199,7 @@ fn describe_point(point: &LoadPoint) -> String {
 }
 
 /// Rates a load point in one cell, with the names of the rules that it breaks.
-pub fn cell(point: &LoadPoint, bound: Option<&ResponseBound>) -> String {
+pub(super) fn cell(point: &LoadPoint, bound: Option<&ResponseBound>) -> String {
     let name = match (point.standing(), bound) {
         (Standing::Sustained, Some(bound)) if !point.keeps(bound) => "too slow",
         (standing, _) => standing.name(),
@@ -220,7 +220,7 @@ fn describe_standing(point: &LoadPoint) -> String {
 
 /// Returns the conditions of all curves: the mix, where the heaviest load comes from, and
 /// deviations from the field's practice.
-pub fn conditions(sheet: &Sheet<'_>, request: &CurveRequest) -> Vec<String> {
+pub(super) fn conditions(sheet: &Sheet<'_>, request: &CurveRequest) -> Vec<String> {
     let mut sentences = Vec::new();
     if let Some(found) = request.maximum.found {
         let files = match found.files {

@@ -28,7 +28,7 @@ const TICKS_MAX: u32 = 6;
 
 /// The pictures of a search: the rates, and the response times of each pass; none where fewer than
 /// two loads have figures.
-pub fn pictures(
+pub(super) fn pictures(
     number: usize,
     name: &str,
     searched: &Searched<'_>,

@@ -11,7 +11,7 @@ use stats::{HostsCompared, Summary};
 use super::TableKind::{Programs, Rates};
 use super::ValueType::{Count, Number, OneOf, Text};
 use super::{Column, JsonMember, ShownCell, ShownColumn, TableKind, Value, ValueType};
-use crate::document::{Cell, Line, Role};
+use crate::document::{CaveatLink, Cell, Line, Role};
 use crate::humanize;
 use crate::table::row::Row;
 
@@ -94,7 +94,7 @@ impl Column {
 }
 
 /// The columns that identify a row.
-pub const IDENTITY: &[Column] = &[
+pub(crate) const IDENTITY: &[Column] = &[
     plain_column("run", Count, |r| Value::Count(r.run.index.into())),
     plain_column("target", Text, |r| Value::text(&r.run.spec.target_name)),
     nested_column("target_place", |r| Value::text(r.run.spec.target.to_string())),
@@ -104,7 +104,7 @@ pub const IDENTITY: &[Column] = &[
 ];
 
 /// How the run was repeated, and what it executed: settings that stand in no table of the matrix.
-pub const REPETITION: &[Column] = &[
+pub(crate) const REPETITION: &[Column] = &[
     nested_column("discard", |r| Value::text(r.run.spec.repetition.discard.to_string())),
     nested_column("until", |r| Value::text(r.run.spec.repetition.until())),
     nested_column("warmup_trials", |r| Value::Count(r.run.spec.repetition.warmup_trials.into())),
@@ -112,7 +112,7 @@ pub const REPETITION: &[Column] = &[
 ];
 
 /// The columns that hold results.
-pub const COLUMNS: &[Column] = &[
+pub(crate) const COLUMNS: &[Column] = &[
     plain_column("verdict", OneOf(&["valid", "degraded", "invalid"]), |r| {
         Value::text(r.judged.verdict.name())
     }),
@@ -241,13 +241,26 @@ pub const COLUMNS: &[Column] = &[
         }
         Value::text(codes.join(";"))
     })
-    .always_shown("caveats", Rates, |r| r.caveats_cell())
+    .always_shown("caveats", Rates, caveats_cell)
     .role(Role::Caveats),
     nested_column("caveat_data", |r| Value::text(caveat_data(r))),
     nested_column("", |_| Value::Unknown)
-        .always_shown("caveats", Programs, |r| r.caveats_cell())
+        .always_shown("caveats", Programs, caveats_cell)
         .role(Role::Caveats),
 ];
+
+/// Everything that a row has against it.
+fn caveats_cell(row: &Row<'_>) -> Cell {
+    let mut links = Vec::new();
+    for caveat in row.marks() {
+        links.push(CaveatLink {
+            code: caveat.code,
+            text: Row::code(caveat),
+            evidence: caveat.evidence_line(),
+        });
+    }
+    Cell::Caveats(links)
+}
 
 /// The number behind each caveat that has a limit: `cached=12.5/90 % (/proc/self/io)`.
 fn caveat_data(row: &Row<'_>) -> String {

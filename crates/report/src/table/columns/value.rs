@@ -9,7 +9,7 @@ use stats::Summary;
 
 /// The value of a column in machine-readable formats.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub(crate) enum Value {
     /// It is not known, or the run has no such thing.
     Unknown,
     /// A name or a sentence.
@@ -22,7 +22,7 @@ pub enum Value {
 
 /// The type of a column's values in JSON.
 #[derive(Clone, Copy, Debug)]
-pub enum ValueType {
+pub(crate) enum ValueType {
     /// A name or a sentence.
     Text,
     /// One of these words.
@@ -35,7 +35,7 @@ pub enum ValueType {
 
 impl ValueType {
     /// Makes the JSON Schema of a value.
-    pub fn schema(self) -> serde_json::Value {
+    pub(crate) fn schema(self) -> serde_json::Value {
         match self {
             Self::Text => json!({ "type": "string" }),
             Self::OneOf(words) => json!({ "enum": words }),
@@ -45,19 +45,19 @@ impl ValueType {
     }
 
     /// Makes the JSON Schema of a value that is `null` where it is not known.
-    pub fn nullable_schema(self) -> serde_json::Value {
+    pub(crate) fn nullable_schema(self) -> serde_json::Value {
         json!({ "anyOf": [self.schema(), { "type": "null" }] })
     }
 }
 
 impl Value {
     /// Makes a text value.
-    pub fn text(text: impl Into<String>) -> Self {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
     /// A text that may be unknown.
-    pub fn known_text(text: Option<&str>) -> Self {
+    pub(crate) fn known_text(text: Option<&str>) -> Self {
         match text {
             Some(text) => Self::text(text),
             None => Self::Unknown,
@@ -65,7 +65,7 @@ impl Value {
     }
 
     /// A count that may be unknown.
-    pub fn count(count: Option<impl Into<u64>>) -> Self {
+    pub(crate) fn count(count: Option<impl Into<u64>>) -> Self {
         match count {
             Some(count) => Self::Count(count.into()),
             None => Self::Unknown,
@@ -73,7 +73,7 @@ impl Value {
     }
 
     /// A number that may be unknown, with so many digits after the point in CSV.
-    pub const fn number(number: Option<f64>, digits: usize) -> Self {
+    pub(crate) const fn number(number: Option<f64>, digits: usize) -> Self {
         match number {
             Some(number) => Self::Number(number, digits),
             None => Self::Unknown,
@@ -81,17 +81,17 @@ impl Value {
     }
 
     /// A rate: a thousandth of a byte or op per second is far below what was measured.
-    pub const fn rate(per_s: Option<f64>) -> Self {
+    pub(crate) const fn rate(per_s: Option<f64>) -> Self {
         Self::number(per_s, 3)
     }
 
     /// A share, or what is as small as one.
-    pub const fn share(share: Option<f64>) -> Self {
+    pub(crate) const fn share(share: Option<f64>) -> Self {
         Self::number(share, 4)
     }
 
     /// The median of a figure.
-    pub fn median(summary: Option<&Summary>) -> Self {
+    pub(crate) fn median(summary: Option<&Summary>) -> Self {
         match summary {
             Some(summary) => Self::rate(Some(summary.median)),
             None => Self::Unknown,
@@ -99,7 +99,7 @@ impl Value {
     }
 
     /// The text of a cell of CSV, without quotes.
-    pub fn plain(&self) -> String {
+    pub(crate) fn plain(&self) -> String {
         match self {
             Self::Unknown => String::new(),
             Self::Text(text) => text.clone(),

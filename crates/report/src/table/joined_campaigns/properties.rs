@@ -27,7 +27,7 @@ const NOISE: [&str; 10] = [
 
 /// Facts by which people tell machines apart, in this order: of several that change together the
 /// first one stands for all.
-pub const LEADING: [&str; 10] = [
+pub(crate) const LEADING: [&str; 10] = [
     "kernel",
     "distribution",
     "processor",
@@ -274,12 +274,12 @@ fn facts_by_run(campaign: &Campaign) -> BTreeMap<FactKey, FactValues> {
     found
 }
 
-pub fn is_noise(name: &str) -> bool {
+pub(crate) fn is_noise(name: &str) -> bool {
     NOISE.iter().any(|begin| name.starts_with(begin))
 }
 
 /// Says whether all values are numbers that differ by less than anything could matter.
-pub fn are_nearly_equal(name: &str, values: &[Option<String>]) -> bool {
+pub(crate) fn are_nearly_equal(name: &str, values: &[Option<String>]) -> bool {
     let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
     for value in values.iter().flatten() {
         let Some(number) = quantity(name, value) else { return false };
