@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ::report::{
-    Bound, CampaignComparison, Extent, FactorEffects, Format, JoinedCampaigns, Measure, Rules,
-    Selection, is_same, label_names, label_values, setting_names, setting_values,
+    Bound, CampaignComparison, ComparisonRules, Extent, FactorEffects, Format, JoinedCampaigns,
+    Measure, Selection, is_same, label_names, label_values, setting_names, setting_values,
 };
 use model::{Campaign, Question};
 use stats::criteria::EFFECT_MIN;
@@ -206,7 +206,7 @@ fn load_campaign(named: &str, results: &Path) -> Result<(Campaign, String), Fail
 ///
 /// # Errors
 /// When a share is none, a measure is unknown, or the smallest effect would hide a bound.
-fn read_rules(args: &CompareArgs) -> Result<Rules, Failure> {
+fn read_rules(args: &CompareArgs) -> Result<ComparisonRules, Failure> {
     let mut bounds = Vec::new();
     if let Some(text) = &args.max_loss {
         bounds.push(Bound { measure: Measure::Rate, share: parse_share("--max-loss", text, 1.0)? });
@@ -236,7 +236,7 @@ fn read_rules(args: &CompareArgs) -> Result<Rules, Failure> {
             bound.share * 100.0
         )));
     }
-    Ok(Rules { effect, adjust: args.adjust == Adjust::Holm, bounds })
+    Ok(ComparisonRules { effect, adjust: args.adjust == Adjust::Holm, bounds })
 }
 
 /// Reads `20%` or `p99=20%`.

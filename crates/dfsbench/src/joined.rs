@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use model::setting::Setting;
-use report::{JoinedCampaigns, Source, UnknownProperty};
+use report::{CampaignSource, JoinedCampaigns, UnknownProperty};
 use results::Store;
 
 use crate::exit::Failure;
@@ -30,7 +30,7 @@ pub fn load(named: &[String], by: &[String], results: &Path) -> Result<JoinedCam
         }
         known.push((line.uuid, name));
         let campaign = memory_guard::load(&store, id)?;
-        sources.push(Source { campaign, tags: line.tags, label: name.clone() });
+        sources.push(CampaignSource { campaign, tags: line.tags, label: name.clone() });
     }
     JoinedCampaigns::new(sources, by).map_err(|unknown| refuse_property(&unknown))
 }

@@ -25,7 +25,9 @@ use model::{Campaign, Question, Severity, Verdict};
 use crate::contenders;
 use crate::document::terminal::Screen;
 use crate::document::text::{self, fits, narrow};
-use crate::document::{Block, Cell, Column, Document, Form, Part, Role, Section, Table, TableRow};
+use crate::document::{
+    Block, Cell, Column, Document, DocumentPart, Form, Role, Section, Table, TableRow,
+};
 use crate::document::{Term, Terms};
 use crate::factor_effects::FactorEffects;
 use crate::humanize;
@@ -98,13 +100,13 @@ pub(crate) fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Documen
         push_surroundings(&mut document, sheet, form);
         return document;
     }
-    document.parts.extend(conclusions::section::section(sheet, form).map(Part::Section));
+    document.parts.extend(conclusions::section::section(sheet, form).map(DocumentPart::Section));
     for section in contenders::report_sections(sheet) {
         document.push(section);
     }
-    document.parts.extend(cache_sizes::section(sheet, form).map(Part::Section));
+    document.parts.extend(cache_sizes::section(sheet, form).map(DocumentPart::Section));
     if form == Form::Html {
-        document.parts.push(Part::Page(page::before_figures(sheet, &effects)));
+        document.parts.push(DocumentPart::Page(page::before_figures(sheet, &effects)));
     }
     let excerpt = RowExcerpt::new(sheet, screen);
     document.push(figures_section(sheet, form, &excerpt, screen));
@@ -117,7 +119,7 @@ pub(crate) fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Documen
         return document;
     }
     if form == Form::Html {
-        document.parts.push(Part::Page(page::after_figures(sheet)));
+        document.parts.push(DocumentPart::Page(page::after_figures(sheet)));
     }
     push_notes(&mut document, sheet, form);
     push_surroundings(&mut document, sheet, form);
@@ -131,7 +133,7 @@ fn push_surroundings(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
         document.push(conditions);
     }
     if form == Form::Html {
-        document.parts.push(Part::Page(page::after_conditions(sheet)));
+        document.parts.push(DocumentPart::Page(page::after_conditions(sheet)));
     }
 }
 

@@ -1,9 +1,9 @@
 //! Two campaigns, or two selections of one, laid side by side run by run.
 //!
 //! [`CampaignComparison::new`] matches rows that do the same work (see `rows`) and compares their
-//! rates and times under some [`Rules`]. [`CampaignComparison::render`] writes it. A row without a
-//! figure that counts, or without a partner, is named and never silently left out; where a bound is
-//! given, what could not be decided is no pass.
+//! rates and times under some [`ComparisonRules`]. [`CampaignComparison::render`] writes it. A row
+//! without a figure that counts, or without a partner, is named and never silently left out; where
+//! a bound is given, what could not be decided is no pass.
 
 mod bars;
 mod caveats;
@@ -27,9 +27,9 @@ use crate::document::{self, Document, Form};
 
 pub(crate) use caveats::Reservations;
 pub use curves::CurvePair;
-pub use measure::{Bound, Figure, Measure};
+pub use measure::{Bound, ComparedFigure, Measure};
 pub use rows::is_same;
-pub use sides::{Difference, Side};
+pub use sides::{ComparisonSide, Difference};
 
 /// The part of a campaign on one side of a comparison.
 #[derive(Clone, Copy)]
@@ -42,7 +42,7 @@ pub struct Selection<'a> {
 
 /// The rules for what counts as a difference, and as too large a one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rules {
+pub struct ComparisonRules {
     /// The smallest effect that counts, as a share: 0.05 is 5 %.
     pub effect: f64,
     /// Make up for the number of figures that are compared, see [`stats::holm`].
@@ -51,13 +51,13 @@ pub struct Rules {
     pub bounds: Vec<Bound>,
 }
 
-impl Default for Rules {
+impl Default for ComparisonRules {
     fn default() -> Self {
         Self { effect: criteria::EFFECT_MIN, adjust: false, bounds: Vec::new() }
     }
 }
 
-impl Rules {
+impl ComparisonRules {
     fn bound(&self, measure: Measure) -> Option<f64> {
         let bound = self.bounds.iter().find(|bound| bound.measure == measure)?;
         Some(bound.share)
@@ -67,17 +67,17 @@ impl Rules {
 /// Two selections, compared.
 pub struct CampaignComparison {
     /// The campaign on each side.
-    pub sides: [Side; 2],
+    pub sides: [ComparisonSide; 2],
     /// Settings and recorded facts that are not the same on both sides.
     pub differences: Vec<Difference>,
     /// Curves that both sides have, where both campaigns drew some: then there are no other rows.
     pub curves: Vec<CurvePair>,
     /// Rows that both sides have, in the order of the first.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<RowPair>,
     /// Rows that could not be compared, with the reason.
     pub left_out: Vec<LeftOut>,
     /// The rules of the comparison.
-    pub rules: Rules,
+    pub rules: ComparisonRules,
     /// The command that compares the two, without selections: advice begins with it.
     pub command: String,
     /// One side was measured before the other was begun.
@@ -85,20 +85,20 @@ pub struct CampaignComparison {
 }
 
 /// One row of each side.
-pub struct Pair {
+pub struct RowPair {
     /// Target, workload, pass and factors.
     pub name: String,
     /// Its measures; the rate is the first.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<ComparedFigure>,
     /// Caveats of either side, each code once.
     pub caveats: Vec<CaveatCode>,
     /// What these caveats leave of the comparison.
     pub(crate) reservations: Reservations,
 }
 
-impl Pair {
+impl RowPair {
     /// Says what would decide a figure whose bound may or may not be kept.
-    fn remedy(&self, figure: &Figure) -> String {
+    fn remedy(&self, figure: &ComparedFigure) -> String {
         match (self.reservations.reason(), self.reservations.remedy()) {
             (Some(reason), Some(remedy)) => format!("{reason} (hint: {remedy})"),
             _ => figure.remedy(),
@@ -124,8 +124,8 @@ pub struct LeftOut {
 
 impl CampaignComparison {
     /// Matches and compares.
-    pub fn new(before: Selection<'_>, after: Selection<'_>, rules: Rules) -> Self {
-        let sides = [before, after].map(Side::from_selection);
+    pub fn new(before: Selection<'_>, after: Selection<'_>, rules: ComparisonRules) -> Self {
+        let sides = [before, after].map(ComparisonSide::from_selection);
         let differences = sides::differences([before, after]);
         let command = format!("dfsbench compare {} {}", before.campaign.id, after.campaign.id);
         let were_apart = were_apart(before.campaign, after.campaign);
@@ -150,12 +150,12 @@ impl CampaignComparison {
     }
 
     /// Every figure with the row that it is of.
-    pub fn figures(&self) -> impl Iterator<Item = (&Pair, &Figure)> {
+    pub fn figures(&self) -> impl Iterator<Item = (&RowPair, &ComparedFigure)> {
         self.pairs.iter().flat_map(|pair| pair.figures.iter().map(move |figure| (pair, figure)))
     }
 
     /// Figures that got worse by more than their bound, noise alone aside.
-    pub fn regressions(&self) -> impl Iterator<Item = (&Pair, &Figure)> {
+    pub fn regressions(&self) -> impl Iterator<Item = (&RowPair, &ComparedFigure)> {
         self.figures().filter(|(_, figure)| figure.is_regression())
     }
 
@@ -176,7 +176,7 @@ impl CampaignComparison {
             }
         }
         for pair in &self.pairs {
-            let is_open = pair.figures.iter().any(Figure::is_undecidable);
+            let is_open = pair.figures.iter().any(ComparedFigure::is_undecidable);
             if is_open || !self.missing_measures(pair).is_empty() {
                 return true;
             }
@@ -192,7 +192,7 @@ impl CampaignComparison {
         for row in &self.left_out {
             let Some(pairing) = &row.pairing else { continue };
             let mut command = self.command.clone();
-            for (Side { selected, .. }, own) in self.sides.iter().zip(pairing) {
+            for (ComparisonSide { selected, .. }, own) in self.sides.iter().zip(pairing) {
                 let comma = if selected.is_empty() { "" } else { "," };
                 command =
                     format!("{command} --where {}", quote(&format!("{selected}{comma}{own}")));
@@ -205,7 +205,7 @@ impl CampaignComparison {
     }
 
     /// Measures that have a bound and that a row does not have.
-    fn missing_measures(&self, pair: &Pair) -> Vec<Measure> {
+    fn missing_measures(&self, pair: &RowPair) -> Vec<Measure> {
         let mut missing = Vec::new();
         for bound in &self.rules.bounds {
             if !pair.figures.iter().any(|figure| figure.measure == bound.measure) {
@@ -268,7 +268,7 @@ fn quote(argument: &str) -> String {
 }
 
 /// Makes up for the number of figures that are compared.
-fn adjust_probabilities(pairs: &mut [Pair]) {
+fn adjust_probabilities(pairs: &mut [RowPair]) {
     let mut probabilities = Vec::new();
     for pair in &*pairs {
         for figure in &pair.figures {

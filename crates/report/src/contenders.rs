@@ -19,7 +19,7 @@ use model::contender::{
 use model::durability::{StoredDurability, Tier};
 use model::{Campaign, Durability, RunSpec};
 
-use crate::document::{Document, Form, Part, Section, text};
+use crate::document::{Document, DocumentPart, Form, Section, text};
 use crate::page;
 use crate::table::Sheet;
 use crate::{Format, Screen};
@@ -112,7 +112,7 @@ pub fn render_contenders(
     let text = match format {
         Format::Markdown => document.render(Form::Markdown),
         Format::Html => {
-            document.parts.push(Part::Page(page::rates(&sheet, &maud::Markup::default())));
+            document.parts.push(DocumentPart::Page(page::rates(&sheet, &maud::Markup::default())));
             document.render(Form::Html)
         }
         _ => text::render(&document, screen.columns()),

@@ -39,12 +39,12 @@ pub struct Document {
     /// The lines below the title.
     pub about: Vec<String>,
     /// Its parts in order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<DocumentPart>,
 }
 
 /// A part of a document.
 #[derive(Debug)]
-pub enum Part {
+pub enum DocumentPart {
     /// Blocks below a heading.
     Section(Section),
     /// Content for HTML pages only: pictures of a whole campaign, tables that are folded away.
@@ -358,7 +358,7 @@ impl TableRow {
 impl Document {
     /// Adds a section.
     pub fn push(&mut self, section: Section) {
-        self.parts.push(Part::Section(section));
+        self.parts.push(DocumentPart::Section(section));
     }
 
     /// Adds a list below a heading, where it has any item.
@@ -372,7 +372,7 @@ impl Document {
     /// Removes columns until no table is wider than a screen, and says how many were removed.
     pub fn narrow(&mut self, screen: Screen) {
         for part in &mut self.parts {
-            let Part::Section(section) = part else { continue };
+            let DocumentPart::Section(section) = part else { continue };
             for block in &mut section.blocks {
                 let Block::Table(table) = block else { continue };
                 let removed = text::narrow(table, screen.columns());
@@ -453,7 +453,7 @@ mod tests {
             tool: "dfsbench test",
             title: name.to_owned(),
             about: vec!["about".to_owned()],
-            parts: vec![Part::Section(section)],
+            parts: vec![DocumentPart::Section(section)],
         }
     }
 
@@ -523,7 +523,7 @@ b           no route
             ..Table::default()
         };
         let blocks = vec![Block::Table(table)];
-        document.parts = vec![Part::Section(Section { blocks, ..Section::default() })];
+        document.parts = vec![DocumentPart::Section(Section { blocks, ..Section::default() })];
         assert!(document.render(Form::Text).ends_with("a       1\n        2\nb       3\n"));
         assert!(document.render(Form::Markdown).ends_with("| a | 1 |\n|  | 2 |\n| b | 3 |\n"));
     }

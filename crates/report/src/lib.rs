@@ -34,8 +34,9 @@ pub use campaign::host_activity::busy_percent;
 pub use campaign::next_step::NextStep;
 pub use chart::{Picture, over_time};
 pub use comparison::{
-    Bound, CampaignComparison, CurvePair, Difference, Figure, LeftOut, Measure, Pair, Rules,
-    Selection, Side, is_same, label_names, label_values, setting_names, setting_values,
+    Bound, CampaignComparison, ComparedFigure, ComparisonRules, ComparisonSide, CurvePair,
+    Difference, LeftOut, Measure, RowPair, Selection, is_same, label_names, label_values,
+    setting_names, setting_values,
 };
 pub use contenders::{ContenderComparison, UnknownContender, render_contenders};
 pub use document::terminal::{Extent, Screen, paint};
@@ -43,7 +44,7 @@ pub use export::json::schema as json_schema;
 pub use factor_effects::{FactorEffects, NoEffects};
 pub use humanize::{counted, utc, utc_minute};
 pub use question::durability::render_durability;
-pub use table::joined_campaigns::{JoinedCampaigns, Member, Source, UnknownProperty};
+pub use table::joined_campaigns::{CampaignSource, JoinedCampaigns, JoinedMember, UnknownProperty};
 
 /// How output is written. Each command has some of these forms; of one that it has not, it writes
 /// the table for a terminal.

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex};
 
 use report::view_pages::ViewPages;
-use report::{CampaignComparison, Format, Rules, Selection};
+use report::{CampaignComparison, ComparisonRules, Format, Selection};
 use results::{Store, StoreError};
 
 use super::news::News;
@@ -199,7 +199,7 @@ fn compare_page(
 ) -> Result<String, StoreError> {
     let [before, after] = [copy.load(ids[0])?, copy.load(ids[1])?];
     let [one, other] = [&before, &after].map(|campaign| Selection { campaign, only: &[] });
-    let mut compared = CampaignComparison::new(one, other, Rules::default());
+    let mut compared = CampaignComparison::new(one, other, ComparisonRules::default());
     compared.name_files([file, file].map(str::to_owned));
     Ok(served.comparison(ids, &compared))
 }

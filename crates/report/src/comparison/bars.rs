@@ -7,7 +7,7 @@
 use maud::{Markup, html};
 
 use super::measure::Change;
-use super::{CampaignComparison, Figure, Measure, Pair};
+use super::{CampaignComparison, ComparedFigure, Measure, RowPair};
 use crate::chart::{
     ARROW_LEFT, ARROW_RIGHT, ChartText, Picture, STRIP, Strip, Tick, describe_strips, panel,
     percent, shape,
@@ -28,11 +28,11 @@ const REACH_BEYOND: f64 = 1.5;
 
 /// A picture for each measure that was compared.
 pub(super) fn pictures(compared: &CampaignComparison) -> Vec<Picture> {
-    let mut pairs: Vec<&Pair> = compared.pairs.iter().collect();
+    let mut pairs: Vec<&RowPair> = compared.pairs.iter().collect();
     pairs.sort_by(|one, other| largest_loss(other).total_cmp(&largest_loss(one)));
     let mut drawn = Vec::new();
     for measure in Measure::ALL {
-        let mut figures: Vec<(&Pair, &Figure)> = Vec::new();
+        let mut figures: Vec<(&RowPair, &ComparedFigure)> = Vec::new();
         for pair in &pairs {
             let known = pair.figures.iter().find(|figure| figure.measure == measure);
             figures.extend(known.map(|figure| (*pair, figure)));
@@ -45,11 +45,11 @@ pub(super) fn pictures(compared: &CampaignComparison) -> Vec<Picture> {
 }
 
 /// The largest loss among the measures of a row.
-fn largest_loss(pair: &Pair) -> f64 {
-    pair.figures.iter().map(Figure::loss).fold(f64::NEG_INFINITY, f64::max)
+fn largest_loss(pair: &RowPair) -> f64 {
+    pair.figures.iter().map(ComparedFigure::loss).fold(f64::NEG_INFINITY, f64::max)
 }
 
-fn draw(measure: Measure, figures: &[(&Pair, &Figure)]) -> Picture {
+fn draw(measure: Measure, figures: &[(&RowPair, &ComparedFigure)]) -> Picture {
     let axis = RatioAxis::new(figures);
     let mut strips = Vec::new();
     for (pair, figure) in figures.iter().take(BARS_MAX) {
@@ -67,7 +67,7 @@ fn draw(measure: Measure, figures: &[(&Pair, &Figure)]) -> Picture {
     if figures[0].1.bound.is_some() {
         notes.push(format!("Dashed line: the bound, {}.", figures[0].1.limit()));
     }
-    let is_cut = |(_, figure): &(&Pair, &Figure)| {
+    let is_cut = |(_, figure): &(&RowPair, &ComparedFigure)| {
         let (lo, hi) = figure.comparison.interval;
         !axis.shows(lo) || !axis.shows(hi)
     };
@@ -86,7 +86,7 @@ fn draw(measure: Measure, figures: &[(&Pair, &Figure)]) -> Picture {
     }
 }
 
-fn ratio_strip(pair: &Pair, figure: &Figure, axis: &RatioAxis) -> Strip {
+fn ratio_strip(pair: &RowPair, figure: &ComparedFigure, axis: &RatioAxis) -> Strip {
     let mut lines = Vec::new();
     let mut names = wrap(&pair.name, NAME_MAX).into_iter();
     let name = names.next().unwrap_or_default();
@@ -104,7 +104,7 @@ fn ratio_strip(pair: &Pair, figure: &Figure, axis: &RatioAxis) -> Strip {
 }
 
 /// The colour of a bar, and what it means.
-fn class_and_word(figure: &Figure) -> (&'static str, &'static str) {
+fn class_and_word(figure: &ComparedFigure) -> (&'static str, &'static str) {
     match figure.change_for_sure() {
         _ if figure.is_regression() => ("bar worse", "regression"),
         Some(Change::Worse) => ("bar worse", "worse"),
@@ -113,7 +113,7 @@ fn class_and_word(figure: &Figure) -> (&'static str, &'static str) {
     }
 }
 
-fn ratio_marks(figure: &Figure, class: &str, axis: &RatioAxis) -> Markup {
+fn ratio_marks(figure: &ComparedFigure, class: &str, axis: &RatioAxis) -> Markup {
     let (at, one) = (axis.at(figure.comparison.ratio), axis.at(1.0));
     let (lo, hi) = figure.comparison.interval;
     let half = STRIP / 2;
@@ -144,7 +144,7 @@ struct RatioAxis {
 }
 
 impl RatioAxis {
-    fn new(figures: &[(&Pair, &Figure)]) -> Self {
+    fn new(figures: &[(&RowPair, &ComparedFigure)]) -> Self {
         let mut reach = REACH_MIN;
         for (_, figure) in figures {
             reach = reach.max(figure.comparison.ratio.ln().abs());

@@ -14,7 +14,7 @@ use stats::curve::{Between, Curve, CurvesCompared, PAIRS_MIN, RATIO_CONFIDENCE};
 use stats::{Outcome, Rate};
 
 use super::rows::{self, REPETITION};
-use super::{LeftOut, Measure, Rules, Selection};
+use super::{ComparisonRules, LeftOut, Measure, Selection};
 use crate::chart::Picture;
 use crate::document::{Column, Role, Table, TableRow};
 use crate::humanize;
@@ -56,7 +56,7 @@ struct Side {
 /// bound try loads of their own.
 pub(super) fn pair_curves(
     sides: [Selection<'_>; 2],
-    rules: &Rules,
+    rules: &ComparisonRules,
 ) -> Option<(Vec<CurvePair>, Vec<LeftOut>)> {
     let [before, after] = sides.map(curve_request);
     let mut omitted = rows::selected_names(&sides);
@@ -145,7 +145,7 @@ impl Side {
 }
 
 impl CurvePair {
-    fn new(before: &Side, after: &Side, rules: &Rules) -> Self {
+    fn new(before: &Side, after: &Side, rules: &ComparisonRules) -> Self {
         let mut names: BTreeSet<&str> = BTreeSet::new();
         for (name, _) in before.settings.symmetric_difference(&after.settings) {
             names.insert(name);

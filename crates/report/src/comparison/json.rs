@@ -6,7 +6,7 @@
 use serde::Serialize;
 use stats::Rate;
 
-use super::{CampaignComparison, Difference, Figure, Pair, Side};
+use super::{CampaignComparison, ComparedFigure, ComparisonSide, Difference, RowPair};
 
 /// Version of the format: grows when a field changes its meaning or goes.
 const SCHEMA: u32 = 1;
@@ -16,7 +16,7 @@ struct Document<'a> {
     schema: u32,
     before: String,
     after: String,
-    sides: &'a [Side; 2],
+    sides: &'a [ComparisonSide; 2],
     changed: &'a [Difference],
     smallest_effect: f64,
     adjusted: bool,
@@ -77,7 +77,7 @@ struct LeftOutPart<'a> {
 
 /// Writes the document.
 pub(super) fn render(compared: &CampaignComparison) -> String {
-    let [before, after] = compared.sides.each_ref().map(Side::describe);
+    let [before, after] = compared.sides.each_ref().map(ComparisonSide::describe);
     let mut not_compared = Vec::new();
     for row in &compared.left_out {
         not_compared.push(LeftOutPart { name: &row.name, reason: &row.why, matters: row.matters });
@@ -104,7 +104,7 @@ pub(super) fn render(compared: &CampaignComparison) -> String {
     serde_json::to_string_pretty(&document).expect("numbers and text can be written") + "\n"
 }
 
-fn pair_part(pair: &Pair) -> PairPart<'_> {
+fn pair_part(pair: &RowPair) -> PairPart<'_> {
     let (rate, times) = pair.figures.split_first().expect("a pair has a rate");
     let [before, after] = rate.medians;
     let mut caveats = Vec::new();
@@ -128,12 +128,12 @@ fn pair_part(pair: &Pair) -> PairPart<'_> {
     }
 }
 
-fn time_part(figure: &Figure) -> TimePart {
+fn time_part(figure: &ComparedFigure) -> TimePart {
     let [before_ns, after_ns] = figure.medians;
     TimePart { measure: figure.measure.name(), before_ns, after_ns, figure: figure_part(figure) }
 }
 
-fn figure_part(figure: &Figure) -> FigurePart {
+fn figure_part(figure: &ComparedFigure) -> FigurePart {
     let comparison = &figure.comparison;
     FigurePart {
         ratio: comparison.ratio,

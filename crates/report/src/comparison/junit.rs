@@ -9,7 +9,9 @@
 use std::fmt::Write as _;
 
 use super::curves::Check;
-use super::{CampaignComparison, CurvePair, Figure, LeftOut, Measure, Pair, Rules};
+use super::{
+    CampaignComparison, ComparedFigure, ComparisonRules, CurvePair, LeftOut, Measure, RowPair,
+};
 
 /// How a test ended; the text is what build servers show.
 enum End {
@@ -115,7 +117,7 @@ fn curve_case(curve: &CurvePair, check: Check) -> Case {
     Case { class: curve.name.clone(), name: check.name, end, out: curve.sentence() }
 }
 
-fn figure_case(pair: &Pair, figure: &Figure) -> Case {
+fn figure_case(pair: &RowPair, figure: &ComparedFigure) -> Case {
     let why = format!("{}; {}", figure.change(), figure.limit());
     // An undecided bound is an error: a suite that is green must mean that the bounds are kept.
     let end = if figure.is_regression() {
@@ -147,7 +149,7 @@ fn figure_case(pair: &Pair, figure: &Figure) -> Case {
 }
 
 /// A row that was not compared; where there are bounds, nothing says that it keeps them.
-fn left_out_case(row: &LeftOut, rules: &Rules) -> Case {
+fn left_out_case(row: &LeftOut, rules: &ComparisonRules) -> Case {
     let why = format!("not compared: {}", row.why);
     let end =
         if row.matters && !rules.bounds.is_empty() { End::Broken(why) } else { End::Skipped(why) };

@@ -1,7 +1,7 @@
 //! The measures compared in a row: its rate, and the response times of its ops.
 //!
-//! [`Measure`] names it, [`Figure`] holds it for both sides. A time of a side is the median over
-//! its trials of each trial's own quantile, so that trials stay the unit of every statistic.
+//! [`Measure`] names it, [`ComparedFigure`] holds it for both sides. A time of a side is the median
+//! over its trials of each trial's own quantile, so that trials stay the unit of every statistic.
 
 use model::units::{Nanos, three_digits};
 use model::{Pass, PassResult};
@@ -86,7 +86,7 @@ pub(super) enum Change {
 
 /// One measure of both sides.
 #[derive(Clone, Copy, Debug)]
-pub struct Figure {
+pub struct ComparedFigure {
     /// The measure that was compared.
     pub measure: Measure,
     /// The pass it is of, which decides the unit of a rate.
@@ -101,7 +101,7 @@ pub struct Figure {
     pub is_flattered: bool,
 }
 
-impl Figure {
+impl ComparedFigure {
     /// A side's median with its unit.
     pub(crate) fn shown(&self, side: usize) -> String {
         let median = self.medians[side];

@@ -12,8 +12,8 @@ use model::{Campaign, Pass};
 use stats::{Draws, criteria, median};
 
 use super::caveats::Reservations;
-use super::measure::{Figure, Measure};
-use super::{LeftOut, Pair, Rules, Selection};
+use super::measure::{ComparedFigure, Measure};
+use super::{ComparisonRules, LeftOut, RowPair, Selection};
 use crate::humanize;
 use crate::question::trial_result;
 use crate::table::{Row, Sheet};
@@ -104,7 +104,12 @@ impl KeyedRow {
         }
     }
 
-    fn compare_with(&self, after: &Self, rules: &Rules, draws: &mut Draws) -> Result<Pair, String> {
+    fn compare_with(
+        &self,
+        after: &Self,
+        rules: &ComparisonRules,
+        draws: &mut Draws,
+    ) -> Result<RowPair, String> {
         let before = self.figures.as_ref().map_err(|why| format!("before: {why}"))?;
         let after_figures = after.figures.as_ref().map_err(|why| format!("after: {why}"))?;
         if self.pass.is_byte_rate() != after.pass.is_byte_rate() {
@@ -122,7 +127,7 @@ impl KeyedRow {
             match (draws.compare(trials, other, rules.effect), medians) {
                 (Some(mut comparison), (Some(before), Some(after))) => {
                     reservations.apply(*measure, &mut comparison);
-                    figures.push(Figure {
+                    figures.push(ComparedFigure {
                         measure: *measure,
                         pass: self.pass,
                         medians: [before, after],
@@ -139,7 +144,7 @@ impl KeyedRow {
         let mut caveats = [before.caveats.as_slice(), &after_figures.caveats].concat();
         caveats.sort_unstable_by_key(|code| code.code());
         caveats.dedup();
-        Ok(Pair { name: self.name.clone(), figures, caveats, reservations })
+        Ok(RowPair { name: self.name.clone(), figures, caveats, reservations })
     }
 }
 
@@ -245,7 +250,10 @@ fn common_settings(sides: [&[KeyedRow]; 2], but: &[&str], by: Match) -> Vec<&'st
 }
 
 /// Lays the rows side by side.
-pub(super) fn pair_rows(sides: [Selection<'_>; 2], rules: &Rules) -> (Vec<Pair>, Vec<LeftOut>) {
+pub(super) fn pair_rows(
+    sides: [Selection<'_>; 2],
+    rules: &ComparisonRules,
+) -> (Vec<RowPair>, Vec<LeftOut>) {
     let mut ignored = selected_names(&sides);
     ignored.extend(REPETITION);
     // Selections that differ name what is compared (proto=tcp with proto=udp): settings that exist

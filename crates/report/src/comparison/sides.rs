@@ -1,8 +1,8 @@
 //! The two sides of a comparison: which campaign each of them is, and what changed between them.
 //!
-//! [`Side`] identifies a campaign by its file, date, hosts and version. A [`Difference`] is a
-//! setting or a recorded fact (kernel, server, mount options) with other values afterwards. A fact
-//! that one side lacks is unknown there, not changed; counters and facts that vary between the
+//! [`ComparisonSide`] identifies a campaign by its file, date, hosts and version. A [`Difference`]
+//! is a setting or a recorded fact (kernel, server, mount options) with other values afterwards. A
+//! fact that one side lacks is unknown there, not changed; counters and facts that vary between the
 //! trials of a run are no conditions of the measurement.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,7 +45,7 @@ const VALUE_MAX: usize = 60;
 
 /// The campaign on one side of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Side {
+pub struct ComparisonSide {
     /// The results file that has the campaign; `None` if it is not known.
     pub file: Option<String>,
     /// Key in that file.
@@ -64,7 +64,7 @@ pub struct Side {
     pub selected: String,
 }
 
-impl Side {
+impl ComparisonSide {
     pub(super) fn from_selection(selection: Selection<'_>) -> Self {
         let Selection { campaign, only } = selection;
         let mut hosts: Vec<String> =
@@ -104,7 +104,7 @@ impl Side {
     }
 }
 
-impl Display for Side {
+impl Display for ComparisonSide {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "campaign {}", self.campaign)?;
         if let Some(file) = &self.file {

@@ -7,9 +7,11 @@ use std::collections::BTreeMap;
 
 use stats::Outcome;
 
-use super::{CampaignComparison, Figure, Measure, Pair, Side, bars, verdict};
+use super::{CampaignComparison, ComparedFigure, ComparisonSide, Measure, RowPair, bars, verdict};
 use crate::document::terminal::Screen;
-use crate::document::{Block, CaveatLink, Cell, Column, Document, Form, Part, Role, Section};
+use crate::document::{
+    Block, CaveatLink, Cell, Column, Document, DocumentPart, Form, Role, Section,
+};
 use crate::document::{Table, TableRow};
 use crate::humanize;
 use crate::table::title;
@@ -48,15 +50,15 @@ pub(super) fn document(compared: &CampaignComparison, form: Form) -> Document {
 
 /// Arranges a comparison for a screen.
 pub(super) fn document_for(compared: &CampaignComparison, form: Form, screen: Screen) -> Document {
-    let mut parts = vec![Part::Section(verdict_section(compared, form))];
+    let mut parts = vec![DocumentPart::Section(verdict_section(compared, form))];
     if compared.curves.is_empty() {
-        parts.push(Part::Section(figure_section(compared, form, screen)));
+        parts.push(DocumentPart::Section(figure_section(compared, form, screen)));
     }
     let unpaired = list_unpaired(compared);
     if form == Form::Html && !unpaired.is_empty() {
         let heading = "Not compared".to_owned();
         let blocks = vec![Block::List(unpaired)];
-        parts.push(Part::Section(Section {
+        parts.push(DocumentPart::Section(Section {
             id: "unpaired",
             heading,
             blocks,
@@ -75,7 +77,7 @@ pub(super) fn document_for(compared: &CampaignComparison, form: Form, screen: Sc
 }
 
 /// The title of a page: the targets of both sides, and their dates.
-fn page_title(sides: &[Side; 2]) -> String {
+fn page_title(sides: &[ComparisonSide; 2]) -> String {
     let mut targets: Vec<&str> = Vec::new();
     let mut dates: Vec<String> = Vec::new();
     for side in sides {
@@ -88,7 +90,7 @@ fn page_title(sides: &[Side; 2]) -> String {
 
 /// The lines that identify both sides, and say what changed between them.
 fn about_sides(compared: &CampaignComparison) -> Vec<String> {
-    let [before, after] = compared.sides.each_ref().map(Side::describe);
+    let [before, after] = compared.sides.each_ref().map(ComparisonSide::describe);
     let mut lines = vec![format!("before: {before}"), format!("after: {after}")];
     let (named, others) =
         compared.differences.split_at(compared.differences.len().min(DIFFERENCES_MAX));
@@ -130,7 +132,7 @@ fn verdict_section(compared: &CampaignComparison, form: Form) -> Section {
 fn figure_section(compared: &CampaignComparison, form: Form, screen: Screen) -> Section {
     let mut blocks = Vec::new();
     if !compared.pairs.is_empty() {
-        let pairs: Vec<&Pair> = match form {
+        let pairs: Vec<&RowPair> = match form {
             Form::Html => most_changed(&compared.pairs),
             Form::Text | Form::Markdown => compared.pairs.iter().collect(),
         };
@@ -160,7 +162,7 @@ fn list_unpaired(compared: &CampaignComparison) -> Vec<String> {
     sentences
 }
 
-fn figure_table(pairs: &[&Pair], screen: Screen) -> Table {
+fn figure_table(pairs: &[&RowPair], screen: Screen) -> Table {
     let mut columns = Column::all(&COLUMNS);
     Column::leave_in_order(&mut columns, &LEAVING);
     // A third of a narrow terminal leaves room for the figures.
@@ -186,7 +188,7 @@ fn figure_table(pairs: &[&Pair], screen: Screen) -> Table {
 }
 
 /// Lists the caveats of either side; their evidence is in the reports of the campaigns.
-fn caveat_cell(pair: &Pair) -> Cell {
+fn caveat_cell(pair: &RowPair) -> Cell {
     let mut links = Vec::new();
     for code in &pair.caveats {
         links.push(CaveatLink { code: *code, text: code.to_string(), evidence: String::new() });
@@ -195,11 +197,11 @@ fn caveat_cell(pair: &Pair) -> Cell {
 }
 
 /// All rows in their order, or of very many those that changed most.
-fn most_changed(pairs: &[Pair]) -> Vec<&Pair> {
+fn most_changed(pairs: &[RowPair]) -> Vec<&RowPair> {
     if pairs.len() <= PAIRS_MAX {
         return pairs.iter().collect();
     }
-    let mut weighed: Vec<(Weight, &Pair)> = Vec::with_capacity(pairs.len());
+    let mut weighed: Vec<(Weight, &RowPair)> = Vec::with_capacity(pairs.len());
     for pair in pairs {
         weighed.push((Weight::from_pair(pair), pair));
     }
@@ -225,7 +227,7 @@ struct Weight {
 }
 
 impl Weight {
-    fn from_pair(pair: &Pair) -> Self {
+    fn from_pair(pair: &RowPair) -> Self {
         let mut weight = Self::default();
         for figure in &pair.figures {
             let outcome = figure.comparison.outcome();
@@ -244,7 +246,7 @@ impl Weight {
 }
 
 /// Returns the cells: measure, before, after, ratio, interval, probability and outcome.
-fn figure_cells(figure: &Figure) -> [String; 7] {
+fn figure_cells(figure: &ComparedFigure) -> [String; 7] {
     let comparison = &figure.comparison;
     let (lo, hi) = comparison.interval;
     [
@@ -324,7 +326,7 @@ fn conclude(compared: &CampaignComparison, form: Form) -> Vec<String> {
 fn explain_reservations(compared: &CampaignComparison) -> Vec<String> {
     let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for pair in &compared.pairs {
-        let is_open = |figure: &Figure| figure.comparison.outcome() == Outcome::Unclear;
+        let is_open = |figure: &ComparedFigure| figure.comparison.outcome() == Outcome::Unclear;
         if let Some(reason) = pair.reservations.reason()
             && pair.figures.iter().any(is_open)
         {

@@ -8,11 +8,11 @@ use model::Severity;
 use stats::Outcome;
 
 use super::measure::Change;
-use super::{CampaignComparison, Figure, Pair};
+use super::{CampaignComparison, ComparedFigure, RowPair};
 use crate::humanize;
 
 /// A figure with the row that it is of.
-type Changed<'a> = (&'a Pair, &'a Figure);
+type Changed<'a> = (&'a RowPair, &'a ComparedFigure);
 
 /// Says how the two sides compare.
 pub(super) fn sentence(compared: &CampaignComparison) -> String {
@@ -64,7 +64,7 @@ fn describe_unchanged(compared: &CampaignComparison, figures: &[Changed<'_>]) ->
     let all = humanize::counted(figures.len(), "figure");
     let mut open = figures.to_vec();
     open.retain(|(_, figure)| is_open(figure));
-    let reach = |figure: &Figure| {
+    let reach = |figure: &ComparedFigure| {
         let (lo, hi) = figure.comparison.possible();
         hi / lo
     };
@@ -92,7 +92,7 @@ fn format_change(ratio: f64) -> String {
     if percent.abs() < 9.95 { format!("{percent:+.1} %") } else { format!("{percent:+.0} %") }
 }
 
-fn is_open(figure: &Figure) -> bool {
+fn is_open(figure: &ComparedFigure) -> bool {
     figure.comparison.outcome() == Outcome::Unclear
 }
 
@@ -149,7 +149,7 @@ fn judge_bounds(compared: &CampaignComparison, figures: &[Changed<'_>]) -> Strin
     format!("Inconclusive: no bound is broken for certain, but {}.", humanize::listed(&open))
 }
 
-fn describe(pair: &Pair, figure: &Figure) -> String {
+fn describe(pair: &RowPair, figure: &ComparedFigure) -> String {
     format!("{}: {}", pair.name, figure.change())
 }
 

@@ -9,7 +9,9 @@ use maud::{Markup, PreEscaped, html};
 use model::{Severity, Verdict};
 
 use super::page_frame::Frame;
-use super::{Block, CaveatLink, Cell, Column, Document, Extreme, Line, Part, Role, Section, Table};
+use super::{
+    Block, CaveatLink, Cell, Column, Document, DocumentPart, Extreme, Line, Role, Section, Table,
+};
 use super::{TableRow, Term, Terms, table_data};
 use crate::chart::figures;
 
@@ -46,7 +48,7 @@ pub(crate) fn page(document: &Document, footer: &str) -> String {
 fn first_to_read(document: &Document) -> Option<&'static str> {
     let mut answer = None;
     for part in &document.parts {
-        let Part::Section(section) = part else { continue };
+        let DocumentPart::Section(section) = part else { continue };
         if section.id == "figures" {
             return Some(section.id);
         }
@@ -62,8 +64,8 @@ pub(crate) fn body(document: &Document) -> Markup {
     let parts = html! {
         @for part in &document.parts {
             @match part {
-                Part::Section(part) => (render_section(part)),
-                Part::Page(markup) => (markup),
+                DocumentPart::Section(part) => (render_section(part)),
+                DocumentPart::Page(markup) => (markup),
             }
         }
     };

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use model::printable::is_steering;
 
-use super::{Block, Cell, Document, Part, Table, TableRow, Term};
+use super::{Block, Cell, Document, DocumentPart, Table, TableRow, Term};
 
 /// Writes the document.
 pub(crate) fn render(document: &Document) -> String {
@@ -19,7 +19,7 @@ pub(crate) fn render(document: &Document) -> String {
         lines => push_items(&mut out, lines),
     }
     for part in &document.parts {
-        let Part::Section(section) = part else { continue };
+        let DocumentPart::Section(section) = part else { continue };
         if !section.heading.is_empty() {
             let _ = writeln!(out, "## {}\n", escape_markdown(&section.heading));
         }

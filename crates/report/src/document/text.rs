@@ -6,7 +6,7 @@
 
 use model::{Severity, Verdict};
 
-use super::{Block, Cell, Column, Document, Part, Role, Section, Table, TableRow, Term};
+use super::{Block, Cell, Column, Document, DocumentPart, Role, Section, Table, TableRow, Term};
 use crate::text_grid::{Align, GAP, Grid, clean, longest_word, width};
 
 pub use crate::text_grid::wrap;
@@ -30,7 +30,7 @@ pub fn render(document: &Document, width_max: usize) -> String {
         }
     }
     for part in &document.parts {
-        if let Part::Section(section) = part {
+        if let DocumentPart::Section(section) = part {
             out.push('\n');
             push_section(&mut out, section, width_max);
         }

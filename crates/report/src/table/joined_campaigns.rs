@@ -18,7 +18,7 @@ use crate::humanize::listed;
 pub(crate) use properties::{LEADING, are_nearly_equal, is_noise};
 
 /// A campaign that is to be joined with others.
-pub struct Source {
+pub struct CampaignSource {
     /// The campaign itself.
     pub campaign: Campaign,
     /// The words that its user put on it.
@@ -38,7 +38,7 @@ pub(crate) struct Property {
 
 /// A campaign that is part of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct JoinedMember {
     /// Key in its results file.
     pub id: i64,
     /// Name of its plan.
@@ -54,7 +54,7 @@ pub struct Member {
 /// The runs of one or more campaigns.
 pub struct JoinedCampaigns {
     campaign: Campaign,
-    members: Vec<Member>,
+    members: Vec<JoinedMember>,
     properties: Vec<Property>,
     hidden: Vec<Property>,
     conclusions: Vec<Conclusion>,
@@ -80,14 +80,14 @@ impl JoinedCampaigns {
     ///
     /// # Panics
     /// When there is no campaign.
-    pub fn new(sources: Vec<Source>, by: &[String]) -> Result<Self, UnknownProperty> {
+    pub fn new(sources: Vec<CampaignSource>, by: &[String]) -> Result<Self, UnknownProperty> {
         assert!(!sources.is_empty(), "at least one campaign");
         let chosen = properties::choose(&sources, by)?;
         let mut members = Vec::new();
         let mut conclusions: Vec<Conclusion> = Vec::new();
         for source in &sources {
             let Campaign { id, name, runs, .. } = &source.campaign;
-            members.push(Member {
+            members.push(JoinedMember {
                 id: *id,
                 name: name.clone(),
                 label: source.label.clone(),
@@ -116,12 +116,12 @@ impl JoinedCampaigns {
     }
 
     /// The campaigns in their order.
-    pub fn members(&self) -> &[Member] {
+    pub fn members(&self) -> &[JoinedMember] {
         &self.members
     }
 
     /// The campaign that a run belongs to.
-    pub(crate) fn member_of(&self, run: usize) -> Option<&Member> {
+    pub(crate) fn member_of(&self, run: usize) -> Option<&JoinedMember> {
         self.members.get(self.number_of_member(run)?)
     }
 
@@ -159,7 +159,7 @@ impl JoinedCampaigns {
 }
 
 /// Numbers the runs of all campaigns in a row, and states in the header what holds for all.
-fn join_campaigns(sources: Vec<Source>, members: &[Member]) -> Campaign {
+fn join_campaigns(sources: Vec<CampaignSource>, members: &[JoinedMember]) -> Campaign {
     let facts = if members.len() > 1 { join_facts(&sources) } else { Vec::new() };
     let mut names: Vec<String> = Vec::new();
     let mut labels: Vec<String> = Vec::new();
@@ -218,7 +218,7 @@ fn append(joined: &mut Campaign, campaign: Campaign) {
 }
 
 /// The facts of this host in all campaigns; where they differ, each value with its campaign.
-fn join_facts(sources: &[Source]) -> Vec<Fact> {
+fn join_facts(sources: &[CampaignSource]) -> Vec<Fact> {
     // The first fact of each scope and name, and all values with their campaigns.
     let mut firsts: Vec<&Fact> = Vec::new();
     let mut values: Vec<Vec<(&str, &str)>> = Vec::new();

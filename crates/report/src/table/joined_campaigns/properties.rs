@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Campaign, Fact};
 
-use super::{Property, Source, UnknownProperty};
+use super::{CampaignSource, Property, UnknownProperty};
 use crate::table::setting_number::quantity;
 
 /// Facts that differ from day to day on one and the same host, by the beginnings of their names.
@@ -68,7 +68,7 @@ struct Candidate {
 
 /// Finds the properties that differ; those in `by` instead, where any is named.
 pub(super) fn choose(
-    sources: &[Source],
+    sources: &[CampaignSource],
     by: &[String],
 ) -> Result<ChosenProperties, UnknownProperty> {
     // One campaign differs from no other; its facts may be those of a hundred thousand trials.
@@ -165,7 +165,7 @@ fn rank(name: &str) -> usize {
 }
 
 /// Tags and names of the campaigns, where there are several.
-fn identity(sources: &[Source]) -> Vec<(Property, bool)> {
+fn identity(sources: &[CampaignSource]) -> Vec<(Property, bool)> {
     if sources.len() < 2 {
         return Vec::new();
     }
@@ -193,7 +193,7 @@ fn identity(sources: &[Source]) -> Vec<(Property, bool)> {
 }
 
 /// Lists every fact of every scope with its value in each run.
-fn list_candidates(sources: &[Source]) -> Vec<Candidate> {
+fn list_candidates(sources: &[CampaignSource]) -> Vec<Candidate> {
     let mut candidates: Vec<Candidate> = Vec::new();
     let mut numbers: BTreeMap<FactKey, usize> = BTreeMap::new();
     let mut runs = 0;

@@ -5,7 +5,7 @@ mod campaigns;
 use campaigns::{made, spec};
 use model::testing::RunBuilder;
 use model::{BackendKind, Campaign, Fact, Workload};
-use report::{FactorEffects, Format, JoinedCampaigns, Source, render_joined};
+use report::{CampaignSource, FactorEffects, Format, JoinedCampaigns, render_joined};
 use serde_json::Value;
 
 /// A campaign of two numbers of workers, with these facts of its host.
@@ -27,7 +27,11 @@ fn campaign(speed: u64, facts: &[(&str, &str)]) -> Campaign {
 fn join(campaigns: Vec<Campaign>, by: &[&str]) -> JoinedCampaigns {
     let mut sources = Vec::new();
     for (number, campaign) in campaigns.into_iter().enumerate() {
-        sources.push(Source { campaign, tags: Vec::new(), label: (number + 3).to_string() });
+        sources.push(CampaignSource {
+            campaign,
+            tags: Vec::new(),
+            label: (number + 3).to_string(),
+        });
     }
     let by: Vec<String> = by.iter().map(|name| (*name).to_owned()).collect();
     JoinedCampaigns::new(sources, &by).unwrap_or_else(|unknown| panic!("{unknown:?}"))
@@ -161,7 +165,7 @@ fn a_repeated_campaign_is_a_factor_by_its_name_alone() {
 #[test]
 fn a_property_that_nothing_has_is_refused_with_those_that_there_are() {
     let host = |kernel| [("kernel", kernel), ("processor", "one")];
-    let sources = |label: &str, kernel| Source {
+    let sources = |label: &str, kernel| CampaignSource {
         campaign: campaign(10, &host(kernel)),
         tags: Vec::new(),
         label: label.to_owned(),
