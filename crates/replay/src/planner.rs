@@ -315,14 +315,8 @@ impl<'a> Planner<'a> {
                 self.listings.insert(usage, slot);
                 slot
             }
-            Action::Read { .. }
-            | Action::Write { .. }
-            | Action::SetSize(_)
-            | Action::Allocate { .. }
-            | Action::Deallocate { .. }
-            | Action::Seek { .. }
-            | Action::ReadPlus { .. }
-            | Action::Copy { .. } => {
+            // COMMIT is the only operation on data without a stateid.
+            action if action.uses_data() && !matches!(action, Action::Commit { .. }) => {
                 let Some(opens) = self.opens.get(&usage) else { return NONE };
                 find_settled(opens, start_ns).map_or(NONE, |at| opens[at].slot)
             }
@@ -342,14 +336,8 @@ impl<'a> Planner<'a> {
         let order = &mut self.order;
         let mut need = |thing: Thing, class: Class| order.access(number, span, thing, class);
         let file_class = match action {
-            Action::Write { .. }
-            | Action::SetTime
-            | Action::Allocate { .. }
-            | Action::Deallocate { .. }
-            | Action::Copy { .. }
-            | Action::Setxattr { .. }
-            | Action::Removexattr => Class::Change,
             Action::SetSize(_) => Class::Exclusive,
+            action if action.changes_file() => Class::Change,
             _ => Class::Read,
         };
         if file != NONE {

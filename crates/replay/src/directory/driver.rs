@@ -198,7 +198,7 @@ impl Driver<'_> {
     /// Fills in the job for a step.
     fn fill(&mut self, job: &mut Job, step: &Step) -> Result<(), Refusal> {
         job.action = step.action;
-        let open = if uses_data(step.action) { self.opens.of_step(step) } else { None };
+        let open = if step.action.uses_data() { self.opens.of_step(step) } else { None };
         job.open = open.cloned();
         if job.open.is_none() {
             self.write_paths(job, step)?;
@@ -207,7 +207,7 @@ impl Driver<'_> {
             let written = self.places.write_path(&mut job.other, step.other, None, self.names);
             written.ok_or(Refusal::Impossible)?;
         }
-        if step.action.opens_file() || (uses_data(step.action) && job.open.is_none()) {
+        if step.action.opens_file() || (step.action.uses_data() && job.open.is_none()) {
             job.fresh = self.opens.free.pop();
         }
         let slot = step.slot as usize;
@@ -412,20 +412,4 @@ pub fn serve(
             return;
         }
     }
-}
-
-/// Returns true if an action works on a file's data.
-const fn uses_data(action: Action) -> bool {
-    matches!(
-        action,
-        Action::Read { .. }
-            | Action::Write { .. }
-            | Action::SetSize(_)
-            | Action::Commit { .. }
-            | Action::Allocate { .. }
-            | Action::Deallocate { .. }
-            | Action::Seek { .. }
-            | Action::ReadPlus { .. }
-            | Action::Copy { .. }
-    )
 }
