@@ -31,7 +31,6 @@ mod mountstats;
 pub mod namespaces;
 mod options;
 mod packages;
-mod portmap;
 mod processes;
 pub mod processors;
 mod restore;
