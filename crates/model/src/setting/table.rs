@@ -196,9 +196,9 @@ settings! {
     /// Threads that issue ops, each with a recorder of its own, on each client host.
     Workers => count("workers", run!(workers)).unit("threads")
         .range(1, 1_024, "each worker is a thread of its own").only(WITH_WORKERS).always_shown();
-    /// CPUs that the workers of an agent run on, and with them the embedded server: the last of those
-    /// that the agent may use. With 1, client and server take turns on one CPU, so that neither waits
-    /// until the other's CPU wakes up, and other programs can move to the rest.
+    /// CPUs that the workers of an agent run on, and with them the embedded server: the last of
+    /// those that the agent may use. With 1, client and server take turns on one CPU, so neither
+    /// waits until the other's CPU wakes up, and other programs can move to the rest.
     Cpus => count("cpus", run!(cpus)).unit("processors")
         .range(1, 8_192, "kernels know no more processors").open("all").only(WITH_WORKERS);
     /// NFS clients that are emulated, all client hosts together, each with connections and a name
