@@ -43,7 +43,7 @@ impl Cpus {
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn confine_this_thread(&self) -> Result<(), TargetError> {
+    pub(crate) fn confine_this_thread(&self) -> Result<(), TargetError> {
         sched_setaffinity(None, &self.0).map_err(affinity_error)
     }
 
@@ -53,7 +53,7 @@ impl Cpus {
     /// If the kernel refuses. No thread is confined then.
     pub fn confine(&self, thread_ids: &[u32]) -> Result<Confined, TargetError> {
         let mut confined = Confined(Vec::new());
-        for pid in thread_ids.iter().filter_map(|id| Pid::from_raw(*id as i32)) {
+        for pid in thread_ids.iter().filter_map(|id| Pid::from_raw((*id).cast_signed())) {
             let before = allowed(Some(pid))?;
             sched_setaffinity(Some(pid), &self.0).map_err(affinity_error)?;
             confined.0.push((pid, before));
@@ -113,7 +113,7 @@ mod tests {
             let _ = ended.recv();
         });
         let id = ids.recv().unwrap();
-        let pid = Pid::from_raw(id as i32);
+        let pid = Pid::from_raw(id.cast_signed());
         let before = allowed(pid).unwrap();
         let one = Cpus::last(1).unwrap();
         let confined = one.confine(&[id]).unwrap();

@@ -11,11 +11,11 @@ use nfs_client::proto::{nfs2, nfs4::OpCode};
 use trace::{Call, Op, Version, op_flag};
 
 /// Type of a directory, a value of v3's `ftype3`.
-pub const DIRECTORY: u8 = 2;
+pub(crate) const DIRECTORY: u8 = 2;
 /// Type of a regular file.
-pub const REGULAR: u8 = 1;
+pub(crate) const REGULAR: u8 = 1;
 /// Type of a symbolic link.
-pub const SYMLINK: u8 = 5;
+pub(crate) const SYMLINK: u8 = 5;
 
 /// How a file is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,34 +144,34 @@ actions! {
 
 impl Action {
     /// Returns true if it works on a name in a directory.
-    pub const fn takes_name(self) -> bool {
+    pub(crate) const fn takes_name(self) -> bool {
         self.traits() & NAME != 0
     }
 
     /// Returns true if it opens or creates a file that may stay open.
-    pub const fn opens_file(self) -> bool {
+    pub(crate) const fn opens_file(self) -> bool {
         self.traits() & OPENS != 0
     }
 
     /// Returns true if it creates an object with the name it works on.
-    pub const fn makes_object(self) -> bool {
+    pub(crate) const fn makes_object(self) -> bool {
         self.traits() & MAKES != 0
     }
 
     /// Returns true if it works on the data of a file.
-    pub const fn uses_data(self) -> bool {
+    pub(crate) const fn uses_data(self) -> bool {
         self.traits() & DATA != 0
     }
 
     /// Returns true if it changes a file, so that steps that read it can't run at the same time.
-    pub const fn changes_file(self) -> bool {
+    pub(crate) const fn changes_file(self) -> bool {
         self.traits() & CHANGES != 0
     }
 }
 
 /// How an operation of a trace is replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Counterpart {
+pub(crate) enum Counterpart {
     /// It is replayed as this action.
     Action(Action),
     /// It only identifies files for other operations of its compound, or queries their result.
@@ -183,7 +183,7 @@ pub enum Counterpart {
 }
 
 /// Returns the counterpart of one operation of a call.
-pub fn counterpart_at(call: &Call, at: usize) -> Counterpart {
+pub(crate) fn counterpart_at(call: &Call, at: usize) -> Counterpart {
     let op = &call.ops[at];
     let number = u32::from(op.kind);
     let kind = match call.version {

@@ -50,7 +50,7 @@ const STEADY: [&str; 3] =
 
 /// Destination of an ssh connection.
 #[derive(Clone, Copy, Debug)]
-pub struct Destination<'a> {
+pub(crate) struct Destination<'a> {
     /// Name or address, optionally with a user.
     pub host: &'a str,
     /// Configuration file that defines the host.
@@ -213,7 +213,7 @@ fn check_config_name(path: &Path) -> Result<(), OptionError> {
 ///
 /// # Errors
 /// If the portmapper cannot be reached or doesn't know the service.
-pub fn mount_port(
+pub(crate) fn mount_port(
     destination: &Destination<'_>,
     address: &str,
     wanted: RemotePort,

@@ -26,7 +26,7 @@ const TICK_NS: u64 = 100_000_000;
 
 /// The open files and listings of a replay.
 #[derive(Debug)]
-pub struct Opens {
+pub(crate) struct Opens {
     /// The open file of each object.
     pub objects: Vec<Option<Handle>>,
     /// The open file of each slot.
@@ -41,7 +41,7 @@ pub struct Opens {
 
 impl Opens {
     /// Creates the tables with `places` slots for open files.
-    pub fn new(objects: usize, slots: usize, places: usize) -> Self {
+    pub(crate) fn new(objects: usize, slots: usize, places: usize) -> Self {
         let mut free = Vec::with_capacity(places);
         for _ in 0..places {
             free.push(Arc::new(None));
@@ -63,13 +63,13 @@ impl Opens {
 
 /// A thread that waits for work.
 #[derive(Debug)]
-pub struct Idle {
+pub(crate) struct Idle {
     pub worker: usize,
     pub job: Box<Job>,
 }
 
 /// The schedule, names and threads of a replay.
-pub struct Driver<'a> {
+pub(crate) struct Driver<'a> {
     pub batch: &'a Batch,
     pub names: &'a [String],
     pub pace: Pace,
@@ -87,7 +87,7 @@ pub struct Driver<'a> {
     pub in_flight: usize,
     /// Number of renames started plus number of renames finished.
     pub renames: u64,
-    pub renames_in_flight: usize,
+    pub(crate) renames_in_flight: usize,
     /// Number of system calls made.
     pub calls: u64,
 }
@@ -102,7 +102,7 @@ enum Refusal {
 
 impl Driver<'_> {
     /// Executes the batch. Returns early if the user wants to stop.
-    pub fn run(&mut self, done: &Receiver<JobDone>) {
+    pub(crate) fn run(&mut self, done: &Receiver<JobDone>) {
         let begin_ns = self.clock.now_ns();
         self.recorder.begin_ns = begin_ns;
         let batch = self.batch;
@@ -386,7 +386,7 @@ impl Driver<'_> {
 }
 
 /// Executes jobs until the driver hangs up.
-pub fn serve(
+pub(crate) fn serve(
     worker: usize,
     mut caller: Caller<'_>,
     clock: &dyn Clock,
