@@ -185,7 +185,7 @@ fn list_campaign(
     campaign: &Campaign,
 ) -> Result<ListedCampaign, Failure> {
     let size_bytes = store.size_bytes(line.id)?;
-    Ok(ListedCampaign { size_bytes, verdicts: Verdicts::of(campaign), line })
+    Ok(ListedCampaign { size_bytes, verdicts: Verdicts::from_campaign(campaign), line })
 }
 
 /// `3 runs with 12 trials`.

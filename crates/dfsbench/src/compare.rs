@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ::report::{
-    Bound, Compared, Extent, FactorEffects, Format, Joined, Measure, Rules, Selection, is_same,
-    label_names, label_values, setting_names, setting_values,
+    Bound, CampaignComparison, ComparisonRules, Extent, FactorEffects, Format, JoinedCampaigns,
+    Measure, Selection, is_same, label_names, label_values, setting_names, setting_values,
 };
 use model::{Campaign, Question};
 use stats::criteria::EFFECT_MIN;
@@ -59,7 +59,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
         output_file::check(path, Some(&args.results))?;
     }
     let [of_before, of_after] = read_selections(&args.only, [&before, &after])?;
-    let mut compared = Compared::of(
+    let mut compared = CampaignComparison::new(
         Selection { campaign: &before, only: &of_before },
         Selection { campaign: &after, only: &of_after },
         rules,
@@ -98,7 +98,7 @@ fn describe_command(args: &CompareArgs) -> String {
 }
 
 /// Refuses what has no row on one side, or, where no bound asks for it, no pair.
-fn check_anything(compared: &Compared, campaigns: [&Campaign; 2]) -> Result<(), Failure> {
+fn check_anything(compared: &CampaignComparison, campaigns: [&Campaign; 2]) -> Result<(), Failure> {
     let [before, after] = &compared.sides;
     let Some(first) = compared.left_out.first() else {
         if compared.pairs.is_empty() && compared.curves.is_empty() {
@@ -154,7 +154,7 @@ fn curve_hint(campaigns: [&Campaign; 2]) -> Option<String> {
 /// When the campaign can't be found, or nothing in it varies.
 pub fn factors(args: &FactorsArgs) -> Result<ExitCode, Failure> {
     let joined = joined::load(&args.campaigns, &args.by.by, &args.results)?;
-    let effects = FactorEffects::of_joined(&joined);
+    let effects = FactorEffects::from_joined(&joined);
     if !effects.found_any() {
         return Err(no_factors(&joined, &effects));
     }
@@ -167,7 +167,7 @@ pub fn factors(args: &FactorsArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Why no kind of pass has factors, by the first of them.
-fn no_factors(joined: &Joined, effects: &FactorEffects) -> Failure {
+fn no_factors(joined: &JoinedCampaigns, effects: &FactorEffects) -> Failure {
     let begin = match joined.members() {
         [one] => format!("campaign {} has no factors to compare", one.id),
         members => format!("these {} campaigns have no factors to compare", members.len()),
@@ -185,7 +185,7 @@ fn no_factors(joined: &Joined, effects: &FactorEffects) -> Failure {
     Failure::Usage(format!("{begin}: it holds no run"))
 }
 
-fn decide_end(compared: &Compared, inconclusive: Inconclusive) -> End {
+fn decide_end(compared: &CampaignComparison, inconclusive: Inconclusive) -> End {
     if compared.has_lost() {
         End::Lost
     } else if compared.is_undecided() && inconclusive == Inconclusive::Fail {
@@ -206,7 +206,7 @@ fn load_campaign(named: &str, results: &Path) -> Result<(Campaign, String), Fail
 ///
 /// # Errors
 /// When a share is none, a measure is unknown, or the smallest effect would hide a bound.
-fn read_rules(args: &CompareArgs) -> Result<Rules, Failure> {
+fn read_rules(args: &CompareArgs) -> Result<ComparisonRules, Failure> {
     let mut bounds = Vec::new();
     if let Some(text) = &args.max_loss {
         bounds.push(Bound { measure: Measure::Rate, share: parse_share("--max-loss", text, 1.0)? });
@@ -236,7 +236,7 @@ fn read_rules(args: &CompareArgs) -> Result<Rules, Failure> {
             bound.share * 100.0
         )));
     }
-    Ok(Rules { effect, adjust: args.adjust == Adjust::Holm, bounds })
+    Ok(ComparisonRules { effect, adjust: args.adjust == Adjust::Holm, bounds })
 }
 
 /// Reads `20%` or `p99=20%`.

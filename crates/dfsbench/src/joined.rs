@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use model::setting::Setting;
-use report::{Joined, Source, UnknownProperty};
+use report::{CampaignSource, JoinedCampaigns, UnknownProperty};
 use results::Store;
 
 use crate::exit::Failure;
@@ -15,7 +15,7 @@ use crate::memory_guard;
 ///
 /// # Errors
 /// When one can't be found or is named twice, or `by` names nothing that differs.
-pub fn load(named: &[String], by: &[String], results: &Path) -> Result<Joined, Failure> {
+pub fn load(named: &[String], by: &[String], results: &Path) -> Result<JoinedCampaigns, Failure> {
     let mut sources = Vec::with_capacity(named.len());
     let mut known: Vec<(String, &String)> = Vec::new();
     for name in named {
@@ -30,9 +30,9 @@ pub fn load(named: &[String], by: &[String], results: &Path) -> Result<Joined, F
         }
         known.push((line.uuid, name));
         let campaign = memory_guard::load(&store, id)?;
-        sources.push(Source { campaign, tags: line.tags, label: name.clone() });
+        sources.push(CampaignSource { campaign, tags: line.tags, label: name.clone() });
     }
-    Joined::of(sources, by).map_err(|unknown| refuse_property(&unknown))
+    JoinedCampaigns::new(sources, by).map_err(|unknown| refuse_property(&unknown))
 }
 
 /// Finds a campaign: `3`, `last`, `file.db`, `file.db:3`.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ::report::document::text::push_beside;
-use ::report::{Extent, Format, Joined, NextStep};
+use ::report::{Extent, Format, JoinedCampaigns, NextStep};
 use model::Campaign;
 use plan::RawPlan;
 
@@ -49,7 +49,11 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Writes the pictures of a campaign into a directory, which is made where there is none.
-fn write_pictures(directory: &Path, joined: &Joined, results: &Path) -> Result<(), Failure> {
+fn write_pictures(
+    directory: &Path,
+    joined: &JoinedCampaigns,
+    results: &Path,
+) -> Result<(), Failure> {
     std::fs::create_dir_all(directory).map_err(|error| Failure::Output {
         what: directory.display().to_string(),
         reason: error.to_string(),
@@ -63,7 +67,7 @@ fn write_pictures(directory: &Path, joined: &Joined, results: &Path) -> Result<(
 }
 
 /// Names the step that fits what is reported: for several campaigns what differs between them.
-fn next_of_joined(joined: &Joined, args: &ReportArgs) -> String {
+fn next_of_joined(joined: &JoinedCampaigns, args: &ReportArgs) -> String {
     let [_] = joined.members() else {
         let mut file = String::new();
         if args.results != Path::new(RESULTS) {
@@ -81,7 +85,7 @@ pub fn next_line(campaign: &Campaign, results: &Path) -> String {
     if results != Path::new(RESULTS) {
         file = format!(" --results {}", results.display());
     }
-    let Some(step) = NextStep::of(campaign) else { return String::new() };
+    let Some(step) = NextStep::from_campaign(campaign) else { return String::new() };
     let step = match step {
         NextStep::Resume => {
             let consent = if runs_programs(campaign) { " --allow-program" } else { "" };

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use model::{CampaignLine, CampaignState};
-use report::served;
+use report::view_pages;
 use results::{Store, StoreError};
 
 use crate::args::ViewArgs;
@@ -77,7 +77,7 @@ pub fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
         port,
         pages: Pages::new(store, Arc::clone(&news))?,
         news,
-        policy: served::policy(),
+        policy: view_pages::policy(),
         connections: AtomicUsize::new(0),
         listeners: AtomicUsize::new(0),
     });
@@ -291,7 +291,12 @@ fn is_same(guess: &str, token: &str) -> bool {
 }
 
 fn error_answer(status: &'static str, fields: &'static str, sentence: &str) -> Answer {
-    Answer { status, content_type: http::HTML, fields, body: served::error_page(status, sentence) }
+    Answer {
+        status,
+        content_type: http::HTML,
+        fields,
+        body: view_pages::error_page(status, sentence),
+    }
 }
 
 fn not_found() -> Answer {

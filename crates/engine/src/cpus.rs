@@ -53,7 +53,7 @@ impl Cpus {
     /// If the kernel refuses. No thread is confined then.
     pub fn confine(&self, thread_ids: &[u32]) -> Result<Confined, TargetError> {
         let mut confined = Confined(Vec::new());
-        for pid in thread_ids.iter().filter_map(|id| Pid::from_raw((*id).cast_signed())) {
+        for pid in thread_ids.iter().filter_map(|id| Pid::from_raw(id.cast_signed())) {
             let before = allowed(Some(pid))?;
             sched_setaffinity(Some(pid), &self.0).map_err(affinity_error)?;
             confined.0.push((pid, before));
@@ -109,7 +109,7 @@ mod tests {
         let (id, ids) = mpsc::channel();
         let (end, ended) = mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
-            id.send(gettid().as_raw_nonzero().get() as u32).unwrap();
+            id.send(gettid().as_raw_nonzero().get().cast_unsigned()).unwrap();
             let _ = ended.recv();
         });
         let id = ids.recv().unwrap();

@@ -1,16 +1,16 @@
 //! Systems side by side: what differs between them, what their promises are worth, their speed.
 //!
-//! [`render_contenders`] is the way in, [`Contest`] the arranged figures. A figure is compared with
-//! that of a baseline in the same work. Nothing ranks a system above another one whose data
+//! [`render_contenders`] is the way in, [`Contenders`] the arranged figures. A figure is compared
+//! with that of a baseline in the same work. Nothing ranks a system above another one whose data
 //! survives more, or isn't known to survive as much, without words: the tier stands beside each
 //! ratio.
 
-mod along;
+mod access_paths;
+mod along_factor;
 mod cost;
+mod durability;
 mod json;
-mod kept;
 mod sections;
-mod ways;
 mod work;
 
 use model::contender::{
@@ -19,12 +19,13 @@ use model::contender::{
 use model::durability::{StoredDurability, Tier};
 use model::{Campaign, Durability, RunSpec};
 
-use crate::document::{Document, Form, Part, Section, text};
-use crate::sheet::Sheet;
-use crate::{Format, Screen, html};
-use along::Along;
-use ways::WayUse;
-use work::{Omitted, Work};
+use crate::document::{Document, DocumentPart, Form, Section, text};
+use crate::page;
+use crate::table::Sheet;
+use crate::{Format, Screen};
+use access_paths::WayUse;
+use along_factor::FactorSeries;
+use work::{OmittedFactors, Work};
 
 /// A name that none of a campaign's contenders has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,16 +37,16 @@ pub struct UnknownContender {
 }
 
 /// The contenders of a campaign, with all that is known of each.
-struct Contest<'a> {
+struct Contenders<'a> {
     contenders: Vec<Contender>,
     /// Place of the contender that others are compared with.
     baseline: usize,
     differences: Vec<ContenderDifference>,
     works: Vec<Work<'a>>,
     /// Figures by the number of clients.
-    scaling: Vec<Along<'a>>,
+    scaling: Vec<FactorSeries<'a>>,
     /// Figures with warm and with cold caches.
-    coldness: Vec<Along<'a>>,
+    coldness: Vec<FactorSeries<'a>>,
 }
 
 /// A contender with what is known of it.
@@ -92,8 +93,8 @@ pub fn render_contenders(
     format: Format,
     screen: Screen,
 ) -> Result<ContenderComparison, UnknownContender> {
-    let sheet = Sheet::of(campaign);
-    let contest = Contest::of(&sheet, baseline)?;
+    let sheet = Sheet::from_campaign(campaign);
+    let contest = Contenders::from_sheet(&sheet, baseline)?;
     let has_failed = contest.contenders.iter().any(|contender| !contender.failures.is_empty());
     if format == Format::Json {
         return Ok(ContenderComparison { text: json::render(&contest), has_failed });
@@ -111,7 +112,7 @@ pub fn render_contenders(
     let text = match format {
         Format::Markdown => document.render(Form::Markdown),
         Format::Html => {
-            document.parts.push(Part::Page(html::rates(&sheet, &maud::Markup::default())));
+            document.parts.push(DocumentPart::Page(page::rates(&sheet, &maud::Markup::default())));
             document.render(Form::Html)
         }
         _ => text::render(&document, screen.columns()),
@@ -121,12 +122,12 @@ pub fn render_contenders(
 
 /// The sections of a report about its contenders; none where it compares no systems, and none was
 /// found to keep anything.
-pub fn report_sections(sheet: &Sheet<'_>) -> Vec<Section> {
+pub(crate) fn report_sections(sheet: &Sheet<'_>) -> Vec<Section> {
     let campaign = sheet.campaign;
     if !compares_systems(specs(campaign)) && campaign.durability.is_empty() {
         return Vec::new();
     }
-    match Contest::of(sheet, None) {
+    match Contenders::from_sheet(sheet, None) {
         // A report without runs has no contender.
         Ok(contest) if !contest.contenders.is_empty() => sections::all(&contest),
         _ => Vec::new(),
@@ -138,9 +139,9 @@ fn specs(campaign: &Campaign) -> impl Iterator<Item = &RunSpec> + Clone {
     campaign.runs.iter().map(|run| &run.spec)
 }
 
-impl<'a> Contest<'a> {
+impl<'a> Contenders<'a> {
     /// Arranges the rows of a sheet; the baseline is the first contender where none is named.
-    fn of(sheet: &'a Sheet<'a>, baseline: Option<&str>) -> Result<Self, UnknownContender> {
+    fn from_sheet(sheet: &'a Sheet<'a>, baseline: Option<&str>) -> Result<Self, UnknownContender> {
         let names = contenders(specs(sheet.campaign));
         let baseline = match baseline {
             None => 0,
@@ -150,13 +151,13 @@ impl<'a> Contest<'a> {
             },
         };
         let differences = differences(specs(sheet.campaign));
-        let omitted = Omitted::of(sheet.campaign);
+        let omitted = OmittedFactors::from_campaign(sheet.campaign);
         let works = work::arrange(sheet, &names, &omitted);
-        let scaling = along::by_clients(sheet, &names, &omitted);
-        let coldness = along::by_coldness(sheet, &names, &omitted);
+        let scaling = along_factor::by_clients(sheet, &names, &omitted);
+        let coldness = along_factor::by_coldness(sheet, &names, &omitted);
         let mut all = Vec::with_capacity(names.len());
         for (number, name) in names.into_iter().enumerate() {
-            all.push(Contender::of(sheet.campaign, name, number, &works));
+            all.push(Contender::new(sheet.campaign, name, number, &works));
         }
         Ok(Self { contenders: all, baseline, differences, works, scaling, coldness })
     }
@@ -187,14 +188,14 @@ impl<'a> Contest<'a> {
 }
 
 impl Contender {
-    fn of(campaign: &Campaign, name: String, number: usize, works: &[Work<'_>]) -> Self {
+    fn new(campaign: &Campaign, name: String, number: usize, works: &[Work<'_>]) -> Self {
         let mut contender = Self {
             promises: Vec::new(),
             tier: Tier::Unknown,
             version: String::new(),
             documented: String::new(),
             ways: Vec::new(),
-            found: kept::durability_of(campaign, &name),
+            found: durability::durability_of(campaign, &name),
             failures: Vec::new(),
             name,
         };
@@ -202,7 +203,7 @@ impl Contender {
             if contender_of(&run.spec) != contender.name {
                 continue;
             }
-            contender.ways = ways::ways_of(&run.spec);
+            contender.ways = access_paths::ways_of(&run.spec);
             // Work that the setting doesn't apply to, such as metadata, asks for nothing.
             let asks = run.spec.settings().iter().any(|(name, _)| *name == "durability");
             if asks && !contender.promises.contains(&run.spec.durability) {

@@ -5,18 +5,18 @@
 //! it. `text`, `markdown` and `html` write a document in one walk each, and escape what they
 //! write; nothing else in this crate writes these three forms of a table or a list.
 
-pub mod frame;
-pub mod html;
-pub mod markdown;
-mod script;
+pub(crate) mod html;
+pub(crate) mod markdown;
+pub(crate) mod page_frame;
+mod table_data;
+pub(crate) mod terminal;
 pub mod text;
 
 use maud::Markup;
 use model::{CaveatCode, Severity, Verdict};
 
-use crate::picture::Picture;
-use crate::row::{Place, Row};
-use crate::screen::Screen;
+use crate::chart::Picture;
+use terminal::Screen;
 
 /// Forms that a document is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,12 +39,12 @@ pub struct Document {
     /// The lines below the title.
     pub about: Vec<String>,
     /// Its parts in order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<DocumentPart>,
 }
 
 /// A part of a document.
 #[derive(Debug)]
-pub enum Part {
+pub enum DocumentPart {
     /// Blocks below a heading.
     Section(Section),
     /// Content for HTML pages only: pictures of a whole campaign, tables that are folded away.
@@ -107,7 +107,7 @@ pub struct Term {
 
 impl Term {
     /// A term of one line.
-    pub fn new(name: impl Into<String>, line: impl Into<String>) -> Self {
+    pub(crate) fn new(name: impl Into<String>, line: impl Into<String>) -> Self {
         Self { name: name.into(), code: None, lines: vec![line.into()] }
     }
 }
@@ -168,12 +168,12 @@ pub enum Role {
 
 impl Role {
     /// Whether cells are aligned as numbers are.
-    pub const fn is_number(self) -> bool {
+    pub(crate) const fn is_number(self) -> bool {
         matches!(self, Self::FactorNumber | Self::Number | Self::Rate)
     }
 
     /// Whether rows may be chosen by what stands in the column.
-    pub const fn is_factor(self) -> bool {
+    pub(crate) const fn is_factor(self) -> bool {
         matches!(self, Self::Factor | Self::FactorNumber | Self::Verdict)
     }
 }
@@ -206,9 +206,36 @@ pub enum Cell {
 #[derive(Clone, Debug)]
 pub struct Line {
     /// Best or worst of its kind, where the intervals show which.
-    pub mark: Option<Place>,
+    pub mark: Option<Extreme>,
     /// The text of the link.
     pub text: String,
+}
+
+/// The rank of a figure among those of its pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extreme {
+    /// The highest, or a figure whose interval overlaps that of the highest.
+    Best,
+    /// The lowest, or a figure whose interval overlaps that of the lowest.
+    Worst,
+}
+
+impl Extreme {
+    /// The sign that stands beside the figure.
+    pub(crate) const fn sign(self) -> &'static str {
+        match self {
+            Self::Best => "▲",
+            Self::Worst => "▼",
+        }
+    }
+
+    /// The same in words.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Self::Best => "best of its pass, or level with it",
+            Self::Worst => "worst of its pass, or level with it",
+        }
+    }
 }
 
 /// A caveat beside a figure.
@@ -229,7 +256,7 @@ impl Cell {
     }
 
     /// A cell of a line and another one below it, where there is something to say.
-    pub fn of_two(first: String, second: Option<String>) -> Self {
+    pub(crate) fn two_lines(first: String, second: Option<String>) -> Self {
         let mut lines = vec![Line { mark: None, text: first }];
         if let Some(text) = second {
             lines.push(Line { mark: None, text });
@@ -237,21 +264,8 @@ impl Cell {
         Self::Lines(lines)
     }
 
-    /// Everything that a row has against it.
-    pub fn caveats(row: &Row<'_>) -> Self {
-        let mut links = Vec::new();
-        for caveat in row.marks() {
-            links.push(CaveatLink {
-                code: caveat.code,
-                text: Row::code(caveat),
-                evidence: caveat.evidence_line(),
-            });
-        }
-        Self::Caveats(links)
-    }
-
     /// How many columns it takes.
-    pub const fn span(&self) -> usize {
+    pub(crate) const fn span(&self) -> usize {
         match self {
             Self::Reason(_, span) => *span,
             _ => 1,
@@ -259,7 +273,7 @@ impl Cell {
     }
 
     /// The cell on one line, without markup.
-    pub fn one_line(&self) -> String {
+    pub(crate) fn one_line(&self) -> String {
         match self {
             Self::Lines(lines) => {
                 let mut text = String::new();
@@ -289,8 +303,8 @@ impl Cell {
 
 impl Line {
     /// The text with the sign of its mark before it.
-    pub fn signed(&self) -> String {
-        let sign = self.mark.map_or("", Place::sign);
+    pub(crate) fn signed(&self) -> String {
+        let sign = self.mark.map_or("", Extreme::sign);
         format!("{sign}{}", self.text)
     }
 }
@@ -344,7 +358,7 @@ impl TableRow {
 impl Document {
     /// Adds a section.
     pub fn push(&mut self, section: Section) {
-        self.parts.push(Part::Section(section));
+        self.parts.push(DocumentPart::Section(section));
     }
 
     /// Adds a list below a heading, where it has any item.
@@ -358,7 +372,7 @@ impl Document {
     /// Removes columns until no table is wider than a screen, and says how many were removed.
     pub fn narrow(&mut self, screen: Screen) {
         for part in &mut self.parts {
-            let Part::Section(section) = part else { continue };
+            let DocumentPart::Section(section) = part else { continue };
             for block in &mut section.blocks {
                 let Block::Table(table) = block else { continue };
                 let removed = text::narrow(table, screen.columns());
@@ -397,7 +411,7 @@ mod tests {
         let figure = TableRow {
             cells: vec![
                 Cell::text(name),
-                Cell::Lines(vec![Line { mark: Some(Place::Best), text: "7 MB/s".to_owned() }]),
+                Cell::Lines(vec![Line { mark: Some(Extreme::Best), text: "7 MB/s".to_owned() }]),
                 Cell::Verdict(Verdict::Degraded),
                 Cell::Caveats(vec![CaveatLink {
                     code: CaveatCode::Cached,
@@ -439,7 +453,7 @@ mod tests {
             tool: "dfsbench test",
             title: name.to_owned(),
             about: vec!["about".to_owned()],
-            parts: vec![Part::Section(section)],
+            parts: vec![DocumentPart::Section(section)],
         }
     }
 
@@ -509,7 +523,7 @@ b           no route
             ..Table::default()
         };
         let blocks = vec![Block::Table(table)];
-        document.parts = vec![Part::Section(Section { blocks, ..Section::default() })];
+        document.parts = vec![DocumentPart::Section(Section { blocks, ..Section::default() })];
         assert!(document.render(Form::Text).ends_with("a       1\n        2\nb       3\n"));
         assert!(document.render(Form::Markdown).ends_with("| a | 1 |\n|  | 2 |\n| b | 3 |\n"));
     }

@@ -1,13 +1,13 @@
 //! Ranks the factors of a campaign by their effect on the rates.
 //!
-//! [`FactorEffects::of`] takes each kind of pass apart over the settings that vary in it;
-//! [`FactorEffects::render`] writes it as text with a picture, as Markdown or as JSON, and the page
-//! draws it as a forest plot. A sentence names what can't be separated.
+//! [`FactorEffects::from_campaign`] takes each kind of pass apart over the settings that vary in
+//! it; [`FactorEffects::render`] writes it as text with a picture, as Markdown or as JSON, and the
+//! page draws it as a forest plot. A sentence names what can't be separated.
 
 mod blocks;
+mod confounding;
 mod json;
 mod table;
-mod together;
 
 use std::fmt::Write as _;
 
@@ -16,12 +16,12 @@ use stats::effects::{FactorEffect, Interaction, LevelEffect};
 use stats::{Effects, Observation, effects};
 
 use crate::Format;
+use crate::document::terminal::Screen;
 use crate::document::{self, Form};
-use crate::joined::Joined;
-use crate::rate_metric::RateMetric;
-use crate::screen::Screen;
-use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
-use crate::show;
+use crate::humanize;
+use crate::table::joined_campaigns::JoinedCampaigns;
+use crate::table::rate_metric::RateMetric;
+use crate::table::{NOT_APPLICABLE, Row, Sheet};
 
 /// So many levels of all factors together are taken apart: the work grows with the fourth power.
 const LEVELS_MAX: usize = 64;
@@ -86,20 +86,20 @@ pub struct Factor {
 
 impl FactorEffects {
     /// Takes a campaign apart.
-    pub fn of(campaign: &Campaign) -> Self {
-        Self::of_sheet(&Sheet::of(campaign))
+    pub fn from_campaign(campaign: &Campaign) -> Self {
+        Self::from_sheet(&Sheet::from_campaign(campaign))
     }
 
     /// Takes the runs of several campaigns apart together.
-    pub fn of_joined(joined: &Joined) -> Self {
-        Self::of_sheet(&Sheet::of_joined(joined))
+    pub fn from_joined(joined: &JoinedCampaigns) -> Self {
+        Self::from_sheet(&Sheet::from_joined(joined))
     }
 
-    pub(crate) fn of_sheet(sheet: &Sheet<'_>) -> Self {
+    pub(crate) fn from_sheet(sheet: &Sheet<'_>) -> Self {
         let title = format!("{}: {}", sheet.campaign.name, sheet.about().join("; "));
         let mut passes = Vec::new();
         for (name, pass, rows) in sheet.groups() {
-            passes.push(PassFactors::of(name, pass, sheet, &rows, None));
+            passes.push(PassFactors::new(name, pass, sheet, &rows, None));
         }
         Self { title, passes }
     }
@@ -126,7 +126,7 @@ impl FactorEffects {
 impl PassFactors {
     /// Takes the rows of a kind of pass apart; a leading factor comes before all others, so that
     /// what changes together with it lies within it.
-    pub(crate) fn of(
+    pub(crate) fn new(
         name: String,
         pass: Pass,
         sheet: &Sheet<'_>,
@@ -145,7 +145,7 @@ impl PassFactors {
         let are_times = pass == Pass::App;
         let mut observations = Vec::new();
         let mut levels_of_rows = Vec::new();
-        let metric = RateMetric::of(pass, counted.iter().copied());
+        let metric = RateMetric::for_rows(pass, counted.iter().copied());
         for row in &counted {
             let mut levels = Vec::with_capacity(factors.len());
             for factor in &mut factors {
@@ -165,7 +165,7 @@ impl PassFactors {
             }
             levels_of_rows.push(levels);
         }
-        together::mark(sheet, &counted, &mut factors, &levels_of_rows);
+        confounding::mark(sheet, &counted, &mut factors, &levels_of_rows);
         drop_single(&mut factors, &mut observations);
         let mut found = match factors.len() {
             0 if counted.is_empty() => Err(NoEffects::NothingCounts),
@@ -231,7 +231,7 @@ impl PassFactors {
         for interaction in &effects.interactions {
             notes.push(self.describe_interaction(interaction));
         }
-        notes.extend(together::notes(&self.factors, self.campaigns));
+        notes.extend(confounding::notes(&self.factors, self.campaigns));
         notes
     }
 
@@ -241,7 +241,7 @@ impl PassFactors {
         for outer in &effect.within {
             names.push(self.factors[*outer].name.clone());
         }
-        show::listed(&names)
+        humanize::listed(&names)
     }
 
     /// Says in sentences that two factors depend on each other, and how.
@@ -255,7 +255,7 @@ impl PassFactors {
              above is a mean over the levels of the other.",
             first.name,
             second.name,
-            show::percent(interaction.share),
+            humanize::percent(interaction.share),
         );
         for (level, name) in second.levels.iter().enumerate() {
             let mut ratios = Vec::new();
@@ -269,7 +269,7 @@ impl PassFactors {
                 }
             }
             if let Some(against) = reference {
-                let ratios = show::listed(&ratios);
+                let ratios = humanize::listed(&ratios);
                 // Writing to a string can't fail.
                 let _ = write!(text, " {} {name} against {against}: {ratios}.", second.name);
             }

@@ -4,69 +4,47 @@
 //! bytes every time and everywhere; no clock, no time zone, no locale. All formats show the
 //! figures that `stats::judge` computes, and none of them drops a caveat.
 
-mod answer;
-mod catalog;
-mod classic;
-mod columns;
-mod compared;
-mod conclusions;
+#![warn(unreachable_pub)]
+
+mod campaign;
+mod chart;
+mod comparison;
 mod contenders;
-mod csv;
-mod declared;
 pub mod document;
-mod durability;
-mod excerpt;
-mod experiment;
-mod exposition;
+mod export;
 mod factor_effects;
-mod figures;
-mod found;
-mod grid;
-mod host_settings;
-mod html;
-mod influx;
-mod joined;
-mod json;
+mod humanize;
 pub mod live;
-mod marks;
-mod next_step;
-mod notes;
-mod openmetrics;
-pub mod over_time;
-mod picture;
-mod pivot;
-mod quantity;
-mod rate_metric;
-mod row;
-mod sar;
-mod screen;
-pub mod served;
-mod sheet;
-mod show;
-mod sizes;
-mod spread;
-mod title;
-mod watched;
+mod page;
+mod question;
+mod table;
+mod text_grid;
+pub mod view_pages;
 
 use model::{Campaign, Question};
 
+use crate::campaign::trials;
 use crate::document::Form;
+use crate::export::{csv, influx, json, legacy_tables, openmetrics, sar};
+use crate::question::durability;
+use crate::table::Sheet;
 
-pub use catalog::{ListedCampaign, Remark, Verdicts, about, about_json, list};
-pub use compared::{
-    Bound, Compared, CurvePair, Difference, Figure, LeftOut, Measure, Pair, Rules, Selection, Side,
-    is_same, label_names, label_values, setting_names, setting_values,
+pub use campaign::catalog::{ListedCampaign, Remark, Verdicts, about, about_json, list};
+pub use campaign::host_activity::busy_percent;
+pub use campaign::next_step::NextStep;
+pub use chart::{Picture, over_time};
+pub use comparison::{
+    Bound, CampaignComparison, ComparedFigure, ComparisonRules, ComparisonSide, CurvePair,
+    Difference, LeftOut, Measure, RowPair, Selection, is_same, label_names, label_values,
+    setting_names, setting_values,
 };
 pub use contenders::{ContenderComparison, UnknownContender, render_contenders};
-pub use durability::render_durability;
+pub use document::terminal::{Extent, Screen, paint};
+pub use export::json::schema as json_schema;
 pub use factor_effects::{FactorEffects, NoEffects};
-pub use joined::{Joined, Member, Property, Source, UnknownProperty};
-pub use json::schema as json_schema;
-pub use next_step::NextStep;
-pub use picture::Picture;
-pub use screen::{Extent, Screen, paint};
-pub use show::{counted, utc, utc_minute};
-pub use watched::busy_percent;
+pub use humanize::{counted, utc, utc_minute};
+pub use question::durability::render_durability;
+pub use table::joined_campaigns::{CampaignSource, JoinedCampaigns, JoinedMember, UnknownProperty};
 
 /// How output is written. Each command has some of these forms; of one that it has not, it writes
 /// the table for a terminal.
@@ -183,54 +161,49 @@ impl Format {
     }
 }
 
-/// Draws the pictures of a campaign's page as files: a name for each, without an ending, and an SVG
-/// that needs nothing else.
-pub fn pictures(campaign: &Campaign) -> Vec<(String, String)> {
-    html::files::all(&sheet::Sheet::of(campaign))
-}
-
-/// Draws the same pictures of several campaigns.
-pub fn pictures_joined(joined: &Joined) -> Vec<(String, String)> {
-    html::files::all(&sheet::Sheet::of_joined(joined))
+/// Draws the pictures of the page as files: a name for each, without an ending, and an SVG that
+/// needs nothing else.
+pub fn pictures_joined(joined: &JoinedCampaigns) -> Vec<(String, String)> {
+    page::picture_files::all(&Sheet::from_joined(joined))
 }
 
 /// Writes the report of a campaign; the text ends with a newline.
 pub fn render(campaign: &Campaign, format: Format) -> String {
-    render_sheet(&sheet::Sheet::of(campaign), format)
+    render_sheet(&Sheet::from_campaign(campaign), format)
 }
 
 /// Writes the report of several campaigns as one set of runs; the text ends with a newline.
-pub fn render_joined(joined: &Joined, format: Format) -> String {
-    render_sheet(&sheet::Sheet::of_joined(joined), format)
+pub fn render_joined(joined: &JoinedCampaigns, format: Format) -> String {
+    render_sheet(&Sheet::from_joined(joined), format)
 }
 
-fn render_sheet(sheet: &sheet::Sheet<'_>, format: Format) -> String {
+fn render_sheet(sheet: &Sheet<'_>, format: Format) -> String {
     match format {
         Format::Csv if sheet.campaign.question == Question::Durability => {
             durability::stored_csv(sheet.campaign)
         }
         Format::Csv => csv::render(sheet),
         Format::Json => json::render(sheet),
-        Format::Bonnie => classic::bonnie(sheet),
-        Format::Iozone => classic::iozone(sheet),
-        Format::Seed => classic::seed(sheet),
+        Format::Bonnie => legacy_tables::bonnie(sheet),
+        Format::Iozone => legacy_tables::iozone(sheet),
+        Format::Seed => legacy_tables::seed(sheet),
         Format::OpenMetrics => openmetrics::render(sheet),
         Format::Influx => influx::render(sheet),
         Format::Sar => sar::render(sheet),
-        Format::Trials => spread::render(sheet),
-        Format::Table | Format::Junit => figures::text(sheet, Screen::default()),
+        Format::Trials => trials::render(sheet),
+        Format::Table | Format::Junit => campaign::text(sheet, Screen::default()),
         Format::Markdown | Format::Html => {
-            figures::document(sheet, format.form(), Screen::default()).render(format.form())
+            campaign::document(sheet, format.form(), Screen::default()).render(format.form())
         }
     }
 }
 
 /// Writes the report of a campaign for a terminal; the text ends with a newline.
 pub fn render_screen(campaign: &Campaign, screen: Screen) -> String {
-    figures::text(&sheet::Sheet::of(campaign), screen)
+    campaign::text(&Sheet::from_campaign(campaign), screen)
 }
 
 /// Writes the report of several campaigns for a terminal; the text ends with a newline.
-pub fn render_joined_screen(joined: &Joined, screen: Screen) -> String {
-    figures::text(&sheet::Sheet::of_joined(joined), screen)
+pub fn render_joined_screen(joined: &JoinedCampaigns, screen: Screen) -> String {
+    campaign::text(&Sheet::from_joined(joined), screen)
 }

@@ -7,7 +7,7 @@
 
 use model::{CaveatCode, Pass};
 
-use crate::exposition::{Exposition, labels};
+use crate::export::prometheus_text::{Exposition, labels};
 
 /// A running campaign at an instant.
 #[derive(Debug, Default)]

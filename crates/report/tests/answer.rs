@@ -479,7 +479,7 @@ fn a_ratio_is_the_same_in_headline_passes_and_factors() {
         sentences.contains(&format!("proto tcp is {ratio} proto udp ({interval})")),
         "{sentences}"
     );
-    let factors = FactorEffects::of(&campaign).render(Format::Markdown);
+    let factors = FactorEffects::from_campaign(&campaign).render(Format::Markdown);
     let row = factors.lines().find(|line| line.contains("tcp")).unwrap();
     assert!(row.contains("6.1"), "{row}\n{headline}");
 }
@@ -495,7 +495,7 @@ fn a_setting_that_a_target_does_not_have_is_no_level_of_it() {
     ]);
     let headline = lead(&campaign)[1].clone();
     assert!(headline.contains(": tcp is 2.0x udp ("), "{headline}");
-    let factors = FactorEffects::of(&campaign).render(Format::Markdown);
+    let factors = FactorEffects::from_campaign(&campaign).render(Format::Markdown);
     assert!(!factors.contains("| – |"), "{factors}");
     let ratios: Vec<&str> = factors.lines().filter(|line| line.contains("tcp")).collect();
     assert!(ratios.iter().all(|row| row.contains("2.0") || row.contains("1.9")), "{ratios:?}");

@@ -6,8 +6,8 @@ use campaigns::{failed, made, quick, spec, transports};
 use model::testing::RunBuilder;
 use model::{BackendKind, Campaign, CaveatCode, Fact, Workload};
 use report::{
-    Bound, Compared, Difference, Extent, FactorEffects, Format, Measure, Pair, Rules, Screen,
-    Selection, render, setting_names,
+    Bound, CampaignComparison, ComparisonRules, Difference, Extent, FactorEffects, Format, Measure,
+    RowPair, Screen, Selection, render, setting_names,
 };
 use stats::Outcome;
 
@@ -19,14 +19,14 @@ fn stream(speeds: &[(u32, u64)], trials: u32) -> Campaign {
     made(speeds.iter().map(|(workers, speed)| (spec(*workers), *speed, trials)).collect())
 }
 
-fn outcome(pair: &Pair) -> Outcome {
+fn outcome(pair: &RowPair) -> Outcome {
     pair.figures[0].comparison.outcome()
 }
 
 /// Nothing may get worse by more than so much.
-fn bounded(measures: &[Measure], share: f64) -> Rules {
+fn bounded(measures: &[Measure], share: f64) -> ComparisonRules {
     let bounds = measures.iter().map(|measure| Bound { measure: *measure, share }).collect();
-    Rules { bounds, ..Rules::default() }
+    ComparisonRules { bounds, ..ComparisonRules::default() }
 }
 
 fn whole(campaign: &Campaign) -> Selection<'_> {
@@ -41,7 +41,8 @@ fn only(name: &str, value: &str) -> Vec<(String, String)> {
 fn rows_are_matched_by_what_they_do_and_losses_are_found() {
     let before = stream(&[(1, 10), (2, 20), (4, 40)], 5);
     let after = stream(&[(2, 15), (1, 10), (8, 40)], 5);
-    let compared = Compared::of(whole(&before), whole(&after), Rules::default());
+    let compared =
+        CampaignComparison::new(whole(&before), whole(&after), ComparisonRules::default());
     let outcomes: Vec<_> =
         compared.pairs.iter().map(|pair| (pair.name.as_str(), outcome(pair))).collect();
     let expected = [
@@ -54,7 +55,7 @@ fn rows_are_matched_by_what_they_do_and_losses_are_found() {
     assert!((compared.pairs[2].figures[0].comparison.ratio - 0.75).abs() < 1e-6);
     let lost = |share| {
         let rules = bounded(&[Measure::Rate], share);
-        Compared::of(whole(&before), whole(&after), rules).regressions().count()
+        CampaignComparison::new(whole(&before), whole(&after), rules).regressions().count()
     };
     assert_eq!((lost(0.2), lost(0.3)), (2, 0));
     let reasons: Vec<_> =
@@ -67,17 +68,17 @@ fn rows_are_matched_by_what_they_do_and_losses_are_found() {
 fn two_selections_of_one_campaign_are_matched_without_what_they_name() {
     let campaign = stream(&[(1, 10), (2, 20)], 5);
     let (one, two) = (only("workers", "1"), only("workers", "2"));
-    let compared = Compared::of(
+    let compared = CampaignComparison::new(
         Selection { campaign: &campaign, only: &one },
         Selection { campaign: &campaign, only: &two },
-        Rules::default(),
+        ComparisonRules::default(),
     );
     assert_eq!(compared.pairs.len(), 2);
     assert_eq!(compared.pairs[1].name, "nfs stream read");
     assert_eq!(outcome(&compared.pairs[1]), Outcome::Higher);
     let reads = only("pass", "read");
     let reads = Selection { campaign: &campaign, only: &reads };
-    assert_eq!(Compared::of(reads, reads, Rules::default()).pairs.len(), 2);
+    assert_eq!(CampaignComparison::new(reads, reads, ComparisonRules::default()).pairs.len(), 2);
     assert!(setting_names(&campaign).contains(&"nfsvers"));
 }
 
@@ -88,12 +89,13 @@ fn what_does_not_count_is_not_compared() {
         trial.passes[0].caveats.push(CaveatCode::Errors.because("3 of 64 ops failed"));
     }
     let after = stream(&[(1, 10)], 5);
-    let compared = Compared::of(whole(&before), whole(&after), Rules::default());
+    let compared =
+        CampaignComparison::new(whole(&before), whole(&after), ComparisonRules::default());
     assert_eq!(compared.pairs.len(), 1);
     let why = "before: invalid: errors, not-durable, shared-host";
     assert!(compared.left_out[0].why.starts_with("before: invalid: errors"), "{why}");
     let gone = failed();
-    let none = Compared::of(whole(&gone), whole(&gone), Rules::default());
+    let none = CampaignComparison::new(whole(&gone), whole(&gone), ComparisonRules::default());
     assert_eq!((none.pairs.len(), none.left_out.len()), (0, 3));
     assert!(none.left_out[0].why.contains("no route to host"), "{:?}", none.left_out);
 }
@@ -101,7 +103,8 @@ fn what_does_not_count_is_not_compared() {
 #[test]
 fn a_comparison_reads_well_in_every_form() {
     let (before, after) = (stream(&[(1, 10), (2, 20)], 3), stream(&[(1, 10), (4, 20)], 3));
-    let compared = Compared::of(whole(&before), whole(&after), Rules::default());
+    let compared =
+        CampaignComparison::new(whole(&before), whole(&after), ComparisonRules::default());
     insta::assert_snapshot!("comparison_table", compared.render(Format::Table));
     insta::assert_snapshot!("comparison_markdown", compared.render(Format::Markdown));
     let json: serde_json::Value = serde_json::from_str(&compared.render(Format::Json)).unwrap();
@@ -141,7 +144,8 @@ fn names_both_sides_and_what_changed() {
     }
     (after.id, after.tool_version) = (8, "0.2.0".to_owned());
     after.started_unix_ms += 86_400_000;
-    let mut compared = Compared::of(whole(&before), whole(&after), Rules::default());
+    let mut compared =
+        CampaignComparison::new(whole(&before), whole(&after), ComparisonRules::default());
     compared.name_files(["y1.db", "y2.db"].map(str::to_owned));
 
     let changed =
@@ -183,16 +187,17 @@ fn lists_settings_that_differ_on_both_sides() {
     for run in &mut after.runs {
         run.spec.repetition.warmup_trials += 1;
     }
-    let compared = Compared::of(
+    let compared = CampaignComparison::new(
         Selection { campaign: &campaign, only: &one },
         Selection { campaign: &after, only: &two },
-        Rules::default(),
+        ComparisonRules::default(),
     );
     // What the sides are selected by is no news, and stands with them.
     let names: Vec<&str> = compared.differences.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["warmup_trials"]);
     assert!(compared.sides[1].describe().ends_with("only workers=2"));
-    let same = Compared::of(whole(&campaign), whole(&campaign), Rules::default());
+    let same =
+        CampaignComparison::new(whole(&campaign), whole(&campaign), ComparisonRules::default());
     assert!(same.differences.is_empty());
 }
 
@@ -209,7 +214,8 @@ fn panels_have_the_same_rows_in_order() {
             }
         }
     }
-    let page = Compared::of(whole(&before), whole(&after), Rules::default()).render(Format::Html);
+    let page = CampaignComparison::new(whole(&before), whole(&after), ComparisonRules::default())
+        .render(Format::Html);
     let rows = |measure: &str| {
         let start = page.find(&format!("aria-labelledby=\"ratios-{measure}-title\"")).unwrap();
         let drawn = page[start..].split("</figure>").next().unwrap();
@@ -228,7 +234,8 @@ fn cut_intervals_of_ratios_end_in_arrows() {
     let mut after = before.clone();
     let arrows = |after: &Campaign| {
         let page =
-            Compared::of(whole(&before), whole(after), Rules::default()).render(Format::Html);
+            CampaignComparison::new(whole(&before), whole(after), ComparisonRules::default())
+                .render(Format::Html);
         page.matches("class=\"arrow\"").count()
     };
     assert_eq!(arrows(&after), 0);
@@ -242,8 +249,9 @@ fn cut_intervals_of_ratios_end_in_arrows() {
 #[test]
 fn comparisons_and_factors_are_as_wide_as_the_terminal() {
     let (before, after) = (stream(&[(1, 10), (2, 20)], 3), stream(&[(1, 10), (2, 30)], 3));
-    let compared = Compared::of(whole(&before), whole(&after), Rules::default());
-    let factors = FactorEffects::of(&stream(&[(1, 10), (2, 20)], 5));
+    let compared =
+        CampaignComparison::new(whole(&before), whole(&after), ComparisonRules::default());
+    let factors = FactorEffects::from_campaign(&stream(&[(1, 10), (2, 20)], 5));
     for columns in 40..140 {
         let screen = Screen::new(columns, Extent::Main);
         for text in [compared.render_screen(screen), factors.render_screen(screen)] {
@@ -261,7 +269,7 @@ fn comparisons_and_factors_are_as_wide_as_the_terminal() {
 #[test]
 fn factors_are_ranked_and_holes_in_the_matrix_are_named() {
     // There the read-ahead multiplies rates by 5 and the transfer size by 2; all else does nothing.
-    let factors = FactorEffects::of(&transports());
+    let factors = FactorEffects::from_campaign(&transports());
     let read = &factors.passes[1];
     let effects = read.found.as_ref().unwrap();
     let ranked: Vec<&str> =
@@ -277,7 +285,7 @@ fn factors_are_ranked_and_holes_in_the_matrix_are_named() {
 #[test]
 fn every_form_has_the_factors() {
     let campaign = stream(&[(1, 10), (2, 20)], 5);
-    let effects = FactorEffects::of(&campaign);
+    let effects = FactorEffects::from_campaign(&campaign);
     insta::assert_snapshot!("factors_markdown", effects.render(Format::Markdown));
     let json: serde_json::Value = serde_json::from_str(&effects.render(Format::Json)).unwrap();
     let level = &json["passes"][0]["factors"][0]["levels"][1];
@@ -286,17 +294,17 @@ fn every_form_has_the_factors() {
 
 #[test]
 fn what_has_no_factor_says_so() {
-    let effects = FactorEffects::of(&stream(&[(1, 10)], 5));
+    let effects = FactorEffects::from_campaign(&stream(&[(1, 10)], 5));
     assert!(!effects.found_any());
     let text = effects.render(Format::Table);
     assert!(text.contains("no setting varies: a factor needs two levels"), "{text}");
-    assert!(FactorEffects::of(&quick()).found_any());
+    assert!(FactorEffects::from_campaign(&quick()).found_any());
 }
 
 #[test]
 fn backends_of_one_target_are_compared_there_and_the_target_with_another() {
     let run = |target, backend, speed| (spec(target, backend, Workload::Mixed), speed, 5);
-    let effects = FactorEffects::of(&made(vec![
+    let effects = FactorEffects::from_campaign(&made(vec![
         run("server", BackendKind::Nfs, 10),
         run("dir", BackendKind::Posix, 20),
         run("dir", BackendKind::Uring, 24),
@@ -322,7 +330,7 @@ fn the_page_draws_the_factors_where_there_are_some() {
 }
 
 /// The text of a comparison on one line.
-fn text(compared: &Compared) -> String {
+fn text(compared: &CampaignComparison) -> String {
     compared.render(Format::Table).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -330,22 +338,24 @@ fn text(compared: &Compared) -> String {
 fn the_verdict_comes_first() {
     let before = stream(&[(1, 10), (2, 20)], 5);
     let slower = stream(&[(1, 10), (2, 15)], 5);
-    let compare = |after: &Campaign, rules| Compared::of(whole(&before), whole(after), rules);
-    let verdict = |compared: &Compared| {
+    let compare =
+        |after: &Campaign, rules| CampaignComparison::new(whole(&before), whole(after), rules);
+    let verdict = |compared: &CampaignComparison| {
         let text = text(compared);
         let (_, rest) = text.split_once(" no recorded fact of hosts and targets ").unwrap();
         rest.split(" run figure").next().unwrap().to_owned()
     };
     assert_eq!(
-        verdict(&compare(&before, Rules::default())),
+        verdict(&compare(&before, ComparisonRules::default())),
         "No difference: all 12 figures are within 5.0 % of their old values."
     );
-    let worse = verdict(&compare(&slower, Rules::default()));
+    let worse = verdict(&compare(&slower, ComparisonRules::default()));
     assert!(
         worse.starts_with("Worse afterwards: 6 of 12 figures got worse for certain"),
         "{worse}"
     );
-    let better = Compared::of(whole(&slower), whole(&before), Rules::default());
+    let better =
+        CampaignComparison::new(whole(&slower), whole(&before), ComparisonRules::default());
     assert!(verdict(&better).starts_with("Better afterwards: 6 of 12 figures got better"));
     let lost = verdict(&compare(&slower, bounded(&[Measure::Rate], 0.1)));
     assert!(
@@ -361,7 +371,7 @@ fn the_verdict_comes_first() {
 fn a_comparison_to_look_at() {
     let before = stream(&[(1, 10), (2, 20), (4, 40)], 5);
     let after = stream(&[(1, 10), (2, 15), (8, 60)], 5);
-    let compared = Compared::of(
+    let compared = CampaignComparison::new(
         whole(&before),
         whole(&after),
         bounded(&[Measure::Rate, Measure::ResponseP99], 0.1),
@@ -374,12 +384,13 @@ fn a_comparison_to_look_at() {
 fn bars_of_ratios_are_sorted_by_loss_and_have_the_bound() {
     let before = stream(&[(1, 10), (2, 20), (4, 40)], 5);
     let after = stream(&[(1, 10), (2, 15), (4, 60)], 5);
-    let page = |rules| Compared::of(whole(&before), whole(&after), rules).render(Format::Html);
+    let page =
+        |rules| CampaignComparison::new(whole(&before), whole(&after), rules).render(Format::Html);
     let rates = |page: &str| {
         let start = page.find("aria-labelledby=\"ratios-rate-title\"").expect("a picture");
         page[start..].split("</figure>").next().unwrap().to_owned()
     };
-    let drawn = rates(&page(Rules::default()));
+    let drawn = rates(&page(ComparisonRules::default()));
     let places = ["workers 2", "workers 1", "workers 4"].map(|name| drawn.rfind(name).unwrap());
     assert!(places.is_sorted(), "{places:?}: {drawn}");
     for (class, count) in [("bar worse", 2), ("bar better", 2), ("bar", 2), ("event", 0)] {
@@ -397,7 +408,8 @@ fn bars_of_ratios_are_sorted_by_loss_and_have_the_bound() {
 fn rows_without_a_partner_come_with_the_command_that_pairs_them() {
     let before = stream(&[(1, 10), (2, 20)], 5);
     let after = stream(&[(1, 10), (8, 40)], 5);
-    let compared = Compared::of(whole(&before), whole(&after), Rules::default());
+    let compared =
+        CampaignComparison::new(whole(&before), whole(&after), ComparisonRules::default());
     let command = "dfsbench compare 7 7 --where workers=2 --where workers=8";
     assert_eq!(compared.pairing_commands(), [command]);
     assert!(text(&compared).contains(&format!("To pair such rows: {command}")));
@@ -407,7 +419,7 @@ fn rows_without_a_partner_come_with_the_command_that_pairs_them() {
     let [two, eight] = [only("workers", "2"), only("workers", "8")];
     let before = Selection { campaign: &before, only: &two };
     let after = Selection { campaign: &after, only: &eight };
-    let paired = Compared::of(before, after, Rules::default());
+    let paired = CampaignComparison::new(before, after, ComparisonRules::default());
     assert_eq!((paired.pairs.len(), paired.left_out.len()), (2, 0));
     assert!(paired.pairing_commands().is_empty());
     assert!(!paired.render(Format::Html).contains("id=\"unpaired\""));

@@ -7,7 +7,7 @@ use model::testing::RunBuilder;
 use model::{
     BackendKind, Campaign, CaveatCode, Histogram, NfsVersion, Proto, RunSpec, Target, Workload,
 };
-use report::{Bound, Compared, Format, Measure, Rules, Selection};
+use report::{Bound, CampaignComparison, ComparisonRules, Format, Measure, Selection};
 use stats::Outcome;
 
 fn over(version: NfsVersion, proto: Proto) -> RunSpec {
@@ -28,21 +28,21 @@ fn only(text: &str) -> Vec<(String, String)> {
     text.split(',').filter_map(one).collect()
 }
 
-fn whole(before: &Campaign, after: &Campaign, rules: Rules) -> Compared {
+fn whole(before: &Campaign, after: &Campaign, rules: ComparisonRules) -> CampaignComparison {
     let side = |campaign| Selection { campaign, only: &[] };
-    Compared::of(side(before), side(after), rules)
+    CampaignComparison::new(side(before), side(after), rules)
 }
 
 /// Two selections of one campaign.
-fn selected(campaign: &Campaign, before: &str, after: &str) -> Compared {
+fn selected(campaign: &Campaign, before: &str, after: &str) -> CampaignComparison {
     let (before, after) = (only(before), only(after));
     let side = |only| Selection { campaign, only };
-    Compared::of(side(&before), side(&after), Rules::default())
+    CampaignComparison::new(side(&before), side(&after), ComparisonRules::default())
 }
 
-fn bounds(bounds: &[(Measure, f64)]) -> Rules {
+fn bounds(bounds: &[(Measure, f64)]) -> ComparisonRules {
     let bounds = bounds.iter().map(|&(measure, share)| Bound { measure, share }).collect();
-    Rules { bounds, ..Rules::default() }
+    ComparisonRules { bounds, ..ComparisonRules::default() }
 }
 
 /// Makes every time of a campaign so many times as long, and leaves its rates.
@@ -73,7 +73,8 @@ fn what_follows_from_a_named_setting_keeps_no_row_from_its_partner() {
         let compared = selected(&campaign, before, after);
         let pairs = if before.contains(',') { 1 } else { 2 };
         assert_eq!((compared.pairs.len(), compared.left_out.len()), (pairs, 0), "{before}");
-        let higher = |pair: &report::Pair| pair.figures[0].comparison.outcome() == Outcome::Higher;
+        let higher =
+            |pair: &report::RowPair| pair.figures[0].comparison.outcome() == Outcome::Higher;
         assert!(compared.pairs.iter().all(higher), "{before}");
     }
 }
@@ -98,7 +99,7 @@ fn how_often_something_was_repeated_is_not_what_was_done() {
         run.spec.repetition.warmup_trials = 1;
         run.spec.repetition.until_permille = 20;
     }
-    assert_eq!(whole(&before, &after, Rules::default()).pairs.len(), 1);
+    assert_eq!(whole(&before, &after, ComparisonRules::default()).pairs.len(), 1);
 }
 
 #[test]
@@ -125,7 +126,7 @@ fn a_bound_that_can_not_be_decided_is_not_kept() {
     assert!(!undecided(&five));
     // Three trials can show nothing.
     assert!(whole(&mix(10, 3), &mix(5, 3), bound()).is_undecided());
-    assert!(!whole(&mix(10, 3), &mix(5, 3), Rules::default()).is_undecided());
+    assert!(!whole(&mix(10, 3), &mix(5, 3), ComparisonRules::default()).is_undecided());
     // Times that were not measured.
     let mut untimed = mix(10, 5);
     for trial in &mut untimed.runs[0].trials {
@@ -154,7 +155,8 @@ fn many_comparisons_are_made_up_for_together() {
     };
     let (before, after) = (runs(10), runs(5));
     let lower = |adjust| {
-        let compared = whole(&before, &after, Rules { adjust, ..Rules::default() });
+        let compared =
+            whole(&before, &after, ComparisonRules { adjust, ..ComparisonRules::default() });
         let lower = compared
             .pairs
             .iter()
@@ -191,7 +193,7 @@ fn with_caveat(mut campaign: Campaign, code: CaveatCode) -> Campaign {
 }
 
 /// The first sentence of a comparison, on one line.
-fn verdict(compared: &Compared) -> String {
+fn verdict(compared: &CampaignComparison) -> String {
     let text = compared.render(Format::Table);
     let answer = text.split("\n\n").nth(1).unwrap();
     answer.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -219,10 +221,10 @@ fn wide_interval_leaves_a_bound_undecided() {
 #[test]
 fn equality_is_claimed_only_within_the_margin() {
     let wide = scattered(mix(10, 5), [40, 100, 70, 160, 120]);
-    let found = verdict(&whole(&wide, &wide, Rules::default()));
+    let found = verdict(&whole(&wide, &wide, ComparisonRules::default()));
     assert!(found.starts_with("Can't tell: changes from -75 % to +300 % are possible"), "{found}");
     let narrow = scattered(mix(10, 5), [100, 101, 100, 99, 100]);
-    let found = verdict(&whole(&narrow, &narrow, Rules::default()));
+    let found = verdict(&whole(&narrow, &narrow, ComparisonRules::default()));
     assert!(found.starts_with("No difference: all "), "{found}");
 }
 
@@ -230,7 +232,7 @@ fn equality_is_claimed_only_within_the_margin() {
 fn cached_side_never_wins() {
     let (slow, fast) = (mix(10, 5), with_caveat(mix(30, 5), CaveatCode::Cached));
     for (before, after) in [(&slow, &fast), (&fast, &slow)] {
-        let compared = whole(before, after, Rules::default());
+        let compared = whole(before, after, ComparisonRules::default());
         let figures = compared.figures();
         let open = figures.filter(|(_, one)| one.comparison.outcome() == Outcome::Unclear);
         assert_eq!(open.count(), 3, "{}", compared.render(Format::Table));
@@ -248,25 +250,27 @@ fn cached_side_never_wins() {
 #[test]
 fn verdict_names_caveats_of_both_sides() {
     let (before, after) = (mix(10, 5), with_caveat(mix(30, 5), CaveatCode::Retransmits));
-    for found in
-        [whole(&before, &after, Rules::default()), whole(&after, &before, Rules::default())]
-    {
+    for found in [
+        whole(&before, &after, ComparisonRules::default()),
+        whole(&after, &before, ComparisonRules::default()),
+    ] {
         let found = verdict(&found);
         assert!(found.contains("for certain") && found.contains("retransmits"), "{found}");
     }
-    assert!(!verdict(&whole(&before, &mix(30, 5), Rules::default())).contains("Caveats"));
+    assert!(!verdict(&whole(&before, &mix(30, 5), ComparisonRules::default())).contains("Caveats"));
 }
 
 #[test]
 fn sides_measured_apart_are_reported() {
     let mut later = mix(10, 5);
-    let notes =
-        |compared: &Compared| compared.render(Format::Table).contains("one after the other");
-    assert!(!notes(&whole(&mix(10, 5), &later, Rules::default())));
+    let notes = |compared: &CampaignComparison| {
+        compared.render(Format::Table).contains("one after the other")
+    };
+    assert!(!notes(&whole(&mix(10, 5), &later, ComparisonRules::default())));
     for trial in later.runs.iter_mut().flat_map(|run| &mut run.trials) {
         trial.started_unix_ms += 86_400_000;
     }
-    assert!(notes(&whole(&mix(10, 5), &later, Rules::default())));
+    assert!(notes(&whole(&mix(10, 5), &later, ComparisonRules::default())));
 }
 
 /// What the schema of Surefire asks of a report, as (failures, errors, skipped).
@@ -321,6 +325,6 @@ fn a_build_server_gets_a_test_for_each_figure() {
     // The rate of the first fell, that of the third has too few trials, the second is gone.
     assert_eq!(checked(&junit), [1, 2, 1], "{junit}");
     assert!(junit.contains("rate fell by 50 % ("), "{junit}");
-    let unbounded = whole(&before, &after, Rules::default()).render(Format::Junit);
+    let unbounded = whole(&before, &after, ComparisonRules::default()).render(Format::Junit);
     assert_eq!(checked(&unbounded), [0, 0, 2], "{unbounded}");
 }

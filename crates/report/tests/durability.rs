@@ -66,7 +66,7 @@ fn campaign(report: DurabilityReport) -> Campaign {
 #[test]
 fn a_stored_measurement_is_reported_in_every_form() {
     let campaign = campaign(report(killed(&LIAR)));
-    assert_eq!(NextStep::of(&campaign), Some(NextStep::View));
+    assert_eq!(NextStep::from_campaign(&campaign), Some(NextStep::View));
     for format in [Format::Table, Format::Markdown, Format::Html] {
         let report = render(&campaign, format);
         assert!(report.contains("osync after kill-server"), "{report}");

@@ -4,7 +4,10 @@ mod campaigns;
 
 use model::testing::RunBuilder;
 use model::{BackendKind, Campaign, Fact, Workload};
-use report::{Compared, Format, Joined, Rules, Selection, Source, render, render_joined};
+use report::{
+    CampaignComparison, CampaignSource, ComparisonRules, Format, JoinedCampaigns, Selection,
+    render, render_joined,
+};
 
 /// A campaign with a factor that has a level of its own in every run, and three with a few.
 fn campaign(runs: u32) -> Campaign {
@@ -30,7 +33,7 @@ fn with_last_at(runs: u32, speed: Option<u64>) -> Campaign {
 fn a_page_that_compares_thousands_of_rows_has_what_changed_in_front() {
     let (before, after) = (campaign(2_500), with_last_at(2_500, Some(90)));
     let side = |campaign| Selection { campaign, only: &[] };
-    let compared = Compared::of(side(&before), side(&after), Rules::default());
+    let compared = CampaignComparison::new(side(&before), side(&after), ComparisonRules::default());
     assert_eq!(compared.pairs.len(), 2_500);
     let page = compared.render(Format::Html);
     assert!(page.contains("The 2000 of 2500 rows that changed most"));
@@ -82,7 +85,7 @@ fn with_facts_of_hosts(kernel: &str) -> Campaign {
 
 #[test]
 fn every_form_holds_facts_of_a_thousand_hosts() {
-    let source = |kernel: &str, label: &str| Source {
+    let source = |kernel: &str, label: &str| CampaignSource {
         campaign: with_facts_of_hosts(kernel),
         tags: Vec::new(),
         label: label.to_owned(),
@@ -91,7 +94,7 @@ fn every_form_holds_facts_of_a_thousand_hosts() {
     for format in [Format::Table, Format::Html, Format::Json] {
         assert!(!render(&with_facts_of_hosts("6.1"), format).is_empty(), "{format:?}");
     }
-    let joined = Joined::of(vec![source("6.1", "1"), source("6.12", "2")], &[]).unwrap();
+    let joined = JoinedCampaigns::new(vec![source("6.1", "1"), source("6.12", "2")], &[]).unwrap();
     let facts = &joined.campaign().facts;
     assert_eq!(facts.len(), 50_000);
     assert_eq!(facts[0].value, "6.1 (campaign 1) | 6.12 (campaign 2)");

@@ -310,7 +310,7 @@ fn listed(campaign: &Campaign) -> ListedCampaign {
         trials_failed: 5,
         tags: vec!["nightly".into()],
     };
-    ListedCampaign { line, verdicts: Verdicts::of(campaign), size_bytes: 3_333_333 }
+    ListedCampaign { line, verdicts: Verdicts::from_campaign(campaign), size_bytes: 3_333_333 }
 }
 
 #[test]

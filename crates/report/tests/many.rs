@@ -62,7 +62,7 @@ fn a_small_matrix_to_look_at() {
 
 /// The panels of each pass go by the two settings that explain most of its variance.
 fn assert_dominant_factors_make_the_panels(page: &str) {
-    for pass in FactorEffects::of(&matrix()).passes {
+    for pass in FactorEffects::from_campaign(&matrix()).passes {
         let effects = pass.found.as_ref().unwrap_or_else(|_| panic!("{}: no effects", pass.name));
         let mut dominant = Vec::new();
         for effect in &effects.factors {

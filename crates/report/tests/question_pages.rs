@@ -7,7 +7,7 @@ use campaigns::{made, spec};
 use model::question::{CurveRequest, RampRequest};
 use model::{BackendKind, Campaign, CaveatCode, IntervalStats, Offered, Pass, Question, Soak};
 use model::{RunSpec, Workload};
-use report::served::Served;
+use report::view_pages::ViewPages;
 use report::{Format, render};
 
 const SECOND: u64 = 1_000_000_000;
@@ -268,7 +268,7 @@ fn the_timeline_of_a_soak_has_quantiles_on_a_logarithmic_axis() {
 fn a_campaign_in_the_making_runs_and_one_that_was_killed_does_not() {
     let campaign = campaigns::empty();
     let page = |running: &[i64]| {
-        let served = Served { version: 1, running: running.to_vec() };
+        let served = ViewPages { version: 1, running: running.to_vec() };
         served.campaign(&campaign)
     };
     assert!(page(&[campaign.id]).contains("running, started 2025-11-21"));
@@ -276,7 +276,7 @@ fn a_campaign_in_the_making_runs_and_one_that_was_killed_does_not() {
         assert!(page(others).contains("not finished, started 2025-11-21"));
     }
     // A campaign that is complete has no more to come, whatever holds its file.
-    let complete = Served { version: 1, running: vec![7] }.campaign(&campaigns::quick());
+    let complete = ViewPages { version: 1, running: vec![7] }.campaign(&campaigns::quick());
     assert!(complete.contains("complete, started 2025-11-21"));
 }
 

@@ -207,18 +207,18 @@ fn a_report_has_one_answer() {
 #[test]
 fn the_next_step_fits_the_campaign() {
     let mut campaign = sweep();
-    assert_eq!(NextStep::of(&campaign), Some(NextStep::View));
+    assert_eq!(NextStep::from_campaign(&campaign), Some(NextStep::View));
     for run in &mut campaign.runs {
         run.trials.truncate(2);
     }
     let having = campaign.runs.len() * campaign.runs[0].spec.passes().len();
     let (flag, caveat) = ("--trials 5".to_owned(), CaveatCode::TooFewTrials);
     let settle = NextStep::Settle { flag, caveat, settled: having, having };
-    assert_eq!(NextStep::of(&campaign), Some(settle));
+    assert_eq!(NextStep::from_campaign(&campaign), Some(settle));
     campaign.question = model::Question::Ladder(model::question::ladder::Ladder::default());
-    assert_eq!(NextStep::of(&campaign), Some(NextStep::View));
+    assert_eq!(NextStep::from_campaign(&campaign), Some(NextStep::View));
     campaign.state = model::CampaignState::Interrupted;
-    assert_eq!(NextStep::of(&campaign), Some(NextStep::Resume));
+    assert_eq!(NextStep::from_campaign(&campaign), Some(NextStep::Resume));
 }
 
 #[test]
@@ -226,11 +226,11 @@ fn what_comes_with_dfsbench_leads_to_own_targets() {
     let mut campaign = sweep();
     campaign.runs.truncate(1);
     campaign.runs[0].spec.target = model::Target::Null;
-    assert_eq!(NextStep::of(&campaign), Some(NextStep::Explore));
+    assert_eq!(NextStep::from_campaign(&campaign), Some(NextStep::Explore));
     campaign.runs[0].spec.target = model::Target::Directory { path: "/srv".into() };
-    assert_eq!(NextStep::of(&campaign), Some(NextStep::View));
+    assert_eq!(NextStep::from_campaign(&campaign), Some(NextStep::View));
     "quick".clone_into(&mut campaign.name);
-    assert_eq!(NextStep::of(&campaign), Some(NextStep::Explore));
+    assert_eq!(NextStep::from_campaign(&campaign), Some(NextStep::Explore));
 }
 
 /// Makes the trials of some runs fail for a reason.
@@ -248,9 +248,12 @@ fn a_failure_leads_to_its_hint_or_to_nothing() {
     let (mut some, mut all) = (sweep(), sweep());
     fail(&mut some, 1, hinted);
     fail(&mut all, usize::MAX, hinted);
-    assert_eq!([NextStep::of(&some), NextStep::of(&all)], [repair.clone(), repair.clone()]);
+    assert_eq!(
+        [NextStep::from_campaign(&some), NextStep::from_campaign(&all)],
+        [repair.clone(), repair.clone()]
+    );
     all.question = model::Question::Ladder(model::question::ladder::Ladder::default());
-    assert_eq!(NextStep::of(&all), repair);
+    assert_eq!(NextStep::from_campaign(&all), repair);
 
     let (mut some, mut all) = (sweep(), sweep());
     for run in some.runs.iter_mut().chain(&mut all.runs) {
@@ -258,16 +261,19 @@ fn a_failure_leads_to_its_hint_or_to_nothing() {
     }
     fail(&mut some, 1, "exit code 7");
     fail(&mut all, usize::MAX, "exit code 7");
-    assert_eq!([NextStep::of(&some), NextStep::of(&all)], [None, None]);
+    assert_eq!([NextStep::from_campaign(&some), NextStep::from_campaign(&all)], [None, None]);
     let mut invalid = sweep();
     let errors = CaveatCode::Errors.because("1 failed ops");
     for trial in &mut invalid.runs[0].trials {
         trial.passes[0].caveats.push(errors.clone());
     }
-    assert_eq!(NextStep::of(&invalid), None);
+    assert_eq!(NextStep::from_campaign(&invalid), None);
     let server = model::NfsTarget::new("filer", "/export");
     all.runs[0].spec.target = model::Target::Nfs(server);
-    assert_eq!(NextStep::of(&all), Some(NextStep::Probe("nfs://filer/export".to_owned())));
+    assert_eq!(
+        NextStep::from_campaign(&all),
+        Some(NextStep::Probe("nfs://filer/export".to_owned()))
+    );
 }
 
 #[test]
@@ -285,10 +291,15 @@ fn never_suggests_resume_that_is_refused() {
         let step = if question.is_search() { NextStep::Repeat } else { NextStep::Resume };
         let interrupted = model::CampaignState::Interrupted;
         let mut campaign = Campaign { question, state: interrupted, ..sweep() };
-        assert_eq!(NextStep::of(&campaign), Some(step), "{:?}", campaign.question);
+        assert_eq!(NextStep::from_campaign(&campaign), Some(step), "{:?}", campaign.question);
         // A process is making it.
         campaign.state = model::CampaignState::Running;
-        assert_eq!(NextStep::of(&campaign), Some(NextStep::View), "{:?}", campaign.question);
+        assert_eq!(
+            NextStep::from_campaign(&campaign),
+            Some(NextStep::View),
+            "{:?}",
+            campaign.question
+        );
     }
 }
 
@@ -315,7 +326,7 @@ fn alternating(trials: u32, percent: u64) -> Campaign {
 
 #[test]
 fn more_trials_than_were_made_are_advised_for_a_wide_interval() {
-    let advised = |campaign: &Campaign| match NextStep::of(campaign) {
+    let advised = |campaign: &Campaign| match NextStep::from_campaign(campaign) {
         Some(NextStep::Settle { flag, caveat, .. }) => Some((flag, caveat)),
         _ => None,
     };

@@ -6,8 +6,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use report::served::Served;
-use report::{Compared, Format, Rules, Selection};
+use report::view_pages::ViewPages;
+use report::{CampaignComparison, ComparisonRules, Format, Selection};
 use results::{Store, StoreError};
 
 use super::news::News;
@@ -69,7 +69,7 @@ impl Pages {
     pub fn answer(&self, page: &str, request: &Request) -> Answer {
         let mut maker = lock_always(&self.maker);
         // First, so that what changes from now on is news to the page.
-        let served = Served { version: self.news.version(), running: self.news.running() };
+        let served = ViewPages { version: self.news.version(), running: self.news.running() };
         let key = format!("{page}?{} {}", request.query, served.version);
         match maker.make_or_reuse(key, page, request, &served) {
             Ok(answer) => answer,
@@ -91,7 +91,7 @@ impl Maker {
         key: String,
         page: &str,
         request: &Request,
-        served: &Served,
+        served: &ViewPages,
     ) -> Result<Answer, StoreError> {
         let state = self.update_copy()?;
         if let Some((known, of, answer)) = &self.last
@@ -142,7 +142,7 @@ impl Maker {
         &self,
         page: &str,
         request: &Request,
-        served: &Served,
+        served: &ViewPages,
     ) -> Result<Answer, StoreError> {
         let Some((copy, _)) = &self.copied else { return Ok(not_found()) };
         copy.renew_budget();
@@ -195,11 +195,11 @@ fn compare_page(
     copy: &Store,
     ids: [i64; 2],
     file: &str,
-    served: &Served,
+    served: &ViewPages,
 ) -> Result<String, StoreError> {
     let [before, after] = [copy.load(ids[0])?, copy.load(ids[1])?];
     let [one, other] = [&before, &after].map(|campaign| Selection { campaign, only: &[] });
-    let mut compared = Compared::of(one, other, Rules::default());
+    let mut compared = CampaignComparison::new(one, other, ComparisonRules::default());
     compared.name_files([file, file].map(str::to_owned));
     Ok(served.comparison(ids, &compared))
 }

@@ -7,7 +7,7 @@
 use model::{LabSpec, OpKind, PassResult, Telemetry};
 use stats::{Cpu, judge};
 
-use crate::row::Row;
+use crate::table::row::Row;
 
 /// Beginnings of the names of disks that lie on others, whose bytes would be counted twice.
 const DISKS_ON_OTHERS: [&str; 5] = ["disk.loop", "disk.dm-", "disk.md", "disk.ram", "disk.zram"];
@@ -31,7 +31,7 @@ const READING: [OpKind; 3] = [OpKind::Read, OpKind::ReadFile, OpKind::GetChars];
 
 /// The cost of a figure; each part is `None` where no host counted it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Cost {
+pub(super) struct Cost {
     /// Processor time of dfsbench on the clients.
     pub cpu: Option<Cpu>,
     /// Processor time of the programs that mount the system, in the same unit.
@@ -60,7 +60,7 @@ struct Sums {
 
 impl Cost {
     /// Computes the cost of a row.
-    pub fn of(row: &Row<'_>) -> Self {
+    pub(super) fn from_row(row: &Row<'_>) -> Self {
         let cpu = row.judged.cpu;
         let Some(lab) = &row.run.spec.lab else { return Self { cpu, ..Self::default() } };
         let mut sums = Sums::default();

@@ -6,9 +6,9 @@ use std::iter::zip;
 use model::system::AccessWay;
 use serde::Serialize;
 
-use super::Contest;
+use super::Contenders;
 use super::cost::Cost;
-use super::work::{Standing, Work};
+use super::work::{BaselineRatio, Work};
 
 #[derive(Serialize)]
 struct Whole<'a> {
@@ -68,7 +68,7 @@ struct FigurePart {
 }
 
 /// Writes the comparison as JSON; the text ends with a newline.
-pub fn render(contest: &Contest<'_>) -> String {
+pub(super) fn render(contest: &Contenders<'_>) -> String {
     let mut contenders = Vec::new();
     for (number, contender) in contest.contenders.iter().enumerate() {
         contenders.push(ContenderPart {
@@ -107,11 +107,11 @@ fn part_of<'a>(work: &'a Work<'_>, baseline: usize) -> WorkPart<'a> {
         let rate = row.judged.rate.as_ref();
         let interval = rate.and_then(stats::Summary::confidence_interval);
         let (ratio, is_apart) = match work.standing(number, baseline) {
-            Standing::Baseline => (Some(1.0), false),
-            Standing::Ratio { ratio, is_apart, .. } => (Some(ratio), is_apart),
-            Standing::Missing => (None, false),
+            BaselineRatio::Baseline => (Some(1.0), false),
+            BaselineRatio::Ratio { ratio, is_apart, .. } => (Some(ratio), is_apart),
+            BaselineRatio::Missing => (None, false),
         };
-        let cost = Cost::of(row);
+        let cost = Cost::from_row(row);
         figures.push(Some(FigurePart {
             verdict: row.judged.verdict.name(),
             trials: row.judged.trials_used,

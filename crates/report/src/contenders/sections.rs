@@ -6,14 +6,14 @@ use model::system::AccessWay;
 use model::units::three_digits;
 use stats::Rate;
 
-use super::along::Along;
+use super::along_factor::FactorSeries;
 use super::cost::Cost;
-use super::work::{Standing, Work};
-use super::{Contender, Contest, kept, ways};
+use super::work::{BaselineRatio, Work};
+use super::{Contender, Contenders, access_paths, durability};
 use crate::document::{Block, Cell, Column, Role, Section, Table, TableRow};
-use crate::row::Row;
-use crate::sheet::NOT_APPLICABLE;
-use crate::show;
+use crate::humanize;
+use crate::table::NOT_APPLICABLE;
+use crate::table::row::Row;
 
 /// So many passes stand beside each other in a table of ratios.
 const PASSES_MAX: usize = 5;
@@ -31,10 +31,10 @@ const COST: &str = "client CPU: of dfsbench, with the kernel's part; its program
     that wasn't synced is written later.";
 
 /// The name of the section that answers who is how safe and how fast.
-pub const ANSWER: &str = "contenders";
+pub(super) const ANSWER: &str = "contenders";
 
 /// Arranges all sections.
-pub fn all(contest: &Contest<'_>) -> Vec<Section> {
+pub(super) fn all(contest: &Contenders<'_>) -> Vec<Section> {
     let mut sections = vec![
         section(
             ANSWER,
@@ -47,7 +47,7 @@ pub fn all(contest: &Contest<'_>) -> Vec<Section> {
         ),
         section("fairness", "What differs besides the system", vec![differences_block(contest)]),
     ];
-    let kept = kept::tables(contest);
+    let kept = durability::tables(contest);
     if !kept.is_empty() {
         sections.push(section("what-was-kept", "What was kept", kept));
     }
@@ -92,22 +92,22 @@ fn section(id: &'static str, heading: &str, blocks: Vec<Block>) -> Section {
 }
 
 /// Says who keeps what, the contenders whose tier survives most first.
-fn lead(contest: &Contest<'_>) -> Vec<String> {
+fn lead(contest: &Contenders<'_>) -> Vec<String> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for number in contest.by_tier() {
         let contender = &contest.contenders[number];
-        let (words, name) = (kept::tier_words(contender), contender.name.clone());
+        let (words, name) = (durability::tier_words(contender), contender.name.clone());
         match groups.iter_mut().find(|(known, _)| *known == words) {
             Some((_, names)) => names.push(name),
             None => groups.push((words, vec![name])),
         }
     }
     let sentence =
-        |(words, names): &(String, Vec<String>)| format!("{words}: {}.", show::listed(names));
+        |(words, names): &(String, Vec<String>)| format!("{words}: {}.", humanize::listed(names));
     groups.iter().map(sentence).collect()
 }
 
-fn contenders_table(contest: &Contest<'_>) -> Table {
+fn contenders_table(contest: &Contenders<'_>) -> Table {
     let mut rows = Vec::new();
     for number in contest.by_tier() {
         let contender = &contest.contenders[number];
@@ -142,10 +142,10 @@ fn contenders_table(contest: &Contest<'_>) -> Table {
 }
 
 /// By which ways each can be reached; a way that the site has set up says nothing of the rest.
-fn ways_table(contest: &Contest<'_>) -> Table {
+fn ways_table(contest: &Contenders<'_>) -> Table {
     let mut columns = vec![Column::new("contender", Role::Factor)];
     for way in AccessWay::ALL {
-        columns.push(Column::new(ways::heading(*way), Role::Words));
+        columns.push(Column::new(access_paths::heading(*way), Role::Words));
     }
     let mut rows = Vec::new();
     for number in contest.by_tier() {
@@ -174,7 +174,7 @@ fn dashed(text: &str) -> &str {
     if text.is_empty() { NOT_APPLICABLE } else { text }
 }
 
-fn differences_block(contest: &Contest<'_>) -> Block {
+fn differences_block(contest: &Contenders<'_>) -> Block {
     if contest.differences.is_empty() {
         return Block::Paragraph("Nothing: all settings and ways of access are equal.".to_owned());
     }
@@ -197,7 +197,7 @@ fn differences_block(contest: &Contest<'_>) -> Block {
 }
 
 /// Makes the matrices of system and work: one for each combination of the other factors.
-fn ratio_tables(contest: &Contest<'_>) -> Vec<Table> {
+fn ratio_tables(contest: &Contenders<'_>) -> Vec<Table> {
     let mut tables = Vec::new();
     let mut done: Vec<&str> = Vec::new();
     for work in &contest.works {
@@ -226,7 +226,7 @@ fn ratio_tables(contest: &Contest<'_>) -> Vec<Table> {
     tables
 }
 
-fn ratio_table(contest: &Contest<'_>, works: &[&Work<'_>]) -> Table {
+fn ratio_table(contest: &Contenders<'_>, works: &[&Work<'_>]) -> Table {
     let mut columns =
         vec![Column::new("contender", Role::Factor), Column::new("promise", Role::Words)];
     columns[0].width_max = 24;
@@ -250,8 +250,8 @@ fn ratio_table(contest: &Contest<'_>, works: &[&Work<'_>]) -> Table {
 /// Shows a ratio with its reservations: `1.52`, `~1.02`, `x 3.1`, `failed`.
 fn ratio_text(work: &Work<'_>, number: usize, baseline: usize) -> String {
     match work.standing(number, baseline) {
-        Standing::Baseline => "1".to_owned(),
-        Standing::Ratio { ratio, is_apart, counts } => {
+        BaselineRatio::Baseline => "1".to_owned(),
+        BaselineRatio::Ratio { ratio, is_apart, counts } => {
             let sign = match (counts, is_apart) {
                 (false, _) => "x ",
                 (true, false) => "~",
@@ -259,14 +259,14 @@ fn ratio_text(work: &Work<'_>, number: usize, baseline: usize) -> String {
             };
             format!("{sign}{}", three_digits(ratio))
         }
-        Standing::Missing => match work.rows[number] {
+        BaselineRatio::Missing => match work.rows[number] {
             Some(row) if !row.judged.failures.is_empty() => "failed".to_owned(),
             _ => NOT_APPLICABLE.to_owned(),
         },
     }
 }
 
-fn figures_table(contest: &Contest<'_>, work: &Work<'_>) -> Table {
+fn figures_table(contest: &Contenders<'_>, work: &Work<'_>) -> Table {
     let mut rows = Vec::new();
     for number in contest.by_tier() {
         let Some(row) = work.rows[number] else { continue };
@@ -279,7 +279,7 @@ fn figures_table(contest: &Contest<'_>, work: &Work<'_>) -> Table {
             Some(rate) => {
                 cells.push(Cell::text(row.judged.shown(rate.median).to_string()));
                 cells.push(Cell::text(interval(row)));
-                cells.push(Cell::text(show::trials(&row.judged)));
+                cells.push(Cell::text(humanize::trials(&row.judged)));
             }
         }
         rows.push(TableRow { cells, ..TableRow::default() });
@@ -296,7 +296,7 @@ fn figures_table(contest: &Contest<'_>, work: &Work<'_>) -> Table {
 }
 
 /// The figures of one pass along a factor; beside each but the first its ratio to the first.
-fn along_table(contest: &Contest<'_>, along: &Along<'_>, ratio_words: &str) -> Table {
+fn along_table(contest: &Contenders<'_>, along: &FactorSeries<'_>, ratio_words: &str) -> Table {
     let mut columns =
         vec![Column::new("contender", Role::Factor), Column::new("tier", Role::Words)];
     columns[0].width_max = 24;
@@ -329,11 +329,11 @@ fn along_table(contest: &Contest<'_>, along: &Along<'_>, ratio_words: &str) -> T
     Table { caption: along.name(), columns, rows, ..Table::default() }
 }
 
-fn cost_table(contest: &Contest<'_>, work: &Work<'_>) -> Table {
+fn cost_table(contest: &Contenders<'_>, work: &Work<'_>) -> Table {
     let mut rows = Vec::new();
     for number in contest.by_tier() {
         let Some(row) = work.rows[number].filter(|row| row.judged.rate.is_some()) else { continue };
-        let cost = Cost::of(row);
+        let cost = Cost::from_row(row);
         let mut cells = vec![Cell::text(&contest.contenders[number].name)];
         for cpu in [cost.cpu.map(|cpu| cpu.client), cost.program_cpu, cost.server_cpu] {
             let shown = cpu.zip(cost.cpu).map(|(amount, cpu)| cpu.unit.shown(amount));
@@ -366,7 +366,7 @@ fn interval(row: &Row<'_>) -> String {
 }
 
 /// Names each contender without some figure, and why.
-fn failures(contest: &Contest<'_>) -> Vec<String> {
+fn failures(contest: &Contenders<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for contender in &contest.contenders {
         for why in &contender.failures {

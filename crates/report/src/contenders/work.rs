@@ -6,11 +6,11 @@
 use model::contender::{contender_of, differences};
 use model::{Campaign, Workload};
 
-use crate::row::Row;
-use crate::sheet::Sheet;
+use crate::table::Sheet;
+use crate::table::row::Row;
 
 /// A pass with its factors, and the row of each contender.
-pub struct Work<'a> {
+pub(super) struct Work<'a> {
     /// Name of the pass: `stream write`.
     pub pass: String,
     /// The factors beside the system: `workers 4`; often empty.
@@ -20,7 +20,7 @@ pub struct Work<'a> {
 }
 
 /// How a figure stands beside that of the baseline.
-pub enum Standing {
+pub(super) enum BaselineRatio {
     /// It is that of the baseline.
     Baseline,
     /// The ratio of the medians, and whether the 95 % intervals are apart.
@@ -38,11 +38,11 @@ pub enum Standing {
 
 /// The factors that keep no figures apart: the contender itself, and for each workload what differs
 /// with the contender and is no factor of any, such as the way in which caches are emptied.
-pub struct Omitted(Vec<(Workload, Vec<String>)>);
+pub(super) struct OmittedFactors(Vec<(Workload, Vec<String>)>);
 
-impl Omitted {
+impl OmittedFactors {
     /// Finds those of a campaign.
-    pub fn of(campaign: &Campaign) -> Self {
+    pub(super) fn from_campaign(campaign: &Campaign) -> Self {
         let mut found: Vec<(Workload, Vec<String>)> = Vec::new();
         for run in &campaign.runs {
             let workload = run.spec.workload;
@@ -63,7 +63,7 @@ impl Omitted {
     }
 
     /// Returns those of a row's workload.
-    pub fn of_row(&self, row: &Row<'_>) -> Vec<&str> {
+    pub(super) fn for_row(&self, row: &Row<'_>) -> Vec<&str> {
         let mut names = Vec::new();
         for (workload, known) in &self.0 {
             if *workload == row.run.spec.workload {
@@ -75,10 +75,14 @@ impl Omitted {
 }
 
 /// Arranges the rows of a sheet by work and contender.
-pub fn arrange<'a>(sheet: &'a Sheet<'a>, names: &[String], omitted: &Omitted) -> Vec<Work<'a>> {
+pub(super) fn arrange<'a>(
+    sheet: &'a Sheet<'a>,
+    names: &[String],
+    omitted: &OmittedFactors,
+) -> Vec<Work<'a>> {
     let mut works: Vec<Work<'a>> = Vec::new();
     for row in &sheet.rows {
-        let (pass, factors) = (row.pass_name(), sheet.factors_without(row, &omitted.of_row(row)));
+        let (pass, factors) = (row.pass_name(), sheet.factors_without(row, &omitted.for_row(row)));
         let name = contender_of(&row.run.spec);
         let Some(number) = names.iter().position(|known| *known == name) else { continue };
         let known = works.iter().position(|work| work.pass == pass && work.factors == factors);
@@ -93,30 +97,30 @@ pub fn arrange<'a>(sheet: &'a Sheet<'a>, names: &[String], omitted: &Omitted) ->
 
 impl Work<'_> {
     /// Its whole name: `stream write, workers 4`.
-    pub fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         let comma = if self.factors.is_empty() { "" } else { ", " };
         format!("{}{comma}{}", self.pass, self.factors)
     }
 
     /// Compares the figure of a contender with that of the baseline.
-    pub fn standing(&self, number: usize, baseline: usize) -> Standing {
+    pub(super) fn standing(&self, number: usize, baseline: usize) -> BaselineRatio {
         let (Some(own), Some(other)) = (self.rows[number], self.rows[baseline]) else {
-            return Standing::Missing;
+            return BaselineRatio::Missing;
         };
         let (Some(rate), Some(base)) = (&own.judged.rate, &other.judged.rate) else {
-            return Standing::Missing;
+            return BaselineRatio::Missing;
         };
         if number == baseline {
-            return Standing::Baseline;
+            return BaselineRatio::Baseline;
         }
         if base.median <= 0.0 {
-            return Standing::Missing;
+            return BaselineRatio::Missing;
         }
         let is_apart = match (rate.confidence_interval(), base.confidence_interval()) {
             (Some((low, high)), Some((base_low, base_high))) => low > base_high || high < base_low,
             _ => false,
         };
         let ratio = rate.median / base.median;
-        Standing::Ratio { ratio, is_apart, counts: own.counts() && other.counts() }
+        BaselineRatio::Ratio { ratio, is_apart, counts: own.counts() && other.counts() }
     }
 }

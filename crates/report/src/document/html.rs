@@ -8,11 +8,12 @@
 use maud::{Markup, PreEscaped, html};
 use model::{Severity, Verdict};
 
-use super::frame::Frame;
-use super::{Block, CaveatLink, Cell, Column, Document, Line, Part, Role, Section, Table};
-use super::{TableRow, Term, Terms, script};
-use crate::picture::figures;
-use crate::row::Place;
+use super::page_frame::Frame;
+use super::{
+    Block, CaveatLink, Cell, Column, Document, DocumentPart, Extreme, Line, Role, Section, Table,
+};
+use super::{TableRow, Term, Terms, table_data};
+use crate::chart::figures;
 
 /// So many rows are laid out whole.
 const ROWS_WHOLE_MAX: usize = 500;
@@ -26,7 +27,7 @@ const NAME_LONG: usize = 16;
 const HEADINGS_MIN: usize = 4;
 
 /// Writes a page of its own.
-pub fn render(document: &Document) -> String {
+pub(crate) fn render(document: &Document) -> String {
     page(
         document,
         "Written by dfsbench from the results file; the same results give the same page.",
@@ -34,7 +35,7 @@ pub fn render(document: &Document) -> String {
 }
 
 /// Writes a page with a text at its end.
-pub fn page(document: &Document, footer: &str) -> String {
+pub(crate) fn page(document: &Document, footer: &str) -> String {
     let page = html! {
         @if let Some(id) = first_to_read(document) { a.skip href={ "#" (id) } { "Skip to content" } }
         main { (body(document)) }
@@ -47,7 +48,7 @@ pub fn page(document: &Document, footer: &str) -> String {
 fn first_to_read(document: &Document) -> Option<&'static str> {
     let mut answer = None;
     for part in &document.parts {
-        let Part::Section(section) = part else { continue };
+        let DocumentPart::Section(section) = part else { continue };
         if section.id == "figures" {
             return Some(section.id);
         }
@@ -59,12 +60,12 @@ fn first_to_read(document: &Document) -> Option<&'static str> {
 }
 
 /// Writes title, contents and parts.
-pub fn body(document: &Document) -> Markup {
+pub(crate) fn body(document: &Document) -> Markup {
     let parts = html! {
         @for part in &document.parts {
             @match part {
-                Part::Section(part) => (render_section(part)),
-                Part::Page(markup) => (markup),
+                DocumentPart::Section(part) => (render_section(part)),
+                DocumentPart::Page(markup) => (markup),
             }
         }
     };
@@ -162,7 +163,7 @@ fn render_severity(severity: Severity) -> Markup {
 }
 
 /// Writes a table with what is to be known of it.
-pub fn table(table: &Table) -> Markup {
+pub(crate) fn table(table: &Table) -> Markup {
     named_table(table, &table.caption)
 }
 
@@ -176,7 +177,7 @@ fn named_table(table: &Table, name: &str) -> Markup {
                 aria-label=(name) tabindex="0" {
                 (laid_out(table))
                 @if table.rows.len() > ROWS_WHOLE_MAX {
-                    (script::data(&table.rows[..table.rows.len().min(ROWS_DATA_MAX)]))
+                    (table_data::data(&table.rows[..table.rows.len().min(ROWS_DATA_MAX)]))
                 }
             }
             @if !table.reading.is_empty() {
@@ -286,7 +287,7 @@ fn render_lines(lines: &[Line]) -> Markup {
 }
 
 /// The mark of the best and the worst, beside the rate that it goes by.
-fn render_mark(mark: Option<Place>) -> Markup {
+fn render_mark(mark: Option<Extreme>) -> Markup {
     html! {
         @if let Some(place) = mark { span.mark title=(place.words()) { (place.sign()) } " " }
     }

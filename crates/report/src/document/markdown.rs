@@ -9,17 +9,17 @@ use std::fmt::Write as _;
 
 use model::printable::is_steering;
 
-use super::{Block, Cell, Document, Part, Table, TableRow, Term};
+use super::{Block, Cell, Document, DocumentPart, Table, TableRow, Term};
 
 /// Writes the document.
-pub fn render(document: &Document) -> String {
+pub(crate) fn render(document: &Document) -> String {
     let mut out = format!("# dfsbench: {}\n\n", escape_markdown(&document.title));
     match document.about.as_slice() {
         [only] => push_paragraph(&mut out, only),
         lines => push_items(&mut out, lines),
     }
     for part in &document.parts {
-        let Part::Section(section) = part else { continue };
+        let DocumentPart::Section(section) = part else { continue };
         if !section.heading.is_empty() {
             let _ = writeln!(out, "## {}\n", escape_markdown(&section.heading));
         }

@@ -6,13 +6,13 @@
 
 use model::{Severity, Verdict};
 
-use super::{Block, Cell, Column, Document, Part, Role, Section, Table, TableRow, Term};
-use crate::grid::{Align, GAP, Grid, clean, longest_word, width};
+use super::{Block, Cell, Column, Document, DocumentPart, Role, Section, Table, TableRow, Term};
+use crate::text_grid::{Align, GAP, Grid, clean, longest_word, width};
 
-pub use crate::grid::wrap;
+pub use crate::text_grid::wrap;
 
 /// The width that mails, logs and small terminals show without breaking lines.
-pub const WIDTH_MAX: usize = 100;
+pub(crate) const WIDTH_MAX: usize = 100;
 
 /// A text beside a head is never wrapped into less than this.
 const TEXT_MIN: usize = 20;
@@ -30,7 +30,7 @@ pub fn render(document: &Document, width_max: usize) -> String {
         }
     }
     for part in &document.parts {
-        if let Part::Section(section) = part {
+        if let DocumentPart::Section(section) = part {
             out.push('\n');
             push_section(&mut out, section, width_max);
         }
@@ -323,7 +323,7 @@ fn line_below(row: &TableRow) -> Option<String> {
 
 /// Breaks a text at spaces, and words that are too long anywhere, into lines of at most
 /// `width_max`, or it would leave no room for the figures.
-pub fn break_text(text: &str, width_max: usize) -> String {
+pub(crate) fn break_text(text: &str, width_max: usize) -> String {
     if width_max == 0 {
         return text.to_owned();
     }
@@ -346,7 +346,7 @@ pub fn break_text(text: &str, width_max: usize) -> String {
 ///
 /// Lines of more than [`WIDTH_MAX`] letters are hard to read, so sentences take no more of a wide
 /// terminal, whose other columns are for tables.
-pub fn push(out: &mut String, indent: &str, text: &str, width_max: usize) {
+pub(crate) fn push(out: &mut String, indent: &str, text: &str, width_max: usize) {
     let width = width_max.min(WIDTH_MAX) - indent.len() - 2;
     for (number, line) in wrap(&clean(text), width).iter().enumerate() {
         let more = if number > 0 { "  " } else { "" };

@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use stats::{Effects, Observation, effects};
 
 use super::Factor;
-use super::together::NO_CAUSE;
-use crate::rate_metric::RateMetric;
-use crate::sheet::{Row, Sheet};
+use super::confounding::NO_CAUSE;
+use crate::table::rate_metric::RateMetric;
+use crate::table::{Row, Sheet};
 
 /// The logarithms of the rates of one campaign under one combination of its own factors.
 #[derive(Default)]

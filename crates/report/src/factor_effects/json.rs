@@ -71,7 +71,7 @@ struct WithinPart<'a> {
 }
 
 /// Writes the document.
-pub fn render(effects: &FactorEffects) -> String {
+pub(super) fn render(effects: &FactorEffects) -> String {
     let document =
         Document { schema: SCHEMA, passes: effects.passes.iter().map(pass_part).collect() };
     serde_json::to_string_pretty(&document).expect("numbers and text can be written") + "\n"

@@ -4,7 +4,7 @@
 
 use super::{FactorEffects, PassFactors};
 use crate::document::{Block, Column, Document, Form, Role, Section, Table, TableRow};
-use crate::show;
+use crate::humanize;
 use stats::effects::{Effects, FactorEffect, LevelEffect};
 
 const COLUMNS: [(&str, Role); 5] = [
@@ -19,7 +19,7 @@ const COLUMNS: [(&str, Role); 5] = [
 const PICTURE: usize = 27;
 
 /// Arranges the factor effects of each kind of pass.
-pub fn document(effects: &FactorEffects, form: Form) -> Document {
+pub(super) fn document(effects: &FactorEffects, form: Form) -> Document {
     let mut document = Document {
         tool: "dfsbench factors",
         title: effects.title.clone(),
@@ -43,7 +43,7 @@ fn pass_title(pass: &PassFactors) -> String {
         PassFactors { are_times: true, .. } => ", by time: a ratio above 1 is slower",
         _ => "",
     };
-    format!("{}: {}{compared}", pass.name, show::counted(pass.trials, "trial"))
+    format!("{}: {}{compared}", pass.name, humanize::counted(pass.trials, "trial"))
 }
 
 /// Factor, share, level, ratio and interval of each level; factors by their share.
@@ -53,7 +53,7 @@ fn level_rows(pass: &PassFactors, effects: &Effects) -> Vec<Vec<String>> {
         let factor = &pass.factors[effect.factor];
         for number in 0..effect.levels.len() {
             let [name, share] = match number {
-                0 => [factor.name.clone(), show::percent(effect.share)],
+                0 => [factor.name.clone(), humanize::percent(effect.share)],
                 _ => [String::new(), String::new()],
             };
             let [ratio, interval] = level_figures(pass, effect, number);
@@ -126,11 +126,11 @@ fn cell_of(ratio: f64, reach: f64) -> usize {
 fn describe_effects(pass: &PassFactors, effects: &Effects) -> Vec<String> {
     let mut sentences = pass.notes(effects);
     sentences
-        .push(format!("Not explained by any of this: {}.", show::percent(effects.unexplained)));
+        .push(format!("Not explained by any of this: {}.", humanize::percent(effects.unexplained)));
     if pass.left_out > 0 {
         sentences.push(format!(
             "Left out: {} without a figure that counts.",
-            show::counted(pass.left_out, "row")
+            humanize::counted(pass.left_out, "row")
         ));
     }
     sentences

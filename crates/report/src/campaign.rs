@@ -1,0 +1,521 @@
+//! The report of a campaign as a document: answer, figures, caveats, conditions.
+//!
+//! [`document`] is the way in. The same sections stand in every form; a terminal has the figures
+//! without the sentences that sum them up, and only a page has pictures and each trial. Columns
+//! come from `table::columns`, sentences from `answer`, `question` and `notes`.
+
+pub(crate) mod answer;
+pub(crate) mod cache_sizes;
+pub(crate) mod catalog;
+pub(crate) mod conclusions;
+pub(crate) mod experiment;
+pub(crate) mod host_activity;
+pub(crate) mod host_settings;
+pub(crate) mod next_step;
+pub(crate) mod notes;
+pub(crate) mod row_excerpt;
+pub(crate) mod trials;
+
+use std::cell::LazyCell;
+use std::collections::HashSet;
+
+use maud::{Markup, html};
+use model::{Campaign, Question, Severity, Verdict};
+
+use crate::contenders;
+use crate::document::terminal::Screen;
+use crate::document::text::{self, fits, narrow};
+use crate::document::{
+    Block, Cell, Column, Document, DocumentPart, Form, Role, Section, Table, TableRow,
+};
+use crate::document::{Term, Terms};
+use crate::factor_effects::FactorEffects;
+use crate::humanize;
+use crate::page;
+use crate::question;
+use crate::table::Sheet;
+use crate::table::best_and_worst;
+use crate::table::columns::{self, TableKind};
+use crate::table::pivot;
+use crate::table::row::Row;
+use crate::table::title;
+use answer::answer;
+use experiment::Experiment;
+use row_excerpt::RowExcerpt;
+
+/// Names of targets longer than this take several lines in a terminal.
+const TARGET_WIDTH_MAX: usize = 16;
+
+/// The placement of settings in a table of figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Settings {
+    /// One column per setting.
+    InColumns,
+    /// In a line above the rows of the run.
+    AboveRows,
+}
+
+/// The columns of figures in the order in which they leave a terminal that is too narrow: what
+/// remains longest is the rate, then how certain it is, then its slowest percent.
+const LEAVING: [&str; 9] = ["max RSS", "max", "CPU", "sys", "user", "p50", "n", "slowest", "p99"];
+
+/// So many of the columns of figures may leave before the settings stand above the rows.
+const LEAVING_MAX: usize = 4;
+
+/// Writes the report of a campaign for a terminal.
+pub(crate) fn text(sheet: &Sheet<'_>, screen: Screen) -> String {
+    text::render(&document(sheet, Form::Text, screen), screen.columns())
+}
+
+/// Arranges a campaign; the screen is that of a terminal, other forms show everything.
+pub(crate) fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Document {
+    let campaign = sheet.campaign;
+    // The answer and the pictures share them: of a large matrix they take longer than all else.
+    let effects = LazyCell::new(|| FactorEffects::from_sheet(sheet));
+    let mut document = Document {
+        tool: "dfsbench report",
+        title: campaign.name.clone(),
+        about: sheet.about(),
+        parts: Vec::new(),
+    };
+    // What was put to the test stands in no run.
+    if campaign.question == Question::Durability {
+        document.about.extend(campaign.durability.iter().map(|kept| kept.report.target.clone()));
+    }
+    if form == Form::Html {
+        document.title = page_title(campaign);
+        if !campaign.runs.is_empty() {
+            document.about.push(Experiment::from_sheet(sheet).extent);
+        }
+    }
+    // A report has one answer: to the campaign's question, or in the sentences on its figures.
+    let has_question = push_found(&mut document, sheet, form);
+    if !has_question && form != Form::Text {
+        document.push(answer_section(sheet, &effects, form));
+    } else if !has_question && !sheet.rows.is_empty() {
+        let blocks = vec![Block::Lead(answer(sheet, &effects).lead)];
+        document.push(Section { id: "answer", is_answer: true, blocks, ..Section::default() });
+    }
+    if campaign.question == Question::Durability {
+        push_surroundings(&mut document, sheet, form);
+        return document;
+    }
+    document.parts.extend(conclusions::section::section(sheet, form).map(DocumentPart::Section));
+    for section in contenders::report_sections(sheet) {
+        document.push(section);
+    }
+    document.parts.extend(cache_sizes::section(sheet, form).map(DocumentPart::Section));
+    if form == Form::Html {
+        document.parts.push(DocumentPart::Page(page::before_figures(sheet, &effects)));
+    }
+    let excerpt = RowExcerpt::new(sheet, screen);
+    document.push(figures_section(sheet, form, &excerpt, screen));
+    if form == Form::Text && !screen.is_whole() {
+        if !excerpt.is_whole {
+            let factors = row_excerpt::dominant_factors(&effects);
+            document.push_list("factors", "Dominant factors (share of the variance)", factors);
+        }
+        push_main_notes(&mut document, sheet, &excerpt);
+        return document;
+    }
+    if form == Form::Html {
+        document.parts.push(DocumentPart::Page(page::after_figures(sheet)));
+    }
+    push_notes(&mut document, sheet, form);
+    push_surroundings(&mut document, sheet, form);
+    document
+}
+
+/// Adds the conditions, and on a page each trial and the command.
+fn push_surroundings(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
+    let conditions = condition_section(sheet, form);
+    if !conditions.blocks.is_empty() {
+        document.push(conditions);
+    }
+    if form == Form::Html {
+        document.parts.push(DocumentPart::Page(page::after_conditions(sheet)));
+    }
+}
+
+/// The title of a campaign's page, with its targets and its date.
+fn page_title(campaign: &Campaign) -> String {
+    // Layers of the tool alone are no targets, unless there are no others.
+    let runs = || campaign.runs.iter().map(|run| &run.spec);
+    let kept: HashSet<&str> = runs()
+        .filter(|spec| !spec.target.keeps_nothing())
+        .map(|spec| spec.target_name.as_str())
+        .collect();
+    let mut targets = notes::targets(campaign);
+    targets.retain(|(name, _)| kept.is_empty() || kept.contains(name.as_str()));
+    let places: Vec<&str> = targets.iter().map(|(_, place)| place.as_str()).collect();
+    title::page_title(&campaign.name, &places, &humanize::utc_minute(campaign.started_unix_ms))
+}
+
+/// Adds the answer to the campaign's question; returns whether it has one.
+fn push_found(document: &mut Document, sheet: &Sheet<'_>, form: Form) -> bool {
+    let Some(found) = question::answer(sheet) else { return false };
+    let mut blocks = Vec::new();
+    for sentence in found.sentences {
+        blocks.push(Block::Paragraph(sentence));
+    }
+    // How far to trust the answer stands with it, as in the sentences on figures.
+    if let Some(clean) = answer::trust(sheet) {
+        blocks.push(Block::Paragraph(clean));
+    }
+    if form == Form::Html {
+        blocks.push(Block::Page(render_tally(sheet)));
+    }
+    blocks.push(Block::Pictures(found.pictures));
+    for table in found.tables {
+        blocks.push(Block::Table(table));
+    }
+    let heading = found.title.to_owned();
+    document.push(Section { id: "found", heading, is_answer: true, blocks });
+    true
+}
+
+/// Builds the section that answers the campaign's question in sentences.
+fn answer_section(sheet: &Sheet<'_>, effects: &FactorEffects, form: Form) -> Section {
+    let answer = answer(sheet, effects);
+    let mut terms = Vec::new();
+    for pass in answer.passes {
+        let mut lines = vec![format!("{}.", pass.figures)];
+        lines.extend(pass.finding);
+        terms.push(Term { name: pass.pass, code: None, lines });
+    }
+    let mut blocks = vec![Block::Lead(answer.lead)];
+    if !terms.is_empty() {
+        blocks.push(Block::Terms(Terms::Passes, terms));
+    }
+    if !answer.remarks.is_empty() {
+        blocks.push(Block::Paragraph(answer.remarks.join(" ")));
+    }
+    if form == Form::Html {
+        blocks.push(Block::Page(render_tally(sheet)));
+    }
+    // In Markdown it leads the report, and the quoted sentences show what it is.
+    let heading = if form == Form::Html { "The answer" } else { "" };
+    Section { id: "answer", heading: heading.to_owned(), is_answer: true, blocks }
+}
+
+/// How many figures may be used.
+fn render_tally(sheet: &Sheet<'_>) -> Markup {
+    let mut tally = [
+        ("valid", "✓", 0, "valid"),
+        ("degraded", "!", 0, "degraded"),
+        ("invalid", "✕", 0, "not to be used"),
+        ("invalid", "✕", 0, "without a figure"),
+    ];
+    for row in &sheet.rows {
+        let part = match row.judged.verdict {
+            _ if row.judged.rate.is_none() => 3,
+            Verdict::Valid => 0,
+            Verdict::Degraded => 1,
+            Verdict::Invalid => 2,
+        };
+        tally[part].2 += 1;
+    }
+    html! {
+        p.tally {
+            @for (class, mark, count, what) in tally {
+                @if count > 0 {
+                    span.verdict.(class) {
+                        span aria-hidden="true" { (mark) } " " (count) " " (what)
+                    }
+                    " "
+                }
+            }
+        }
+    }
+}
+
+/// The tables of figures. Where a terminal is too narrow for the settings, they stand above the
+/// rows, and the rates are repeated side by side.
+fn figures_section(
+    sheet: &Sheet<'_>,
+    form: Form,
+    excerpt: &RowExcerpt<'_, '_>,
+    screen: Screen,
+) -> Section {
+    // The tables come first in text and Markdown; they need no heading there.
+    let heading = if form == Form::Html { "Figures" } else { "" };
+    let mut section = Section { id: "figures", heading: heading.to_owned(), ..Section::default() };
+    if sheet.rows.is_empty() {
+        // In Markdown the answer says so.
+        if form != Form::Markdown {
+            section.blocks.push(Block::Paragraph("No run was made.".to_owned()));
+        }
+        return section;
+    }
+    let tables = match form {
+        Form::Text => terminal_tables(sheet, excerpt, screen),
+        Form::Markdown | Form::Html => figure_tables(sheet, &excerpt.rows, Settings::InColumns),
+    };
+    for table in tables {
+        section.blocks.push(Block::Table(table));
+    }
+    section
+}
+
+/// The tables as a terminal has room for them.
+fn terminal_tables(sheet: &Sheet<'_>, excerpt: &RowExcerpt<'_, '_>, screen: Screen) -> Vec<Table> {
+    // First everything in one table, without the columns that say least. Where that is not enough,
+    // the settings of a run take a line above its rows, and the figures have the whole width.
+    let width = screen.columns();
+    let mut tables = figure_tables(sheet, &excerpt.rows, Settings::InColumns);
+    let mut has_room = true;
+    for table in &mut tables {
+        let removed = narrow(table, width);
+        has_room &= fits(table, width) && removed <= LEAVING_MAX;
+    }
+    if !has_room {
+        tables = figure_tables(sheet, &excerpt.rows, Settings::AboveRows);
+        for table in &mut tables {
+            narrow(table, width);
+        }
+        if excerpt.is_whole {
+            tables.extend(pivot::tables(sheet, width));
+        }
+    }
+    // A terminal has the explanations once, below all tables.
+    for table in &mut tables {
+        table.reading.clear();
+    }
+    tables
+}
+
+/// A table for each kind of row that there is.
+fn figure_tables(sheet: &Sheet<'_>, rows: &[&Row<'_>], settings: Settings) -> Vec<Table> {
+    let mut tables = Vec::new();
+    for kind in [TableKind::Rates, TableKind::Programs] {
+        let rows = rows_of(rows, kind);
+        if !rows.is_empty() {
+            let mut table = figure_table(sheet, kind, &rows, settings);
+            table.id = format!("figures-{}", tables.len());
+            tables.push(table);
+        }
+    }
+    tables
+}
+
+fn rows_of<'s, 'a>(rows: &[&'s Row<'a>], kind: TableKind) -> Vec<&'s Row<'a>> {
+    let mut rows = rows.to_vec();
+    rows.retain(|row| row.is_program() == (kind == TableKind::Programs));
+    rows
+}
+
+fn reading_notes(rows: &[&Row<'_>], kind: TableKind) -> Vec<String> {
+    let mut reading = columns::reading(kind);
+    if rows.iter().any(|row| row.mark.is_some()) {
+        reading.push(best_and_worst::READING.to_owned());
+    }
+    reading
+}
+
+/// The heading of a setting in tables that have a column of results called `rate`, too.
+fn setting_heading(name: &str) -> &str {
+    if name == "rate" { "offered op/s" } else { name }
+}
+
+fn figure_table(
+    sheet: &Sheet<'_>,
+    kind: TableKind,
+    shown: &[&Row<'_>],
+    settings: Settings,
+) -> Table {
+    let mut columns = vec![Column::new("target", Role::Factor), Column::new("pass", Role::Factor)];
+    columns[0].width_max = TARGET_WIDTH_MAX;
+    if settings == Settings::InColumns {
+        for name in &sheet.columns {
+            columns.push(Column::new(setting_heading(name), Role::FactorNumber));
+        }
+    }
+    for shown in columns::shown(kind) {
+        columns.push(Column::new(shown.heading, shown.role));
+    }
+    Column::leave_in_order(&mut columns, &LEAVING);
+    let mut rows = Vec::new();
+    let mut last_run = None;
+    for row in shown {
+        let continues = last_run == Some(row.run.index);
+        last_run = Some(row.run.index);
+        let mut cells = vec![Cell::text(&row.run.spec.target_name), Cell::text(row.pass_name())];
+        let mut title = String::new();
+        match settings {
+            Settings::InColumns => cells.extend(row.values.iter().map(Cell::text)),
+            Settings::AboveRows if continues => {}
+            Settings::AboveRows => {
+                let factors = sheet.factors(row);
+                if !factors.is_empty() {
+                    title = format!("run {}: {factors}", row.run.index + 1);
+                }
+            }
+        }
+        cells.extend(columns::cells(kind, row));
+        rows.push(TableRow { title, continues, cells });
+    }
+    let caption = match kind {
+        TableKind::Rates => "Every run and pass, with its caveats beside the figure.",
+        TableKind::Programs => "Every command, with its caveats beside the figure.",
+    };
+    Table {
+        caption: caption.to_owned(),
+        has_page_caption: true,
+        columns,
+        rows,
+        reading: reading_notes(shown, kind),
+        ..Table::default()
+    }
+}
+
+/// Appends what a terminal shows below the main rows: a line for each caveat and each failure, and
+/// where the rest is.
+fn push_main_notes(document: &mut Document, sheet: &Sheet<'_>, excerpt: &RowExcerpt<'_, '_>) {
+    let mut lines = Vec::new();
+    for caveat in &sheet.caveats {
+        // What can't move a figure stands with the details.
+        if caveat.is_minor() {
+            continue;
+        }
+        let code = caveat.code;
+        // What must not be used needs its evidence; of the others the first clause says enough.
+        let why = if caveat.severity == Severity::Invalid {
+            format!("{}: {}", caveat.place, caveat.evidence)
+        } else {
+            let sentence = code.sentence().trim_end_matches('.');
+            sentence.split([':', ';']).next().unwrap_or_default().to_owned()
+        };
+        lines.push(format!("{code} ({}): {why}", caveat.rows));
+    }
+    document.push_list("caveats", "Caveats (results that have them)", lines);
+    document.push_list("failures", "Trials without a result", notes::partial_failures(sheet));
+    let set_aside: Vec<String> = notes::interference::summary(sheet).into_iter().collect();
+    document.push_list("set-aside", notes::interference::TITLE, set_aside);
+    document.push_list("per-cpu", notes::load::PER_CPU, notes::load::per_cpu(sheet));
+    let blocks = vec![Block::Paragraph(excerpt.rest(sheet))];
+    document.push(Section { id: "rest", blocks, ..Section::default() });
+}
+
+/// Appends the notes that qualify the figures.
+fn push_notes(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
+    if form == Form::Text && sheet.rows.iter().any(|row| row.judged.rate.is_some()) {
+        let mut lines = Vec::new();
+        for kind in [TableKind::Rates, TableKind::Programs] {
+            let all: Vec<&Row<'_>> = sheet.rows.iter().collect();
+            let rows = rows_of(&all, kind);
+            if !rows.is_empty() {
+                for line in reading_notes(&rows, kind) {
+                    if !lines.contains(&line) {
+                        lines.push(line);
+                    }
+                }
+            }
+        }
+        document.push_list("reading", "How to read it", lines);
+    }
+    if !sheet.caveats.is_empty() {
+        document.push(caveat_section(sheet));
+    }
+    document.push_list("failures", "Trials without a result", notes::partial_failures(sheet));
+    let set_aside = notes::interference::lines(sheet);
+    document.push_list("set-aside", notes::interference::TITLE, set_aside);
+    document.push_list("per-cpu", notes::load::PER_CPU, notes::load::per_cpu(sheet));
+    if form == Form::Html {
+        // A page has the others with its response times.
+        return;
+    }
+    document.push_list("loads", notes::load::LOADS, notes::load::lines(sheet));
+    document.push_list("clients", notes::CLIENTS, notes::clients(sheet));
+    document.push_list(
+        "client-hosts",
+        notes::host_balance::TITLE,
+        notes::host_balance::lines(sheet),
+    );
+}
+
+/// Added to a caveat that is a note in these rows and marks others.
+const MINOR: &str = " Here it can't move a figure by more than the accuracy that was requested.";
+
+/// Builds the section of caveats, one entry for each code with its worst case; two where it is a
+/// mere note in some rows.
+fn caveat_section(sheet: &Sheet<'_>) -> Section {
+    let mut terms = Vec::new();
+    for caveat in &sheet.caveats {
+        let code = caveat.code;
+        let others = notes::others(caveat.rows);
+        let mut sentence = code.sentence().to_owned();
+        if caveat.is_minor() {
+            sentence.push_str(MINOR);
+        }
+        let lines = vec![
+            sentence,
+            format!("{}: {}{others}", caveat.place, caveat.evidence),
+            caveat.advice.clone(),
+        ];
+        terms.push(Term { name: code.to_string(), code: Some((code, caveat.severity)), lines });
+    }
+    let blocks = vec![Block::Terms(Terms::Caveats, terms)];
+    Section { id: "caveats", heading: "Caveats".to_owned(), blocks, ..Section::default() }
+}
+
+/// Builds the section on conditions. Pages have tables of the settings of hosts, Markdown has a
+/// line for each host, and a terminal leaves them to the other forms.
+fn condition_section(sheet: &Sheet<'_>, form: Form) -> Section {
+    let campaign = sheet.campaign;
+    let mut terms = Vec::new();
+    let experiment = Experiment::from_sheet(sheet);
+    if form == Form::Html {
+        for (name, sentence) in &experiment.work {
+            terms.push(Term::new(format!("workload {name}"), sentence));
+        }
+    }
+    for (name, place) in &experiment.targets {
+        terms.push(Term::new(format!("target {name}"), place));
+    }
+    if form == Form::Html {
+        for (name, levels) in &experiment.factors {
+            terms.push(Term::new(format!("varied: {name}"), levels));
+        }
+        terms.push(Term::new("altogether", &experiment.extent));
+    } else if let Some(settings) = notes::settings(sheet) {
+        terms.push(Term::new("settings", settings));
+    }
+    terms.extend(notes::durability(sheet));
+    if let Some(busy) = notes::load::processor(sheet) {
+        terms.push(Term::new("processor time", busy));
+    }
+    if campaign.question != Question::Durability {
+        terms.push(Term::new("ceiling", notes::ceiling(campaign)));
+        terms.push(Term::new("order", notes::order(campaign)));
+        if let Some(rule) = notes::interference::rule(sheet) {
+            terms.push(Term::new("interference", rule));
+        }
+    }
+    let mut tables = None;
+    match form {
+        Form::Text => {
+            if let Some(host) = notes::host(campaign, 2 * text::WIDTH_MAX) {
+                terms.push(Term::new("host", host));
+            }
+        }
+        Form::Markdown => {
+            if let Some(host) = notes::host(campaign, usize::MAX) {
+                terms.push(Term::new("host", host));
+            }
+            for host in host_settings::effective(campaign) {
+                terms.push(Term::new(format!("effective on {}", host.host), host.line()));
+            }
+            terms.push(Term::new("command", &campaign.command));
+        }
+        Form::Html => {
+            let folds = html! { (page::settings(&sheet.stated)) (page::facts(campaign)) };
+            tables = Some(Block::Page(folds));
+        }
+    }
+    let mut blocks = Vec::new();
+    if !terms.is_empty() {
+        blocks.push(Block::Terms(Terms::Conditions, terms));
+    }
+    blocks.extend(tables);
+    Section { id: "conditions", heading: "Conditions".to_owned(), blocks, ..Section::default() }
+}

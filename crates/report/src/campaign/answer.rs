@@ -1,0 +1,79 @@
+//! The answer: for each pass what was measured and what differs, then what to think of it.
+//!
+//! [`answer`] is the entry point. A ratio is stated only if the 95 % intervals of two figures are
+//! apart; if they overlap, there is no measurable difference, and figures of fewer than three
+//! trials are not compared at all. Neither are invalid figures, nor figures that differ in more
+//! than the setting in question. Caveats that qualify a comparison are named next to it.
+
+mod caveats;
+mod compare;
+mod findings;
+mod group;
+mod lead;
+mod qualifiers;
+mod relation;
+mod trend;
+
+use crate::factor_effects::FactorEffects;
+use crate::table::Sheet;
+pub(crate) use caveats::count_codes;
+use findings::Finding;
+use group::Group;
+
+/// The findings of a campaign, in plain sentences without markup.
+pub(crate) struct Answer {
+    /// The main sentences: the rate reached, the largest difference, and how far to trust both.
+    pub lead: Vec<String>,
+    /// One part for each kind of pass that has a usable figure.
+    pub passes: Vec<PassAnswer>,
+    /// Sentences that apply to all passes; at most three.
+    pub remarks: Vec<String>,
+}
+
+/// The findings in one kind of pass.
+pub(crate) struct PassAnswer {
+    /// Its name: `stream read`.
+    pub pass: String,
+    /// The figures: `nfs 6478 MB/s; dir 1819 (posix), 2020 MB/s (uring)`.
+    pub figures: String,
+    /// The difference found and its qualifications; `None` where one figure stands alone.
+    pub finding: Option<String>,
+}
+
+/// Says how many results are clean, and names the caveats of the others.
+pub(crate) fn trust(sheet: &Sheet<'_>) -> Option<String> {
+    caveats::remark(sheet)
+}
+
+/// Says what was found; the effects are those of the sheet.
+pub(crate) fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> Answer {
+    let groups = Group::all(sheet);
+    let mut findings: Vec<Option<Finding>> = Vec::with_capacity(groups.len());
+    for group in &groups {
+        let factors = effects.passes.iter().find(|pass| pass.name == group.name);
+        findings.push(compare::finding(group, factors));
+    }
+    let (mut has_finding, mut by_intervals) = (false, false);
+    for finding in findings.iter().flatten() {
+        has_finding = true;
+        by_intervals |= finding.by_intervals;
+    }
+    let mut remarks = Vec::new();
+    if !groups.is_empty() && !has_finding {
+        remarks.push("Nothing to compare: no test has two results.".to_owned());
+    } else if by_intervals {
+        remarks.push(
+            "Ratios are given only if the 95 % intervals are apart; otherwise no difference can be \
+             measured."
+                .to_owned(),
+        );
+    }
+    remarks.extend(qualifiers::remark(&groups));
+    let lead = lead::lead(sheet, effects, &groups, &findings);
+    let mut passes = Vec::with_capacity(groups.len());
+    for (group, finding) in groups.iter().zip(findings) {
+        let finding = finding.map(|finding| qualifiers::with_notes(group, &finding.sentence));
+        passes.push(PassAnswer { pass: group.name.clone(), figures: group.figures(), finding });
+    }
+    Answer { lead, passes, remarks }
+}

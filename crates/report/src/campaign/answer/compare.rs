@@ -1,0 +1,299 @@
+//! Finds figures of a pass that differ: targets with targets, values of a setting with each other.
+//!
+//! [`finding`] is the principal function. Two figures are compared where they differ in nothing
+//! but what is compared; targets of different kinds may also differ in their backend.
+
+use model::{Pass, RunSpec, Workload};
+use stats::effects::LevelEffect;
+
+use super::findings::{Finding, Findings, Ratios};
+use super::group::{Figure, Group, TARGETS_MAX};
+use super::relation::{Relation, level_with, relation};
+use super::trend;
+use crate::factor_effects::PassFactors;
+use crate::humanize::listed;
+use crate::table::NOT_APPLICABLE;
+
+/// So many pairs that are apart are named where others of the same two sides are not.
+const PAIRS_NAMED_MAX: usize = 2;
+
+/// So many pairs are compared for two targets: beyond that a sentence says nothing any more.
+const PAIRS_COMPARED_MAX: usize = 250_000;
+
+/// Says what differs among the figures of a pass; `None` where one stands alone.
+///
+/// Where one target is measured under several settings, the ratios are the effects of the pass's
+/// factors, which the whole report states.
+pub(super) fn finding(group: &Group<'_>, factors: Option<&PassFactors>) -> Option<Finding> {
+    if group.measured().len() < 2 {
+        return None;
+    }
+    let mut findings = Findings::new(group.pass == Pass::App);
+    let targets = group.targets();
+    if targets.len() <= TARGETS_MAX {
+        for (number, one) in targets.iter().enumerate() {
+            for other in &targets[number + 1..] {
+                targets_apart(group, one, other, &mut findings);
+            }
+        }
+    }
+    let one_factor = targets.len() == 1 && group.varying(&group.figures).len() == 1;
+    let is_whole = group.is_short() || one_factor;
+    // The effects are means over all targets, so they hold for a single one only.
+    let factors = if targets.len() == 1 { factors } else { None };
+    if is_whole {
+        for target in &targets {
+            factors_apart(group, factors, target, &mut findings);
+        }
+    }
+    match findings.into_finding(group.measured().len()) {
+        Some(finding) if is_whole || !finding.by_intervals => Some(finding),
+        Some(finding) => {
+            let ends = ends_apart(group);
+            let sentence = format!("{}. {}", finding.sentence, ends.sentence);
+            let apart = finding.apart.max(ends.apart);
+            Some(Finding { sentence, by_intervals: true, apart })
+        }
+        None => Some(ends_apart(group)),
+    }
+}
+
+/// Compares each figure of one target with those of another that have the same settings.
+fn targets_apart(group: &Group<'_>, one: &str, other: &str, findings: &mut Findings) {
+    let mut pairs = Vec::new();
+    let (of_one, of_other) = (group.figures_of(one), group.figures_of(other));
+    if of_one.len() * of_other.len() > PAIRS_COMPARED_MAX {
+        return;
+    }
+    for a in of_one {
+        for b in &of_other {
+            if is_alike(group, &a, b) {
+                pairs.push((a, *b));
+            }
+        }
+    }
+    Sides { one, other, effect: None }.compare(group, &pairs, findings);
+}
+
+/// Whether two figures of different targets may be compared: neither is that of the tool alone,
+/// every column that both have is the same, but for the backend where the kinds differ, and so is
+/// every setting of the work itself.
+fn is_alike<'a>(group: &Group<'a>, a: &Figure<'a>, b: &Figure<'a>) -> bool {
+    let (one, other) = (&a.row.run.spec, &b.row.run.spec);
+    if one.target.keeps_nothing() || other.target.keeps_nothing() {
+        return false;
+    }
+    let same_kind = std::mem::discriminant(&one.target) == std::mem::discriminant(&other.target);
+    // The user-space client has no page cache to bypass.
+    for ((name, value), (_, other)) in group.settings(a).zip(group.settings(b)) {
+        let either_lacks_it = value == NOT_APPLICABLE || other == NOT_APPLICABLE;
+        let is_of_kind = matches!(name, "backend" | "direct") && !same_kind;
+        if value != other && !either_lacks_it && !is_of_kind {
+            return false;
+        }
+    }
+    work_identity(one) == work_identity(other)
+}
+
+/// Returns what identifies the work itself, independent of target and backend.
+fn work_identity(spec: &RunSpec) -> [u64; 5] {
+    let io_size = if spec.workload == Workload::Metadata { 0 } else { spec.io_size_bytes };
+    let reads = if spec.workload == Workload::Mixed { spec.read_percent } else { 0 };
+    let [workers, files] = [spec.workers, spec.files].map(u64::from);
+    [workers, files, spec.file_size_bytes, io_size.into(), reads.into()]
+}
+
+/// Compares the figures of a target that differ in one setting only.
+fn factors_apart(
+    group: &Group<'_>,
+    factors: Option<&PassFactors>,
+    target: &str,
+    findings: &mut Findings,
+) {
+    let figures = group.figures_of(target);
+    for name in group.varying(&figures) {
+        if name == "rate" {
+            trend::offered(target, &figures, findings);
+            continue;
+        }
+        let alike = split_by_other_settings(group, &figures, name);
+        if trend::is_number(group, &figures, name) {
+            trend::along(group, factors, name, &alike, findings);
+            continue;
+        }
+        let mut values: Vec<String> = Vec::new();
+        for figure in &figures {
+            let value = group.label(figure, &[name]);
+            if !value.is_empty() && !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        for (number, one) in values.iter().enumerate() {
+            for other in &values[number + 1..] {
+                let pairs = pair_values(group, name, &alike, [one, other]);
+                let effect = match (pairs.first(), factors) {
+                    (Some((a, b)), Some(factors)) => {
+                        factors.effect_between(name, group.value(a, name), group.value(b, name))
+                    }
+                    _ => None,
+                };
+                let mut sides = [one.clone(), other.clone()];
+                if group.targets().len() > 1 {
+                    sides = sides.map(|value| format!("{target} ({value})"));
+                }
+                // A difference that several settings make together is none of this setting.
+                let also = differing_settings(name, &pairs);
+                if also.is_empty() {
+                    let sides = Sides { one: &sides[0], other: &sides[1], effect };
+                    sides.compare(group, &pairs, findings);
+                } else {
+                    let [one, other] = &sides;
+                    let differ = if also.len() == 1 { "differs" } else { "differ" };
+                    findings.text(format!(
+                        "{one} and {other} are not compared: {} {differ}, too",
+                        listed(&also)
+                    ));
+                }
+            }
+        }
+    }
+}
+
+/// Names the settings other than `name` that both figures of some pair have with different values,
+/// whether the report has a column for them or not.
+fn differing_settings(name: &str, pairs: &[(Figure<'_>, Figure<'_>)]) -> Vec<String> {
+    let mut differing: Vec<String> = Vec::new();
+    for (a, b) in pairs {
+        let others = b.row.run.spec.settings();
+        for (setting, value) in a.row.run.spec.settings() {
+            let differs = others.iter().any(|(other, known)| *other == setting && *known != value);
+            if differs && setting != name && !differing.iter().any(|known| known == setting) {
+                differing.push(setting.to_owned());
+            }
+        }
+    }
+    differing
+}
+
+/// Pairs the figures that have one value of a setting with those that have the other one.
+fn pair_values<'a>(
+    group: &Group<'a>,
+    name: &str,
+    alike: &[Vec<Figure<'a>>],
+    values: [&str; 2],
+) -> Vec<(Figure<'a>, Figure<'a>)> {
+    let mut pairs = Vec::new();
+    for part in alike {
+        let [one, other] =
+            values.map(|value| part.iter().find(|figure| group.label(figure, &[name]) == value));
+        if let (Some(one), Some(other)) = (one, other) {
+            pairs.push((*one, *other));
+        }
+    }
+    pairs
+}
+
+/// Figures that differ in one setting only, together.
+fn split_by_other_settings<'a>(
+    group: &Group<'a>,
+    figures: &[Figure<'a>],
+    name: &str,
+) -> Vec<Vec<Figure<'a>>> {
+    let mut keys = Vec::new();
+    let mut parts: Vec<Vec<Figure<'a>>> = Vec::new();
+    for figure in figures {
+        let others: Vec<_> = group.settings(figure).filter(|(column, _)| *column != name).collect();
+        let known = keys.iter().position(|known| *known == others);
+        if known.is_none() {
+            keys.push(others);
+            parts.push(Vec::new());
+        }
+        parts[known.unwrap_or(keys.len() - 1)].push(*figure);
+    }
+    parts
+}
+
+/// Two sides that are compared by pairs of figures.
+struct Sides<'s> {
+    one: &'s str,
+    other: &'s str,
+    /// The effect of the one against the other, or of the other against the one, all else alike.
+    effect: Option<LevelEffect>,
+}
+
+impl Sides<'_> {
+    /// Reports how two sides differ: as a whole where all pairs agree, else by the pairs.
+    fn compare<'a>(
+        &self,
+        group: &Group<'a>,
+        pairs: &[(Figure<'a>, Figure<'a>)],
+        findings: &mut Findings,
+    ) {
+        let (mut above, mut below) = (Vec::new(), Vec::new());
+        let (mut level, mut unknown) = (0, 0);
+        for (a, b) in pairs {
+            match relation(a, b) {
+                Relation::Above(ratio) => above.push((a, b, ratio)),
+                Relation::Below(ratio) => below.push((b, a, ratio)),
+                Relation::Level => level += 1,
+                Relation::Unknown => unknown += 1,
+            }
+        }
+        findings.count(level, unknown);
+        let (one, other) = (self.one, self.other);
+        if level > 0 {
+            findings.level(one, other);
+        }
+        for (fast, slow, apart) in [(one, other, &above), (other, one, &below)] {
+            let ratios = Ratios::from_all(apart.iter().map(|(.., ratio)| *ratio));
+            if apart.len() == pairs.len() && !apart.is_empty() {
+                // The effect of the analysis has an interval, which the single ratios have not.
+                let ratios = match &self.effect {
+                    Some(effect) => Ratios::from_effect(effect),
+                    None => ratios,
+                };
+                findings.ahead(fast.to_owned(), slow.to_owned(), ratios);
+            } else if above.len() + below.len() <= PAIRS_NAMED_MAX {
+                for (fast, slow, ratio) in apart {
+                    let (fast, slow) = (group.place(fast), group.place(slow));
+                    findings.ahead(fast, slow, Ratios::from_one(*ratio));
+                }
+            } else if !apart.is_empty() {
+                let (some, all) = (apart.len(), pairs.len());
+                let times = ratios.as_times();
+                let text = format!("{fast} is {times} {slow} in {some} of {all} pairs");
+                findings.difference(text, ratios.largest);
+            }
+        }
+    }
+}
+
+/// Reports how far the ends lie apart and how many are level with the highest, where more would be
+/// too much to read. The ends of different targets are not compared: their settings may differ.
+fn ends_apart(group: &Group<'_>) -> Finding {
+    let (lowest, highest) = group.extremes();
+    let figures = group.measured();
+    let same_target = lowest.target() == highest.target();
+    let mut finding = Finding { sentence: String::new(), by_intervals: false, apart: 1.0 };
+    if group.is_short() && !same_target {
+        "Not compared: no two results have the same settings".clone_into(&mut finding.sentence);
+        return finding;
+    }
+    // The highest is level with itself.
+    let (others, level) = (figures.len() - 1, level_with(group, &highest).len().saturating_sub(1));
+    let count = format!("{level} of the other {others} results are level with the highest");
+    let ends = relation(&highest, &lowest);
+    finding.by_intervals = ends != Relation::Unknown;
+    finding.sentence = match ends {
+        Relation::Unknown => "Too few trials to compare them".to_owned(),
+        Relation::Above(ratio) if same_target => {
+            finding.apart = ratio;
+            format!("The highest is {} the lowest; {count}", Ratios::from_one(ratio).as_times())
+        }
+        Relation::Above(_) => count,
+        Relation::Below(_) | Relation::Level => {
+            "No measurable difference between the highest and the lowest".to_owned()
+        }
+    };
+    finding
+}

@@ -1,0 +1,259 @@
+//! The usable figures of one kind of pass, and how they are named and listed.
+//!
+//! Up to a handful of figures are listed one by one, each with the settings that tell it apart
+//! from the others of its target; of more only the lowest and the highest are named.
+
+use model::Pass;
+use stats::Summary;
+
+use crate::table::rate_metric::RateMetric;
+use crate::table::{NOT_APPLICABLE, Row, Sheet};
+
+/// So many figures of a pass are listed one by one.
+const LISTED_MAX: usize = 8;
+/// So many targets are compared two by two.
+pub(super) const TARGETS_MAX: usize = 3;
+/// So many settings may tell the listed figures of a target apart.
+const FACTORS_MAX: usize = 2;
+
+/// A row that may be used, with its figure.
+#[derive(Clone, Copy)]
+pub(super) struct Figure<'a> {
+    /// The row compared.
+    pub row: &'a Row<'a>,
+    /// The summary of its rates.
+    pub rate: Summary,
+}
+
+impl<'a> Figure<'a> {
+    /// Name of its target.
+    pub(super) fn target(&self) -> &'a str {
+        &self.row.run.spec.target_name
+    }
+}
+
+/// The usable figures of one kind of pass; never empty.
+pub(super) struct Group<'a> {
+    /// Workload and pass: `stream read`.
+    pub name: String,
+    /// The kind of pass.
+    pub pass: Pass,
+    /// By which rate its figures are compared.
+    metric: RateMetric,
+    /// The figures, in order of appearance.
+    pub figures: Vec<Figure<'a>>,
+    columns: &'a [&'a str],
+}
+
+impl<'a> Group<'a> {
+    /// Every kind of pass that has a usable figure.
+    pub(super) fn all(sheet: &'a Sheet<'a>) -> Vec<Self> {
+        let mut groups = Vec::new();
+        for (name, pass, mut rows) in sheet.groups() {
+            rows.retain(|row| row.counts());
+            // The metric depends on all usable rows, so it is chosen before the figures are taken.
+            let metric = RateMetric::for_rows(pass, rows.iter().copied());
+            let mut figures = Vec::new();
+            for row in rows {
+                if let Some(rate) = metric.figure(&row.judged) {
+                    figures.push(Figure { row, rate: *rate });
+                }
+            }
+            if !figures.is_empty() {
+                groups.push(Self { name, pass, metric, figures, columns: &sheet.columns });
+            }
+        }
+        groups
+    }
+
+    /// Names of the targets, in order of appearance.
+    pub(super) fn targets(&self) -> Vec<&'a str> {
+        let mut targets = Vec::new();
+        for figure in &self.figures {
+            if !targets.contains(&figure.target()) {
+                targets.push(figure.target());
+            }
+        }
+        targets
+    }
+
+    /// The figures of one target.
+    pub(super) fn figures_of(&self, target: &str) -> Vec<Figure<'a>> {
+        let mut figures = self.figures.clone();
+        figures.retain(|figure| figure.target() == target);
+        figures
+    }
+
+    /// Name and value of every column for a figure.
+    pub(super) fn settings(
+        &self,
+        figure: &Figure<'a>,
+    ) -> impl Iterator<Item = (&'a str, &'a str)> + use<'_, 'a> {
+        self.columns.iter().copied().zip(figure.row.values.iter().map(String::as_str))
+    }
+
+    /// The value of a column; `None` where the setting does not apply.
+    pub(super) fn value(&self, figure: &Figure<'a>, name: &str) -> Option<&'a str> {
+        let (_, value) = self.settings(figure).find(|(known, _)| *known == name)?;
+        if value == NOT_APPLICABLE { None } else { Some(value) }
+    }
+
+    /// The columns in which some of these figures differ.
+    pub(super) fn varying(&self, figures: &[Figure<'a>]) -> Vec<&'a str> {
+        let mut varying = Vec::new();
+        for (column, name) in self.columns.iter().enumerate() {
+            // Values differ somewhere if and only if some neighbours do.
+            if figures.windows(2).any(|w| w[0].row.values[column] != w[1].row.values[column]) {
+                varying.push(*name);
+            }
+        }
+        varying
+    }
+
+    /// These settings of a figure: `posix`, or `workers 4, io_size 64 KiB`.
+    pub(super) fn label(&self, figure: &Figure<'a>, columns: &[&str]) -> String {
+        let mut parts = Vec::new();
+        for (name, value) in self.settings(figure) {
+            match name {
+                _ if value == NOT_APPLICABLE || !columns.contains(&name) => {}
+                // Names of backends explain themselves.
+                "backend" => parts.push(value.to_owned()),
+                _ => parts.push(format!("{name} {value}")),
+            }
+        }
+        parts.join(", ")
+    }
+
+    /// A figure's target, with what tells it apart from others of it: `dir (posix)`.
+    pub(super) fn place(&self, figure: &Figure<'a>) -> String {
+        let label = self.label(figure, &self.varying(&self.figures_of(figure.target())));
+        if label.is_empty() {
+            figure.target().to_owned()
+        } else {
+            format!("{} ({label})", figure.target())
+        }
+    }
+
+    /// Returns the place of a figure as far as all the figures that are level with it share it: a
+    /// setting in which they differ makes no difference.
+    pub(super) fn shared_place(&self, figure: &Figure<'a>, level: &[Figure<'a>]) -> String {
+        let mut targets: Vec<String> = Vec::new();
+        for other in level.iter().chain([figure]) {
+            if !targets.iter().any(|known| known == other.target()) {
+                targets.push(other.target().to_owned());
+            }
+        }
+        let mut columns = self.varying(&self.figures_of(figure.target()));
+        let differing = self.varying(level);
+        columns.retain(|name| !differing.contains(name));
+        let label = self.label(figure, &columns);
+        match (targets.len(), label.is_empty()) {
+            (1, true) => targets.remove(0),
+            (1, false) => format!("{}, {label}", targets[0]),
+            (_, true) => targets.join(" or "),
+            (_, false) => format!("{}; {label}", targets.join(" or ")),
+        }
+    }
+
+    /// Whether the figures can be listed one by one.
+    pub(super) fn is_short(&self) -> bool {
+        let targets = self.targets();
+        self.figures.len() <= LISTED_MAX
+            && targets.len() <= TARGETS_MAX
+            && targets
+                .iter()
+                .all(|target| self.varying(&self.figures_of(target)).len() <= FACTORS_MAX)
+    }
+
+    /// The figures in a line.
+    pub(super) fn figures(&self) -> String {
+        if self.is_short() {
+            let mut lists = Vec::new();
+            for target in self.targets() {
+                lists.push(self.list_target(target));
+            }
+            return lists.join("; ");
+        }
+        // Of many figures the ends are named, by the settings in which these two differ.
+        let (lowest, highest) = self.extremes();
+        let differ = self.varying(&[lowest, highest]);
+        let mut ends = Vec::new();
+        // Of commands times are shown, and the shortest one comes first.
+        let is_time = self.metric.rate(lowest.rate.median).is_time();
+        for figure in if is_time { [highest, lowest] } else { [lowest, highest] } {
+            let label = self.label(&figure, &differ);
+            let comma = if label.is_empty() { "" } else { ", " };
+            ends.push(format!("{} ({}{comma}{label})", self.shown(&figure), figure.target()));
+        }
+        format!("{} results from {}", self.measured().len(), ends.join(" to "))
+    }
+
+    /// The figures that are not of the tool alone, unless there are no others.
+    pub(super) fn measured(&self) -> Vec<Figure<'a>> {
+        let mut measured = self.figures.clone();
+        measured.retain(|figure| !figure.row.run.spec.target.keeps_nothing());
+        if measured.is_empty() { self.figures.clone() } else { measured }
+    }
+
+    /// The lowest and the highest of what was measured; the first of equals.
+    pub(super) fn extremes(&self) -> (Figure<'a>, Figure<'a>) {
+        let figures = self.measured();
+        let (mut lowest, mut highest) = (figures[0], figures[0]);
+        for figure in &figures {
+            if figure.rate.median < lowest.rate.median {
+                lowest = *figure;
+            }
+            if figure.rate.median > highest.rate.median {
+                highest = *figure;
+            }
+        }
+        (lowest, highest)
+    }
+
+    /// A figure with its unit.
+    pub(super) fn shown(&self, figure: &Figure<'_>) -> String {
+        self.metric.rate(figure.rate.median).to_string()
+    }
+
+    /// Returns both extremes with their units, the smaller number first: of commands, the shortest
+    /// time.
+    pub(super) fn shown_range(&self, lowest: &Figure<'_>, highest: &Figure<'_>) -> String {
+        let (low, high) = (self.shown(lowest), self.shown(highest));
+        match self.metric.rate(highest.rate.median).is_time() {
+            _ if low == high => high,
+            true => format!("{high} to {low}"),
+            false => format!("{low} to {high}"),
+        }
+    }
+
+    /// The figures of a target; a unit that they share is written once, at the last of them.
+    fn list_target(&self, target: &str) -> String {
+        let figures = self.figures_of(target);
+        let varying = self.varying(&figures);
+        let mut items: Vec<(String, String)> = Vec::new();
+        for figure in &figures {
+            let label = match self.label(figure, &varying) {
+                none if none.is_empty() => none,
+                label => format!(" ({label})"),
+            };
+            items.push((self.shown(figure), label));
+        }
+        // `752 (posix), 752 MB/s (uring)`: one unit at the end reads better than two.
+        let is_shared = items.windows(2).all(|w| unit_of(&w[0].0) == unit_of(&w[1].0));
+        let mut list = format!("{target} ");
+        for (number, (rate, label)) in items.iter().enumerate() {
+            let is_last = number + 1 == items.len();
+            let unit = if is_shared && !is_last { unit_of(rate) } else { "" };
+            list.extend([&rate[..rate.len() - unit.len()], label, if is_last { "" } else { ", " }]);
+        }
+        list
+    }
+}
+
+/// The unit of a rate with the space before it: ` MB/s`; empty without one.
+fn unit_of(rate: &str) -> &str {
+    match rate.find(' ') {
+        Some(start) => &rate[start..],
+        None => "",
+    }
+}

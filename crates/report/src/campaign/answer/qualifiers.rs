@@ -1,0 +1,161 @@
+//! Qualifies a comparison whose intervals are apart but whose sides are not alike: one side read
+//! from memory, one did not wait for stable storage, or one shared its host with the server.
+//!
+//! What concerns one pass stands beside it; what concerns a target as such stands once.
+
+use model::{CaveatCode, Pass};
+
+use super::group::{Figure, Group};
+use crate::humanize::listed;
+
+/// So many figures of a target are named; more are counted.
+const NAMED_MAX: usize = 2;
+
+/// Reports whether anything qualifies a finding.
+pub(super) fn is_qualified(group: &Group<'_>) -> bool {
+    !qualify_group(group).is_empty()
+}
+
+/// Adds the qualifications to a finding, and ends the sentence.
+pub(super) fn with_notes(group: &Group<'_>, finding: &str) -> String {
+    let notes = qualify_group(group);
+    if notes.is_empty() {
+        return format!("{finding}.");
+    }
+    format!("{finding}. Note that {}.", notes.join("; "))
+}
+
+fn qualify_group(group: &Group<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    let cached = figures_with_caveat(group, CaveatCode::Cached);
+    if cached.len() == group.figures.len() {
+        notes.push("all of it was read from this host's memory (cached)".to_owned());
+    } else if !cached.is_empty() {
+        notes.push(format!(
+            "{} read from this host's memory (cached)",
+            name_figures(group, &cached)
+        ));
+    }
+    let unsafe_ones = figures_with_caveat(group, CaveatCode::NotDurable);
+    if !unsafe_ones.is_empty() && unsafe_ones.len() < group.figures.len() {
+        let who = name_figures(group, &unsafe_ones);
+        notes.push(format!("{who} did not wait for stable storage (not-durable)"));
+    }
+    let fallback = figures_with_caveat(group, CaveatCode::BackendFallback);
+    if !fallback.is_empty() {
+        let who = name_figures(group, &fallback);
+        notes.push(format!("{who} used another backend than requested (backend-fallback)"));
+    }
+    notes.extend(created_differently(group));
+    notes
+}
+
+/// Files are created with different promises on NFS and in a directory.
+fn created_differently(group: &Group<'_>) -> Option<String> {
+    let (mut nfs, mut directories) = (Vec::new(), Vec::new());
+    for figure in &group.figures {
+        let target = &figure.row.run.spec.target;
+        if target.nfs().is_some() {
+            nfs.push(figure.target().to_owned());
+        }
+        if target.is_local() {
+            directories.push(figure.target().to_owned());
+        }
+    }
+    if group.pass != Pass::Create || nfs.is_empty() || directories.is_empty() {
+        return None;
+    }
+    // Figures of one target stand together, so neighbours are all the duplicates there are.
+    nfs.dedup();
+    directories.dedup();
+    let (nfs, directories) = (listed(&nfs), listed(&directories));
+    Some(format!("{nfs} wrote with FILE_SYNC, on {directories} files were only closed"))
+}
+
+/// The figures that have a caveat.
+fn figures_with_caveat<'a>(group: &Group<'a>, code: CaveatCode) -> Vec<Figure<'a>> {
+    let mut figures = group.figures.clone();
+    figures.retain(|figure| has_caveat(figure, code));
+    figures
+}
+
+fn shares_host(figure: &Figure<'_>) -> bool {
+    has_caveat(figure, CaveatCode::SharedHost)
+}
+
+/// Says whether several agents made a figure.
+fn is_of_many(figure: &Figure<'_>) -> bool {
+    figure.row.run.spec.agents() > 1
+}
+
+fn has_caveat(figure: &Figure<'_>, code: CaveatCode) -> bool {
+    figure.row.judged.caveats.iter().any(|caveat| caveat.code == code)
+}
+
+/// Names figures: by their target where they are all of it, else one by one or by their number.
+fn name_figures<'a>(group: &Group<'a>, figures: &[Figure<'a>]) -> String {
+    let mut names = Vec::new();
+    for target in group.targets() {
+        let some: Vec<_> = figures.iter().filter(|figure| figure.target() == target).collect();
+        match (some.len(), group.figures_of(target).len()) {
+            (0, _) => {}
+            (count, all) if count == all => names.push(target.to_owned()),
+            (1..=NAMED_MAX, _) => names.extend(some.iter().map(|figure| group.place(figure))),
+            (count, all) => names.push(format!("{target} ({count} of {all})")),
+        }
+    }
+    listed(&names)
+}
+
+/// Describes what makes the compared targets different in every pass.
+pub(super) fn remark(groups: &[Group<'_>]) -> Option<String> {
+    let mut figures = Vec::new();
+    for group in groups {
+        if group.targets().len() > 1 {
+            figures.extend(&group.figures);
+        }
+    }
+    let mut parts = Vec::new();
+    if let Some((names, is)) = names_apart(&figures, in_memory) {
+        parts.push(format!("{names} {is} a server in memory, not storage"));
+    }
+    if let Some((names, _)) = names_apart(&figures, |f| shares_host(f) && !is_of_many(f)) {
+        parts.push(format!("{names} shared the host's processors with its server (shared-host)"));
+    }
+    if let Some((names, is)) = names_apart(&figures, |f| shares_host(f) && is_of_many(f)) {
+        parts.push(format!("{names} {is} of hosts that are one machine (shared-host)"));
+    }
+    if let Some((names, is)) = names_apart(&figures, |f| f.row.run.spec.target.keeps_nothing()) {
+        parts.push(format!("{names} {is} the tool alone"));
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    Some(format!("Not directly comparable: {}.", parts.join("; ")))
+}
+
+/// Names the targets of the figures that have a property, with their verb (`is`, `are`); `None`
+/// where all figures have it or none has, since it then sets no target apart.
+fn names_apart(
+    figures: &[&Figure<'_>],
+    has_property: fn(&Figure<'_>) -> bool,
+) -> Option<(String, &'static str)> {
+    let mut names = Vec::new();
+    let mut all = true;
+    for figure in figures {
+        let name = &figure.row.run.spec.target_name;
+        if !has_property(figure) {
+            all = false;
+        } else if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    if names.is_empty() || all {
+        return None;
+    }
+    Some((listed(&names), if names.len() == 1 { "is" } else { "are" }))
+}
+
+fn in_memory(figure: &Figure<'_>) -> bool {
+    figure.row.run.spec.target.nfs().is_some_and(|nfs| nfs.embedded)
+}

@@ -1,0 +1,210 @@
+//! How a figure goes with a setting that is a number: it rises, falls, is flat, or has a best
+//! value.
+//!
+//! It rises when the last value is above the first with intervals apart and no value is above
+//! a later one; it falls when it is the other way round.
+
+use model::Pass;
+
+use super::findings::{Findings, Ratios};
+use super::group::{Figure, Group};
+use super::relation::{Relation, relation};
+use crate::factor_effects::PassFactors;
+use crate::humanize::listed;
+use crate::table::setting_number::quantity;
+use stats::Rate;
+use stats::curve::SUSTAINED_SHARE_MIN;
+
+/// How the figures go with a number.
+enum Trend<'a> {
+    /// Up, by so many times from the first to the last.
+    Rises(f64),
+    /// Down, by so many times.
+    Falls(f64),
+    /// All intervals overlap.
+    Flat,
+    /// Up and down: the two that lie farthest apart, the higher one first.
+    Varies(Figure<'a>, Figure<'a>, f64),
+    /// Too few trials.
+    Unknown,
+}
+
+/// Whether a setting is a number under all of these figures to which it applies.
+pub(super) fn is_number(group: &Group<'_>, figures: &[Figure<'_>], name: &str) -> bool {
+    let mut is_number = false;
+    for figure in figures {
+        let Some(value) = group.value(figure, name) else { continue };
+        if quantity(name, value).is_none() {
+            return false;
+        }
+        is_number = true;
+    }
+    is_number
+}
+
+/// The number behind a setting; what it does not apply to comes last.
+fn setting_number(group: &Group<'_>, figure: &Figure<'_>, name: &str) -> f64 {
+    match group.value(figure, name) {
+        Some(value) => quantity(name, value).unwrap_or(f64::INFINITY),
+        None => f64::INFINITY,
+    }
+}
+
+/// Describes how the figures of one target go with a number; `alike` has those together that differ
+/// in no other column. Settings that go along with the number (`files` with `workers`) are named.
+pub(super) fn along<'a>(
+    group: &Group<'a>,
+    factors: Option<&PassFactors>,
+    name: &str,
+    alike: &[Vec<Figure<'a>>],
+    findings: &mut Findings,
+) {
+    let mut parts = alike.to_vec();
+    parts.retain(|part| part.len() > 1);
+    for part in &mut parts {
+        part.sort_by(|a, b| {
+            setting_number(group, a, name).total_cmp(&setting_number(group, b, name))
+        });
+    }
+    let Some(ends) = name_extremes(group, name, &parts) else { return };
+    let target = parts[0][0].target();
+    let trends: Vec<Trend<'a>> = parts.iter().map(|part| follow_trend(part)).collect();
+    if let [Trend::Varies(high, low, ratio)] = trends.as_slice() {
+        let (best, worst) = (group.label(high, &[name]), group.label(low, &[name]));
+        let (times, along) =
+            (Ratios::from_one(*ratio).as_times(), along_with(name, &parts).join(", "));
+        let along = if along.is_empty() { along } else { format!(" (other {along} too)") };
+        let text = format!("{target} is best at {best}: {times} that at {worst}{along}");
+        findings.difference(text, *ratio);
+        return;
+    }
+    let describe = |count: usize, words: &str| match count {
+        all if all == trends.len() => format!("{target} {words} with {ends}"),
+        some => format!("{target} {words} with {ends} in {some} of {} settings", trends.len()),
+    };
+    let (mut rises, mut falls) = (Vec::new(), Vec::new());
+    let (mut varies, mut flat, mut unknown) = (0, 0, 0);
+    for trend in &trends {
+        match trend {
+            Trend::Rises(ratio) => rises.push(*ratio),
+            Trend::Falls(ratio) => falls.push(*ratio),
+            Trend::Varies(..) => varies += 1,
+            Trend::Flat => flat += 1,
+            Trend::Unknown => unknown += 1,
+        }
+    }
+    let verbs =
+        if group.pass == Pass::App { ["gets faster", "gets slower"] } else { ["rises", "falls"] };
+    for (verb, ratios) in verbs.into_iter().zip([&rises, &falls]) {
+        if !ratios.is_empty() {
+            // Where all settings go the same way, their mean effect from end to end holds for all.
+            let mut effect = None;
+            if ratios.len() == trends.len()
+                && let (Some(factors), Some(first), Some(last)) =
+                    (factors, parts[0].first(), parts[0].last())
+            {
+                let (first, last) = (group.value(first, name), group.value(last, name));
+                effect = factors.effect_between(name, last, first);
+            }
+            let range = match effect {
+                Some(effect) => Ratios::from_effect(&effect),
+                None => Ratios::from_all(ratios.iter().copied()),
+            };
+            let words = format!("{verb} {}{}", range.as_times(), range.as_interval());
+            findings.difference(describe(ratios.len(), &words), range.largest);
+        }
+    }
+    if varies > 0 {
+        findings.text(describe(varies, "goes up and down"));
+    }
+    if flat == trends.len() && group.targets().len() == 1 {
+        findings.text(describe(flat, "shows no measurable difference"));
+    } else {
+        findings.count(flat, 0);
+    }
+    findings.count(0, unknown);
+}
+
+/// The setting with its first and its last value, and what goes along with it:
+/// `workers 1 to 16 (and files)`; `None` without a pair.
+fn name_extremes<'a>(group: &Group<'a>, name: &str, parts: &[Vec<Figure<'a>>]) -> Option<String> {
+    let all = parts.iter().flatten();
+    let order = |a: &&Figure<'a>, b: &&Figure<'a>| {
+        setting_number(group, a, name).total_cmp(&setting_number(group, b, name))
+    };
+    let (first, last) = (all.clone().min_by(order)?, all.max_by(order)?);
+    let last = group.label(last, &[name]);
+    let last = last.strip_prefix(name).unwrap_or(&last);
+    let along: Vec<String> = along_with(name, parts).into_iter().map(str::to_owned).collect();
+    let along = if along.is_empty() { String::new() } else { format!(" (and {})", listed(&along)) };
+    Some(format!("{} to{last}{along}", group.label(first, &[name])))
+}
+
+/// Describes how far a target kept up with the loads that it was offered.
+pub(super) fn offered(target: &str, figures: &[Figure<'_>], findings: &mut Findings) {
+    let mut loads = Vec::new();
+    for figure in figures {
+        if let Some(offered) = figure.row.judged.offered_per_s {
+            let requested = figure.row.run.spec.load.rate_per_s;
+            let done = figure.row.judged.ops_per_s.map_or(0.0, |ops| ops.median);
+            loads.push((requested, done >= offered * SUSTAINED_SHARE_MIN));
+        }
+    }
+    loads.sort_unstable();
+    let Some((highest, _)) = loads.last() else { return };
+    let highest = Rate::Ops(*highest as f64);
+    findings.text(match loads.iter().find(|(_, keeps_up)| !keeps_up) {
+        None => format!("{target} kept up with every offered load, up to {highest}"),
+        Some((load, _)) => {
+            let load = Rate::Ops(*load as f64);
+            format!("{target} did not keep up with {load} offered")
+        }
+    });
+}
+
+/// Settings that are not the same within some part, although they are no column.
+fn along_with(name: &str, parts: &[Vec<Figure<'_>>]) -> Vec<&'static str> {
+    let mut along = Vec::new();
+    for part in parts {
+        let first = part[0].row.run.spec.settings();
+        for figure in &part[1..] {
+            for setting in figure.row.run.spec.settings() {
+                if setting.0 != name && !first.contains(&setting) && !along.contains(&setting.0) {
+                    along.push(setting.0);
+                }
+            }
+        }
+    }
+    along
+}
+
+/// How figures go, in the order of their numbers.
+fn follow_trend<'a>(part: &[Figure<'a>]) -> Trend<'a> {
+    let (mut up, mut down) = (false, false);
+    let mut widest: Option<(Figure<'a>, Figure<'a>, f64)> = None;
+    for (index, early) in part.iter().enumerate() {
+        for late in &part[index + 1..] {
+            let (high, low, ratio) = match relation(late, early) {
+                Relation::Above(ratio) => {
+                    up = true;
+                    (late, early, ratio)
+                }
+                Relation::Below(ratio) => {
+                    down = true;
+                    (early, late, ratio)
+                }
+                Relation::Level => continue,
+                Relation::Unknown => return Trend::Unknown,
+            };
+            if widest.as_ref().is_none_or(|(.., widest)| ratio > *widest) {
+                widest = Some((*high, *low, ratio));
+            }
+        }
+    }
+    let Some((high, low, ratio)) = widest else { return Trend::Flat };
+    match (relation(&part[part.len() - 1], &part[0]), up, down) {
+        (Relation::Above(ratio), _, false) => Trend::Rises(ratio),
+        (Relation::Below(ratio), false, _) => Trend::Falls(ratio),
+        _ => Trend::Varies(high, low, ratio),
+    }
+}

@@ -1,0 +1,227 @@
+//! Judges the sentences that a plan declares by the data: borne out, contradicted, or undecided.
+//!
+//! [`judge`] is the way in, [`Judgement`] what comes out. Each sentence rests on the effect of one
+//! factor in the runs that have one of two levels of it, all else alike, as `dfsbench factors`
+//! computes it. "Faster" takes a ratio beyond the smallest effect that matters, with an interval
+//! that leaves out 1; "no difference" an interval within that effect. What an interval doesn't
+//! decide is undecided.
+
+mod comparison;
+pub(crate) mod section;
+
+use model::{Conclusion, Expectation, Pass};
+
+use crate::factor_effects::PassFactors;
+use crate::table::setting_number::quantity;
+use crate::table::{NOT_APPLICABLE, Row, Sheet};
+
+pub(crate) use comparison::{Comparison, Outcome};
+
+/// A sentence with what the data say about it.
+pub(crate) struct Judgement {
+    /// The sentence and what it rests on.
+    pub conclusion: Conclusion,
+    /// The outcome over all passes.
+    pub standing: ConclusionVerdict,
+    /// The comparison in each kind of pass, in order of appearance.
+    pub comparisons: Vec<Comparison>,
+    /// Why nothing was compared; empty where something was.
+    pub why: String,
+}
+
+/// How a sentence stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConclusionVerdict {
+    /// Every pass bears it out.
+    BorneOut,
+    /// Some passes bear it out, others don't, or don't tell.
+    Partly,
+    /// No pass bears it out, and all of them tell, or those that do contradict it.
+    Contradicted,
+    /// No pass tells.
+    Undecided,
+    /// It is a question, and the factors are ranked.
+    Answered,
+}
+
+impl ConclusionVerdict {
+    /// Names it as tables do.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::BorneOut => "borne out",
+            Self::Partly => "partly borne out",
+            Self::Contradicted => "contradicted",
+            Self::Undecided => "undecided",
+            Self::Answered => "answered",
+        }
+    }
+
+    fn from_comparisons(comparisons: &[Comparison]) -> Self {
+        let count = |outcome| comparisons.iter().filter(|one| one.outcome == outcome).count();
+        let (borne, contradicted) = (count(Outcome::BorneOut), count(Outcome::Contradicted));
+        match (borne, contradicted) {
+            _ if comparisons.iter().any(|one| one.outcome == Outcome::Answered) => Self::Answered,
+            (0, 0) => Self::Undecided,
+            (0, _) => Self::Contradicted,
+            (all, 0) if all == comparisons.len() => Self::BorneOut,
+            _ => Self::Partly,
+        }
+    }
+}
+
+/// Judges each sentence of a campaign, or of several, in the order of the plan.
+pub(crate) fn judge(sheet: &Sheet<'_>) -> Vec<Judgement> {
+    let conclusions = sheet.conclusions();
+    let mut judgements = Vec::with_capacity(conclusions.len());
+    for conclusion in conclusions {
+        judgements.push(judge_one(sheet, conclusion));
+    }
+    judgements
+}
+
+fn judge_one(sheet: &Sheet<'_>, conclusion: Conclusion) -> Judgement {
+    let compared = match compare(sheet, &conclusion) {
+        Ok(comparisons) => (comparisons, String::new()),
+        Err(why) => (Vec::new(), why),
+    };
+    let (comparisons, why) = compared;
+    Judgement {
+        standing: ConclusionVerdict::from_comparisons(&comparisons),
+        conclusion,
+        comparisons,
+        why,
+    }
+}
+
+/// Compares the levels in each kind of pass that the sentence is about.
+fn compare(sheet: &Sheet<'_>, conclusion: &Conclusion) -> Result<Vec<Comparison>, String> {
+    let Conclusion { factor, .. } = conclusion;
+    let is_ranking = conclusion.expect == Expectation::Ranking;
+    if factor.is_empty() && !is_ranking {
+        let why =
+            if conclusion.why.is_empty() { "no comparison is declared" } else { &conclusion.why };
+        return Err(why.to_owned());
+    }
+    let mut chosen: Vec<&Row<'_>> = Vec::new();
+    for row in &sheet.rows {
+        if is_about(conclusion, row) && has_conditions(sheet, row, conclusion) {
+            chosen.push(row);
+        }
+    }
+    if chosen.is_empty() {
+        return Err("no run was made under these conditions".to_owned());
+    }
+    if is_ranking {
+        let mut rankings = Vec::new();
+        for (name, pass, rows) in group_by_pass(&chosen) {
+            rankings.push(Comparison::rank_all(&PassFactors::new(name, pass, sheet, &rows, None)));
+        }
+        return Ok(rankings);
+    }
+    let levels = list_levels(sheet, &chosen, factor);
+    let [from, to] = find_ends(conclusion, &levels)?;
+    // The factor that matters most has all of its levels, and so have those that it is held
+    // against; other sentences are about two levels alone.
+    if conclusion.expect != Expectation::MattersMost {
+        chosen.retain(|row| {
+            let value = sheet.value(row, factor);
+            value == from || value == to
+        });
+    }
+    let mut comparisons = Vec::new();
+    for (name, pass, rows) in group_by_pass(&chosen) {
+        let effects = PassFactors::new(name, pass, sheet, &rows, Some(factor));
+        let mut one = Comparison::new(&effects, conclusion, [&from, &to]);
+        one.add_missing(sheet, &rows, factor);
+        comparisons.push(one);
+    }
+    Ok(comparisons)
+}
+
+/// Says whether a sentence is about the pass of a row.
+fn is_about(conclusion: &Conclusion, row: &Row<'_>) -> bool {
+    let (name, whole) = (row.judged.pass.name(), row.pass_name());
+    let workload = row.run.spec.workload.name();
+    let mut passes = conclusion.passes.iter();
+    conclusion.passes.is_empty()
+        || passes.any(|pass| pass == name || *pass == whole || pass == workload)
+}
+
+fn has_conditions(sheet: &Sheet<'_>, row: &Row<'_>, conclusion: &Conclusion) -> bool {
+    conclusion.only.iter().all(|(name, levels)| {
+        let value = sheet.value(row, name);
+        levels.iter().any(|level| is_level(name, &value, level))
+    })
+}
+
+/// Says whether a shown value is the level that a plan names: `2000 MiB` and `2000MiB`,
+/// `256 KiB (granted 64 KiB)` and `256KiB`.
+fn is_level(name: &str, shown: &str, level: &str) -> bool {
+    let requested = shown.split(" (").next().unwrap_or(shown);
+    if crate::is_same(requested, level) || crate::is_same(shown, level) {
+        return true;
+    }
+    match (quantity(name, requested), quantity(name, level)) {
+        (Some(one), Some(other)) => one.total_cmp(&other).is_eq(),
+        _ => false,
+    }
+}
+
+/// The levels that rows have of a factor; numbers in their order, others in that of the rows.
+fn list_levels(sheet: &Sheet<'_>, rows: &[&Row<'_>], factor: &str) -> Vec<String> {
+    let mut levels: Vec<String> = Vec::new();
+    for row in rows {
+        let value = sheet.value(row, factor);
+        if value != NOT_APPLICABLE && !levels.iter().any(|known| *known == value) {
+            levels.push(value.into_owned());
+        }
+    }
+    if levels.iter().all(|level| quantity(factor, level).is_some()) {
+        levels.sort_by(|a, b| {
+            let [a, b] = [a, b].map(|level| quantity(factor, level).unwrap_or_default());
+            a.total_cmp(&b)
+        });
+    }
+    levels
+}
+
+/// Finds the two levels that are compared, as they are shown.
+fn find_ends(conclusion: &Conclusion, levels: &[String]) -> Result<[String; 2], String> {
+    let Conclusion { factor, from, to, .. } = conclusion;
+    let find = |wanted: &String, usual: Option<&String>| match usual {
+        Some(usual) if wanted.is_empty() => Ok(usual.clone()),
+        _ => match levels.iter().find(|level| is_level(factor, level, wanted)) {
+            Some(level) => Ok(level.clone()),
+            None if levels.is_empty() => Err(name_unvaried(factor)),
+            None => Err(format!("no run has {factor} {wanted}, only {}", levels.join(", "))),
+        },
+    };
+    let ends = [find(from, levels.first())?, find(to, levels.last())?];
+    if ends[0] == ends[1] {
+        return Err(format!("all runs have {factor} {}", ends[0]));
+    }
+    Ok(ends)
+}
+
+/// Says that no run has a factor, and how runs that have it are compared.
+fn name_unvaried(factor: &str) -> String {
+    if Conclusion::PROPERTIES.iter().any(|begin| factor.starts_with(begin)) {
+        return format!(
+            "{factor} differs between campaigns alone: `dfsbench report 1 2` compares two"
+        );
+    }
+    format!("no run has {factor}")
+}
+
+/// The kinds of pass of some rows, each with its rows, in order of appearance.
+fn group_by_pass<'s, 'a>(rows: &[&'s Row<'a>]) -> Vec<(String, Pass, Vec<&'s Row<'a>>)> {
+    let mut groups: Vec<(String, Pass, Vec<&'s Row<'a>>)> = Vec::new();
+    for row in rows {
+        let name = row.pass_name();
+        match groups.iter_mut().find(|(known, ..)| *known == name) {
+            Some((.., of_pass)) => of_pass.push(row),
+            None => groups.push((name, row.judged.pass, vec![row])),
+        }
+    }
+    groups
+}

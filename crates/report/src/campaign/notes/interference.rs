@@ -1,0 +1,83 @@
+//! Which trials were set aside because something outside of the run disturbed them.
+
+use std::collections::BTreeMap;
+
+use model::{InterferenceRule, InterferenceSource};
+use stats::SetAside;
+
+use super::load;
+use crate::table::{Row, Sheet};
+
+/// The heading of the lines of [`lines`].
+pub(crate) const TITLE: &str = "Trials set aside (disturbed from outside)";
+
+/// States the rule and what it did; `None` if nothing was recorded, as in earlier releases.
+pub(crate) fn rule(sheet: &Sheet<'_>) -> Option<String> {
+    let recorded = sheet.rows.iter().filter(|row| is_recorded(row));
+    let mut rules = recorded.map(|row| row.run.spec.repetition.interference);
+    if rules.next()? == InterferenceRule::Keep {
+        return Some("trials that were disturbed from outside count (interference keep).".into());
+    }
+    let rule = "trials that the hypervisor, other programs, memory pressure or heat disturbed are \
+                set aside and repeated, unless most of a result's trials were disturbed; their \
+                rates are not looked at";
+    Some(format!("{rule}. {}", summary(sheet).unwrap_or_else(|| "None was set aside.".into())))
+}
+
+/// Counts what was set aside and says what disturbed it; `None` if nothing was.
+pub(crate) fn summary(sheet: &Sheet<'_>) -> Option<String> {
+    let (mut made, mut count) = (0, 0);
+    // Of each source the trials that it disturbed most, and the least and the most that it took.
+    let mut sources: BTreeMap<InterferenceSource, (u32, u64, u64)> = BTreeMap::new();
+    for row in &sheet.rows {
+        made += row.judged.trials_made;
+        for SetAside { disturbance, .. } in &row.judged.set_aside {
+            count += 1;
+            let found = disturbance.found;
+            let (trials, least, most) =
+                sources.entry(disturbance.source).or_insert((0, found, found));
+            *trials += 1;
+            (*least, *most) = ((*least).min(found), (*most).max(found));
+        }
+    }
+    let mut parts = Vec::new();
+    for (source, (trials, least, most)) in sources {
+        let shown = if least == most {
+            source.show(most)
+        } else {
+            format!("{} to {}", source.show(least), source.show(most))
+        };
+        let limit = source.show(stats::interference::limit_of(source));
+        parts.push(format!("{} (limit {limit}) in {trials}", source.describe(&shown)));
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    let were = if count == 1 { "was" } else { "were" };
+    Some(format!("{count} of {made} trials {were} set aside: {}.", parts.join("; ")))
+}
+
+/// A line for each result with trials that were set aside.
+pub(crate) fn lines(sheet: &Sheet<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for row in &sheet.rows {
+        let of_row = row.judged.set_aside.iter();
+        let worst = of_row
+            .max_by(|one, other| one.disturbance.excess().total_cmp(&other.disturbance.excess()));
+        let Some(worst) = worst else { continue };
+        lines.push(format!(
+            "{}: {} of {}; in trial {}, {}",
+            sheet.name(row),
+            row.judged.set_aside.len(),
+            row.judged.trials_made,
+            worst.trial_index + 1,
+            worst.disturbance.describe(),
+        ));
+    }
+    load::first(lines)
+}
+
+fn is_recorded(row: &Row<'_>) -> bool {
+    let passes = row.run.trials.iter().flat_map(|trial| &trial.passes);
+    passes.into_iter().any(|pass| !pass.scope.interference.is_empty())
+}

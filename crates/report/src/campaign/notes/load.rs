@@ -1,0 +1,176 @@
+//! Notes that accompany the figures of loads: the offered load, its op mix, the data that it
+//! touched, and how busy the client was.
+//!
+//! Sentences without markup, as in `notes`; of large campaigns the first figures are described.
+
+use model::units::{Size, three_digits};
+use model::{CaveatCode, Pass};
+use stats::Rate;
+
+use crate::humanize::{counted, spread, times};
+use crate::table::{Row, Sheet};
+
+/// The heading of the lines of [`lines`].
+pub(crate) const LOADS: &str = "Loads";
+
+/// Shares below this many hundredths of a percent are not named.
+const NAMED_MIN_PERCENT: f64 = 0.005;
+
+/// Runs whose processor time is described in words.
+const PLACES_MAX: usize = 4;
+
+/// Figures whose loads are described in words.
+const FIGURES_MAX: usize = 12;
+
+/// A line for each figure that was offered at a rate or is made of several kinds of op.
+pub(crate) fn lines(sheet: &Sheet<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for row in &sheet.rows {
+        if row.judged.rate.is_none() {
+            continue;
+        }
+        let mut parts = Vec::new();
+        parts.extend(describe_offered(row));
+        parts.extend(list_shares(row));
+        parts.extend(describe_touched(row));
+        if !parts.is_empty() {
+            lines.push(format!("{}: {}", sheet.name(row), parts.join("; ")));
+        }
+    }
+    first(lines)
+}
+
+/// The first of many lines about figures, and how many more there are.
+pub(crate) fn first(mut lines: Vec<String>) -> Vec<String> {
+    let more = lines.len().saturating_sub(FIGURES_MAX);
+    if more > 0 {
+        lines.truncate(FIGURES_MAX);
+        lines.push(format!("and {}: see CSV or JSON", counted(more, "more figure")));
+    }
+    lines
+}
+
+/// Offered and achieved load, and response time beside service time.
+fn describe_offered(row: &Row<'_>) -> Option<String> {
+    let rate = row.run.spec.load.rate_per_s;
+    // The pass in which a soak reads its data back goes as fast as it can.
+    let is_read_back = row.run.spec.soak.is_some() && !row.judged.pass.is_timed();
+    if rate == 0 || is_read_back {
+        return None;
+    }
+    let achieved = row.judged.ops_per_s.as_ref()?.median;
+    // Response times of an open loop count from the scheduled start: what an op waited for its
+    // turn shows in them, and not in the service times.
+    let [response_p50, response_p99, _] = times(&row.judged.response_time);
+    let [service_p50, service_p99, _] = times(&row.judged.service_time);
+    let offered = row.judged.offered_per_s.unwrap_or(rate as f64);
+    Some(format!(
+        "{} requested, {} offered, {} achieved ({} % of offered); response time p50 \
+         {response_p50}, p99 {response_p99}, service time p50 {service_p50}, p99 {service_p99}",
+        Rate::Ops(rate as f64),
+        Rate::Ops(offered),
+        Rate::Ops(achieved),
+        three_digits(achieved / offered * 100.0),
+    ))
+}
+
+/// Lists the kinds of op with their shares, the most frequent first.
+fn list_shares(row: &Row<'_>) -> Option<String> {
+    let mut kinds = row.judged.kinds.clone();
+    kinds.retain(|kind| kind.percent >= NAMED_MIN_PERCENT);
+    kinds.sort_by(|a, b| b.percent.total_cmp(&a.percent));
+    let mut parts = Vec::new();
+    for kind in &kinds {
+        let mut rates = Rate::Ops(kind.ops_per_s).to_string();
+        if kind.bytes_per_s > 0.0 {
+            rates = format!("{rates}, {}", Rate::Bytes(kind.bytes_per_s));
+        }
+        parts.push(format!("{} {:.1} % ({rates})", kind.kind, kind.percent));
+    }
+    if parts.is_empty() { None } else { Some(parts.join(", ")) }
+}
+
+/// How much of the file set was touched, where not every pass touches all of it.
+fn describe_touched(row: &Row<'_>) -> Option<String> {
+    let draws =
+        matches!(row.judged.pass, Pass::Mix | Pass::OpMix | Pass::Seeks | Pass::Transactions);
+    let set = row.judged.working_set?;
+    if !draws {
+        return None;
+    }
+    let unit = match set.unit_bytes {
+        0 => String::new(),
+        unit => format!(" in units of {}", Size(unit)),
+    };
+    let files = counted(usize::try_from(set.files).unwrap_or(usize::MAX), "file");
+    Some(format!("touched {files}, {}{unit}", Size(set.bytes)))
+}
+
+/// The heading of the lines of [`per_cpu`].
+pub(crate) const PER_CPU: &str =
+    "Rate for each second of processor time, where processors are the limit";
+
+/// A line for each figure that processors limit: its work for each second of processor time, which
+/// varies less than its rate, with the rate beside it.
+pub(crate) fn per_cpu(sheet: &Sheet<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for row in &sheet.rows {
+        let limits = [CaveatCode::ProcessorContention, CaveatCode::ClientSaturated];
+        let is_limited = row.judged.caveats.iter().any(|caveat| limits.contains(&caveat.code));
+        let (Some(rate), Some(per_cpu)) = (&row.judged.rate, &row.judged.rate_per_cpu) else {
+            continue;
+        };
+        // Where something else is the limit, such as a disk, it varies more than the rate.
+        let varies_more = match (per_cpu.half_width_share(), rate.half_width_share()) {
+            (Some(per_cpu), Some(rate)) => per_cpu > rate * 1.01,
+            _ => false,
+        };
+        // A command has a wall time and no rate.
+        if !is_limited || varies_more || row.judged.pass == Pass::App {
+            continue;
+        }
+        let whose = match row.judged.cpu.and_then(|cpu| cpu.server) {
+            Some(_) => "client and server",
+            None => "the client",
+        };
+        lines.push(format!(
+            "{}: {} ({}) of the processor time of {whose}; by the clock {} ({})",
+            sheet.name(row),
+            row.judged.shown(per_cpu.median),
+            spread(per_cpu),
+            row.judged.shown(rate.median),
+            spread(rate),
+        ));
+    }
+    first(lines)
+}
+
+/// How busy the client was in each pass: `dir: stream write 97 %; nfs: ...`; `None` where that
+/// would be too much to read, and CSV and JSON have it.
+pub(crate) fn processor(sheet: &Sheet<'_>) -> Option<String> {
+    let mut lines: Vec<(String, Vec<String>)> = Vec::new();
+    for row in &sheet.rows {
+        let (Some(_), Some(percent)) = (&row.judged.rate, row.judged.cpu_percent) else {
+            continue;
+        };
+        let factors = sheet.factors(row);
+        let place = match factors.as_str() {
+            "" => row.run.spec.target_name.clone(),
+            _ => format!("{} ({factors})", row.run.spec.target_name),
+        };
+        let shown = format!("{} {percent:.0} %", row.pass_name());
+        match lines.iter().position(|(known, _)| *known == place) {
+            Some(known) => lines[known].1.push(shown),
+            None if lines.len() == PLACES_MAX => return None,
+            None => lines.push((place, vec![shown])),
+        }
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    let mut places = Vec::new();
+    for (place, passes) in lines {
+        places.push(format!("{place}: {}", passes.join(", ")));
+    }
+    Some(format!("the client's, in percent of a core: {}", places.join("; ")))
+}

@@ -1,0 +1,159 @@
+//! How the trials of each row lie: every mean, the deviation, the extremes, and each trial.
+//!
+//! [`Spread`] is a row of it, in cells that the terminal's table and the page share. A trial that
+//! was left out is listed with the reason: nothing that was measured is hidden.
+
+use model::Discard;
+use stats::{Rate, SetAside, Summary};
+
+use crate::document::text::{WIDTH_MAX, push};
+use crate::document::{Column, Role, Table, TableRow};
+use crate::table::{Row, Sheet};
+use crate::text_grid::{Align, Grid};
+
+/// The columns beside the name.
+const COLUMNS: [&str; 8] =
+    ["n", "median", "95 %", "trimmed", "mean", "deviation", "lowest", "highest"];
+
+/// The explanation of the columns.
+const READING: [&str; 3] = [
+    "n: trials behind the figures. Those that were left out, by the plan's rule, as invalid or as \
+     disturbed from outside, are in parentheses.",
+    "median, with its 95 % interval; trimmed: the mean without the highest and the \
+     lowest trial; deviation: standard deviation of the trials (divisor n - 1).",
+    "lowest, highest: of the trials behind the figures.",
+];
+
+/// The trials of one row.
+struct Spread {
+    /// Target, workload, pass and factors.
+    pub name: String,
+    /// One for each of [`COLUMNS`]; `None` where there is no figure.
+    pub cells: Option<[String; 8]>,
+    /// Every trial in its order: `356 MB/s, (828 MB/s), 361 MB/s`.
+    pub trials: String,
+    /// Why some are left out, in a few words; empty where none is.
+    pub left_out: String,
+}
+
+impl Spread {
+    /// Arranges a row.
+    fn from_row(sheet: &Sheet<'_>, row: &Row<'_>) -> Self {
+        let judged = &row.judged;
+        // Every trial is listed, so that a reader can check what the plan's rule left out.
+        let mut trials = Vec::new();
+        let mut reasons = Vec::new();
+        for SetAside { trial_index, disturbance } in &judged.set_aside {
+            reasons.push(format!("trial {}, {}", trial_index + 1, disturbance.describe()));
+        }
+        let mut others = 0;
+        for point in &judged.points {
+            let rate = shown(row, point.per_s);
+            trials.push(if point.used { rate } else { format!("({rate})") });
+            others += usize::from(!point.used);
+        }
+        if others > judged.set_aside.len() {
+            reasons.push(rule_of(row.run.spec.repetition.discard).to_owned());
+        }
+        Self {
+            name: sheet.name(row),
+            cells: judged.rate.as_ref().map(|rate| summary_cells(row, rate)),
+            trials: trials.join(", "),
+            left_out: reasons.join("; "),
+        }
+    }
+
+    /// The trials with what the parentheses mean.
+    fn trials_line(&self) -> String {
+        match self.left_out.as_str() {
+            "" => self.trials.clone(),
+            why => format!("{}; in parentheses, left out: {why}", self.trials),
+        }
+    }
+}
+
+/// Why a rule of the plan leaves trials out.
+const fn rule_of(discard: Discard) -> &'static str {
+    match discard {
+        Discard::None => "invalid",
+        Discard::Extremes => "the highest and the lowest, or invalid",
+        Discard::Outliers => "far from the others, or invalid",
+        Discard::Cached => "cached, or invalid",
+    }
+}
+
+/// The cells of [`COLUMNS`]; a figure that so few trials don't have is a dash.
+fn summary_cells(row: &Row<'_>, rate: &Summary) -> [String; 8] {
+    let mut cells = [const { String::new() }; 8];
+    cells[0] = rate.n.to_string();
+    cells[1] = shown(row, rate.median);
+    cells[2] = match rate.confidence_interval() {
+        Some((lo, hi)) => format!("{} to {}", shown(row, lo), shown(row, hi)),
+        None => "–".to_owned(),
+    };
+    cells[3] = match rate.trimmed_mean {
+        Some(mean) => shown(row, mean),
+        None => "–".to_owned(),
+    };
+    cells[4] = shown(row, rate.mean);
+    cells[5] = if rate.n > 1 { shown(row, rate.standard_deviation) } else { "–".to_owned() };
+    cells[6] = shown(row, rate.min);
+    cells[7] = shown(row, rate.max);
+    cells
+}
+
+/// A rate with its unit. Rates of commands stand here as rates, not as the wall times of other
+/// tables: the deviation of a rate is no time.
+fn shown(row: &Row<'_>, per_s: f64) -> String {
+    match row.judged.shown(per_s) {
+        Rate::Commands(per_s) => Rate::Ops(per_s).to_string(),
+        rate => rate.to_string(),
+    }
+}
+
+/// The rows that have a figure, up to so many of them, with their trials: for pages.
+pub(crate) fn table(sheet: &Sheet<'_>, rows_max: usize) -> Table {
+    let mut columns = vec![Column::new("run and pass", Role::Words)];
+    columns.extend(COLUMNS.map(|name| Column::new(name, Role::Number)));
+    columns.push(Column::new("trials", Role::Prose));
+    let mut rows = Vec::new();
+    for row in sheet.rows.iter().take(rows_max) {
+        let spread = Spread::from_row(sheet, row);
+        if let Some(cells) = &spread.cells {
+            let (name, trials) = (spread.name.clone(), spread.trials_line());
+            rows.push([vec![name], cells.to_vec(), vec![trials]].concat());
+        }
+    }
+    Table {
+        caption: "How the trials of each figure lie.".to_owned(),
+        columns,
+        rows: TableRow::all(rows.into_iter()),
+        reading: READING.map(str::to_owned).to_vec(),
+        ..Table::default()
+    }
+}
+
+/// Writes a table for a terminal, each trial below its row.
+pub(crate) fn render(sheet: &Sheet<'_>) -> String {
+    let mut out =
+        format!("{}: {}\n\n", sheet.campaign.name, crate::table::title::describe(sheet.campaign));
+    let columns: Vec<(&str, Align)> = COLUMNS.map(|name| (name, Align::Right)).to_vec();
+    let mut grid = Grid::new(&columns);
+    for row in &sheet.rows {
+        let spread = Spread::from_row(sheet, row);
+        grid.title(&spread.name);
+        match &spread.cells {
+            Some(cells) => {
+                grid.row(cells);
+                grid.text(&format!("trials: {}", spread.trials_line()));
+            }
+            None => grid.text(&row.missing()),
+        }
+    }
+    out.push_str(&grid.render(WIDTH_MAX));
+    out.push_str("\nHow to read it\n");
+    for sentence in READING {
+        push(&mut out, "  ", sentence, WIDTH_MAX);
+    }
+    out
+}

@@ -1,0 +1,249 @@
+//! Axes of the charts: where a value lies, in percent of the width, and what the ticks say.
+//!
+//! Positions are percentages, so that a chart fits any width while its text keeps its size.
+
+use model::Pass;
+use model::units::three_digits;
+
+use crate::text_grid::width;
+
+/// A tick: its position in percent, and its label.
+pub(crate) type Tick = (f64, String);
+
+/// Percent of the width that a character of a label takes in a picture on a phone, which is 300
+/// pixels wide, and the least distance between two labels there.
+const CHARACTER: f64 = 7.0 / 3.0;
+const BETWEEN: f64 = 1.5;
+
+/// A label of a horizontal axis in its place.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Label {
+    /// Its position in percent of the picture's width.
+    pub x: f64,
+    /// The part of the text that stands there, in the words of SVG.
+    pub anchor: &'static str,
+    /// The text itself.
+    pub text: String,
+}
+
+impl Label {
+    /// The ends of its text on a phone, in percent of the width.
+    fn ends(&self) -> (f64, f64) {
+        let length = width(&self.text) as f64 * CHARACTER;
+        let left = match self.anchor {
+            "start" => self.x,
+            "end" => self.x - length,
+            _ => self.x - length / 2.0,
+        };
+        (left, left + length)
+    }
+}
+
+/// Leaves labels out that would overlap others on a phone; their lines remain. The first and the
+/// last stay.
+pub(crate) fn keep_apart(labels: Vec<Label>) -> Vec<Label> {
+    let count = labels.len();
+    let mut kept: Vec<Label> = Vec::new();
+    for (number, label) in labels.into_iter().enumerate() {
+        let (left, _) = label.ends();
+        let overlaps = |before: &Label| before.ends().1 + BETWEEN > left;
+        if number + 1 == count {
+            while kept.len() > 1 && kept.last().is_some_and(overlaps) {
+                kept.pop();
+            }
+        } else if kept.last().is_some_and(overlaps) {
+            continue;
+        }
+        kept.push(label);
+    }
+    kept
+}
+
+/// The unit that a rate counts per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RateUnit {
+    /// Bytes per second.
+    Bytes,
+    /// Ops per second.
+    Ops,
+}
+
+impl RateUnit {
+    /// Says what the rate of a pass counts.
+    pub(crate) const fn from_pass(pass: Pass) -> Self {
+        if pass.is_byte_rate() { Self::Bytes } else { Self::Ops }
+    }
+}
+
+/// From 0 to a largest rate, in a unit that suits it.
+pub(crate) struct RateAxis {
+    end: f64,
+    divisor: f64,
+    /// The unit of the labels.
+    pub unit: &'static str,
+}
+
+impl RateAxis {
+    /// Makes an axis that holds rates up to `max` bytes or ops per second.
+    pub(crate) fn new(counted: RateUnit, max: f64) -> Self {
+        let (divisor, unit) = match (counted, max) {
+            (RateUnit::Bytes, max) if max < 1e6 => (1e3, "kB/s"),
+            (RateUnit::Bytes, _) => (1e6, "MB/s"),
+            (RateUnit::Ops, max) if max < 1e3 => (1.0, "op/s"),
+            (RateUnit::Ops, max) if max < 1e6 => (1e3, "kop/s"),
+            (RateUnit::Ops, _) => (1e6, "Mop/s"),
+        };
+        // Rates begin at 0: the length of a bar is the rate, so ratios can be seen.
+        // A little room, so that the mark of the largest value is whole.
+        Self { end: if max > 0.0 { max * 1.02 } else { 1.0 }, divisor, unit }
+    }
+
+    /// Returns a rate's position in percent.
+    pub(crate) fn at(&self, per_s: f64) -> f64 {
+        per_s / self.end * 100.0
+    }
+
+    /// A rate in the unit of the axis, without it.
+    pub(crate) fn shown(&self, per_s: f64) -> String {
+        three_digits(per_s / self.divisor)
+    }
+
+    /// Ticks at round numbers, about five.
+    pub(crate) fn ticks(&self) -> Vec<Tick> {
+        even_ticks(self.end / self.divisor)
+    }
+
+    /// The same ticks; the topmost one has the unit.
+    pub(crate) fn ticks_with_unit(&self) -> Vec<Tick> {
+        let mut ticks = self.ticks();
+        if let Some((_, label)) = ticks.last_mut() {
+            *label = format!("{label} {}", self.unit);
+        }
+        ticks
+    }
+}
+
+/// About five ticks at round numbers from 0 to an end.
+pub(crate) fn even_ticks(end: f64) -> Vec<Tick> {
+    const TICKS: f64 = 5.0;
+    let step = round_step(end / TICKS);
+    let count = (end / step) as usize;
+    let decimals = if step >= 1.0 { 0 } else { 3 };
+    let mut ticks = Vec::new();
+    for number in 0..=count {
+        let value = number as f64 * step;
+        let label = format!("{value:.decimals$}");
+        let short = if decimals > 0 { label.trim_end_matches('0') } else { &label };
+        ticks.push((value / end * 100.0, short.trim_end_matches('.').to_owned()));
+    }
+    ticks
+}
+
+/// The next larger of 1, 2 and 5 times a power of ten; at least a thousandth.
+fn round_step(least: f64) -> f64 {
+    let mut power = 1e-3;
+    while power < 1e15 {
+        for factor in [1.0, 2.0, 5.0] {
+            if power * factor >= least {
+                return power * factor;
+            }
+        }
+        power *= 10.0;
+    }
+    power
+}
+
+/// Whole decades of time around the values to show.
+pub(crate) struct TimeAxis {
+    first: u32,
+    last: u32,
+}
+
+impl TimeAxis {
+    /// Makes an axis that holds these times; 0 counts as 1 ns.
+    pub(crate) fn new(min_ns: u64, max_ns: u64) -> Self {
+        // Times of a cache hit and of a stall lie six decades apart: only a logarithmic axis shows
+        // both, and whole decades give it ticks that are round.
+        let first = min_ns.max(1).ilog10();
+        let above = max_ns.max(1).ilog10();
+        let whole = 10_u64.checked_pow(above) == Some(max_ns.max(1));
+        let last = if whole { above } else { above + 1 };
+        Self { first, last: last.max(first + 1) }
+    }
+
+    /// Returns a time's position in percent.
+    pub(crate) fn at(&self, ns: u64) -> f64 {
+        let decades = (ns.max(1) as f64).log10() - f64::from(self.first);
+        decades / f64::from(self.last - self.first) * 100.0
+    }
+
+    /// A tick at each decade.
+    pub(crate) fn ticks(&self) -> Vec<Tick> {
+        const UNITS: [&str; 4] = ["ns", "µs", "ms", "s"];
+        let mut ticks = Vec::new();
+        for decade in self.first..=self.last {
+            let unit = (decade / 3).min(3);
+            let label = format!("{} {}", 10_u64.pow(decade - unit * 3), UNITS[unit as usize]);
+            let position =
+                f64::from(decade - self.first) / f64::from(self.last - self.first) * 100.0;
+            ticks.push((position, label));
+        }
+        ticks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(ticks: &[Tick]) -> Vec<&str> {
+        ticks.iter().map(|(_, label)| label.as_str()).collect()
+    }
+
+    #[test]
+    fn rates_have_round_ticks_in_a_fitting_unit() {
+        let axis = RateAxis::new(RateUnit::Bytes, 1_234e6);
+        assert_eq!((axis.unit, labels(&axis.ticks())), ("MB/s", vec!["0", "500", "1000"]));
+        let axis = RateAxis::new(RateUnit::Ops, 1_900.0);
+        assert_eq!(labels(&axis.ticks()), ["0", "0.5", "1", "1.5"]);
+        assert!((axis.at(1_900.0) - 100.0 / 1.02).abs() < 1e-9);
+        assert_eq!(RateAxis::new(RateUnit::Ops, 0.0).ticks().len(), 6);
+        assert!(RateAxis::new(RateUnit::Bytes, 1e14).ticks().len() < 8);
+    }
+
+    #[test]
+    fn labels_that_would_overlap_on_a_phone_are_left_out() {
+        let labels = |texts: &[&str]| {
+            let mut labels = Vec::new();
+            for (number, text) in texts.iter().enumerate() {
+                let x = number as f64 / (texts.len() - 1) as f64 * 100.0;
+                let anchor = if x > 96.0 { "end" } else { "middle" };
+                labels.push(Label { x, anchor, text: (*text).to_owned() });
+            }
+            labels
+        };
+        let texts = |labels: &[Label]| {
+            labels.iter().map(|label| label.text.clone()).collect::<Vec<String>>().join("|")
+        };
+        let nines = ["50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "99.9999 %"];
+        assert_eq!(texts(&keep_apart(labels(&nines))), "50 %|90 %|99 %|99.9 %|99.9999 %");
+        // Of eight decades the last keeps its label, and the one before it doesn't.
+        let decades = TimeAxis::new(10, 100_000_000).ticks();
+        let decades: Vec<&str> = decades.iter().map(|(_, label)| label.as_str()).collect();
+        let kept = keep_apart(labels(&decades));
+        assert_eq!(texts(&kept), "10 ns|1 µs|10 µs|1 ms|100 ms");
+        // What has room stays, and so do two that have none.
+        assert_eq!(keep_apart(labels(&["0", "20", "40", "60"])).len(), 4);
+        assert_eq!(keep_apart(labels(&[&"x".repeat(40), &"y".repeat(40)])).len(), 2);
+    }
+
+    #[test]
+    fn times_have_whole_decades() {
+        let axis = TimeAxis::new(15_000, 2_000_000);
+        assert_eq!(labels(&axis.ticks()), ["10 µs", "100 µs", "1 ms", "10 ms"]);
+        assert!((axis.at(10_000) - 0.0).abs() < 1e-9 && (axis.at(10_000_000) - 100.0).abs() < 1e-9);
+        assert_eq!(labels(&TimeAxis::new(0, 0).ticks()), ["1 ns", "10 ns"]);
+        assert_eq!(labels(&TimeAxis::new(100, 1_000).ticks()), ["100 ns", "1 µs"]);
+        assert_eq!(TimeAxis::new(1, u64::MAX).ticks().last().unwrap().1, "100000000000 s");
+    }
+}

@@ -1,0 +1,207 @@
+//! Figures over time as pictures for pages.
+//!
+//! [`OverTime`] is the principal type: lines of points, over the time of a replay or of a trace.
+//! Times stand on a logarithmic axis, counts on one from 0.
+
+use model::units::Nanos;
+
+use super::{
+    ChartText, Dot, DotKind, Picture, Plot, SERIES_MAX, Series, Tick, TimeAxis, describe_series,
+    even_ticks,
+};
+
+/// More points of a line would hide one another on a phone.
+const POINTS_MAX: usize = 40;
+
+/// The scale of the values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Times in nanoseconds.
+    Times,
+    /// Numbers from 0 on.
+    Counts,
+}
+
+/// A picture of values over time.
+#[derive(Debug)]
+pub struct OverTime {
+    /// Its name in links; unique in the page.
+    pub id: String,
+    /// The title of the picture.
+    pub title: String,
+    /// The scale of the values.
+    pub scale: Scale,
+    /// Lines, of which only as many are drawn as there are colours.
+    pub lines: Vec<TimeLine>,
+    /// An instant to mark.
+    pub event: Option<Event>,
+    /// How to read it.
+    pub notes: Vec<String>,
+}
+
+/// An instant with its name.
+#[derive(Debug)]
+pub struct Event {
+    /// Nanoseconds from the beginning.
+    pub at_ns: u64,
+    /// The label of the mark.
+    pub name: String,
+}
+
+/// A line of a picture.
+#[derive(Debug)]
+pub struct TimeLine {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its points in the order of time.
+    pub points: Vec<TimePoint>,
+}
+
+/// A value at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct TimePoint {
+    /// Nanoseconds from the beginning.
+    pub at_ns: u64,
+    /// Nanoseconds or a count.
+    pub value: u64,
+}
+
+impl OverTime {
+    /// Draws it; `None` where there is nothing to draw.
+    pub fn picture(mut self) -> Option<Picture> {
+        let (mut end_ns, mut least, mut most) = (0, u64::MAX, 0);
+        for line in &mut self.lines {
+            thin_out(&mut line.points);
+            for point in &line.points {
+                end_ns = end_ns.max(point.at_ns);
+                least = least.min(point.value);
+                most = most.max(point.value);
+            }
+        }
+        if end_ns == 0 || most == 0 {
+            return None;
+        }
+        let (divisor_ns, unit) = match end_ns {
+            short if short < 2_000_000_000 => (1e6, "ms"),
+            middle if middle < 300_000_000_000 => (1e9, "s"),
+            _ => (60e9, "min"),
+        };
+        let x_at = |at_ns: u64| at_ns as f64 / end_ns as f64 * 100.0;
+        let values = Values::new(self.scale, least, most);
+        let mut series = Vec::new();
+        for line in self.lines.iter().take(SERIES_MAX) {
+            let mut dots = Vec::new();
+            for point in &line.points {
+                dots.push(Dot {
+                    x: x_at(point.at_ns),
+                    y: values.at(point.value),
+                    reach: None,
+                    trials: Vec::new(),
+                    standing: DotKind::Counts,
+                    text: format!("{} at {}", values.text(point.value), Nanos(point.at_ns)),
+                });
+            }
+            series.push(Series { name: line.name.clone(), dots, is_joined: true });
+        }
+        let about = ChartText {
+            id: self.id,
+            title: self.title.clone(),
+            description: describe_series(&series),
+            unit: "",
+        };
+        let plot = Plot {
+            about,
+            x_ticks: even_ticks(end_ns as f64 / divisor_ns),
+            x_name: format!("time, {unit}"),
+            y_ticks: values.ticks(),
+            upright: self.event.map(|event| (x_at(event.at_ns.min(end_ns)), event.name)),
+            series,
+        };
+        Some(plot.picture(self.title, self.notes))
+    }
+}
+
+/// The vertical axis.
+enum Values {
+    Times(TimeAxis),
+    Counts(f64),
+}
+
+impl Values {
+    fn new(scale: Scale, least: u64, most: u64) -> Self {
+        match scale {
+            Scale::Times => Self::Times(TimeAxis::new(least, most)),
+            Scale::Counts => Self::Counts(most as f64 * 1.02),
+        }
+    }
+
+    fn at(&self, value: u64) -> f64 {
+        match self {
+            Self::Times(axis) => axis.at(value),
+            Self::Counts(end) => value as f64 / end * 100.0,
+        }
+    }
+
+    fn ticks(&self) -> Vec<Tick> {
+        match self {
+            Self::Times(axis) => axis.ticks(),
+            Self::Counts(end) => even_ticks(*end),
+        }
+    }
+
+    fn text(&self, value: u64) -> String {
+        match self {
+            Self::Times(_) => Nanos(value).to_string(),
+            Self::Counts(_) => value.to_string(),
+        }
+    }
+}
+
+/// Leaves the largest of each few points, so that no stall gets lost.
+fn thin_out(points: &mut Vec<TimePoint>) {
+    let each = points.len().div_ceil(POINTS_MAX);
+    if each <= 1 {
+        return;
+    }
+    let mut kept = Vec::new();
+    for group in points.chunks(each) {
+        kept.extend(group.iter().copied().max_by_key(|point| point.value));
+    }
+    *points = kept;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picture(points: &[TimePoint], scale: Scale) -> Option<String> {
+        let line = TimeLine { name: "here".to_owned(), points: points.to_vec() };
+        let drawn = OverTime {
+            id: "times".to_owned(),
+            title: "Response time".to_owned(),
+            scale,
+            lines: vec![line],
+            event: Some(Event { at_ns: 500, name: "behind".to_owned() }),
+            notes: Vec::new(),
+        };
+        Some(drawn.picture()?.svg.into_string())
+    }
+
+    #[test]
+    fn a_stall_is_seen_however_many_points_there_are() {
+        let mut points = Vec::new();
+        for number in 0..1000 {
+            let value = if number == 333 { 7_000_000 } else { 1_000 };
+            points.push(TimePoint { at_ns: number * 1_000_000, value });
+        }
+        let svg = picture(&points, Scale::Times).unwrap();
+        assert_eq!(svg.matches("7.00 ms at 333 ms").count(), 2, "{svg}");
+        assert!(svg.contains("behind") && svg.contains("here"));
+    }
+
+    #[test]
+    fn nothing_is_drawn_of_nothing() {
+        assert!(picture(&[], Scale::Times).is_none());
+        assert!(picture(&[TimePoint { at_ns: 5, value: 0 }], Scale::Counts).is_none());
+    }
+}

@@ -1,0 +1,181 @@
+//! A track of a time series: lines over a time that all tracks of a picture share.
+//!
+//! [`Track`] is the principal type. The ground of a track is stretched to the width of the picture;
+//! its label above it is not. A track begins at 0 and says its largest value, or has an axis of
+//! times.
+
+use std::fmt::Write as _;
+
+use maud::{Markup, PreEscaped, html};
+
+use super::axis::TimeAxis;
+
+/// The ground, in its own units: it is stretched.
+const WIDTH: f64 = 1_000.0;
+/// Pixels of the label above a track, of the names of its lines and the topmost label of its axis
+/// below that, and below the track.
+const LABEL: f64 = 18.0;
+const NAMES: f64 = 27.0;
+const GAP: f64 = 8.0;
+/// Labels of an axis whose base lines are nearer to each other, in pixels, would overlap.
+const APART: f64 = 13.0;
+
+/// One track of a timeline.
+#[derive(Default)]
+pub(crate) struct Track {
+    /// The name of the quantity, with its largest value.
+    pub label: String,
+    /// Each line: the end of each interval in nanoseconds, and the value in it.
+    pub lines: Vec<Vec<(u64, f64)>>,
+    /// Times that stand out: begin and length in nanoseconds, and why.
+    pub bands: Vec<(u64, u64, String)>,
+    /// The value at its top.
+    pub most: f64,
+    /// The axis of a track of times, whose values are nanoseconds; in place of `most`.
+    pub times: Option<TimeAxis>,
+    /// The names of lines of several kinds; empty where all are of one.
+    pub names: Vec<&'static str>,
+    /// Pixels of its ground.
+    pub height: f64,
+}
+
+/// How lines of several kinds are dashed, for their legend.
+const DASHES: [&str; 3] = ["—", "- -", "···"];
+
+impl Track {
+    /// Draws tracks below each other, over the time up to `ends_ns`; returns the pixel below them,
+    /// too.
+    pub(crate) fn draw_all(tracks: &[Self], ends_ns: u64) -> (Markup, f64) {
+        let mut top = 0.0;
+        let mut drawn = String::new();
+        for track in tracks {
+            drawn.push_str(&track.draw(top, ends_ns).into_string());
+            top += track.head() + track.height + GAP;
+        }
+        (PreEscaped(drawn), top)
+    }
+
+    /// Draws it with its top at a pixel.
+    fn draw(&self, top: f64, ends_ns: u64) -> Markup {
+        let (height, ground) = (self.height, top + self.head());
+        html! {
+            text.tick x="0" y=(top + LABEL - 5.0) { (self.label) }
+            @if !self.names.is_empty() {
+                text.tick x="0" y=(top + LABEL + 11.0) {
+                    @for (number, name) in self.names.iter().enumerate() {
+                        tspan.{ "name s" (number) } { (DASHES[number % 3]) " " (name) "\u{a0}\u{a0}" }
+                    }
+                }
+            }
+            svg.series x="0" y=(ground) width="100%" height=(height)
+                viewBox={"0 0 " (WIDTH) " " (height)} preserveAspectRatio="none" {
+                rect.band x="0" y="0" width=(WIDTH) height=(height) {}
+                @for (at_ns, lasts_ns, why) in &self.bands {
+                    rect.stall x=(x_position(*at_ns, ends_ns)) y="0"
+                        width=(x_position(*lasts_ns, ends_ns)) height=(height) {
+                        title { (why) }
+                    }
+                }
+                @for (at, _) in self.ticks() {
+                    line.grid x1="0" x2=(WIDTH) y1=(self.y_percent(at)) y2=(self.y_percent(at)) {}
+                }
+                @for (number, line) in self.lines.iter().enumerate() {
+                    @let class = (!self.names.is_empty()).then(|| format!("line s{number}"));
+                    path class=[class] d=(self.steps(line, ends_ns)) {}
+                }
+            }
+            @for (base, label) in self.labels() {
+                text.tick.scale x="2" y=(format!("{:.1}", ground + base)) { (label) }
+            }
+        }
+    }
+
+    /// The pixels above its ground.
+    const fn head(&self) -> f64 {
+        if self.names.is_empty() { LABEL } else { LABEL + NAMES }
+    }
+
+    /// The labels of its axis that have room below each other, the topmost first, each with the
+    /// pixel of its base line.
+    fn labels(&self) -> Vec<(f64, String)> {
+        let mut labels: Vec<(f64, String)> = Vec::new();
+        for (at, label) in self.ticks().into_iter().rev() {
+            let base = self.y_of(at) - 2.0;
+            if labels.last().is_none_or(|(above, _)| base - above >= APART) {
+                labels.push((base, label));
+            }
+        }
+        labels
+    }
+
+    fn ticks(&self) -> Vec<super::axis::Tick> {
+        match &self.times {
+            Some(axis) => axis.ticks(),
+            None => Vec::new(),
+        }
+    }
+
+    /// The pixel of a position in percent of the height, from the top.
+    fn y_of(&self, at: f64) -> f64 {
+        // Four pixels are left free above the largest value, or its line would be half cut off.
+        self.height - at.clamp(0.0, 100.0) / 100.0 * (self.height - 4.0)
+    }
+
+    fn y_percent(&self, at: f64) -> String {
+        format!("{:.1}", self.y_of(at))
+    }
+
+    /// A value holds for its whole interval: the line goes in steps. It is interrupted where no op
+    /// ended, because then nothing was timed.
+    fn steps(&self, line: &[(u64, f64)], ends_ns: u64) -> String {
+        let mut path = String::new();
+        let (mut begins_ns, mut is_drawn) = (0, false);
+        for (at_ns, value) in line {
+            let at = match &self.times {
+                Some(axis) => axis.at(*value as u64),
+                None => value / self.most.max(1e-9) * 100.0,
+            };
+            let is_timed = self.times.is_none() || *value > 0.0;
+            if is_timed {
+                let (begin, end) = (x_position(begins_ns, ends_ns), x_position(*at_ns, ends_ns));
+                let start = if is_drawn { " V".to_owned() } else { format!("M{begin},") };
+                // Writing to a string can't fail.
+                let _ = write!(path, "{start}{:.1} H{end}", self.y_of(at));
+            }
+            (begins_ns, is_drawn) = (*at_ns, is_timed);
+        }
+        path
+    }
+}
+
+fn x_position(ns: u64, ends_ns: u64) -> String {
+    format!("{:.1}", ns as f64 / ends_ns.max(1) as f64 * WIDTH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(max_ns: u64) -> Track {
+        Track { times: Some(TimeAxis::new(1_000, max_ns)), height: 72.0, ..Track::default() }
+    }
+
+    #[test]
+    fn a_line_of_times_is_interrupted_where_no_op_ended() {
+        let line = [(25, 1_000.0), (50, 0.0), (75, 0.0), (100, 1_000_000.0)];
+        assert_eq!(times(1_000_000).steps(&line, 100), "M0.0,72.0 H250.0M750.0,4.0 H1000.0");
+        // A rate of nothing is a rate.
+        let rate = Track { most: 10.0, height: 24.0, ..Track::default() };
+        assert_eq!(rate.steps(&[(50, 0.0), (100, 10.0)], 100), "M0.0,24.0 H500.0 V4.0 H1000.0");
+    }
+
+    #[test]
+    fn labels_of_many_decades_do_not_overlap() {
+        let labels = times(10_000_000_000).labels();
+        assert_eq!(labels[0].1, "10 s");
+        for pair in labels.windows(2) {
+            assert!(pair[1].0 - pair[0].0 >= APART, "{labels:?}");
+        }
+        assert_eq!(times(1_000_000).labels().len(), 4);
+    }
+}

@@ -1,0 +1,108 @@
+//! Decides what the caveats of two rows leave of a comparison between them.
+//!
+//! [`Reservations`] is the principal type. Two kinds of caveats limit a verdict. Some say that the
+//! trials are not independent draws around one median; then only a large difference counts, see
+//! [`Comparison::is_doubted`]. Others say that a side measured a cache instead of the target; that
+//! side can't come out ahead. Rows with an invalid caveat never get here.
+
+use model::CaveatCode;
+use stats::{Barred, Comparison};
+
+use super::Measure;
+use crate::humanize;
+
+/// Caveats of trials that scatter, move together, or were slowed down by something else.
+const DOUBTS: [CaveatCode; 9] = [
+    CaveatCode::ProcessorContention,
+    CaveatCode::NotSteady,
+    CaveatCode::TooFewTrials,
+    CaveatCode::WideInterval,
+    CaveatCode::MixedTrials,
+    CaveatCode::Outlier,
+    CaveatCode::Drift,
+    CaveatCode::TrialsInteract,
+    CaveatCode::NotQuiet,
+];
+
+/// The limits that caveats put on the comparison of a pair of rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reservations {
+    /// Caveats of either side that make intervals and rank tests unreliable.
+    pub doubts: Vec<CaveatCode>,
+    /// For each side, the caveat that says that its figures are those of a cache.
+    pub cached: [Option<CaveatCode>; 2],
+}
+
+impl Reservations {
+    /// Collects what the caveats of both sides have to say.
+    pub(crate) fn new(before: &[CaveatCode], after: &[CaveatCode]) -> Self {
+        let mut doubts = Vec::new();
+        for code in DOUBTS {
+            if before.contains(&code) || after.contains(&code) {
+                doubts.push(code);
+            }
+        }
+        Self { doubts, cached: [cached(before, after), cached(after, before)] }
+    }
+
+    /// Applies the limits to the comparison of one measure.
+    pub(crate) fn apply(&self, measure: Measure, comparison: &mut Comparison) {
+        comparison.is_doubted = !self.doubts.is_empty();
+        let [before, after] = self.cached.map(|code| code.is_some());
+        comparison.barred = if measure.is_gain() {
+            Barred { higher: after, lower: before }
+        } else {
+            Barred { higher: before, lower: after }
+        };
+    }
+
+    /// Returns true if only a cache may keep the second side as fast as the first.
+    pub(crate) const fn flatters_after(&self) -> bool {
+        self.cached[1].is_some() && self.cached[0].is_none()
+    }
+
+    /// Describes what keeps the pair from a verdict, within a sentence; `None` if nothing does.
+    pub(crate) fn reason(&self) -> Option<String> {
+        let mut parts = Vec::new();
+        let names = ["before", "after"];
+        for (code, name) in self.cached.iter().zip(names) {
+            if let Some(code) = code {
+                parts.push(format!("the side {name} is `{code}` and can't come out ahead"));
+            }
+        }
+        if !self.doubts.is_empty() {
+            let codes: Vec<String> = self.doubts.iter().map(|code| format!("`{code}`")).collect();
+            parts.push(format!(
+                "with {} the sides must be further apart than either is wide",
+                humanize::listed(&codes)
+            ));
+        }
+        if parts.is_empty() { None } else { Some(parts.join("; ")) }
+    }
+
+    /// Describes what would help beyond more trials; `None` if more trials are enough.
+    pub(crate) fn remedy(&self) -> Option<&'static str> {
+        if self.cached.iter().any(Option::is_some) {
+            return Some("empty the caches before each trial (--invalidation)");
+        }
+        if self.doubts.is_empty() {
+            return None;
+        }
+        Some(
+            "measure both sides in one campaign, whose trials take turns, on a quiet machine and \
+             with longer trials",
+        )
+    }
+}
+
+/// Finds the caveat that says that a side's figures are those of a cache.
+fn cached(own: &[CaveatCode], other: &[CaveatCode]) -> Option<CaveatCode> {
+    for code in [CaveatCode::Cached, CaveatCode::MixedTrials] {
+        if own.contains(&code) {
+            return Some(code);
+        }
+    }
+    // The server's memory is part of the server, so two sides that both use it are alike.
+    let code = CaveatCode::ServerCached;
+    if own.contains(&code) && !other.contains(&code) { Some(code) } else { None }
+}

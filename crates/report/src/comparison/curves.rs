@@ -1,0 +1,432 @@
+//! Two load curves beside each other, where both campaigns drew some.
+//!
+//! [`CurvePair`] is the principal type: a curve before and after. Its rows are load points of one
+//! trial each, of which no row can be compared alone; all of them together say whether the server
+//! is slower, and whether it sustains less. Numbers come from [`stats::curve`].
+
+use std::collections::BTreeSet;
+
+use model::Question;
+use model::question::CurveRequest;
+use model::units::{Nanos, three_digits};
+use serde_json::{Value, json};
+use stats::curve::{Between, Curve, CurvesCompared, PAIRS_MIN, RATIO_CONFIDENCE};
+use stats::{Outcome, Rate};
+
+use super::rows::{self, REPETITION};
+use super::{ComparisonRules, LeftOut, Measure, Selection};
+use crate::chart::Picture;
+use crate::document::{Column, Role, Table, TableRow};
+use crate::humanize;
+use crate::question::curve::{self, NamedCurve};
+use crate::table::{Row, Sheet};
+
+/// A curve of each side.
+pub struct CurvePair {
+    /// Target and workload, and settings that tell it from others.
+    pub name: String,
+    /// The comparison of both curves.
+    pub compared: CurvesCompared,
+    curves: [Curve; 2],
+    /// Settings that differ, with both values.
+    differing: Vec<String>,
+    /// By how much the peak may fall, and times may rise, as shares.
+    bounds: [Option<f64>; 2],
+}
+
+/// A figure of a pair that may have a bound.
+pub(crate) struct Check {
+    /// `peak` or `response-time`.
+    pub name: &'static str,
+    /// The outcome, with its bound.
+    pub why: String,
+    /// It got worse by more than its bound.
+    pub is_regression: bool,
+    /// It has a bound, and the figures don't show whether that is kept.
+    pub is_undecidable: bool,
+}
+
+/// A curve of one side.
+struct Side {
+    named: NamedCurve,
+    settings: BTreeSet<(&'static str, String)>,
+}
+
+/// Pairs the curves of two selections, where both are of campaigns that drew curves; searches for a
+/// bound try loads of their own.
+pub(super) fn pair_curves(
+    sides: [Selection<'_>; 2],
+    rules: &ComparisonRules,
+) -> Option<(Vec<CurvePair>, Vec<LeftOut>)> {
+    let [before, after] = sides.map(curve_request);
+    let mut omitted = rows::selected_names(&sides);
+    omitted.extend(REPETITION);
+    omitted.push("rate");
+    let first = side_curves(sides[0], before?, &omitted);
+    let second = side_curves(sides[1], after?, &omitted);
+    if first.is_empty() || second.is_empty() {
+        return None;
+    }
+    // Names have the settings that vary within a side: two campaigns that differ in a setting name
+    // their only curve differently, and it is still the pair that was meant.
+    // Curves that are alone on their sides need no common name.
+    let are_alone = first.len() == 1 && second.len() == 1;
+    let mut left_out = Vec::new();
+    let mut pairs = Vec::new();
+    let mut matched_names = BTreeSet::new();
+    for before in &first {
+        let name = &before.named.name;
+        match second.iter().find(|after| are_alone || after.named.name == *name) {
+            Some(after) => {
+                matched_names.insert(after.named.name.as_str());
+                pairs.push(CurvePair::new(before, after, rules));
+            }
+            None => left_out.push(only_before(before)),
+        }
+    }
+    for after in &second {
+        if !matched_names.contains(after.named.name.as_str()) {
+            left_out.push(only_after(after));
+        }
+    }
+    Some((pairs, left_out))
+}
+
+fn only_before(side: &Side) -> LeftOut {
+    let why = "only before".to_owned();
+    LeftOut { name: side.named.name.clone(), why, matters: true, matched: false, pairing: None }
+}
+
+/// Returns the entry for a curve that only the second side has; it can't have got worse.
+fn only_after(side: &Side) -> LeftOut {
+    let why = "only after".to_owned();
+    LeftOut { name: side.named.name.clone(), why, matters: false, matched: false, pairing: None }
+}
+
+fn curve_request(side: Selection<'_>) -> Option<&CurveRequest> {
+    match &side.campaign.question {
+        Question::Curve(request) if request.bound.is_none() => Some(request),
+        _ => None,
+    }
+}
+
+fn side_curves(side: Selection<'_>, request: &CurveRequest, omitted: &[&str]) -> Vec<Side> {
+    let sheet = Sheet::from_campaign(side.campaign);
+    let mut chosen: Vec<&Row<'_>> = Vec::new();
+    for row in &sheet.rows {
+        if rows::is_chosen(row, side.only) {
+            chosen.push(row);
+        }
+    }
+    let mut curves = Vec::new();
+    for named in curve::curves(&sheet, chosen.iter().copied(), request, omitted) {
+        // Load points of a curve differ in omitted settings alone: the first has the rest.
+        let mut settings = BTreeSet::new();
+        if let Some(row) = chosen.iter().find(|row| sheet.name_without(row, omitted) == named.name)
+        {
+            settings.extend(rows::row_settings(row));
+            settings.retain(|(name, _)| !omitted.contains(name));
+        }
+        curves.push(Side { named, settings });
+    }
+    curves
+}
+
+impl Side {
+    /// The value of a setting, `none` where the curve has no such setting.
+    fn value_or_none(&self, name: &str) -> &str {
+        for (known, value) in &self.settings {
+            if *known == name {
+                return value;
+            }
+        }
+        "none"
+    }
+}
+
+impl CurvePair {
+    fn new(before: &Side, after: &Side, rules: &ComparisonRules) -> Self {
+        let mut names: BTreeSet<&str> = BTreeSet::new();
+        for (name, _) in before.settings.symmetric_difference(&after.settings) {
+            names.insert(name);
+        }
+        let mut differing = Vec::new();
+        for name in names {
+            let values = (before.value_or_none(name), after.value_or_none(name));
+            differing.push(format!("{name} ({}, {})", values.0, values.1));
+        }
+        // A curve has one response time, which keeps the strictest bound of them all.
+        let mut time_bound: Option<f64> = None;
+        for measure in &Measure::ALL[1..] {
+            if let Some(bound) = rules.bound(*measure) {
+                time_bound = Some(time_bound.unwrap_or(bound).min(bound));
+            }
+        }
+        let (first, second) = (&before.named.curve, &after.named.curve);
+        Self {
+            name: before.named.name.clone(),
+            compared: CurvesCompared::of(first, second, rules.effect),
+            curves: [first.clone(), second.clone()],
+            differing,
+            bounds: [rules.bound(Measure::Rate), time_bound],
+        }
+    }
+
+    /// Describes the outcome in one sentence.
+    pub(crate) fn sentence(&self) -> String {
+        let CurvesCompared { time, peak, .. } = &self.compared;
+        let verdict = match (time, peak) {
+            (Outcome::Higher, Outcome::Higher) => "slower afterwards, and sustains more",
+            (Outcome::Lower, Outcome::Lower) => "faster afterwards, and sustains less",
+            (Outcome::Higher, Outcome::Lower) => "slower afterwards, and sustains less",
+            (Outcome::Lower, Outcome::Higher) => "faster afterwards, and sustains more",
+            (Outcome::Higher, _) => "slower afterwards",
+            (Outcome::Lower, _) => "faster afterwards",
+            (_, Outcome::Lower) => "sustains less afterwards",
+            (_, Outcome::Higher) => "sustains more afterwards",
+            (Outcome::Same, _) => "no difference",
+            _ => "can't tell",
+        };
+        format!("{}: {verdict}: {}; {}.", self.name, self.describe_times(), self.describe_peaks())
+    }
+
+    /// Describes the change of response times.
+    fn describe_times(&self) -> String {
+        let pairs = humanize::counted(self.compared.pairs.len(), "load");
+        let Some(ratio) = self.compared.time_ratio else {
+            return format!("{pairs} that both sustain are too few to compare response times");
+        };
+        let overall = match self.compared.overall_ns {
+            Some((from, to)) => format!(
+                ", the overall response time there {} ({} to {}) instead of {}",
+                format_nanos(to.at),
+                format_nanos(to.low),
+                format_nanos(to.high),
+                format_nanos(from)
+            ),
+            None => String::new(),
+        };
+        format!(
+            "at {pairs} that both sustained, response times are {} times as long ({:.0} % interval \
+             {} to {}){overall}",
+            three_digits(ratio.at),
+            RATIO_CONFIDENCE * 100.0,
+            three_digits(ratio.low),
+            three_digits(ratio.high)
+        )
+    }
+
+    /// Describes the change of the peak.
+    fn describe_peaks(&self) -> String {
+        let [Some(before), Some(after)] = self.compared.peaks else {
+            return "one of the two has no peak, since no load point was sustained".to_owned();
+        };
+        let word = match self.compared.peak {
+            Outcome::Higher => "rose",
+            Outcome::Lower => "fell",
+            Outcome::Same => "is the same",
+            Outcome::Unclear => {
+                return format!(
+                    "the peaks ({} and {}) are closer than the step between load points",
+                    format_ops(before.at),
+                    format_ops(after.at)
+                );
+            }
+        };
+        format!("the peak {word}: {} before, {} after", describe_peak(before), describe_peak(after))
+    }
+
+    /// Returns the remarks that qualify the outcome.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        let name = &self.name;
+        if let [Some(before), Some(after)] = self.compared.knees {
+            let word = match self.compared.knee {
+                Outcome::Higher => "is at a higher load",
+                Outcome::Lower => "is at a lower load",
+                Outcome::Same => "is at the same load",
+                Outcome::Unclear => "may be at the same load",
+            };
+            remarks.push(format!(
+                "{name}: the knee {word}: {} to {} before, {} to {} after.",
+                format_ops(before.low),
+                format_ops(before.high),
+                format_ops(after.low),
+                format_ops(after.high)
+            ));
+        }
+        for (side, curve) in self.sides() {
+            let holes = curve.holes().len();
+            if holes > 0 {
+                let points = humanize::counted(holes, "load point");
+                remarks.push(format!("{name}: {points} {side} below the peak do not count."));
+            }
+        }
+        if self.compared.pairs.iter().any(|pair| pair.is_between) {
+            remarks.push(format!(
+                "{name}: the curves have different load points, so some response times after are \
+                 interpolated: repeat it with the same --max-load and --points."
+            ));
+        }
+        if !self.differing.is_empty() {
+            remarks
+                .push(format!("{name}: settings differ: {}.", humanize::listed(&self.differing)));
+        }
+        remarks
+    }
+
+    /// Each curve with the name of its side.
+    fn sides(&self) -> [(&'static str, &Curve); 2] {
+        [("before", &self.curves[0]), ("after", &self.curves[1])]
+    }
+
+    /// The peak and the response time, each held to its bound.
+    pub(crate) fn checks(&self) -> [Check; 2] {
+        let compared = &self.compared;
+        let [peak_bound, time_bound] = self.bounds;
+        let mut peak = Check::new("peak", self.describe_peaks(), peak_bound, "less");
+        if let (Some(bound), [Some(before), Some(after)]) = (peak_bound, compared.peaks) {
+            let is_beyond = after.at < before.at * (1.0 - bound);
+            peak.is_regression = is_beyond && compared.peak == Outcome::Lower;
+            peak.is_undecidable = is_beyond && compared.peak == Outcome::Unclear;
+        }
+        let mut time = Check::new("response-time", self.describe_times(), time_bound, "more");
+        if let (Some(bound), Some(ratio)) = (time_bound, compared.time_ratio) {
+            // Unclear is what may reach beyond the bound, and not only what does so at its middle.
+            let most = 1.0 + bound;
+            time.is_regression = compared.time == Outcome::Higher && ratio.at > most;
+            time.is_undecidable = compared.time == Outcome::Unclear && ratio.high > most;
+        }
+        [peak, time]
+    }
+
+    /// Names of the figures that got worse by more than their bounds.
+    pub(crate) fn regressions(&self) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        for check in self.checks() {
+            if check.is_regression {
+                names.push(check.name);
+            }
+        }
+        names
+    }
+
+    /// Mean response times, load by load.
+    pub(crate) fn table(&self) -> Table {
+        let columns = [
+            ("offered", Role::Number),
+            ("mean before", Role::Number),
+            ("mean after", Role::Number),
+            ("ratio", Role::Number),
+        ];
+        let mut rows = Vec::new();
+        for pair in &self.compared.pairs {
+            let [before, after] = pair.mean_ns;
+            let mark = if pair.is_between { "*" } else { "" };
+            rows.push(vec![
+                format_ops(pair.requested_per_s as f64),
+                format_nanos(before),
+                format_nanos(after) + mark,
+                three_digits(after / before),
+            ]);
+        }
+        let mut reading = Vec::new();
+        if self.compared.pairs.iter().any(|pair| pair.is_between) {
+            reading.push("* interpolated between two load points.".to_owned());
+        }
+        if self.compared.pairs.len() < PAIRS_MIN {
+            reading.push(format!("Fewer than {PAIRS_MIN} loads are too few to compare."));
+        }
+        Table {
+            caption: format!("Mean response times at the same load, {}", self.name),
+            columns: Column::all(&columns),
+            rows: TableRow::all(rows.into_iter()),
+            reading,
+            ..Table::default()
+        }
+    }
+
+    /// Both curves in one picture.
+    pub(crate) fn pictures(&self) -> Vec<Picture> {
+        let sides = self.sides().map(|(side, curve)| {
+            let name = format!("{}, {side}", self.name);
+            (side, NamedCurve { name, curve: curve.clone() })
+        });
+        curve::pictures_of_two(&self.name, &sides)
+    }
+
+    /// All of it for programs; an open end is `null`.
+    pub(crate) fn json(&self) -> Value {
+        let compared = &self.compared;
+        let mut load_points = Vec::new();
+        for pair in &compared.pairs {
+            load_points.push(json!({
+                "asked_ops_per_s": pair.requested_per_s,
+                "response_time_mean_before_ns": pair.mean_ns[0],
+                "response_time_mean_after_ns": pair.mean_ns[1],
+                "is_between_load_points": pair.is_between,
+            }));
+        }
+        let ratio = match compared.time_ratio {
+            Some(ratio) => json!({ "ratio": ratio.at, "interval_lo": ratio.low,
+                "interval_hi": ratio.high, "confidence": RATIO_CONFIDENCE }),
+            None => Value::Null,
+        };
+        let overall = match compared.overall_ns {
+            Some((before, after)) => json!({ "before_ns": before, "after_ns": after.at,
+                "after_interval_lo_ns": after.low, "after_interval_hi_ns": after.high }),
+            None => Value::Null,
+        };
+        json!({
+            "name": self.name,
+            "sentence": self.sentence(),
+            "response_time": compared.time.name(),
+            "response_time_ratio": ratio,
+            "overall_response_time": overall,
+            "peak": compared.peak.name(),
+            "peak_before": between_json(compared.peaks[0]),
+            "peak_after": between_json(compared.peaks[1]),
+            "knee": compared.knee.name(),
+            "knee_before": between_json(compared.knees[0]),
+            "knee_after": between_json(compared.knees[1]),
+            "load_points": load_points,
+            "differing_settings": self.differing,
+            "regressions": self.regressions(),
+        })
+    }
+}
+
+impl Check {
+    /// A check that finds nothing wrong, except that it can't decide on a bound that it has.
+    fn new(name: &'static str, mut why: String, bound: Option<f64>, word: &str) -> Self {
+        if let Some(bound) = bound {
+            why = format!("{why}; at most {} {word}", humanize::percent(bound));
+        }
+        Self { name, why, is_regression: false, is_undecidable: bound.is_some() }
+    }
+}
+
+/// A value with its interval for programs; an end that is not finite is `null`.
+fn between_json(known: Option<Between>) -> Value {
+    let Some(known) = known else { return Value::Null };
+    let high = if known.high.is_finite() { Some(known.high) } else { None };
+    json!({ "ops_per_s": known.at, "interval_lo_ops_per_s": known.low,
+        "interval_hi_ops_per_s": high })
+}
+
+fn format_ops(per_s: f64) -> String {
+    Rate::Ops(per_s).to_string()
+}
+
+fn format_nanos(ns: f64) -> String {
+    Nanos(ns.round() as u64).to_string()
+}
+
+/// A peak with what is not sustained above it.
+fn describe_peak(peak: Between) -> String {
+    if peak.high.is_finite() {
+        format!("{} ({} were not sustained)", format_ops(peak.at), format_ops(peak.high))
+    } else {
+        format!("{} (nothing heavier was offered)", format_ops(peak.at))
+    }
+}

@@ -1,0 +1,174 @@
+//! A comparison as JUnit's XML: each figure is a test, and a build server shows which one failed.
+//!
+//! A figure past its bound is a failure; one that can't be held to its bound is an error, so that a
+//! suite is green exactly where the program ends with 0. Without bounds nothing can fail.
+//!
+//! **Source:** the schema of Apache Maven Surefire, `surefire-test-report-3.0.xsd`, which Jenkins,
+//! GitLab and GitHub's actions read; Extensible Markup Language 1.0, 2.2 and 2.4 (characters).
+
+use std::fmt::Write as _;
+
+use super::curves::Check;
+use super::{
+    CampaignComparison, ComparedFigure, ComparisonRules, CurvePair, LeftOut, Measure, RowPair,
+};
+
+/// How a test ended; the text is what build servers show.
+enum End {
+    Passed,
+    Failed(String),
+    /// It could not be decided.
+    Broken(String),
+    Skipped(String),
+}
+
+struct Case {
+    class: String,
+    name: &'static str,
+    end: End,
+    /// The text of the numbers.
+    out: String,
+}
+
+/// Writes the document.
+pub(super) fn render(compared: &CampaignComparison) -> String {
+    let cases = test_cases(compared);
+    let (mut failures, mut errors, mut skipped) = (0, 0, 0);
+    for case in &cases {
+        match case.end {
+            End::Passed => {}
+            End::Failed(_) => failures += 1,
+            End::Broken(_) => errors += 1,
+            End::Skipped(_) => skipped += 1,
+        }
+    }
+    let counts = format!(
+        "tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\" \
+         time=\"0\"",
+        cases.len()
+    );
+    let [before, after] = &compared.sides;
+    let suite = escape_xml(&format!("{before} against {after}"));
+    let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
+    // Writing to a string can't fail.
+    let _ = writeln!(out, "<testsuites name=\"dfsbench compare\" {counts}>");
+    let _ = writeln!(out, "  <testsuite name=\"{suite}\" {counts}>");
+    for case in &cases {
+        write_case(&mut out, case);
+    }
+    out + "  </testsuite>\n</testsuites>\n"
+}
+
+fn write_case(out: &mut String, case: &Case) {
+    let class = escape_xml(&case.class);
+    let _ = writeln!(out, "    <testcase classname=\"{class}\" name=\"{}\" time=\"0\">", case.name);
+    let _ = match &case.end {
+        End::Passed => Ok(()),
+        End::Failed(why) => {
+            let why = escape_xml(why);
+            writeln!(out, "      <failure type=\"regression\" message=\"{why}\">{why}</failure>")
+        }
+        End::Broken(why) => {
+            let why = escape_xml(why);
+            writeln!(out, "      <error type=\"undecided\" message=\"{why}\">{why}</error>")
+        }
+        End::Skipped(why) => writeln!(out, "      <skipped message=\"{}\"/>", escape_xml(why)),
+    };
+    if !case.out.is_empty() {
+        let _ = writeln!(out, "      <system-out>{}</system-out>", escape_xml(&case.out));
+    }
+    out.push_str("    </testcase>\n");
+}
+
+fn test_cases(compared: &CampaignComparison) -> Vec<Case> {
+    let mut cases: Vec<Case> = Vec::new();
+    for curve in &compared.curves {
+        for check in curve.checks() {
+            cases.push(curve_case(curve, check));
+        }
+    }
+    for pair in &compared.pairs {
+        for figure in &pair.figures {
+            cases.push(figure_case(pair, figure));
+        }
+        for measure in compared.missing_measures(pair) {
+            cases.push(Case {
+                class: pair.name.clone(),
+                name: measure.name(),
+                end: End::Broken(format!("{} was not timed on both sides", measure.name())),
+                out: String::new(),
+            });
+        }
+    }
+    for row in &compared.left_out {
+        cases.push(left_out_case(row, &compared.rules));
+    }
+    cases
+}
+
+fn curve_case(curve: &CurvePair, check: Check) -> Case {
+    let end = if check.is_regression {
+        End::Failed(check.why)
+    } else if check.is_undecidable {
+        End::Broken(format!("inconclusive: {}", check.why))
+    } else {
+        End::Passed
+    };
+    Case { class: curve.name.clone(), name: check.name, end, out: curve.sentence() }
+}
+
+fn figure_case(pair: &RowPair, figure: &ComparedFigure) -> Case {
+    let why = format!("{}; {}", figure.change(), figure.limit());
+    // An undecided bound is an error: a suite that is green must mean that the bounds are kept.
+    let end = if figure.is_regression() {
+        End::Failed(why)
+    } else if figure.is_undecidable() {
+        End::Broken(format!("inconclusive: {why}: {}", pair.remedy(figure)))
+    } else {
+        End::Passed
+    };
+    let comparison = &figure.comparison;
+    let mut out = format!(
+        "before {}, after {}, {}, p {:.4}, trials {} and {}: {}",
+        figure.shown(0),
+        figure.shown(1),
+        figure.change(),
+        comparison.adjusted,
+        comparison.trials.0,
+        comparison.trials.1,
+        comparison.outcome().name(),
+    );
+    if !pair.caveats.is_empty() {
+        let mut codes = Vec::new();
+        for code in &pair.caveats {
+            codes.push(code.code());
+        }
+        let _ = write!(out, "; caveats: {}", codes.join(", "));
+    }
+    Case { class: pair.name.clone(), name: figure.measure.name(), end, out }
+}
+
+/// A row that was not compared; where there are bounds, nothing says that it keeps them.
+fn left_out_case(row: &LeftOut, rules: &ComparisonRules) -> Case {
+    let why = format!("not compared: {}", row.why);
+    let end =
+        if row.matters && !rules.bounds.is_empty() { End::Broken(why) } else { End::Skipped(why) };
+    Case { class: row.name.clone(), name: Measure::Rate.name(), end, out: String::new() }
+}
+
+/// Text as XML may hold it: markup is escaped, and what no document may hold is replaced.
+fn escape_xml(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\t' | '\n' | '\r' => out.push(' '),
+            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            _ => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,443 @@
+//! Matches the rows of one side with those of the other, and explains rows without a partner.
+//!
+//! [`KeyedRow`] is a row with all that it is matched by. Two rows match where their settings are
+//! the same but for those that the selections name, and for how often they were repeated. Where the
+//! selections differ, a setting that only one row has follows from what differs (`timeo` of UDP,
+//! `stable` of v3 on), and is ignored. A row that fits several others fits none.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use model::CaveatCode;
+use model::{Campaign, Pass};
+use stats::{Draws, criteria, median};
+
+use super::caveats::Reservations;
+use super::measure::{ComparedFigure, Measure};
+use super::{ComparisonRules, LeftOut, RowPair, Selection};
+use crate::humanize;
+use crate::question::trial_result;
+use crate::table::{Row, Sheet};
+
+/// Settings that say how often something was done, not what.
+pub(super) const REPETITION: [&str; 3] = ["discard", "until", "warmup_trials"];
+
+/// A nearest row is named by what differs, unless that is too much to be of help.
+const DIFFERENCES_MAX: usize = 3;
+
+/// The most pairs of rows for which the nearest row is searched: beyond it there are more rows
+/// without a partner than a person reads, and the search takes quadratic time.
+const NEAREST_PAIRS_MAX: usize = 1_000_000;
+
+/// A row with what it is matched by.
+pub(super) struct KeyedRow {
+    settings: BTreeMap<&'static str, String>,
+    pass: Pass,
+    name: String,
+    impossible: bool,
+    figures: Result<Figures, String>,
+}
+
+struct Figures {
+    /// The values of each trial behind the figures.
+    trials: Vec<(Measure, Vec<f64>)>,
+    caveats: Vec<CaveatCode>,
+}
+
+impl KeyedRow {
+    /// The rows of a selection.
+    pub(super) fn rows(selection: Selection<'_>, omitted: &[&str]) -> Vec<Self> {
+        let sheet = Sheet::from_campaign(selection.campaign);
+        let mut rows = Vec::new();
+        for row in &sheet.rows {
+            if is_chosen(row, selection.only) {
+                rows.push(Self::new(&sheet, row, omitted));
+            }
+        }
+        rows
+    }
+
+    fn new(sheet: &Sheet<'_>, row: &Row<'_>, omitted: &[&str]) -> Self {
+        let judged = &row.judged;
+        let figures = match &judged.rate {
+            Some(_) if row.counts() => Ok(Figures::from_row(row)),
+            Some(_) => Err(format!("invalid: {}", row.codes())),
+            None => Err(row.missing()),
+        };
+        Self {
+            settings: row_settings(row).into_iter().collect(),
+            pass: judged.pass,
+            name: sheet.name_without(row, omitted),
+            impossible: judged.impossible.is_some() && judged.trials_made == 0,
+            figures,
+        }
+    }
+
+    /// Names of settings in which two rows differ, those in `but` aside; a setting that one of
+    /// them lacks counts only in a strict match.
+    fn differences<'a>(&'a self, other: &'a Self, but: &[&str], by: Match) -> Vec<&'a str> {
+        let mut names = Vec::new();
+        for (name, value) in &self.settings {
+            let differs = match other.settings.get(name) {
+                Some(other_value) => value != other_value,
+                None => by == Match::Strict,
+            };
+            if differs && !but.contains(name) {
+                names.push(*name);
+            }
+        }
+        if by == Match::Strict {
+            for name in other.settings.keys() {
+                if !self.settings.contains_key(name) && !but.contains(name) {
+                    names.push(*name);
+                }
+            }
+            names.sort_unstable();
+        }
+        names
+    }
+
+    /// The value of a setting, `none` where the row has no such setting.
+    fn value_or_none(&self, name: &str) -> &str {
+        match self.settings.get(name) {
+            Some(value) => value,
+            None => "none",
+        }
+    }
+
+    fn compare_with(
+        &self,
+        after: &Self,
+        rules: &ComparisonRules,
+        draws: &mut Draws,
+    ) -> Result<RowPair, String> {
+        let before = self.figures.as_ref().map_err(|why| format!("before: {why}"))?;
+        let after_figures = after.figures.as_ref().map_err(|why| format!("after: {why}"))?;
+        if self.pass.is_byte_rate() != after.pass.is_byte_rate() {
+            return Err("one is in bytes per second, the other in ops per second".to_owned());
+        }
+        let reservations = Reservations::new(&before.caveats, &after_figures.caveats);
+        let mut figures = Vec::new();
+        for (measure, trials) in &before.trials {
+            let Some((_, other)) = after_figures.trials.iter().find(|(known, _)| known == measure)
+            else {
+                continue;
+            };
+            let medians = (median(trials), median(other));
+            // The draws have an order: each figure takes its own, whether a median exists or not.
+            match (draws.compare(trials, other, rules.effect), medians) {
+                (Some(mut comparison), (Some(before), Some(after))) => {
+                    reservations.apply(*measure, &mut comparison);
+                    figures.push(ComparedFigure {
+                        measure: *measure,
+                        pass: self.pass,
+                        medians: [before, after],
+                        comparison,
+                        bound: rules.bound(*measure),
+                        is_flattered: reservations.flatters_after(),
+                    });
+                }
+                _ if *measure == Measure::Rate => return Err("it has a rate of 0".to_owned()),
+                // A time of 0 has no ratio.
+                _ => {}
+            }
+        }
+        let mut caveats = [before.caveats.as_slice(), &after_figures.caveats].concat();
+        caveats.sort_unstable_by_key(|code| code.code());
+        caveats.dedup();
+        Ok(RowPair { name: self.name.clone(), figures, caveats, reservations })
+    }
+}
+
+impl Figures {
+    fn from_row(row: &Row<'_>) -> Self {
+        let judged = &row.judged;
+        let mut trials = Vec::new();
+        for measure in Measure::ALL {
+            // In a closed loop the service time is the response time.
+            let is_service = matches!(measure, Measure::ServiceP50 | Measure::ServiceP99);
+            if is_service && judged.offered_per_s.is_none() {
+                continue;
+            }
+            let mut values = Some(Vec::new());
+            for point in &judged.points {
+                if !point.used {
+                    continue;
+                }
+                let value = match (measure, trial_result(row, point.trial_index)) {
+                    (Measure::Rate, _) => Some(point.comparable_per_s),
+                    (_, Some(result)) => measure.time_ns(result),
+                    (_, None) => None,
+                };
+                // A measure that one of the trials lacks is compared for none of them.
+                match (&mut values, value) {
+                    (Some(values), Some(value)) => values.push(value),
+                    _ => values = None,
+                }
+            }
+            if let Some(values) = values {
+                trials.push((measure, values));
+            }
+        }
+        let mut caveats = Vec::new();
+        for caveat in &judged.caveats {
+            if !caveat.is_minor() {
+                caveats.push(caveat.code);
+            }
+        }
+        Self { trials, caveats }
+    }
+}
+
+/// The rows of one side by what a partner has in common with them, so that no row has to be held
+/// against all others.
+struct Index<'a> {
+    names: &'a [&'static str],
+    rows: HashMap<Vec<Option<&'a str>>, Vec<&'a KeyedRow>>,
+}
+
+impl<'a> Index<'a> {
+    fn new(rows: &'a [KeyedRow], names: &'a [&'static str]) -> Self {
+        let mut index = Self { names, rows: HashMap::new() };
+        for row in rows {
+            index.rows.entry(index.key(row)).or_default().push(row);
+        }
+        index
+    }
+
+    fn key(&self, row: &'a KeyedRow) -> Vec<Option<&'a str>> {
+        let mut key = Vec::with_capacity(self.names.len());
+        for name in self.names {
+            key.push(row.settings.get(name).map(String::as_str));
+        }
+        key
+    }
+
+    /// The rows that fit.
+    fn matching_rows(&self, row: &'a KeyedRow, but: &[&str], by: Match) -> Vec<&'a KeyedRow> {
+        // The key leaves only rows that have all common settings alike; the others decide here.
+        let mut rows = Vec::new();
+        let Some(others) = self.rows.get(&self.key(row)) else { return rows };
+        for other in others {
+            if row.differences(other, but, by).is_empty() {
+                rows.push(*other);
+            }
+        }
+        rows
+    }
+}
+
+/// By which settings rows of two sides fit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Match {
+    /// By all of them: one that a row lacks is a difference.
+    Strict,
+    /// By those that both rows have: the sides were selected by different settings.
+    OfShared,
+}
+
+/// Names of the settings in which rows that fit are the same: of a strict match all of them, else
+/// those that every row has.
+fn common_settings(sides: [&[KeyedRow]; 2], but: &[&str], by: Match) -> Vec<&'static str> {
+    let mut rows_with: BTreeMap<&'static str, usize> = BTreeMap::new();
+    for row in sides.into_iter().flatten() {
+        for name in row.settings.keys() {
+            *rows_with.entry(name).or_default() += 1;
+        }
+    }
+    let all = sides[0].len() + sides[1].len();
+    rows_with.retain(|name, count| !but.contains(name) && (by == Match::Strict || *count == all));
+    rows_with.into_keys().collect()
+}
+
+/// Lays the rows side by side.
+pub(super) fn pair_rows(
+    sides: [Selection<'_>; 2],
+    rules: &ComparisonRules,
+) -> (Vec<RowPair>, Vec<LeftOut>) {
+    let mut ignored = selected_names(&sides);
+    ignored.extend(REPETITION);
+    // Selections that differ name what is compared (proto=tcp with proto=udp): settings that exist
+    // on one side only follow from that, and don't keep rows apart.
+    let by = if sides[0].only == sides[1].only { Match::Strict } else { Match::OfShared };
+    let [first, second] = sides.map(|side| KeyedRow::rows(side, &ignored));
+    let names = common_settings([&first, &second], &ignored, by);
+    let of_first = Index::new(&first, &names);
+    let of_second = Index::new(&second, &names);
+    // What is new, and may be what a missing row has become.
+    let mut new: Vec<&KeyedRow> = Vec::new();
+    for row in &second {
+        if of_first.matching_rows(row, &ignored, by).is_empty() {
+            new.push(row);
+        }
+    }
+    let may_search = first.len() * new.len() <= NEAREST_PAIRS_MAX;
+    let mut draws = Draws::new(criteria::BOOTSTRAP_SEED);
+    let (mut pairs, mut left_out) = (Vec::new(), Vec::new());
+    for row in &first {
+        let (mut matters, mut matched, mut pairing) = (true, false, None);
+        let partners = of_second.matching_rows(row, &ignored, by);
+        let why = match partners.as_slice() {
+            [] => {
+                let near: &[&KeyedRow] = if may_search { &new } else { &[] };
+                match nearest_row(row, near, &ignored, by) {
+                    None => "only before".to_owned(),
+                    Some((nearest, names)) => {
+                        let settings = |row: &KeyedRow| select_by(row, &names);
+                        pairing = settings(row).zip(settings(nearest)).map(<[String; 2]>::from);
+                        format!("only before ({})", describe_nearest(row, nearest, &names))
+                    }
+                }
+            }
+            [partner] => {
+                // A partner that fits another row, too, belongs to neither.
+                let rivals = of_first.matching_rows(partner, &ignored, by);
+                if rivals.len() > 1 {
+                    describe_ambiguity("before", &rivals)
+                } else {
+                    matched = true;
+                    matters = !(row.impossible && partner.impossible);
+                    match row.compare_with(partner, rules, &mut draws) {
+                        Ok(pair) => {
+                            pairs.push(pair);
+                            continue;
+                        }
+                        Err(why) => why,
+                    }
+                }
+            }
+            several => describe_ambiguity("after", several),
+        };
+        left_out.push(LeftOut { name: row.name.clone(), why, matters, matched, pairing });
+    }
+    // What was not there before can't have got worse.
+    for row in new {
+        let why = "only after".to_owned();
+        let name = row.name.clone();
+        left_out.push(LeftOut { name, why, matters: false, matched: false, pairing: None });
+    }
+    (pairs, left_out)
+}
+
+/// Names of the settings by which both sides were selected.
+pub(super) fn selected_names<'a>(sides: &[Selection<'a>; 2]) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    for side in sides {
+        for (name, _) in side.only {
+            names.push(name.as_str());
+        }
+    }
+    names
+}
+
+/// The row of the other side that is most like a row, and the few settings in which they differ.
+fn nearest_row<'a>(
+    row: &'a KeyedRow,
+    others: &[&'a KeyedRow],
+    ignored: &[&str],
+    by: Match,
+) -> Option<(&'a KeyedRow, Vec<&'a str>)> {
+    let mut nearest: Option<(&KeyedRow, Vec<&str>)> = None;
+    for other in others {
+        if other.pass != row.pass {
+            continue;
+        }
+        let names = row.differences(other, ignored, by);
+        // Of several that are equally near, the first.
+        if nearest.as_ref().is_none_or(|(_, fewest)| names.len() < fewest.len()) {
+            nearest = Some((other, names));
+        }
+    }
+    let (_, names) = nearest.as_ref()?;
+    if names.len() > DIFFERENCES_MAX || names.contains(&"workload") {
+        return None;
+    }
+    nearest
+}
+
+fn describe_nearest(row: &KeyedRow, nearest: &KeyedRow, names: &[&str]) -> String {
+    let mut differences = Vec::new();
+    for name in names {
+        let (its, own) = (nearest.value_or_none(name), row.value_or_none(name));
+        differences.push(format!("{name} {its} instead of {own}"));
+    }
+    format!("the nearest row after has {}", humanize::listed(&differences))
+}
+
+/// The settings of a row as `--where` takes them; `None` where it lacks one, or a value has a
+/// comma.
+fn select_by(row: &KeyedRow, names: &[&str]) -> Option<String> {
+    let mut settings = Vec::new();
+    for name in names {
+        let value = row.settings.get(name)?;
+        if value.contains(',') {
+            return None;
+        }
+        settings.push(((*name).to_owned(), value.clone()));
+    }
+    Some(super::where_values(&settings))
+}
+
+/// Says that several rows would do, and what tells them apart.
+fn describe_ambiguity(side: &str, rows: &[&KeyedRow]) -> String {
+    let mut names = BTreeSet::new();
+    for other in &rows[1..] {
+        names.extend(rows[0].differences(other, &REPETITION, Match::Strict));
+    }
+    let mut described = Vec::new();
+    for name in names {
+        let mut values: Vec<&str> = Vec::new();
+        for row in rows {
+            if let Some(value) = row.settings.get(name) {
+                values.push(value);
+            }
+        }
+        values.dedup();
+        described.push(format!("{name} ({})", values.join(", ")));
+    }
+    format!(
+        "{} rows {side} match and differ in {}: select one of them in both --where",
+        rows.len(),
+        humanize::listed(&described)
+    )
+}
+
+/// The settings of all runs with their values, `pass` among them.
+pub(super) fn all_settings(campaign: &Campaign) -> Vec<(&'static str, String)> {
+    let mut settings = Vec::new();
+    for run in &campaign.runs {
+        settings.extend(run.spec.settings());
+        for pass in run.spec.passes() {
+            settings.push(("pass", pass.name().to_owned()));
+        }
+    }
+    settings
+}
+
+/// Every setting of a row by its name, `pass` among them.
+pub(super) fn row_settings(row: &Row<'_>) -> Vec<(&'static str, String)> {
+    let mut settings = row.run.spec.settings();
+    settings.push(("pass", row.judged.pass.name().to_owned()));
+    settings
+}
+
+pub(super) fn is_chosen(row: &Row<'_>, only: &[(String, String)]) -> bool {
+    if only.is_empty() {
+        return true;
+    }
+    let settings = row_settings(row);
+    for (name, value) in only {
+        if !settings.iter().any(|(known, shown)| known == name && is_same(shown, value)) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Says whether two values are the same: tables show `64 KiB` where plans say `64KiB`.
+pub fn is_same(a: &str, b: &str) -> bool {
+    without_spaces(a) == without_spaces(b)
+}
+
+fn without_spaces(text: &str) -> String {
+    text.split_whitespace().collect()
+}

@@ -1,0 +1,401 @@
+//! A comparison as a document: a row for each figure of each pair, and sentences below.
+//!
+//! What could not be compared, and why, stands in the sentences; nothing is left out. A page shows
+//! the rows that changed most where there are more than a person reads.
+
+use std::collections::BTreeMap;
+
+use stats::Outcome;
+
+use super::{CampaignComparison, ComparedFigure, ComparisonSide, Measure, RowPair, bars, verdict};
+use crate::document::terminal::Screen;
+use crate::document::{
+    Block, CaveatLink, Cell, Column, Document, DocumentPart, Form, Role, Section,
+};
+use crate::document::{Table, TableRow};
+use crate::humanize;
+use crate::table::title;
+
+/// Longer names of rows take several lines in a terminal, which leaves room for the figures.
+const NAME_WIDTH_MAX: usize = 28;
+
+/// More rows of a comparison are for JSON.
+const PAIRS_MAX: usize = 2_000;
+
+/// Maximum number of differences to show with their values.
+const DIFFERENCES_MAX: usize = 8;
+
+/// From so many comparisons on, those that chance alone makes are worth a sentence.
+const FAMILY_MIN: usize = 10;
+
+const COLUMNS: [(&str, Role); 9] = [
+    ("run", Role::Words),
+    ("figure", Role::Factor),
+    ("before", Role::Number),
+    ("after", Role::Number),
+    ("ratio", Role::Rate),
+    ("95 %", Role::Number),
+    ("p", Role::Number),
+    ("outcome", Role::Factor),
+    ("caveats", Role::Caveats),
+];
+
+/// The columns that leave a terminal too narrow for all, in this order.
+const LEAVING: [&str; 4] = ["p", "95 %", "before", "after"];
+
+/// Arranges a comparison.
+pub(super) fn document(compared: &CampaignComparison, form: Form) -> Document {
+    document_for(compared, form, Screen::default())
+}
+
+/// Arranges a comparison for a screen.
+pub(super) fn document_for(compared: &CampaignComparison, form: Form, screen: Screen) -> Document {
+    let mut parts = vec![DocumentPart::Section(verdict_section(compared, form))];
+    if compared.curves.is_empty() {
+        parts.push(DocumentPart::Section(figure_section(compared, form, screen)));
+    }
+    let unpaired = list_unpaired(compared);
+    if form == Form::Html && !unpaired.is_empty() {
+        let heading = "Not compared".to_owned();
+        let blocks = vec![Block::List(unpaired)];
+        parts.push(DocumentPart::Section(Section {
+            id: "unpaired",
+            heading,
+            blocks,
+            ..Section::default()
+        }));
+    }
+    Document {
+        tool: "dfsbench compare",
+        title: match form {
+            Form::Html => page_title(&compared.sides),
+            Form::Text | Form::Markdown => "Before and after".to_owned(),
+        },
+        about: about_sides(compared),
+        parts,
+    }
+}
+
+/// The title of a page: the targets of both sides, and their dates.
+fn page_title(sides: &[ComparisonSide; 2]) -> String {
+    let mut targets: Vec<&str> = Vec::new();
+    let mut dates: Vec<String> = Vec::new();
+    for side in sides {
+        targets.extend(side.targets.iter().map(String::as_str));
+        dates.push(humanize::utc_minute(side.started_unix_ms));
+    }
+    dates.dedup();
+    title::page_title("Before and after", &targets, &humanize::listed(&dates))
+}
+
+/// The lines that identify both sides, and say what changed between them.
+fn about_sides(compared: &CampaignComparison) -> Vec<String> {
+    let [before, after] = compared.sides.each_ref().map(ComparisonSide::describe);
+    let mut lines = vec![format!("before: {before}"), format!("after: {after}")];
+    let (named, others) =
+        compared.differences.split_at(compared.differences.len().min(DIFFERENCES_MAX));
+    if named.is_empty() {
+        lines.push("changed: no setting, and no recorded fact of hosts and targets".to_owned());
+    }
+    for difference in named {
+        lines.push(format!("changed: {}", difference.line()));
+    }
+    if !others.is_empty() {
+        let names: Vec<&str> = others.iter().map(|other| other.name.as_str()).collect();
+        lines.push(format!("changed, too (values in JSON): {}", names.join(", ")));
+    }
+    lines
+}
+
+/// The verdict first, with its pictures; of curves, all there is.
+fn verdict_section(compared: &CampaignComparison, form: Form) -> Section {
+    let mut blocks = Vec::new();
+    for curve in &compared.curves {
+        blocks.push(Block::Paragraph(curve.sentence()));
+        blocks.push(Block::Pictures(curve.pictures()));
+        blocks.push(Block::Table(curve.table()));
+    }
+    let mut id = "figures";
+    if compared.curves.is_empty() {
+        id = "verdict";
+        blocks.push(Block::Paragraph(verdict::sentence(compared)));
+        blocks.push(Block::Pictures(bars::pictures(compared)));
+    } else {
+        blocks.push(Block::List(conclude(compared, form)));
+    }
+    // Elsewhere the sentence leads, and needs no heading.
+    let heading = if form == Form::Html { "Verdict" } else { "" };
+    Section { id, heading: heading.to_owned(), is_answer: true, blocks }
+}
+
+/// The rows, and the sentences below them.
+fn figure_section(compared: &CampaignComparison, form: Form, screen: Screen) -> Section {
+    let mut blocks = Vec::new();
+    if !compared.pairs.is_empty() {
+        let pairs: Vec<&RowPair> = match form {
+            Form::Html => most_changed(&compared.pairs),
+            Form::Text | Form::Markdown => compared.pairs.iter().collect(),
+        };
+        if pairs.len() < compared.pairs.len() {
+            blocks.push(Block::Paragraph(format!(
+                "The {PAIRS_MAX} of {} rows that changed most, regressions and certain changes \
+                 first; dfsbench compare --format json has them all.",
+                compared.pairs.len()
+            )));
+        }
+        blocks.push(Block::Table(figure_table(&pairs, screen)));
+    }
+    blocks.push(Block::List(conclude(compared, form)));
+    let heading = if form == Form::Html { "Figures" } else { "" };
+    Section { id: "figures", heading: heading.to_owned(), blocks, ..Section::default() }
+}
+
+/// The rows that could not be compared, and the commands that would pair some of them.
+fn list_unpaired(compared: &CampaignComparison) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for row in &compared.left_out {
+        sentences.push(format!("Not compared: {}: {}.", row.name, row.why));
+    }
+    for command in compared.pairing_commands() {
+        sentences.push(format!("To pair such rows: {command}"));
+    }
+    sentences
+}
+
+fn figure_table(pairs: &[&RowPair], screen: Screen) -> Table {
+    let mut columns = Column::all(&COLUMNS);
+    Column::leave_in_order(&mut columns, &LEAVING);
+    // A third of a narrow terminal leaves room for the figures.
+    columns[0].width_max = NAME_WIDTH_MAX.min(screen.columns() / 3);
+    let mut rows = Vec::new();
+    for pair in pairs {
+        for (number, figure) in pair.figures.iter().enumerate() {
+            let mut cells = vec![Cell::text(&pair.name)];
+            cells.extend(figure_cells(figure).map(Cell::text));
+            cells.push(caveat_cell(pair));
+            rows.push(TableRow { continues: number > 0, cells, ..TableRow::default() });
+        }
+    }
+    Table {
+        id: "comparison".to_owned(),
+        caption: "Rates and times of rows that both campaigns have.".to_owned(),
+        has_page_caption: true,
+        columns,
+        rows,
+        stacks_groups: true,
+        ..Table::default()
+    }
+}
+
+/// Lists the caveats of either side; their evidence is in the reports of the campaigns.
+fn caveat_cell(pair: &RowPair) -> Cell {
+    let mut links = Vec::new();
+    for code in &pair.caveats {
+        links.push(CaveatLink { code: *code, text: code.to_string(), evidence: String::new() });
+    }
+    Cell::Caveats(links)
+}
+
+/// All rows in their order, or of very many those that changed most.
+fn most_changed(pairs: &[RowPair]) -> Vec<&RowPair> {
+    if pairs.len() <= PAIRS_MAX {
+        return pairs.iter().collect();
+    }
+    let mut weighed: Vec<(Weight, &RowPair)> = Vec::with_capacity(pairs.len());
+    for pair in pairs {
+        weighed.push((Weight::from_pair(pair), pair));
+    }
+    // Stable: rows of the same weight keep the order of the campaign.
+    weighed.sort_by(|(one, _), (other, _)| other.order(one));
+    weighed.truncate(PAIRS_MAX);
+    let mut changed = Vec::with_capacity(weighed.len());
+    for (_, pair) in weighed {
+        changed.push(pair);
+    }
+    changed
+}
+
+/// The reason why a row is shown.
+#[derive(Clone, Copy, Default)]
+struct Weight {
+    /// It got worse than it may.
+    is_regression: bool,
+    /// Its change is sure.
+    is_sure: bool,
+    /// How large the change is: the logarithm of the ratio.
+    change: f64,
+}
+
+impl Weight {
+    fn from_pair(pair: &RowPair) -> Self {
+        let mut weight = Self::default();
+        for figure in &pair.figures {
+            let outcome = figure.comparison.outcome();
+            weight.is_regression |= figure.is_regression();
+            weight.is_sure |= matches!(outcome, Outcome::Higher | Outcome::Lower);
+            weight.change = weight.change.max(figure.comparison.ratio.ln().abs());
+        }
+        weight
+    }
+
+    fn order(&self, other: &Self) -> std::cmp::Ordering {
+        (self.is_regression, self.is_sure)
+            .cmp(&(other.is_regression, other.is_sure))
+            .then(self.change.total_cmp(&other.change))
+    }
+}
+
+/// Returns the cells: measure, before, after, ratio, interval, probability and outcome.
+fn figure_cells(figure: &ComparedFigure) -> [String; 7] {
+    let comparison = &figure.comparison;
+    let (lo, hi) = comparison.interval;
+    [
+        figure.measure.name().to_owned(),
+        figure.shown(0),
+        figure.shown(1),
+        format!("{:.3}", comparison.ratio),
+        format!("{lo:.3} to {hi:.3}"),
+        format_probability(comparison.adjusted),
+        comparison.outcome().name().to_owned(),
+    ]
+}
+
+fn format_probability(p: f64) -> String {
+    if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
+}
+
+/// Sums up the comparison in sentences; those of curves are printed separately.
+fn conclude(compared: &CampaignComparison, form: Form) -> Vec<String> {
+    let mut sentences: Vec<String> = Vec::new();
+    for curve in &compared.curves {
+        sentences.extend(curve.remarks());
+    }
+    if compared.curves.is_empty() {
+        sentences.extend([count_outcomes(compared), explain_threshold(compared)]);
+        sentences.extend(chance_of_false_alarms(compared));
+    }
+    if compared.were_apart {
+        sentences.push(
+            "The sides were measured one after the other, so load that came or went in between \
+             counts as a difference. Trials that take turns in one campaign avoid that."
+                .to_owned(),
+        );
+    }
+    let mut blind = 0;
+    for pair in &compared.pairs {
+        blind += usize::from(pair.figures.iter().any(|figure| figure.comparison.is_blind()));
+    }
+    if blind > 0 {
+        sentences.push(format!(
+            "{} too few trials to show any difference: use --trials 5 or more.",
+            if blind == 1 { "1 row has".to_owned() } else { format!("{blind} rows have") }
+        ));
+    }
+    sentences.extend(explain_reservations(compared));
+    for pair in &compared.pairs {
+        for measure in compared.missing_measures(pair) {
+            sentences.push(format!("Not timed: {}: no {}.", pair.name, measure.name()));
+        }
+    }
+    // A page has a section for these.
+    if form != Form::Html {
+        sentences.extend(list_unpaired(compared));
+    }
+    for curve in &compared.curves {
+        for check in curve.checks() {
+            if check.is_regression {
+                sentences.push(format!("Regression: {}: {}.", curve.name, check.why));
+            }
+        }
+    }
+    for (pair, figure) in compared.figures() {
+        if !figure.is_undecidable() {
+            continue;
+        }
+        let (change, limit, remedy) = (figure.change(), figure.limit(), pair.remedy(figure));
+        sentences.push(format!("Inconclusive: {}: {change}; {limit}: {remedy}.", pair.name));
+    }
+    for (pair, figure) in compared.regressions() {
+        let (change, limit) = (figure.change(), figure.limit());
+        sentences.push(format!("Regression: {}: {change}; {limit}.", pair.name));
+    }
+    sentences
+}
+
+/// Names the rows whose caveats keep an outcome open, once for each reason.
+fn explain_reservations(compared: &CampaignComparison) -> Vec<String> {
+    let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for pair in &compared.pairs {
+        let is_open = |figure: &ComparedFigure| figure.comparison.outcome() == Outcome::Unclear;
+        if let Some(reason) = pair.reservations.reason()
+            && pair.figures.iter().any(is_open)
+        {
+            reasons.entry(reason).or_default().push(&pair.name);
+        }
+    }
+    let mut sentences = Vec::new();
+    for (reason, names) in reasons {
+        let rows = match names.as_slice() {
+            [one] => (*one).to_owned(),
+            [first, rest @ ..] => {
+                format!("{first} and {} more", humanize::counted(rest.len(), "row"))
+            }
+            [] => continue,
+        };
+        sentences.push(format!("Unclear because of caveats: {rows}: {reason}."));
+    }
+    sentences
+}
+
+fn count_outcomes(compared: &CampaignComparison) -> String {
+    let (mut rates, mut times) = (Vec::new(), Vec::new());
+    for (_, figure) in compared.figures() {
+        let outcomes = if figure.measure == Measure::Rate { &mut rates } else { &mut times };
+        outcomes.push(figure.comparison.outcome());
+    }
+    let mut text = format!("{} compared. Rates: ", humanize::counted(rates.len(), "row"));
+    text.push_str(&list_outcomes(&rates));
+    if !times.is_empty() {
+        text = format!("{text}; times: {}", list_outcomes(&times));
+    }
+    text + "."
+}
+
+/// Lists each outcome with how often it occurs.
+fn list_outcomes(outcomes: &[Outcome]) -> String {
+    let mut counts = Vec::new();
+    for outcome in [Outcome::Lower, Outcome::Higher, Outcome::Same, Outcome::Unclear] {
+        let count = outcomes.iter().filter(|other| **other == outcome).count();
+        counts.push(format!("{count} {}", outcome.name()));
+    }
+    humanize::listed(&counts)
+}
+
+fn explain_threshold(compared: &CampaignComparison) -> String {
+    format!(
+        "A difference counts if it is at least {}, its interval leaves out 1, and the rank test \
+         gives p of 5 % or less. p50 and p99 are response times: medians over the trials.",
+        humanize::percent(compared.rules.effect),
+    )
+}
+
+/// Explains the chance of false alarms among so many comparisons.
+fn chance_of_false_alarms(compared: &CampaignComparison) -> Option<String> {
+    // Each comparison finds a difference where there is none in 5 of 100 cases: of many
+    // comparisons, some do. Holm's procedure bounds the chance that any of them does.
+    let family = compared.figures().count();
+    if compared.rules.adjust {
+        return Some(format!(
+            "p is adjusted for {} (Holm).",
+            humanize::counted(family, "comparison")
+        ));
+    }
+    if family < FAMILY_MIN {
+        return None;
+    }
+    Some(format!(
+        "Of {family} comparisons, up to {} reach p of 5 % or less by chance alone; --adjust \
+             holm corrects for it.",
+        (family as f64 * 0.05).round().max(1.0)
+    ))
+}

@@ -1,0 +1,166 @@
+//! The verdict of a comparison, in the sentence that a reader sees first.
+//!
+//! With bounds it says whether they are kept; without, whether anything changed for certain. The
+//! largest change is named with its ratio and interval, and so are the caveats of the rows behind
+//! it. Equality is a claim, too: trials that don't decide are reported as such.
+
+use model::Severity;
+use stats::Outcome;
+
+use super::measure::Change;
+use super::{CampaignComparison, ComparedFigure, RowPair};
+use crate::humanize;
+
+/// A figure with the row that it is of.
+type Changed<'a> = (&'a RowPair, &'a ComparedFigure);
+
+/// Says how the two sides compare.
+pub(super) fn sentence(compared: &CampaignComparison) -> String {
+    let figures: Vec<Changed<'_>> = compared.figures().collect();
+    if figures.is_empty() {
+        return "Nothing could be compared: the two have no row in common that counts.".to_owned();
+    }
+    if !compared.rules.bounds.is_empty() {
+        return judge_bounds(compared, &figures);
+    }
+    let worse = changed(&figures, Change::Worse);
+    let better = changed(&figures, Change::Better);
+    let all = humanize::counted(figures.len(), "figure");
+    let begin = match (worse.as_slice(), better.as_slice()) {
+        ([], []) => return describe_unchanged(compared, &figures),
+        ([most, ..], []) => format!(
+            "Worse afterwards: {} of {all} got worse for certain, none better; most of all {}.",
+            worse.len(),
+            describe(most.0, most.1)
+        ),
+        ([], [most, ..]) => format!(
+            "Better afterwards: {} of {all} got better for certain, none worse; most of all {}.",
+            better.len(),
+            describe(most.0, most.1)
+        ),
+        ([worst, ..], [best, ..]) => format!(
+            "Both worse and better: {} of {all} got worse for certain, most of all {}; {} got \
+             better, most of all {}.",
+            worse.len(),
+            describe(worst.0, worst.1),
+            better.len(),
+            describe(best.0, best.1)
+        ),
+    };
+    let open = figures.iter().filter(|(_, figure)| is_open(figure)).count();
+    let undecided = match open {
+        0 => String::new(),
+        open => format!(" {open} can't be told."),
+    };
+    let codes = list_reservations(worse.iter().chain(&better));
+    let caveats = if codes.is_empty() { codes } else { format!(" Caveats of these: {codes}.") };
+    begin + &undecided + &caveats
+}
+
+/// Describes figures none of which changed for certain. They are equal only if all that their
+/// trials leave possible is within the smallest effect.
+fn describe_unchanged(compared: &CampaignComparison, figures: &[Changed<'_>]) -> String {
+    let margin = humanize::percent(compared.rules.effect);
+    let all = humanize::counted(figures.len(), "figure");
+    let mut open = figures.to_vec();
+    open.retain(|(_, figure)| is_open(figure));
+    let reach = |figure: &ComparedFigure| {
+        let (lo, hi) = figure.comparison.possible();
+        hi / lo
+    };
+    open.sort_by(|(_, one), (_, other)| reach(other).total_cmp(&reach(one)));
+    let Some((pair, figure)) = open.first() else {
+        return format!("No difference: all {all} are within {margin} of their old values.");
+    };
+    let (lo, hi) = figure.comparison.possible();
+    let equal = match figures.len() - open.len() {
+        0 => String::new(),
+        equal => format!(" {equal} of {all} are within {margin} of their old values."),
+    };
+    format!(
+        "Can't tell: changes from {} to {} are possible ({}, {}).{equal}",
+        format_change(lo),
+        format_change(hi),
+        pair.name,
+        figure.measure.name()
+    )
+}
+
+/// A ratio as a change in percent: `-63 %`, `+164 %`.
+fn format_change(ratio: f64) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    if percent.abs() < 9.95 { format!("{percent:+.1} %") } else { format!("{percent:+.0} %") }
+}
+
+fn is_open(figure: &ComparedFigure) -> bool {
+    figure.comparison.outcome() == Outcome::Unclear
+}
+
+/// Lists the caveats of rows that take something from their figures; notes only explain them.
+fn list_reservations<'a>(figures: impl Iterator<Item = &'a Changed<'a>>) -> String {
+    let mut codes = Vec::new();
+    for (pair, _) in figures {
+        for code in &pair.caveats {
+            let name = code.code().to_owned();
+            if code.severity() >= Severity::Degraded && !codes.contains(&name) {
+                codes.push(name);
+            }
+        }
+    }
+    if codes.is_empty() { String::new() } else { humanize::listed(&codes) }
+}
+
+/// Says whether the bounds are kept.
+fn judge_bounds(compared: &CampaignComparison, figures: &[Changed<'_>]) -> String {
+    let mut lost: Vec<Changed<'_>> = compared.regressions().collect();
+    sort_by_change(&mut lost);
+    let mut bounded = 0;
+    let mut undecided = 0;
+    for (_, figure) in figures {
+        bounded += usize::from(figure.bound.is_some());
+        undecided += usize::from(figure.is_undecidable());
+    }
+    let all = humanize::counted(bounded, "figure");
+    if let Some(most) = lost.first() {
+        let limit = most.1.limit();
+        let codes = list_reservations(lost.iter());
+        let caveats = if codes.is_empty() { codes } else { format!(" Caveats of these: {codes}.") };
+        return format!(
+            "Regression: {} of {all} got worse by more than allowed; most of all {}; \
+             {limit}.{caveats}",
+            lost.len(),
+            describe(most.0, most.1)
+        );
+    }
+    let unpaired = compared.left_out.iter().filter(|row| row.matters).count();
+    let mut open = Vec::new();
+    if undecided > 0 {
+        open.push(format!("the trials do not decide {undecided} of {all}"));
+    }
+    if unpaired > 0 {
+        open.push(format!("{} could not be compared", humanize::counted(unpaired, "row")));
+    }
+    if open.is_empty() && compared.is_undecided() {
+        open.push("a measure with a bound is missing".to_owned());
+    }
+    if open.is_empty() {
+        return format!("The bounds are kept: none of {all} got worse by more than allowed.");
+    }
+    format!("Inconclusive: no bound is broken for certain, but {}.", humanize::listed(&open))
+}
+
+fn describe(pair: &RowPair, figure: &ComparedFigure) -> String {
+    format!("{}: {}", pair.name, figure.change())
+}
+
+/// The figures that changed this way for certain, the largest change first.
+fn changed<'a>(figures: &[Changed<'a>], change: Change) -> Vec<Changed<'a>> {
+    let mut changed = figures.to_vec();
+    changed.retain(|(_, figure)| figure.change_for_sure() == Some(change));
+    sort_by_change(&mut changed);
+    changed
+}
+
+fn sort_by_change(figures: &mut [Changed<'_>]) {
+    figures.sort_by(|(_, one), (_, other)| other.loss().abs().total_cmp(&one.loss().abs()));
+}

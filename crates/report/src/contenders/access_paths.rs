@@ -1,0 +1,64 @@
+//! The ways by which contenders can be reached, and the one that was taken.
+
+use model::RunSpec;
+use model::system::AccessWay;
+
+/// How a way stands to a contender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WayUse {
+    /// Its runs took it.
+    Taken,
+    /// It has it, and no run took it.
+    There,
+    /// It doesn't have it.
+    Lacking,
+    /// It isn't known: the site has set the system up.
+    Unknown,
+}
+
+impl WayUse {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Taken => "used",
+            Self::There => "available",
+            Self::Lacking => "none",
+            Self::Unknown => "–",
+        }
+    }
+}
+
+/// Heading of a way in tables.
+pub(super) const fn heading(way: AccessWay) -> &'static str {
+    match way {
+        AccessWay::Nfs => "its NFS",
+        AccessWay::Mount => "kernel's mount",
+        AccessWay::Fuse => "FUSE",
+        AccessWay::ReExport => "exported again",
+    }
+}
+
+/// Says how each of [`AccessWay::ALL`] stands to the target of a run.
+pub(super) fn ways_of(run: &RunSpec) -> Vec<WayUse> {
+    let lab = run.lab.as_deref();
+    let system = lab.and_then(|lab| lab.system.as_deref());
+    let mounts = lab.is_some_and(|lab| lab.site_mount.is_some());
+    let taken = match (lab, system) {
+        (Some(lab), Some(_)) if lab.is_re_exported() => Some(AccessWay::ReExport),
+        (Some(lab), Some(_)) => lab.system_way(),
+        (Some(lab), None) if mounts && !lab.mounts_nfs() => Some(AccessWay::Mount),
+        (Some(lab), None) if lab.is_served() => Some(AccessWay::Nfs),
+        (None, _) if run.target.nfs().is_some() => Some(AccessWay::Nfs),
+        _ => None,
+    };
+    let known = system.map(|system| system.recipe.ways());
+    let mut ways = Vec::new();
+    for way in AccessWay::ALL {
+        ways.push(match &known {
+            _ if taken == Some(*way) => WayUse::Taken,
+            Some(known) if known.contains(way) => WayUse::There,
+            Some(_) => WayUse::Lacking,
+            None => WayUse::Unknown,
+        });
+    }
+    ways
+}

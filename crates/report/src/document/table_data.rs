@@ -1,0 +1,79 @@
+//! The rows of a long table as data for the page's script.
+//!
+//! Cells become texts of one line. A text that comes up again and again in a column is kept once
+//! and goes by its number, which makes a page of many runs several times smaller.
+
+use std::collections::HashMap;
+
+use maud::{Markup, PreEscaped, html};
+use serde_json::{Value, json};
+
+use super::TableRow;
+
+/// Writes the rows as an element that holds JSON.
+pub(super) fn data(rows: &[TableRow]) -> Markup {
+    let rows: Vec<Vec<String>> = rows.iter().map(cell_texts).collect();
+    let columns = rows.first().map_or(0, Vec::len);
+    let mut words = Vec::new();
+    for column in 0..columns {
+        words.push(Words::new(rows.iter().map(|row| row[column].as_str())));
+    }
+    let mut numbered = Vec::new();
+    for row in &rows {
+        let mut cells = Vec::with_capacity(columns);
+        for (text, words) in row.iter().zip(&words) {
+            cells.push(words.number(text));
+        }
+        numbered.push(Value::Array(cells));
+    }
+    let mut kept = Vec::new();
+    for words in &words {
+        kept.push(words.list());
+    }
+    // No text may end the element that it stands in.
+    let text = json!({ "words": kept, "rows": numbered }).to_string().replace('<', "\\u003c");
+    html! { script type="application/json" { (PreEscaped(text)) } }
+}
+
+/// A text for each column; a reason stands in the first of those that it spans.
+fn cell_texts(row: &TableRow) -> Vec<String> {
+    let mut texts = Vec::new();
+    for cell in &row.cells {
+        texts.push(cell.one_line());
+        texts.resize(texts.len() + cell.span() - 1, String::new());
+    }
+    texts
+}
+
+/// The texts of one column, where they are worth to be numbered.
+struct Words<'a> {
+    order: Vec<&'a str>,
+    numbers: HashMap<&'a str, usize>,
+}
+
+impl<'a> Words<'a> {
+    fn new(texts: impl Iterator<Item = &'a str>) -> Self {
+        let mut words = Self { order: Vec::new(), numbers: HashMap::new() };
+        let mut seen = 0;
+        for text in texts {
+            seen += 1;
+            words.numbers.entry(text).or_insert_with(|| {
+                words.order.push(text);
+                words.order.len() - 1
+            });
+        }
+        // Below two uses of each text, the list of texts and the numbers take more than the texts.
+        if words.order.len() * 2 > seen { Self { numbers: HashMap::new(), ..words } } else { words }
+    }
+
+    fn list(&self) -> Value {
+        if self.numbers.is_empty() { Value::Null } else { json!(self.order) }
+    }
+
+    fn number(&self, text: &str) -> Value {
+        match self.numbers.get(text) {
+            Some(number) => json!(number),
+            None => json!(text),
+        }
+    }
+}

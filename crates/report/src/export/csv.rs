@@ -1,0 +1,79 @@
+//! The report as CSV: one line per run and pass, the same columns for every campaign.
+//!
+//! First what tells rows apart, every setting among it, then the figures. A setting is empty where
+//! the run does not depend on it, or where it is left to the server or the host. Numbers are plain,
+//! with their unit in the column's name; what is not known is empty. Rates are per second over the
+//! whole window. For a mix, `rate` is in ops; `bytes_per_s` stands beside it.
+//!
+//! **Source:** RFC 4180; lines end with a line feed, as every tool of this field reads.
+
+use model::csv::quoted;
+use model::setting::Setting;
+
+use crate::table::columns::{COLUMNS, Column, IDENTITY, REPETITION};
+use crate::table::joined_campaigns::JoinedCampaigns;
+use crate::table::{Row, Sheet};
+
+/// Writes the header and one line per row.
+pub(crate) fn render(sheet: &Sheet<'_>) -> String {
+    let campaign = sheet.campaign;
+    let mut header = vec!["campaign".to_owned(), "campaign_name".to_owned()];
+    push_names(&mut header, IDENTITY);
+    // Every setting has a column, also where it is the same in all rows: programs that read
+    // several campaigns find each of them in the same place.
+    for setting in Setting::ALL {
+        header.push(setting.column());
+    }
+    push_names(&mut header, REPETITION);
+    push_names(&mut header, COLUMNS);
+    // What differs between campaigns comes last: one campaign has the columns of every other one.
+    let properties = sheet.joined.map_or(&[][..], JoinedCampaigns::properties);
+    for property in properties {
+        header.push(quoted(&property.name));
+    }
+    let mut out = header.join(",") + "\n";
+    for row in &sheet.rows {
+        let run = row.run.index as usize;
+        let (mut id, mut name) = (campaign.id, &campaign.name);
+        if let Some(member) = sheet.joined.and_then(|joined| joined.member_of(run)) {
+            (id, name) = (member.id, &member.name);
+        }
+        let mut cells = vec![id.to_string(), quoted(name)];
+        push_values(&mut cells, IDENTITY, row);
+        for setting in Setting::ALL {
+            cells.push(quoted(&setting_cell(setting, row)));
+        }
+        push_values(&mut cells, REPETITION, row);
+        push_values(&mut cells, COLUMNS, row);
+        for property in properties {
+            let value = property.values.get(run).and_then(Option::as_deref);
+            cells.push(quoted(value.unwrap_or_default()));
+        }
+        out.extend([&cells.join(","), "\n"]);
+    }
+    out
+}
+
+/// Adds the names of the columns that are not for people alone.
+fn push_names(header: &mut Vec<String>, columns: &[Column]) {
+    for column in columns {
+        if !column.name.is_empty() {
+            header.push(column.name.to_owned());
+        }
+    }
+}
+
+/// Adds the values of the same columns.
+fn push_values(cells: &mut Vec<String>, columns: &[Column], row: &Row<'_>) {
+    for column in columns {
+        if !column.name.is_empty() {
+            cells.push(quoted(&column.value(row).plain()));
+        }
+    }
+}
+
+/// Writes a setting for programs; empty where the run does not depend on it.
+fn setting_cell(setting: Setting, row: &Row<'_>) -> String {
+    let spec = &row.run.spec;
+    if setting.applies(spec) { setting.plain(spec) } else { String::new() }
+}

@@ -1,0 +1,191 @@
+//! The report as InfluxDB's line protocol: a point for each row, and one for each trial.
+//!
+//! Tags identify a row, as labels do in OpenMetrics; fields are its figures, in seconds, bytes and
+//! ops. A figure that must not be used is left out. The point of a row is at the start of its
+//! campaign, that of a trial at the start of the trial, in nanoseconds since 1970 UTC.
+//!
+//! **Source:** the line protocol reference of InfluxDB 2 (elements, special characters, comments).
+
+use std::fmt::Write as _;
+
+use crate::table::{Row, Sheet};
+
+/// The first line, which readers skip: a text without points has one, too.
+const HEAD: &str = "# Results of dfsbench; times are nanoseconds since 1970 UTC\n";
+
+/// Measurement of the points of rows: one for each run and pass.
+const OF_ROWS: &str = "dfsbench";
+
+/// Measurement of the points of trials.
+const OF_TRIALS: &str = "dfsbench_trial";
+
+/// Quantiles of the times, each with the end of its field's name.
+const QUANTILES: [(f64, &str); 4] = [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p999")];
+
+/// Writes the points, one a line.
+pub(crate) fn render(sheet: &Sheet<'_>) -> String {
+    let mut out = String::from(HEAD);
+    for row in &sheet.rows {
+        let tags = row_tags(sheet, row);
+        write_row(&mut out, sheet, row, &tags);
+        write_trials(&mut out, row, &tags);
+    }
+    out
+}
+
+/// Fields of a point; a point needs one at least.
+#[derive(Default)]
+struct Fields {
+    text: String,
+}
+
+impl Fields {
+    /// Adds a number; one that is none has no field.
+    fn number(&mut self, key: &str, value: Option<f64>) {
+        if let Some(value) = value
+            && value.is_finite()
+        {
+            self.begin(key);
+            // Rust writes all digits and no exponent, which the protocol takes.
+            let _ = write!(self.text, "{value}");
+        }
+    }
+
+    /// Adds a count, which is an integer of 64 bits there.
+    fn count(&mut self, key: &str, value: u64) {
+        self.begin(key);
+        let _ = write!(self.text, "{}i", i64::try_from(value).unwrap_or(i64::MAX));
+    }
+
+    /// Adds a text.
+    fn text(&mut self, key: &str, value: &str) {
+        self.begin(key);
+        let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace(char::is_control, " ");
+        let _ = write!(self.text, "\"{value}\"");
+    }
+
+    fn begin(&mut self, key: &str) {
+        if !self.text.is_empty() {
+            self.text.push(',');
+        }
+        let _ = write!(self.text, "{key}=");
+    }
+}
+
+fn write_row(out: &mut String, sheet: &Sheet<'_>, row: &Row<'_>, tags: &str) {
+    let judged = &row.judged;
+    let mut fields = Fields::default();
+    fields.text("verdict", judged.verdict.name());
+    fields.count("trials", u64::from(judged.trials_used));
+    let mut codes = Vec::new();
+    for caveat in &judged.caveats {
+        if !caveat.is_minor() {
+            codes.push(caveat.code.code());
+        }
+    }
+    fields.count("caveats", codes.len() as u64);
+    if !codes.is_empty() {
+        fields.text("caveat_codes", &codes.join(" "));
+    }
+    if row.counts() {
+        let rates = [("bytes_per_s", &judged.bytes_per_s), ("ops_per_s", &judged.ops_per_s)];
+        for (key, summary) in rates {
+            let Some(summary) = summary else { continue };
+            fields.number(key, Some(summary.median));
+            if let Some((low, high)) = summary.confidence_interval() {
+                fields.number(&format!("{key}_low"), Some(low));
+                fields.number(&format!("{key}_high"), Some(high));
+            }
+        }
+        fields.number("offered_ops_per_s", judged.offered_per_s);
+        fields.number("client_cpu_percent", judged.cpu_percent);
+        let times =
+            [("service_time", &judged.service_time), ("response_time", &judged.response_time)];
+        for (key, times) in times {
+            if times.count() == 0 {
+                continue;
+            }
+            for (quantile, end) in QUANTILES {
+                let seconds = times.quantile(quantile) as f64 / 1e9;
+                fields.number(&format!("{key}_{end}_s"), Some(seconds));
+            }
+            fields.number(&format!("{key}_max_s"), Some(times.max() as f64 / 1e9));
+        }
+    }
+    let at_ns = u128::from(sheet.campaign.started_unix_ms) * 1_000_000;
+    let _ = writeln!(out, "{OF_ROWS},{tags} {} {at_ns}", fields.text);
+}
+
+fn write_trials(out: &mut String, row: &Row<'_>, tags: &str) {
+    for point in &row.judged.points {
+        let Some(trial) = row.run.trials.iter().find(|it| it.index == point.trial_index) else {
+            continue;
+        };
+        let mut fields = Fields::default();
+        let is_bytes = row.judged.pass.is_byte_rate();
+        fields.number(if is_bytes { "bytes_per_s" } else { "ops_per_s" }, Some(point.per_s));
+        if fields.text.is_empty() {
+            continue;
+        }
+        let _ = write!(fields.text, ",used={}", point.used);
+        let at_ns = u128::from(trial.started_unix_ms) * 1_000_000;
+        let index = trial.index;
+        let _ = writeln!(out, "{OF_TRIALS},{tags},trial={index} {} {at_ns}", fields.text);
+    }
+}
+
+/// Writes the tags that identify a row.
+fn row_tags(sheet: &Sheet<'_>, row: &Row<'_>) -> String {
+    let mut tags = String::new();
+    for (key, value) in sheet.identify(row) {
+        push_tag(&mut tags, &key, &value);
+    }
+    tags
+}
+
+/// Adds a tag; an empty one can't be written.
+fn push_tag(tags: &mut String, key: &str, value: &str) {
+    let value = escape_tag(value);
+    if !value.is_empty() {
+        if !tags.is_empty() {
+            tags.push(',');
+        }
+        let _ = write!(tags, "{}={value}", escape_tag(key));
+    }
+}
+
+/// Escapes a tag: commas, equal signs and spaces; control characters can't be written, nor can a
+/// backslash at the end, which would escape what follows.
+fn escape_tag(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            ',' | '=' | ' ' => out.extend(['\\', c]),
+            '\\' => out.push('/'),
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_and_texts_keep_to_the_protocol_whatever_they_hold() {
+        assert_eq!(escape_tag("a b,c=d"), "a\\ b\\,c\\=d");
+        assert_eq!(escape_tag("end\\\nx"), "end/\u{fffd}x");
+        let mut tags = "campaign=1".to_owned();
+        push_tag(&mut tags, "name", "");
+        assert_eq!(tags, "campaign=1");
+        let mut fields = Fields::default();
+        fields.text("verdict", "a \"b\\\"\n");
+        fields.number("none", Some(f64::NAN));
+        fields.number("rate", Some(1.5e9));
+        fields.count("ops", u64::MAX);
+        let expected = format!("verdict=\"a \\\"b\\\\\\\" \",rate=1500000000,ops={}i", i64::MAX);
+        assert_eq!(fields.text, expected);
+    }
+}

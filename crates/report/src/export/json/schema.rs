@@ -1,0 +1,105 @@
+//! Makes the JSON Schema of the report from the types that are written.
+//!
+//! [`schema`] is the way in; its text is kept as `docs/results.schema.json`, and a test compares
+//! both. Descriptions are the doc comments of the types and their fields. Two members stay open,
+//! because each release adds to them: the settings of a run and the question of a campaign.
+//!
+//! **Source:** JSON Schema, draft 2020-12.
+
+use std::borrow::Cow;
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value};
+
+use super::{Export, Members};
+use crate::table::columns::{COLUMNS, IDENTITY};
+
+/// Writes the JSON Schema of [`crate::Format::Json`]; the text ends with a newline.
+pub fn schema() -> String {
+    // The contract of writing: a member is required unless the writer may leave it out. That of
+    // reading would make each member optional that has a default.
+    let settings = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .with_transform(RecursiveTransform(close_object));
+    let schema = settings.into_generator().into_root_schema_for::<Export<'_>>();
+    format!("{:#}\n", schema.to_value())
+}
+
+/// Refuses members that an object does not name, joins the lines of descriptions, and drops
+/// defaults and formats such as `uint64`, which the standard does not know.
+fn close_object(schema: &mut Schema) {
+    schema.remove("format");
+    // A default matters to a reader of partial objects, and whole ones are written.
+    schema.remove("default");
+    // The lines of a doc comment are one paragraph.
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        *text = text.replace('\n', " ");
+    }
+    if schema.get("properties").is_some() && schema.get("additionalProperties").is_none() {
+        schema.insert("additionalProperties".to_owned(), Value::Bool(false));
+    }
+}
+
+/// Every setting of the run, defaults written out. Each release adds settings, so more members may
+/// stand here than are named.
+#[derive(JsonSchema)]
+#[schemars(rename = "Settings", extend("additionalProperties" = true))]
+#[expect(dead_code, reason = "the schema of `RunSpec`, of which it names the common part")]
+pub(super) struct AnySettings {
+    target_name: String,
+    target: Map<String, Value>,
+    backend: String,
+    workload: String,
+    io_size_bytes: u32,
+    file_size_bytes: u64,
+    files: u32,
+    workers: u32,
+    queue_depth: u32,
+}
+
+/// The question with its parameters, which differ from one to another.
+#[derive(JsonSchema)]
+#[schemars(rename = "Question", extend("additionalProperties" = true))]
+#[expect(dead_code, reason = "the schema of `model::Question`, of which it names the common part")]
+pub(super) struct AnyQuestion {
+    question: String,
+}
+
+/// The columns are members of the object around them, so theirs is the only schema made by hand.
+impl JsonSchema for Members {
+    fn schema_name() -> Cow<'static, str> {
+        "Columns".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let mut properties = Map::new();
+        let mut required = Vec::new();
+        for column in IDENTITY.iter().chain(COLUMNS) {
+            let Some(member) = column.member_schema() else { continue };
+            properties.insert(member.name.to_owned(), member.schema);
+            if member.is_required {
+                required.push(member.name);
+            }
+        }
+        json_schema!({ "type": "object", "properties": properties, "required": required })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_checked_schema_is_that_of_the_types() {
+        let checked = include_str!("../../../../../docs/results.schema.json");
+        assert!(
+            checked == super::schema(),
+            "docs/results.schema.json is out of date: \
+             `cargo run -p dfsbench-report --example schema > docs/results.schema.json`"
+        );
+    }
+}

@@ -1,0 +1,164 @@
+//! Writes the share of each emulated client and each host in a pass as JSON.
+//!
+//! Times of single clients and hosts are kept as few buckets, so they have quantiles only.
+
+use model::{ClientResult, ClientTimes, HostResult};
+use schemars::JsonSchema;
+use serde::Serialize;
+use stats::{HostShare, HostsCompared, WorstTimes};
+
+/// One emulated client.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Client")]
+pub(super) struct ClientPart {
+    client: u32,
+    ops: u64,
+    bytes: u64,
+    failed: u64,
+    #[serde(flatten)]
+    times: ServiceTimes,
+}
+
+/// One of several hosts that made the pass together; starts and ends count from the instant at
+/// which all were to start.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Host")]
+pub(super) struct HostPart<'a> {
+    host: &'a str,
+    workers: u32,
+    ops: u64,
+    bytes: u64,
+    failed: u64,
+    common_window: model::Work,
+    start_ns: i64,
+    end_ns: i64,
+    error_ns: u64,
+    cpu_ns: u64,
+    #[serde(flatten)]
+    times: ServiceTimes,
+}
+
+/// The client hosts of a row beside each other, over all trials.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Hosts")]
+pub(super) struct HostsPart<'a> {
+    /// The index of the rates in the time in which all of them worked.
+    jain_fairness_index: Option<f64>,
+    start_skew_ns: u64,
+    /// How wrong the skew may be, by the clocks of both hosts.
+    start_skew_error_ns: u64,
+    /// Hosts that are slow beside the others, the slowest first.
+    stragglers: Vec<&'a str>,
+    hosts: Vec<HostSharePart<'a>>,
+}
+
+/// The share of one client host per second of its own time, in the unit of the row; its start is
+/// the worst of any trial.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "HostShare")]
+struct HostSharePart<'a> {
+    host: &'a str,
+    rate: f64,
+    failed: u64,
+    start_ns: i64,
+    error_ns: u64,
+    service_time_p50_ns: u64,
+    service_time_p99_ns: u64,
+    service_time_max_ns: u64,
+    /// Null if it completed no op.
+    response_time_p50_ns: Option<u64>,
+    response_time_p99_ns: Option<u64>,
+    response_time_max_ns: Option<u64>,
+    /// Trials in which it had time to work and completed no op.
+    trials_stood_still: u32,
+}
+
+/// Times of ops, in nanoseconds.
+#[derive(Serialize, JsonSchema)]
+struct ServiceTimes {
+    service_time_p50_ns: u64,
+    service_time_p90_ns: u64,
+    service_time_p99_ns: u64,
+    service_time_max_ns: u64,
+}
+
+impl ServiceTimes {
+    fn from_times(times: &ClientTimes) -> Self {
+        Self {
+            service_time_p50_ns: times.quantile(0.5),
+            service_time_p90_ns: times.quantile(0.9),
+            service_time_p99_ns: times.quantile(0.99),
+            service_time_max_ns: times.max(),
+        }
+    }
+}
+
+impl<'a> HostsPart<'a> {
+    /// Writes the comparison of the client hosts of a row.
+    pub(super) fn from_hosts(compared: &'a HostsCompared) -> Self {
+        let mut stragglers = Vec::new();
+        for host in compared.stragglers() {
+            stragglers.push(host.host.as_str());
+        }
+        Self {
+            jain_fairness_index: compared.index,
+            start_skew_ns: compared.skew.read_ns,
+            start_skew_error_ns: compared.skew.error_ns,
+            stragglers,
+            hosts: compared.hosts.iter().map(HostSharePart::from_share).collect(),
+        }
+    }
+}
+
+impl<'a> HostSharePart<'a> {
+    fn from_share(host: &'a HostShare) -> Self {
+        let response = Some(host.response_time).filter(|times| *times != WorstTimes::default());
+        Self {
+            host: &host.host,
+            rate: host.rate.per_s(),
+            failed: host.failed,
+            // How far apart hosts started is known no better than their clocks agree: `error_ns`.
+            start_ns: host.start_ns,
+            error_ns: host.error_ns,
+            service_time_p50_ns: host.service_time.p50_ns,
+            service_time_p99_ns: host.service_time.p99_ns,
+            service_time_max_ns: host.service_time.max_ns,
+            response_time_p50_ns: response.map(|times| times.p50_ns),
+            response_time_p99_ns: response.map(|times| times.p99_ns),
+            response_time_max_ns: response.map(|times| times.max_ns),
+            trials_stood_still: host.stood_still,
+        }
+    }
+}
+
+impl ClientPart {
+    /// Writes the result of a client.
+    pub(super) fn from_client(client: &ClientResult) -> Self {
+        Self {
+            client: client.client,
+            ops: client.ops,
+            bytes: client.bytes,
+            failed: client.failed,
+            times: ServiceTimes::from_times(&client.times),
+        }
+    }
+}
+
+impl<'a> HostPart<'a> {
+    /// Writes the result of a host.
+    pub(super) fn from_host(host: &'a HostResult) -> Self {
+        Self {
+            host: &host.host,
+            workers: host.workers,
+            ops: host.ops,
+            bytes: host.bytes,
+            failed: host.failed,
+            common_window: host.common,
+            start_ns: host.start_ns,
+            end_ns: host.end_ns,
+            error_ns: host.error_ns,
+            cpu_ns: host.cpu_ns,
+            times: ServiceTimes::from_times(&host.times),
+        }
+    }
+}

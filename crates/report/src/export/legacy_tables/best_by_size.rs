@@ -1,0 +1,104 @@
+//! The best figure of each column among the runs on files of one size.
+//!
+//! Files of one size are compared, because a small one is fast wherever it fits into memory; what
+//! was read from this host's memory is never the best. Figures whose intervals overlap the highest
+//! are marked like it, and none is where the highest and the lowest overlap.
+
+use std::collections::{BTreeMap, HashSet};
+
+use model::{CaveatCode, Pass, RunSpec, Workload};
+use stats::Summary;
+use stats::criteria::TRIALS_MIN;
+
+use super::OneRun;
+use crate::document::Extreme;
+use crate::table::best_and_worst::rank_figures;
+
+/// How the mark is to be read.
+pub(super) const READING: &str = "*: the best of its column among files of one size, and mixes of \
+                                  one kind, or level with it by the 95 % intervals.";
+
+/// The column that a figure stands in, and what it shares with those that it is compared with.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Column<'r> {
+    workload: &'r str,
+    pass: Pass,
+    file_bytes: u64,
+    /// The mix of a run of mixed work: order, share of reads, threads and size of an op.
+    mix: Option<[u32; 4]>,
+}
+
+/// The cells that are marked, by the index of the run and the pass.
+pub(super) struct Best(HashSet<(u32, Pass)>);
+
+impl Best {
+    /// Finds the best figures of some runs.
+    pub(super) fn new(runs: &[OneRun<'_>]) -> Self {
+        let mut columns: BTreeMap<Column<'_>, Vec<(usize, Summary)>> = BTreeMap::new();
+        for run in runs {
+            for row in &run.rows {
+                let Some(rate) = row.judged.rate else { continue };
+                let pass = row.judged.pass;
+                if !row.counts() || run.has(pass, CaveatCode::Cached) {
+                    continue;
+                }
+                let spec = &row.run.spec;
+                let column = Column {
+                    workload: spec.workload.name(),
+                    pass,
+                    file_bytes: run.file_bytes(),
+                    mix: mix_of(spec),
+                };
+                columns.entry(column).or_default().push((row.run.index as usize, rate));
+            }
+        }
+        let mut marked = HashSet::new();
+        for (column, figures) in columns {
+            for run in find_best(&figures) {
+                marked.insert((run as u32, column.pass));
+            }
+        }
+        Self(marked)
+    }
+
+    /// The mark of a cell, or what stands in its place.
+    pub(super) fn mark<'m>(&self, run: &OneRun<'_>, pass: Pass, otherwise: &'m str) -> &'m str {
+        if self.0.contains(&(run.first().run.index, pass)) { "*" } else { otherwise }
+    }
+
+    /// Says whether no cell is marked.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The settings that make one mix of another, where the work is one.
+fn mix_of(spec: &RunSpec) -> Option<[u32; 4]> {
+    if spec.workload != Workload::Mixed {
+        return None;
+    }
+    Some([spec.layout.random_percent, spec.read_percent, spec.workers, spec.io_size_bytes])
+}
+
+/// The best of some figures, and those that are level with it.
+fn find_best(figures: &[(usize, Summary)]) -> Vec<usize> {
+    let mut best = Vec::new();
+    if figures.len() < 2 {
+        return best;
+    }
+    if figures.iter().all(|(_, figure)| figure.n >= TRIALS_MIN) {
+        for (run, extreme) in rank_figures(figures) {
+            if extreme == Extreme::Best {
+                best.push(run);
+            }
+        }
+        return best;
+    }
+    // Without intervals the highest is the best by its figure alone, as in tables made by hand.
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(|a, b| b.1.median.total_cmp(&a.1.median));
+    if sorted[0].1.median > sorted[1].1.median {
+        best.push(sorted[0].0);
+    }
+    best
+}

@@ -1,0 +1,186 @@
+//! Throughput by version and transfer size down, and transport and other settings across.
+//!
+//! One table for each pass and size of files, in KiB per second: `Read Throughput of 20MB File in
+//! KB/s`. A cell is the mean of the samples behind the figure, as there.
+
+use model::Pass;
+
+use super::{NOT_SUPPORTED, OneRun};
+use crate::export::legacy_tables::KIB;
+use crate::export::legacy_tables::best_by_size::Best;
+use crate::export::legacy_tables::in_mib;
+use crate::table::{NOT_APPLICABLE, Sheet};
+use crate::text_grid::{Align, Grid};
+
+/// Settings that stand down the table.
+const DOWN: [&str; 2] = ["nfsvers", "transfer_size"];
+
+/// Settings that a table has in its title.
+const TITLE: [&str; 2] = ["file_size", "files"];
+
+/// Columns beside the first.
+const ACROSS_MAX: usize = 8;
+
+/// Columns of a terminal.
+const WIDTH_MAX: usize = 140;
+
+/// The tables; empty where versions or transfer sizes don't vary together with a transport.
+pub(super) fn render(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> String {
+    let varies = |name: &str| sheet.columns.contains(&name);
+    if !varies("proto") || !DOWN.iter().any(|name| varies(name)) {
+        return String::new();
+    }
+    let mut tables = Vec::new();
+    for (pass, name) in [(Pass::Read, "Read"), (Pass::Write, "Write")] {
+        let mut of_pass: Vec<&OneRun<'_>> = runs.iter().collect();
+        of_pass.retain(|run| run.rows.iter().any(|row| row.judged.pass == pass));
+        let across = choose_across(sheet, &of_pass);
+        // Runs of one size that differ in what has no room across have a table of their own.
+        let mut parts: Vec<(u64, String, Vec<&OneRun<'_>>)> = Vec::new();
+        for run in of_pass {
+            let (bytes, settings) = (run.file_bytes(), name_rest(sheet, run, &across));
+            match parts.iter_mut().find(|part| part.0 == bytes && part.1 == settings) {
+                Some((.., runs)) => runs.push(run),
+                None => parts.push((bytes, settings, vec![run])),
+            }
+        }
+        for (bytes, settings, runs) in parts {
+            let mib = in_mib(bytes as f64);
+            let comma = if settings.is_empty() { "" } else { ", " };
+            let title = format!("{name} Throughput of {mib}MB File in KB/s{comma}{settings}");
+            tables.extend(table(sheet, &title, &Cells { pass, runs, across: &across, best }));
+        }
+    }
+    tables.join("\n")
+}
+
+/// Chooses the settings that stand across: the transport, then others while there is room.
+fn choose_across<'a>(sheet: &Sheet<'a>, runs: &[&OneRun<'_>]) -> Vec<&'a str> {
+    let mut across = vec!["proto"];
+    let mut columns = count_levels(sheet, runs, "proto");
+    for name in &sheet.columns {
+        if across.contains(name) || DOWN.contains(name) || TITLE.contains(name) {
+            continue;
+        }
+        let wider = columns * count_levels(sheet, runs, name).max(1);
+        if wider <= ACROSS_MAX {
+            across.push(name);
+            columns = wider;
+        }
+    }
+    across
+}
+
+fn count_levels(sheet: &Sheet<'_>, runs: &[&OneRun<'_>], name: &str) -> usize {
+    let mut levels = Vec::new();
+    for run in runs {
+        let value = sheet.value(run.first(), name);
+        if !levels.contains(&value) {
+            levels.push(value);
+        }
+    }
+    levels.len()
+}
+
+/// The settings of a run that stand neither down nor across.
+fn name_rest(sheet: &Sheet<'_>, run: &OneRun<'_>, across: &[&str]) -> String {
+    let mut parts = Vec::new();
+    for (name, value) in sheet.columns.iter().zip(&run.first().values) {
+        let is_placed = across.contains(name) || DOWN.contains(name) || TITLE.contains(name);
+        if !is_placed && value != NOT_APPLICABLE && !follows_transfer(sheet, run, name) {
+            parts.push(format!("{name} {value}"));
+        }
+    }
+    parts.join(", ")
+}
+
+/// Says whether a setting is the size of an op that follows the transfer.
+fn follows_transfer(sheet: &Sheet<'_>, run: &OneRun<'_>, name: &str) -> bool {
+    name == "io_size" && sheet.value(run.first(), name) == sheet.value(run.first(), "transfer_size")
+}
+
+/// The runs of a table, and what tells its cells apart.
+struct Cells<'c> {
+    pass: Pass,
+    runs: Vec<&'c OneRun<'c>>,
+    across: &'c [&'c str],
+    best: &'c Best,
+}
+
+/// A table, where its columns have room and no two runs have one cell.
+fn table(sheet: &Sheet<'_>, title: &str, cells: &Cells<'_>) -> Option<String> {
+    let (mut downs, mut across): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    let mut placed: Vec<([String; 2], String)> = Vec::new();
+    for run in &cells.runs {
+        let key = [name_down(sheet, run), name_across(sheet, run, cells.across)];
+        if !downs.contains(&key[0]) {
+            downs.push(key[0].clone());
+        }
+        if !across.contains(&key[1]) {
+            across.push(key[1].clone());
+        }
+        if placed.iter().any(|(known, _)| *known == key) {
+            return None;
+        }
+        placed.push((key, cell(run, cells.pass, cells.best)));
+    }
+    if across.len() > ACROSS_MAX || downs.len() < 2 {
+        return None;
+    }
+    let mut columns = vec![("", Align::Left)];
+    for name in &across {
+        columns.push((name, Align::Right));
+    }
+    let mut grid = Grid::new(&columns);
+    for down in &downs {
+        let mut cells = vec![down.clone()];
+        for column in &across {
+            let found = placed.iter().find(|(key, _)| key[0] == *down && key[1] == *column);
+            cells.push(found.map_or_else(String::new, |(_, cell)| cell.clone()));
+        }
+        grid.row(&cells);
+    }
+    Some(format!("{title}\n{}", grid.render(WIDTH_MAX)))
+}
+
+/// Names the line of a run: `NFS V3 32KB`.
+fn name_down(sheet: &Sheet<'_>, run: &OneRun<'_>) -> String {
+    let row = run.first();
+    let version = sheet.value(row, "nfsvers");
+    let mut name = if version == NOT_APPLICABLE {
+        row.run.spec.target_name.clone()
+    } else {
+        format!("NFS V{version}")
+    };
+    let size = sheet.value(row, "transfer_size");
+    if size != NOT_APPLICABLE {
+        let size = size.split(" (").next().unwrap_or_default().replace(" KiB", "KB");
+        name = format!("{name} {}", size.replace(" MiB", "MB"));
+    }
+    name
+}
+
+/// Names the column of a run by its transport and the other settings across.
+fn name_across(sheet: &Sheet<'_>, run: &OneRun<'_>, across: &[&str]) -> String {
+    let mut parts = Vec::new();
+    for name in across {
+        let value = sheet.value(run.first(), name);
+        match *name {
+            _ if value == NOT_APPLICABLE || follows_transfer(sheet, run, name) => {}
+            "proto" => parts.insert(0, value.to_uppercase()),
+            name => parts.push(format!("{name} {value}")),
+        }
+    }
+    parts.join(" ")
+}
+
+/// The mean of the samples, with the mark of the best.
+fn cell(run: &OneRun<'_>, pass: Pass, best: &Best) -> String {
+    if run.is_impossible() {
+        return NOT_SUPPORTED.to_owned();
+    }
+    match run.row_of(pass).and_then(|row| row.judged.rate.as_ref()) {
+        Some(rate) => format!("{}{:.0}", best.mark(run, pass, ""), rate.mean / KIB),
+        None => "-".to_owned(),
+    }
+}

@@ -1,0 +1,123 @@
+//! What changes together with a factor, where campaigns differ in more than one thing.
+//!
+//! Two kernels on two machines have one ratio, and it is that of the pair: the report names both.
+//! Within one campaign the plan varies on purpose, and the notes on nested factors say as much.
+
+use std::collections::BTreeMap;
+
+use super::Factor;
+use crate::humanize::listed;
+use crate::table::{NOT_APPLICABLE, Row, Sheet};
+
+/// So many names are listed; more are counted.
+const NAMES_MAX: usize = 6;
+
+/// The property that distinguishes campaigns and is no circumstance of a measurement.
+pub(super) const NO_CAUSE: &str = "campaign";
+
+/// Finds what changes together with each factor; `levels` are those of the rows.
+pub(super) fn mark(
+    sheet: &Sheet<'_>,
+    rows: &[&Row<'_>],
+    factors: &mut [Factor],
+    levels: &[Vec<usize>],
+) {
+    let Some(joined) = sheet.joined else { return };
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in &sheet.stated {
+        names.push(name);
+    }
+    for property in joined.hidden() {
+        names.push(&property.name);
+    }
+    names.retain(|name| *name != NO_CAUSE);
+    let mut members = Vec::with_capacity(rows.len());
+    for row in rows {
+        members.push(joined.member_of(row.run.index as usize).map(|member| &member.label));
+    }
+    for (number, factor) in factors.iter_mut().enumerate() {
+        if factor.levels.len() < 2 {
+            continue;
+        }
+        let of_rows: Vec<usize> = levels.iter().map(|levels| levels[number]).collect();
+        factor.is_between = joined.members().len() > 1 && decides(&members, &of_rows);
+        if !factor.is_between {
+            continue;
+        }
+        for name in &names {
+            // A fact that has the name of the factor is the same thing, read back.
+            if name.ends_with(&format!(".{}", factor.name)) {
+                continue;
+            }
+            let mut values = Vec::with_capacity(rows.len());
+            for row in rows {
+                values.push(sheet.value(row, name));
+            }
+            let is_known = values.iter().all(|value| value != NOT_APPLICABLE);
+            if is_known && decides(&values, &of_rows) && decides(&of_rows, &values) {
+                factor.together.push((*name).to_owned());
+            }
+        }
+    }
+}
+
+/// Says whether each value on one side comes with one value on the other side alone.
+fn decides<A: Ord, B: PartialEq>(one: &[A], other: &[B]) -> bool {
+    let mut known: BTreeMap<&A, &B> = BTreeMap::new();
+    for (a, b) in one.iter().zip(other) {
+        if *known.entry(a).or_insert(b) != b {
+            return false;
+        }
+    }
+    true
+}
+
+/// Says in sentences what can't be separated from a factor, and what may be part of its ratio.
+pub(super) fn notes(factors: &[Factor], campaigns: Option<usize>) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut between = Vec::new();
+    for factor in factors {
+        if !factor.together.is_empty() {
+            notes.push(format!(
+                "{} changes together with {}: the campaigns differ in more than one thing, and its \
+                 ratio is that of all of them.",
+                factor.name,
+                factor.list_together(),
+            ));
+        }
+        if factor.is_between && factor.name != NO_CAUSE {
+            between.push(factor.name.clone());
+        }
+    }
+    if !between.is_empty() {
+        let verb = if between.len() == 1 { "differs" } else { "differ" };
+        if let Some(campaigns) = campaigns {
+            notes.push(format!(
+                "{} {verb} between campaigns alone: each of the {campaigns} campaigns counts as \
+                 one observation in the interval.",
+                listed(&between)
+            ));
+            return notes;
+        }
+        let its = if between.len() == 1 { "its ratio" } else { "their ratios" };
+        notes.push(format!(
+            "{} {verb} between campaigns alone: whatever else changed from one campaign to the \
+             other, known or not, is part of {its}.",
+            listed(&between)
+        ));
+    }
+    notes
+}
+
+impl Factor {
+    /// Names what changes together with it; the first ones, and how many more there are.
+    pub(crate) fn list_together(&self) -> String {
+        let mut names = self.together.clone();
+        if names.len() > NAMES_MAX {
+            let more = names.len() - NAMES_MAX;
+            names.truncate(NAMES_MAX);
+            names.push(format!("{more} more"));
+        }
+        listed(&names)
+    }
+}

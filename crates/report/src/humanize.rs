@@ -1,0 +1,143 @@
+//! Numbers and instants as people read them: times, shares, calendar dates in UTC.
+//!
+//! Nothing here depends on a locale or a time zone, so a report is the same everywhere.
+
+use model::Histogram;
+use model::units::Nanos;
+use stats::{Judged, Summary};
+
+/// Median, 99th percentile and maximum with their units; dashes where nothing was recorded.
+pub(crate) fn times(histogram: &Histogram) -> [String; 3] {
+    // An empty histogram answers with 0, which would read as a very short time.
+    if histogram.count() == 0 {
+        return ["–"; 3].map(str::to_owned);
+    }
+    [histogram.quantile(0.5), histogram.quantile(0.99), histogram.max()]
+        .map(|ns| Nanos(ns).to_string())
+}
+
+/// A share as percent with a fitting number of digits: `0.4 %`, `12 %`.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+}
+
+/// Half the interval as a share of the median: `±1.2 %`; a dash where there is none.
+pub(crate) fn spread(rate: &Summary) -> String {
+    match rate.half_width_share() {
+        Some(share) => format!("±{}", percent(share)),
+        None => "–".to_owned(),
+    }
+}
+
+/// Processor time of the client with its unit: `0.52 s/GiB`; a dash where it is not known.
+pub(crate) fn cpu(judged: &Judged) -> String {
+    match &judged.cpu {
+        Some(cpu) => cpu.unit.shown(cpu.client),
+        None => "–".to_owned(),
+    }
+}
+
+/// Processor time of the server, to be added to the client's: `+0.31 s/GiB`.
+pub(crate) fn server_cpu(judged: &Judged) -> Option<String> {
+    let cpu = judged.cpu.as_ref()?;
+    Some(format!("+{}", cpu.unit.shown(cpu.server?)))
+}
+
+/// The byte rate of a mix, whose figure is its op rate.
+pub(crate) fn second_rate(judged: &Judged) -> Option<String> {
+    let bytes = judged.bytes_per_s.as_ref()?;
+    if judged.pass.is_byte_rate() {
+        return None;
+    }
+    Some(stats::Rate::Bytes(bytes.median).to_string())
+}
+
+/// How many trials are behind the figures: `5`, or `3/5` where some are not.
+pub(crate) fn trials(judged: &Judged) -> String {
+    if judged.trials_used == judged.trials_made {
+        judged.trials_used.to_string()
+    } else {
+        format!("{}/{}", judged.trials_used, judged.trials_made)
+    }
+}
+
+/// A number with its noun: `1 trial`, `5 trials`.
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Names in a sentence: `a`, `a and b`, `a, b and c`.
+pub(crate) fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// An instant in UTC: `2026-11-21 19:17:03 UTC`.
+///
+/// **Source:** Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`.
+pub fn utc(unix_ms: u64) -> String {
+    let seconds = unix_ms / 1_000;
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    // Days since 0000-03-01: years then end with the leap day.
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+/// An instant in UTC, to the minute: `2025-11-21 19:17 UTC`.
+pub fn utc_minute(unix_ms: u64) -> String {
+    let instant = utc(unix_ms);
+    // The seconds follow the last colon.
+    let minute = instant.rsplit_once(':').map_or(instant.as_str(), |(minute, _)| minute);
+    format!("{minute} UTC")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_are_those_of_date_u() {
+        // `date -u -d @N` of GNU coreutils.
+        for (seconds, shown) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (951_782_399, "2000-02-28 23:59:59 UTC"),
+            (951_782_400, "2000-02-29 00:00:00 UTC"),
+            (1_709_251_199, "2024-02-29 23:59:59 UTC"),
+            (1_709_251_200, "2024-03-01 00:00:00 UTC"),
+            (4_107_542_400, "2100-03-01 00:00:00 UTC"),
+        ] {
+            assert_eq!(utc(seconds * 1_000), shown);
+        }
+        assert_eq!(utc_minute(951_782_399_000), "2000-02-28 23:59 UTC");
+    }
+
+    #[test]
+    fn shares_and_lists_read_well() {
+        assert_eq!(
+            [0.0, 0.0123, 0.0994, 0.0996, 1.5].map(percent),
+            ["0.0 %", "1.2 %", "9.9 %", "10 %", "150 %"]
+        );
+        let names = ["a", "b", "c"].map(str::to_owned);
+        assert_eq!(
+            [listed(&names[..1]), listed(&names[..2]), listed(&names)],
+            ["a", "a and b", "a, b and c"]
+        );
+        assert_eq!(
+            (counted(1, "trial"), counted(0, "trial")),
+            ("1 trial".into(), "0 trials".into())
+        );
+    }
+}

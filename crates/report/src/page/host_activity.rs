@@ -1,0 +1,73 @@
+//! Shows the activity of the hosts during the passes: a line for each pass of a run and host.
+//!
+//! Averages over all trials that were watched; each second of each trial stands in
+//! the results file, and `--format sar` prints it.
+
+use maud::{Markup, html};
+use model::Telemetry;
+
+use crate::campaign::host_activity::HostActivity;
+use crate::document::{self, Column, Role, Table, TableRow};
+use crate::table::{Row, Sheet};
+
+/// More lines than a person reads; the results file has them all.
+const LINES_MAX: usize = 500;
+
+/// The table; nothing if no host was watched.
+pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
+    let (mut lines, mut watched) = (Vec::new(), Vec::new());
+    for row in &sheet.rows {
+        lines.extend(host_lines(row));
+        watched.extend(watched_hosts(row));
+    }
+    lines.truncate(LINES_MAX);
+    let counters = HostActivity::columns_of(watched.into_iter());
+    let mut columns = Column::all(&[("pass", Role::Words), ("host", Role::Words)]);
+    for head in HostActivity::heads(&counters) {
+        columns.push(Column::new(head, Role::Number));
+    }
+    let mut rows = Vec::new();
+    for (row, host, watched) in &lines {
+        rows.push([vec![sheet.name(row), (*host).to_owned()], watched.cells(&counters)].concat());
+    }
+    let table = Table {
+        caption: "Processor time in percent of all processors of the host; disks and interfaces \
+                  added up, loopback too."
+            .to_owned(),
+        columns,
+        rows: TableRow::all(rows.into_iter()),
+        ..Table::default()
+    };
+    html! {
+        @if !lines.is_empty() { (document::html::table(&table)) }
+    }
+}
+
+/// Everything that was watched of one row.
+fn watched_hosts<'a>(row: &'a Row<'_>) -> Vec<&'a Telemetry> {
+    let mut watched = Vec::new();
+    for trial in &row.run.trials {
+        for pass in &trial.passes {
+            if pass.pass == row.judged.pass {
+                watched.extend(&pass.telemetry);
+            }
+        }
+    }
+    watched
+}
+
+/// The hosts of one row, each with what it did.
+fn host_lines<'a>(row: &'a Row<'a>) -> Vec<(&'a Row<'a>, &'a str, HostActivity)> {
+    let mut hosts: Vec<(&Row<'_>, &str, HostActivity)> = Vec::new();
+    for telemetry in watched_hosts(row) {
+        let Some(last) = telemetry.times_ns.len().checked_sub(1) else { continue };
+        // Trials of one host add up: the cells are averages over all of them.
+        let known = hosts.iter().position(|(_, host, _)| *host == telemetry.host);
+        if known.is_none() {
+            hosts.push((row, &telemetry.host, HostActivity::default()));
+        }
+        let number = known.unwrap_or(hosts.len() - 1);
+        hosts[number].2.add(telemetry, 0, last);
+    }
+    hosts
+}

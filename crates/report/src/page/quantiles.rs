@@ -1,0 +1,133 @@
+//! The quantile plot: how long the slowest one in ten, in a hundred, in a thousand took.
+//!
+//! The axis goes by nines, so that the tail has as much room as the rest; a line for each row, of
+//! many rows the fastest and the slowest.
+
+use maud::{Markup, html};
+use model::Histogram;
+use model::units::Nanos;
+
+use crate::chart::{ChartText, Picture, figures};
+use crate::chart::{Dot, DotKind, Plot, SERIES_MAX, Series};
+use crate::chart::{Tick, TimeAxis};
+use crate::table::{Row, Sheet};
+
+/// So many nines have a place on the axis.
+const NINES_MAX: f64 = 6.0;
+/// Steps within each nine.
+const STEPS: u32 = 4;
+/// Ops that a quantile needs beyond it to be more than chance.
+const BEYOND_MIN: f64 = 5.0;
+/// So many pictures are drawn.
+const PICTURES_MAX: usize = 24;
+
+/// The pictures with their legend; nothing if too few ops were recorded for a tail.
+pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
+    let drawn = pictures(sheet);
+    html! {
+        @if !drawn.is_empty() {
+            p.legend {
+                "The response time that a share of all ops stayed within, all trials merged; \
+                 both axes logarithmic. A line ends where too few ops lie beyond it."
+            }
+            (figures(&drawn))
+        }
+    }
+}
+
+/// The pictures alone.
+pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
+    let mut drawn = Vec::new();
+    for (name, _, mut rows) in sheet.groups() {
+        rows.retain(|row| nines_of_row(row) > 0.9);
+        let left_out = rows.len().saturating_sub(SERIES_MAX);
+        let mut notes = Vec::new();
+        if left_out > 0 {
+            rows.sort_by_key(|row| row.judged.response_time.quantile(0.99));
+            let end = SERIES_MAX / 2;
+            rows.drain(end..rows.len() - end);
+            // As in the other panels, in the order of the campaign.
+            rows.sort_by_key(|row| row.run.index);
+            notes.push(format!(
+                "The fastest and the slowest; {left_out} rows between them are in the table."
+            ));
+        }
+        if !rows.is_empty() && drawn.len() < PICTURES_MAX {
+            let id = format!("quantiles-{}", drawn.len());
+            drawn.push(Picture { notes, ..draw_quantiles(id, name, &rows, sheet) });
+        }
+    }
+    drawn
+}
+
+/// How many nines the ops of a row are enough for: 1 for 90 %, 2 for 99 %.
+fn nines_of_row(row: &Row<'_>) -> f64 {
+    // A quantile that one or two ops decide is chance: the line ends where five ops lie beyond it.
+    (row.judged.response_time.count() as f64 / BEYOND_MIN).max(1.0).log10().min(NINES_MAX)
+}
+
+fn draw_quantiles(id: String, name: String, rows: &[&Row<'_>], sheet: &Sheet<'_>) -> Picture {
+    let (mut reach, mut least, mut most) = (1.0_f64, u64::MAX, 1);
+    for row in rows {
+        let (times, nines) = (&row.judged.response_time, nines_of_row(row));
+        reach = reach.max(nines.ceil());
+        least = least.min(times.quantile(0.5));
+        most = most.max(times.quantile(1.0 - 0.1_f64.powf(nines)));
+    }
+    let axis = TimeAxis::new(least, most);
+    let (mut series, mut described) = (Vec::new(), Vec::new());
+    for row in rows {
+        let (name, times) = (sheet.name(row), &row.judged.response_time);
+        let [p50, p99, _] = crate::humanize::times(times);
+        described.push(format!("{name}: p50 {p50}, p99 {p99}"));
+        let dots = quantile_dots(times, nines_of_row(row), reach, &axis);
+        series.push(Series { name, dots, is_joined: true });
+    }
+    let about = ChartText {
+        id,
+        title: format!("{name}: quantiles of the response times"),
+        description: described.join("; "),
+        unit: "",
+    };
+    let x_name = "share of the ops".to_owned();
+    Plot { about, x_ticks: nine_ticks(reach), x_name, y_ticks: axis.ticks(), upright: None, series }
+        .picture(name, Vec::new())
+}
+
+/// The median, then points at even steps of nines as far as the ops go.
+fn quantile_dots(times: &Histogram, nines: f64, reach: f64, axis: &TimeAxis) -> Vec<Dot> {
+    let median = 2.0_f64.log10();
+    let mut places = vec![median];
+    for step in 1..=(NINES_MAX as u32 * STEPS) {
+        let place = f64::from(step) / f64::from(STEPS);
+        if place > median && place <= nines {
+            places.push(place);
+        }
+    }
+    let mut dots = Vec::new();
+    for place in places {
+        // One nine is a share of 0.9, two are 0.99: the rest shrinks by ten with each.
+        let share = 1.0 - 0.1_f64.powf(place);
+        let time = times.quantile(share);
+        dots.push(Dot {
+            x: (place - median) / (reach - median) * 100.0,
+            y: axis.at(time),
+            reach: None,
+            trials: Vec::new(),
+            standing: DotKind::Counts,
+            text: format!("{:.4} %: {}", share * 100.0, Nanos(time)),
+        });
+    }
+    dots
+}
+
+fn nine_ticks(reach: f64) -> Vec<Tick> {
+    const LABELS: [&str; 6] = ["90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "99.9999 %"];
+    let median = 2.0_f64.log10();
+    let mut ticks = vec![(0.0, "50 %".to_owned())];
+    for (label, nines) in LABELS.iter().zip(1..=reach as u32) {
+        let place = (f64::from(nines) - median) / (reach - median) * 100.0;
+        ticks.push((place, (*label).to_owned()));
+    }
+    ticks
+}

@@ -1,0 +1,229 @@
+//! The pictures of the rates: for each pass a bar per row, with its interval and its trials.
+//!
+//! Every pass has an axis of its own that begins at 0: bars are compared within a pass, where
+//! they mean the same.
+
+use maud::{Markup, html};
+use model::{Pass, Severity, Verdict};
+use stats::Summary;
+
+use super::extreme_rows::ExtremeRows;
+use crate::chart::RateAxis;
+use crate::chart::{
+    ARROW_RIGHT, ChartText, Picture, RateUnit, Strip, cut, describe_strips, figures, panel,
+    percent, shape,
+};
+use crate::humanize;
+use crate::table::rate_metric::RateMetric;
+use crate::table::{Row, Sheet};
+use crate::text_grid::wrap;
+
+/// Characters of a line that fit on a phone.
+const LINE_MAX: usize = 46;
+
+/// The pictures of passes whose rates count the same.
+struct Kind {
+    title: &'static str,
+    id: &'static str,
+    counted: RateUnit,
+}
+
+const KINDS: [Kind; 2] = [
+    Kind { title: "Bytes per second", id: "byte-rates", counted: RateUnit::Bytes },
+    Kind { title: "Ops per second", id: "op-rates", counted: RateUnit::Ops },
+];
+
+const CROSS: &str = "M-4,-4 L4,4 M-4,4 L4,-4";
+
+/// The section with the pictures of both kinds, and with what is folded away below them.
+pub(crate) fn section(sheet: &Sheet<'_>, folds: &Markup) -> Markup {
+    let kinds = KINDS.each_ref().map(|kind| (kind, draw_kind(sheet, kind)));
+    html! {
+        @if kinds.iter().any(|(_, drawn)| !drawn.is_empty()) {
+            section aria-labelledby="rates" {
+                h2 #rates { "Rates" }
+                (draw_legend())
+                @for (kind, drawn) in &kinds {
+                    @if !drawn.is_empty() {
+                        h3 id=(kind.id) { (kind.title) }
+                        (figures(drawn))
+                    }
+                }
+                (folds)
+            }
+        }
+    }
+}
+
+/// The pictures alone.
+pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
+    let mut drawn = Vec::new();
+    for kind in &KINDS {
+        drawn.extend(draw_kind(sheet, kind));
+    }
+    drawn
+}
+
+fn draw_kind(sheet: &Sheet<'_>, kind: &Kind) -> Vec<Picture> {
+    let mut drawn = Vec::new();
+    for (name, pass, rows) in sheet.groups() {
+        let metric = RateMetric::for_rows(pass, rows.iter().copied());
+        // A command has a time and no rate.
+        if pass == Pass::App || metric.counted() != kind.counted {
+            continue;
+        }
+        let (id, ends) = (format!("{}-{}", kind.id, drawn.len()), ExtremeRows::new(&rows, metric));
+        let svg = draw_chart(&id, &name, metric, &ends.rows, sheet);
+        drawn.push(Picture { id, caption: name, svg, notes: ends.notes() });
+    }
+    drawn
+}
+
+fn draw_legend() -> Markup {
+    html! {
+        p.legend {
+            svg width="34" height="14" aria-hidden="true" {
+                rect.bar.valid x="0" y="1" width="34" height="12" {}
+            }
+            " median   "
+            svg width="34" height="14" aria-hidden="true" {
+                rect.bar.degraded x="0" y="1" width="34" height="12" {}
+            }
+            " median, degraded   "
+            svg width="34" height="14" aria-hidden="true" {
+                line.whisker x1="2" x2="32" y1="7" y2="7" {}
+                line.whisker x1="2" x2="2" y1="2" y2="12" {}
+                line.whisker x1="32" x2="32" y1="2" y2="12" {}
+            }
+            " 95 % interval of the median   "
+            svg width="12" height="14" aria-hidden="true" {
+                circle.trial cx="6" cy="7" r="3.5" {}
+            }
+            " a trial   "
+            svg width="12" height="14" aria-hidden="true" {
+                g transform="translate(6 7)" { path.aside d=(CROSS) {} }
+            }
+            " a trial set aside as invalid or disturbed   "
+            svg width="34" height="14" aria-hidden="true" {
+                line.whisker x1="2" x2="32" y1="7" y2="7" {}
+                g transform="translate(32 7)" { path.arrow d=(ARROW_RIGHT) {} }
+            }
+            " goes on beyond the axis"
+        }
+    }
+}
+
+fn draw_chart(
+    id: &str,
+    name: &str,
+    metric: RateMetric,
+    rows: &[&Row<'_>],
+    sheet: &Sheet<'_>,
+) -> Markup {
+    let mut most = 0.0_f64;
+    for row in rows {
+        for point in &row.judged.points {
+            most = most.max(metric.point(&row.judged, point.per_s));
+        }
+    }
+    let axis = RateAxis::new(metric.counted(), most);
+    let mut strips = Vec::new();
+    for row in rows {
+        strips.push(row_strip(row, &axis, metric, sheet));
+    }
+    let about = ChartText {
+        id: id.to_owned(),
+        title: format!("{name}: rate of each run in {}", axis.unit),
+        description: describe_strips(&strips),
+        unit: axis.unit,
+    };
+    panel(&about, &strips, &axis.ticks())
+}
+
+fn row_strip(row: &Row<'_>, axis: &RateAxis, metric: RateMetric, sheet: &Sheet<'_>) -> Strip {
+    let figure = metric.figure(&row.judged);
+    let sign = row.mark.map_or_else(String::new, |mark| format!("{} ", mark.extreme.sign()));
+    let value = match figure {
+        Some(rate) => format!("{sign}{} {}", metric.rate(rate.median), humanize::spread(rate)),
+        None => "no figure".to_owned(),
+    };
+    Strip {
+        name: cut(&row.run.spec.target_name, 24),
+        value: value.trim_end_matches(" –").to_owned(),
+        lines: row_lines(row, sheet),
+        marks: figure.map_or_else(Markup::default, |rate| draw_marks(row, rate, axis, metric)),
+    }
+}
+
+/// The settings of a row, each unbroken, as lines that fit on a phone.
+pub(super) fn factors(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
+    // No-break spaces keep a name and its value on one line; a line breaks after a comma only.
+    let unbroken = sheet.factors(row).replace(' ', "\u{a0}").replace(",\u{a0}", ", ");
+    let mut lines = Vec::new();
+    for line in wrap(&unbroken, LINE_MAX) {
+        if !line.is_empty() {
+            lines.push(("factors", line));
+        }
+    }
+    lines
+}
+
+/// The settings of a row, its reason or its caveats.
+fn row_lines(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
+    let mut lines = factors(row, sheet);
+    if let Some(reason) = row.judged.reason() {
+        lines.extend(wrap_caveat(&cut(reason, 2 * LINE_MAX - 8)));
+    }
+    let mut caveats = Vec::new();
+    for caveat in &row.judged.caveats {
+        // Notes don't change what the figure is good for; the table has them.
+        if caveat.severity > Severity::Note {
+            caveats.push(caveat.code.code());
+        }
+    }
+    if !caveats.is_empty() {
+        let invalid = row.judged.verdict == Verdict::Invalid;
+        let mark = if invalid { "✕ invalid:" } else { "!" };
+        lines.extend(wrap_caveat(&format!("{mark} {}", caveats.join(", "))));
+    }
+    lines
+}
+
+/// Breaks a caveat's text into as many lines as it takes.
+fn wrap_caveat(text: &str) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    for line in wrap(text, LINE_MAX) {
+        // A single word may be longer than a line.
+        lines.push(("caveat", cut(&line, LINE_MAX)));
+    }
+    lines
+}
+
+fn draw_marks(row: &Row<'_>, rate: &Summary, axis: &RateAxis, metric: RateMetric) -> Markup {
+    let judged = &row.judged;
+    let at = |per_s: f64| percent(axis.at(per_s));
+    let of_trial = |per_s: f64| axis.at(metric.point(judged, per_s));
+    let (lo, hi) = rate.interval;
+    html! {
+        rect.bar.(judged.verdict.name()) x="0" y="-7" width=(at(rate.median)) height="14" {}
+        line.median x1=(at(rate.median)) x2=(at(rate.median)) y1="-7" y2="7" {}
+        @if rate.n > 1 {
+            // A wide interval ends beyond the axis: an arrow at the edge says that it goes on.
+            line.whisker x1=(at(lo)) x2=(percent(axis.at(hi).min(100.0))) y1="0" y2="0" {}
+            @for end in [lo, hi].into_iter().filter(|end| axis.at(*end) <= 100.0) {
+                line.whisker x1=(at(end)) x2=(at(end)) y1="-5" y2="5" {}
+            }
+            @if axis.at(hi) > 100.0 { (shape(100.0, "arrow", ARROW_RIGHT)) }
+        }
+        @for point in &judged.points {
+            @if point.used {
+                circle.trial cx=(percent(of_trial(point.per_s))) cy="0" r="3.5" {
+                    title { "trial " (point.trial_index + 1) ": "
+                        (metric.rate(metric.point(judged, point.per_s))) }
+                }
+            } @else {
+                (shape(of_trial(point.per_s), "aside", CROSS))
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The settings that vary among the rows of a kind of pass, those that matter most in front.
+//!
+//! [`VariedSetting`] is the principal type: a setting, or the target, with its levels in their
+//! order. Maps and small multiples choose their axes among them.
+
+use std::cmp::Reverse;
+
+use crate::factor_effects::FactorEffects;
+use crate::table::setting_number::quantity;
+use crate::table::{NOT_APPLICABLE, Row, Sheet};
+
+/// More are no levels.
+const LEVELS_MAX: usize = 64;
+
+/// A setting and its levels.
+pub(super) struct VariedSetting {
+    /// The column of the sheet; `None` for the target.
+    pub column: Option<usize>,
+    /// The name of the setting.
+    pub name: String,
+    /// Its levels; numbers in their order, others in that of the campaign.
+    pub levels: Vec<String>,
+    /// Whether its levels are numbers.
+    pub is_number: bool,
+}
+
+impl VariedSetting {
+    /// The settings that vary among the rows of a pass, the dominant ones in front; of those whose
+    /// effect is not known the ones with the most levels.
+    pub(super) fn all(sheet: &Sheet<'_>, rows: &[&Row<'_>], dominant: &[&str]) -> Vec<Self> {
+        let mut all = vec![Self::new(None, "target", rows)];
+        for (column, name) in sheet.columns.iter().enumerate() {
+            all.push(Self::new(Some(column), name, rows));
+        }
+        all.retain(|varied| (2..=LEVELS_MAX).contains(&varied.levels.len()));
+        all.sort_by_key(|varied| {
+            let rank = dominant.iter().position(|name| *name == varied.name);
+            (rank.unwrap_or(dominant.len()), Reverse(varied.levels.len()))
+        });
+        all
+    }
+
+    fn new(column: Option<usize>, name: &str, rows: &[&Row<'_>]) -> Self {
+        let name = name.to_owned();
+        let mut varied = Self { column, name, levels: Vec::new(), is_number: false };
+        for row in rows {
+            let value = varied.value(row);
+            if value != NOT_APPLICABLE && !varied.levels.iter().any(|known| known == value) {
+                varied.levels.push(value.to_owned());
+            }
+            if varied.levels.len() > LEVELS_MAX {
+                break;
+            }
+        }
+        let name = &varied.name;
+        varied.is_number =
+            column.is_some() && varied.levels.iter().all(|level| quantity(name, level).is_some());
+        if varied.is_number {
+            varied.levels.sort_by(|a, b| {
+                let [a, b] = [a, b].map(|level| quantity(name, level).unwrap_or_default());
+                a.total_cmp(&b)
+            });
+        }
+        varied
+    }
+
+    /// Keeps those that one picture can show together: in their order, each that most rows have
+    /// beside those before it, and that leaves each of these two levels.
+    ///
+    /// Settings such as the read-ahead of two kinds of client are in no row both: by one as axis
+    /// and the other as colour, a picture would be empty.
+    pub(super) fn together(all: Vec<Self>, rows: &[&Row<'_>]) -> Vec<Self> {
+        let mut shared = rows.to_vec();
+        let mut kept: Vec<Self> = Vec::new();
+        for setting in all {
+            let mut with = shared.clone();
+            with.retain(|row| setting.value(row) != NOT_APPLICABLE);
+            let mut narrowed = Vec::with_capacity(kept.len() + 1);
+            for one in kept.iter().chain([&setting]) {
+                narrowed.push(Self::new(one.column, &one.name, &with));
+            }
+            let has_levels = narrowed.iter().all(|one| one.levels.len() >= 2);
+            if has_levels && with.len() * 2 >= rows.len() {
+                (kept, shared) = (narrowed, with);
+            }
+        }
+        kept
+    }
+
+    /// Whether it is the target, and no setting.
+    pub(super) const fn is_target(&self) -> bool {
+        self.column.is_none()
+    }
+
+    /// Returns the value of a row.
+    pub(super) fn value<'r>(&self, row: &'r Row<'_>) -> &'r str {
+        match self.column {
+            Some(column) => &row.values[column],
+            None => &row.run.spec.target_name,
+        }
+    }
+
+    /// Returns the number of a row's level among the levels.
+    pub(super) fn level_of(&self, row: &Row<'_>) -> Option<usize> {
+        self.levels.iter().position(|level| level == self.value(row))
+    }
+}
+
+/// Names the factors of a kind of pass in the order of their shares of the variance.
+pub(super) fn dominant_names<'e>(effects: &'e FactorEffects, pass: &str) -> Vec<&'e str> {
+    let mut names = Vec::new();
+    for factors in effects.passes.iter().filter(|factors| factors.name == pass) {
+        if let Ok(found) = &factors.found {
+            for effect in &found.factors {
+                names.push(factors.factors[effect.factor].name.as_str());
+            }
+        }
+    }
+    names
+}

@@ -1,0 +1,169 @@
+//! The pictures of load curves, as the field draws them: response time over throughput.
+//!
+//! Lines are quantiles, on a logarithmic axis: a queue that forms raises the 99th percentile long
+//! before the median. Points that are not sustained, and points at which the client was at its own
+//! limit, have marks of their own: their times say little about the server.
+
+use model::units::Nanos;
+use stats::Rate;
+use stats::curve::{self, Knee, LoadPoint};
+
+use super::NamedCurve;
+use crate::chart::{
+    ChartText, Dot, DotKind, Picture, Plot, RateAxis, RateUnit, Series, TimeAxis, describe_series,
+};
+use crate::humanize::counted;
+
+/// A quantile with its name.
+type Quantile = (&'static str, f64);
+
+/// The lines of a curve that stands alone.
+const QUANTILES: [Quantile; 3] = [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)];
+/// The lines of each of two curves in one picture.
+const OUTER_QUANTILES: [Quantile; 2] = [("p50", 0.5), ("p99", 0.99)];
+
+/// A picture for each curve, all with the same axes; none where no load point has a figure.
+pub(crate) fn pictures(curves: &[NamedCurve]) -> Vec<Picture> {
+    let Some(axes) = Axes::new(curves.iter()) else { return Vec::new() };
+    let mut drawn = Vec::new();
+    for (number, named) in curves.iter().enumerate() {
+        let series = quantile_lines("", named, &QUANTILES, &axes);
+        drawn.push(axes.draw(number, &named.name, series, &[named]));
+    }
+    drawn
+}
+
+/// Two curves in one picture, each with the name of its side.
+pub(crate) fn pictures_of_two(name: &str, sides: &[(&str, NamedCurve); 2]) -> Vec<Picture> {
+    let Some(axes) = Axes::new(sides.iter().map(|(_, named)| named)) else { return Vec::new() };
+    let mut series = Vec::new();
+    for (side, named) in sides {
+        series.extend(quantile_lines(side, named, &OUTER_QUANTILES, &axes));
+    }
+    vec![axes.draw(0, name, series, &[&sides[0].1, &sides[1].1])]
+}
+
+/// The axes of pictures that are compared by eye.
+struct Axes {
+    times: TimeAxis,
+    loads: RateAxis,
+}
+
+impl Axes {
+    fn new<'a>(curves: impl Iterator<Item = &'a NamedCurve>) -> Option<Self> {
+        let (mut quickest_ns, mut slowest_ns, mut most) = (u64::MAX, 0, 0.0_f64);
+        for point in curves.flat_map(|named| named.curve.points()) {
+            if point.missing.is_none() {
+                quickest_ns = quickest_ns.min(point.response_time.quantile(0.5));
+                slowest_ns = slowest_ns.max(point.response_time.quantile(0.99));
+                most = most.max(point.achieved_per_s);
+            }
+        }
+        if quickest_ns == u64::MAX {
+            return None;
+        }
+        Some(Self {
+            times: TimeAxis::new(quickest_ns, slowest_ns),
+            loads: RateAxis::new(RateUnit::Ops, most),
+        })
+    }
+
+    fn draw(
+        &self,
+        number: usize,
+        name: &str,
+        series: Vec<Series>,
+        curves: &[&NamedCurve],
+    ) -> Picture {
+        let about = ChartText {
+            id: format!("sustained-{number}"),
+            title: format!("{name}: response time over throughput"),
+            description: describe_series(&series),
+            unit: "",
+        };
+        let mut upright = None;
+        let mut notes = Vec::new();
+        for named in curves {
+            if let ([_], Knee::Bend { at_per_s, .. }) = (curves, named.curve.knee()) {
+                upright = Some((self.loads.at(at_per_s), "knee".to_owned()));
+            }
+            notes.extend(knee_note(named));
+            notes.extend(missing_note(named));
+        }
+        let plot = Plot {
+            about,
+            x_ticks: self.loads.ticks(),
+            x_name: format!("throughput, {}", self.loads.unit),
+            y_ticks: self.times.ticks(),
+            upright,
+            series,
+        };
+        plot.picture(format!("{name}: response time over throughput, logarithmic"), notes)
+    }
+}
+
+/// A line for each quantile; the points that are not sustained follow the line, and are not on it.
+fn quantile_lines(
+    side: &str,
+    named: &NamedCurve,
+    quantiles: &[Quantile],
+    axes: &Axes,
+) -> Vec<Series> {
+    let mut lines = Vec::new();
+    for (name, q) in quantiles {
+        let (mut sustained, mut others) = (Vec::new(), Vec::new());
+        for point in named.curve.points() {
+            match point.standing() {
+                curve::Standing::Sustained => sustained.push(draw_dot(point, *q, axes)),
+                curve::Standing::Missing => {}
+                _ => others.push(draw_dot(point, *q, axes)),
+            }
+        }
+        // More may be offered and less be done: the line goes by what was done.
+        sustained.sort_by(|one, other| one.x.total_cmp(&other.x));
+        sustained.append(&mut others);
+        let name = if side.is_empty() { (*name).to_owned() } else { format!("{name}, {side}") };
+        lines.push(Series { name, dots: sustained, is_joined: true });
+    }
+    lines
+}
+
+fn draw_dot(point: &LoadPoint, q: f64, axes: &Axes) -> Dot {
+    let (done, offered) = (Rate::Ops(point.achieved_per_s), point.requested_per_s as f64);
+    let time_ns = point.response_time.quantile(q);
+    let is_sustained = point.standing() == curve::Standing::Sustained;
+    let remark = match (is_sustained, point.client_saturated) {
+        (true, false) => "",
+        (true, true) => ", this host short of CPU time",
+        (false, false) => ", not sustained",
+        (false, true) => ", not sustained, this host short of CPU time",
+    };
+    Dot {
+        x: axes.loads.at(point.achieved_per_s),
+        y: axes.times.at(time_ns),
+        reach: None,
+        trials: Vec::new(),
+        standing: DotKind::new(is_sustained, point.client_saturated),
+        text: format!("{done} of {}: {}{remark}", Rate::Ops(offered), Nanos(time_ns)),
+    }
+}
+
+fn knee_note(named: &NamedCurve) -> Option<String> {
+    let (low, high) = match named.curve.knee() {
+        Knee::Bend { interval_per_s, .. } => interval_per_s,
+        Knee::Cliff { sustained_per_s, short_per_s } => (sustained_per_s, short_per_s),
+        _ => return None,
+    };
+    Some(format!("Knee of {}: {} to {}.", named.name, Rate::Ops(low), Rate::Ops(high)))
+}
+
+/// Counts the load points that can't be drawn.
+fn missing_note(named: &NamedCurve) -> Option<String> {
+    let mut missing = 0;
+    for point in named.curve.points() {
+        missing += usize::from(point.missing.is_some());
+    }
+    let (points, have) =
+        (counted(missing, "load point"), if missing == 1 { "has" } else { "have" });
+    (missing > 0).then(|| format!("{points} of {} {have} no figure.", named.name))
+}

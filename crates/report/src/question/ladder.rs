@@ -1,0 +1,286 @@
+//! Answers a layer-by-layer bottleneck analysis: the limiting layer, the next one, the confidence.
+//!
+//! Rows of the campaign become layers by the names of their targets; `stats::ladder` does the rest.
+//! Names of layers and sentences are in `sentences`, the waterfall is in `picture`.
+
+mod picture;
+mod sentences;
+
+use model::question::ladder::{Ladder, Layer};
+use model::units::three_digits;
+use model::{Pass, ProcessorWait, Verdict};
+use serde_json::{Value, json};
+use stats::ladder::{LayerAnalysis, Measured, analyze_layers};
+
+use super::{QuestionAnswer, trial_result};
+use crate::document::{Cell, Column, Role, Table, TableRow};
+use crate::humanize;
+use crate::table::{Row, Sheet};
+use sentences::LayerNames;
+
+/// The layers of one pass that have figures.
+struct PassLayers<'s, 'a> {
+    pass: Pass,
+    /// The name of the pass.
+    name: String,
+    rows: Vec<(Layer, &'s Row<'a>)>,
+    measured: Vec<Measured>,
+    analysis: Option<LayerAnalysis>,
+}
+
+/// The answer of a ladder.
+pub(super) fn answer(sheet: &Sheet<'_>, request: &Ladder) -> QuestionAnswer {
+    let words = LayerNames::new(sheet, request);
+    let passes = analyze_passes(sheet, request);
+    let mut found = QuestionAnswer { title: "What limits it", ..QuestionAnswer::default() };
+    let mut json_passes = Vec::new();
+    for ladder in &passes {
+        found.sentences.push(words.answer(ladder));
+        found.tables.push(layer_table(&words, ladder));
+        found.pictures.extend(picture::waterfall(&words, ladder));
+        json_passes.push(pass_json(&words, ladder));
+    }
+    found.sentences.extend(words.caveats(sheet, &passes));
+    found.sentences.extend(words.open());
+    found.json = json!({
+        "layers": request.layers,
+        "missing": request.missing,
+        "passes": json_passes,
+    });
+    found
+}
+
+/// The passes that the way in question has, those with bytes first, each with its layers.
+fn analyze_passes<'s, 'a>(sheet: &'s Sheet<'a>, request: &Ladder) -> Vec<PassLayers<'s, 'a>> {
+    let mut passes: Vec<PassLayers<'s, 'a>> = Vec::new();
+    for (name, pass, group) in sheet.groups() {
+        // The layers stand in the order of the ladder, whatever the order of their runs was.
+        let mut rows: Vec<(Layer, &'s Row<'a>)> = Vec::new();
+        let mut measured: Vec<Measured> = Vec::new();
+        for placed in &request.layers {
+            for row in &group {
+                if row.run.spec.target_name == placed.target {
+                    rows.push((placed.layer, row));
+                    measured.extend(measure_row(placed.layer, row));
+                }
+            }
+        }
+        // A pass that the last layer does not make has no whole data path to explain.
+        let (Some((top, _)), Some(wanted)) = (rows.last(), request.layers.last()) else { continue };
+        if *top != wanted.layer {
+            continue;
+        }
+        // Without a figure of the last layer there is nothing that the others could be parts of.
+        let analysis = match measured.last() {
+            Some(last) if last.layer == *top => analyze_layers(&measured),
+            _ => None,
+        };
+        let name = if pass == Pass::OpMix { "empty call".to_owned() } else { name };
+        passes.push(PassLayers { pass, name, rows, measured, analysis });
+    }
+    passes
+}
+
+/// The trials of a row as the ladder wants them; `None` where none counts.
+fn measure_row(layer: Layer, row: &Row<'_>) -> Option<Measured> {
+    let judged = &row.judged;
+    if judged.verdict == Verdict::Invalid {
+        return None;
+    }
+    // Of an empty call, each worker makes one after the other.
+    let at_once = if judged.pass.is_byte_rate() { 1.0 } else { f64::from(row.run.spec.workers) };
+    let load = &row.run.spec.load;
+    let is_paced = load.rate_per_s > 0 || load.think_time_ns > 0 || load.bytes_per_s > 0;
+    let waits = match layer {
+        Layer::Null | Layer::Memory if !is_paced => Waits::ForProcessor,
+        _ => Waits::ForOthersToo,
+    };
+    let mut measured = Measured { layer, times_ns: vec![], waits: vec![], held: vec![] };
+    for point in &judged.points {
+        if !point.used || point.per_s <= 0.0 {
+            continue;
+        }
+        // Kernels without this counter report no waiting.
+        let (mut waiting, mut held) = (0.0, 0.0);
+        if let Some(result) = trial_result(row, point.trial_index)
+            && let Some(wait) = result.scope.processor_wait
+        {
+            waiting = waiting_share(waits, wait, result.client_cpu_ns);
+            held = wait.held_share();
+        }
+        measured.times_ns.push(1e9 * at_once / point.per_s);
+        measured.waits.push(waiting);
+        measured.held.push(held);
+    }
+    if measured.times_ns.is_empty() { None } else { Some(measured) }
+}
+
+/// The resource that idle work waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    /// For a processor: it only computes.
+    ForProcessor,
+    /// For a server, a disk or an instant, too.
+    ForOthersToo,
+}
+
+/// The share of its time in which a pass was ready and waited for a processor.
+///
+/// Work that only computes waits for nothing else: for all but its processor time. Of a pass no
+/// longer than a few periods of a quota the kernel reports too little, since it counts a pause when
+/// that is over.
+fn waiting_share(waits: Waits, mut wait: ProcessorWait, cpu_ns: u64) -> f64 {
+    if waits == Waits::ForProcessor {
+        wait.waited_ns = wait.waited_ns.max(wait.of_ns.saturating_sub(cpu_ns));
+    }
+    wait.share()
+}
+
+fn share_of(ladder: &PassLayers<'_, '_>, wanted: Layer) -> Option<f64> {
+    for (layer, share) in &ladder.analysis.as_ref()?.shares {
+        if *layer == wanted {
+            return *share;
+        }
+    }
+    None
+}
+
+fn layer_table(words: &LayerNames<'_>, ladder: &PassLayers<'_, '_>) -> Table {
+    let columns = [
+        ("layer", Role::Words),
+        ("rate", Role::Rate),
+        ("±95 %", Role::Number),
+        ("ops", Role::Number),
+        ("p50", Role::Number),
+        ("CPU", Role::Number),
+        ("adds", Role::Number),
+    ];
+    let mut rows = Vec::new();
+    for (layer, row) in &ladder.rows {
+        let mut cells = layer_cells(words.layer(*layer), row, share_of(ladder, *layer));
+        cells.resize(columns.len(), Cell::text(""));
+        rows.push(cells);
+    }
+    let unit = if ladder.pass.is_byte_rate() { "byte" } else { "call" };
+    let waited = match &ladder.analysis {
+        Some(analysis) => format!(
+            "The workers of the last layer were runnable but not running {} of the time. ",
+            humanize::percent(analysis.waited)
+        ),
+        None => String::new(),
+    };
+    let mut columns = Column::all(&columns);
+    Column::leave_in_order(&mut columns, &["ops", "p50", "CPU", "±95 %"]);
+    Table {
+        caption: ladder.name.clone(),
+        columns,
+        rows: TableRow::all(rows.into_iter()),
+        reading: vec![format!(
+            "adds: how much of the last layer's time per {unit} this layer accounts for on top of \
+             its slowest part (0 %: overlapped by a slower layer; –: not on the data path). \
+             {waited}CPU: of the client, and + of a server in this process."
+        )],
+        ..Table::default()
+    }
+}
+
+/// The cells of one layer; of one without a figure only its name and the short reason.
+fn layer_cells(name: String, row: &Row<'_>, share: Option<f64>) -> Vec<Cell> {
+    const NONE: &str = "–";
+    let judged = &row.judged;
+    let Some(rate) = &judged.rate else {
+        // The sentences above the table have the whole reason.
+        let missing = row.missing();
+        return vec![Cell::text(name), Cell::text(missing.split(':').next().unwrap_or_default())];
+    };
+    let ops = match &judged.ops_per_s {
+        Some(ops) => stats::Rate::Ops(ops.median).to_string(),
+        None => NONE.to_owned(),
+    };
+    let mut server = None;
+    if let Some(cpu) = judged.cpu
+        && let Some(cpu) = cpu.server
+    {
+        server = Some(format!("+{}", three_digits(cpu)));
+    }
+    let [p50, ..] = humanize::times(&judged.service_time);
+    vec![
+        Cell::text(name),
+        Cell::text(judged.shown(rate.median).to_string()),
+        Cell::text(humanize::spread(rate)),
+        Cell::text(ops),
+        Cell::text(p50),
+        Cell::two_lines(humanize::cpu(judged), server),
+        Cell::text(share.map_or_else(|| NONE.to_owned(), humanize::percent)),
+    ]
+}
+
+/// All of one pass for programs.
+fn pass_json(words: &LayerNames<'_>, ladder: &PassLayers<'_, '_>) -> Value {
+    let mut layers = Vec::new();
+    for (layer, row) in &ladder.rows {
+        // A layer without a figure that counts has no times: null, not an empty list.
+        let (mut times_ns, mut waits) = (None, None);
+        for measured in &ladder.measured {
+            if measured.layer == *layer {
+                (times_ns, waits) = (Some(&measured.times_ns), Some(&measured.waits));
+            }
+        }
+        let (mut per_s, mut interval_per_s) = (None, None);
+        if let Some(rate) = &row.judged.rate {
+            (per_s, interval_per_s) = (Some(rate.median), Some(rate.interval));
+        }
+        layers.push(json!({
+            "layer": layer,
+            "target": row.run.spec.target_name,
+            "per_s": per_s,
+            "interval_per_s": interval_per_s,
+            "ops_per_s": row.judged.ops_per_s.map(|ops| ops.median),
+            "service_time_p50_ns": row.judged.service_time.quantile(0.5),
+            "times_ns": times_ns,
+            "processor_wait_shares": waits,
+            "share": share_of(ladder, *layer),
+        }));
+    }
+    // A consumer finds every key, also of a pass that can't be analyzed.
+    let Some(analysis) = &ladder.analysis else {
+        return json!({
+            "pass": ladder.pass, "layers": layers, "limit": null, "limit_is": null,
+            "is_sure": false, "confidence": null, "gain": null, "gain_interval": null,
+            "next": null, "processor_wait_share": null, "is_held_back": false, "votes": null,
+        });
+    };
+    let mut votes = Vec::new();
+    for (limit, share) in &analysis.votes {
+        votes.push(json!({ "limit": sentences::code(*limit), "share": share }));
+    }
+    json!({
+        "pass": ladder.pass,
+        "layers": layers,
+        "limit": sentences::code(analysis.limit),
+        "limit_is": words.limit(analysis.limit),
+        "is_sure": analysis.is_sure(),
+        "confidence": analysis.confidence,
+        "gain": analysis.gain,
+        "gain_interval": analysis.gain_interval,
+        "next": analysis.next.map(sentences::code),
+        "processor_wait_share": analysis.waited,
+        "is_held_back": analysis.is_held,
+        "votes": votes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_computes_waits_for_a_processor_whenever_it_has_none() {
+        let wait = ProcessorWait { waited_ns: 10, held_ns: 0, of_ns: 100 };
+        let share = |waits, cpu_ns| (waiting_share(waits, wait, cpu_ns) * 100.0).round();
+        let (alone, others) = (Waits::ForProcessor, Waits::ForOthersToo);
+        assert_eq!((share(others, 20), share(alone, 20)), (10.0, 80.0));
+        // Other threads of the program have worked, too.
+        assert_eq!((share(alone, 95), share(alone, 300)), (10.0, 10.0));
+    }
+}

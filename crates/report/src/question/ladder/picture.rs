@@ -1,0 +1,64 @@
+//! The waterfall chart of a ladder: what each layer adds to the time of the whole data path.
+//!
+//! One bar for each layer, which begins where the bar of the layer before it ends. The layer that
+//! limits is marked by shape and label, never by colour alone.
+
+use maud::{Markup, html};
+use stats::ladder::Limit;
+
+use super::PassLayers;
+use super::sentences::LayerNames;
+use crate::chart::{ChartText, Picture, STRIP, Strip, Tick, panel, percent};
+use crate::humanize;
+
+/// Draws it; `None` where nothing could be analyzed.
+pub(super) fn waterfall(words: &LayerNames<'_>, ladder: &PassLayers<'_, '_>) -> Option<Picture> {
+    let analysis = ladder.analysis.as_ref()?;
+    let mut strips = Vec::new();
+    let mut shares = Vec::new();
+    let mut before = 0.0;
+    for (layer, share) in &analysis.shares {
+        let Some(share) = *share else { continue };
+        let (name, limit) = (words.layer(*layer), Limit::Layer(*layer));
+        shares.push(format!("{name} {}", humanize::percent(share)));
+        let is_limit = limit == analysis.limit;
+        strips.push(Strip {
+            name,
+            value: humanize::percent(share),
+            lines: if is_limit { vec![("factors", words.limit(limit))] } else { Vec::new() },
+            marks: draw_mark(before, share, if is_limit { "bar limit" } else { "bar" }),
+        });
+        before += share;
+    }
+    let ticks: Vec<Tick> =
+        [0_u32, 25, 50, 75, 100].map(|at| (f64::from(at), at.to_string())).into();
+    let unit = if ladder.pass.is_byte_rate() { "byte" } else { "call" };
+    let about = ChartText {
+        id: format!("waterfall-{}", ladder.name.replace(' ', "-")),
+        title: format!("What each layer adds: {}", ladder.name),
+        description: format!("Shares of the time per {unit}: {}.", shares.join(", ")),
+        unit: "%",
+    };
+    let id = about.id.clone();
+    Some(Picture {
+        id,
+        caption: format!("{}: what each layer adds to the time per {unit}", ladder.name),
+        svg: panel(&about, &strips, &ticks),
+        notes: vec![
+            "Each bar begins where the one above it ends; the one in the strong colour limits. The \
+             shares stand in the table, too."
+                .to_owned(),
+        ],
+    })
+}
+
+fn draw_mark(before: f64, share: f64, class: &str) -> Markup {
+    // A bar begins where the one above ends, as in a waterfall, so the sum of all is in view.
+    let half = STRIP / 2 - 3;
+    html! {
+        rect class=(class) x=(percent(before * 100.0)) width=(percent(share * 100.0))
+            y={"-" (half)} height=(half * 2) {}
+        line.median x1=(percent(before * 100.0)) x2=(percent(before * 100.0))
+            y1={"-" (STRIP / 2)} y2=(STRIP / 2) {}
+    }
+}

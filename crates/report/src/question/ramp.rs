@@ -1,0 +1,367 @@
+//! The answer to `dfsbench ramp`: the load at which a server breaks, how, and whether it recovers.
+//!
+//! The search is replayed from the trials; [`stats::breaking`] has its rules.
+
+mod picture;
+
+use model::Pass;
+use model::question::RampRequest;
+use model::units::{Nanos, three_digits};
+use serde_json::{Value, json};
+use stats::Rate;
+use stats::breaking::{
+    BEHIND_SHARE, DEGRADED_SHARE, Figure, How, Purpose, Recovery, Searched, TURNS_MAX,
+    TrialOutcome, Tried, replay,
+};
+
+use super::QuestionAnswer;
+use crate::document::{Column, Role, Table, TableRow};
+use crate::humanize::listed;
+use crate::table::Sheet;
+
+/// Longer outcomes take several lines in a terminal.
+const OUTCOME_WIDTH_MAX: usize = 40;
+
+/// Answers a ramp campaign.
+pub(super) fn answer(sheet: &Sheet<'_>, request: &RampRequest) -> QuestionAnswer {
+    let mut found =
+        QuestionAnswer { title: "Load at which it breaks", ..QuestionAnswer::default() };
+    let mut searches = Vec::new();
+    for (number, searched) in replay(sheet.campaign, request).iter().enumerate() {
+        let name = name_search(sheet, searched);
+        found.sentences.push(format!("{name}: {}.", describe_search(searched, request)));
+        found.tables.push(search_table(&name, searched, request));
+        found.pictures.extend(picture::pictures(number, &name, searched, request));
+        searches.push(search_json(&name, searched));
+    }
+    if searches.is_empty() {
+        found.sentences.push("No load was tried.".to_owned());
+    }
+    found.json = json!({ "searches": searches });
+    found
+}
+
+/// Names a search by the settings that its runs share and that distinguish it from others.
+fn name_search(sheet: &Sheet<'_>, searched: &Searched<'_>) -> String {
+    let Some(first) = searched.tried.first() else { return String::new() };
+    let settings = first.run.spec.settings();
+    let mut omitted: Vec<&str> = vec!["clients", "client_hosts", "rate"];
+    for (name, value) in &settings {
+        // A setting that a run lacks varies, too.
+        if searched.tried.iter().any(|tried| !has_setting(tried, name, value)) {
+            omitted.push(name);
+        }
+    }
+    let spec = &first.run.spec;
+    let mut name = format!("{} {}", spec.target_name, spec.workload.name());
+    if let Some(row) = sheet.rows.iter().find(|row| row.run.index == first.run.index) {
+        let factors = sheet.factors_without(row, &omitted);
+        if !factors.is_empty() {
+            name = format!("{name}, {factors}");
+        }
+    }
+    name
+}
+
+fn has_setting(tried: &Tried<'_>, name: &str, value: &str) -> bool {
+    let settings = tried.run.spec.settings();
+    settings.iter().any(|(known, other)| *known == name && other == value)
+}
+
+/// Says what a search found, in a sentence without its full stop.
+fn describe_search(searched: &Searched<'_>, request: &RampRequest) -> String {
+    // The load at which it breaks comes first, then what it supports, how it recovers, and what
+    // makes these results less certain.
+    let found = searched.search.found();
+    let mut parts = vec![describe_break(searched, request)];
+    if let (Some(borne), Some((load, _))) = (found.borne, found.gave_in) {
+        let mut supports = format!("it supports {}", request.describe_load(borne));
+        if request.is_of_rate() && searched.search.next().is_none() {
+            let percent = three_digits(f64::from(load - borne) / f64::from(borne.max(1)) * 100.0);
+            supports = format!("{supports}, so that the highest load is known to {percent} %");
+        }
+        parts.push(supports);
+    }
+    if let Some(recovery) = found.recovery {
+        parts.push(describe_recovery(recovery, request));
+    }
+    if !found.once.is_empty() {
+        let loads = describe_loads(&found.once, request).join(", ");
+        parts.push(format!("it broke once with {loads}, and not when tried again"));
+    }
+    if !found.unclear.is_empty() {
+        parts.push(format!(
+            "with {} it is inconclusive whether the service was worse than under less load, after \
+             {TURNS_MAX} trials of each in turns",
+            listed(&describe_loads(&found.unclear, request))
+        ));
+    }
+    // Where nothing broke, this stands with it.
+    if let (Some(from), Some(_)) = (found.unsure_from, found.gave_in) {
+        parts.push(format!(
+            "from {} on this host was short of CPU time (client-saturated or processor-contention), \
+             so the results say nothing about the server",
+            request.describe_load(from)
+        ));
+    }
+    for (number, from) in found.saturated_from.iter().enumerate() {
+        if let Some(from) = from {
+            let (pass, load) = (pass_name(searched, number), request.describe_load(*from));
+            let rate = format_rate(searched, *from, number);
+            parts.push(format!("{pass} is saturated from {load} on ({rate})"));
+        }
+    }
+    parts.join("; ")
+}
+
+fn describe_loads(loads: &[u32], request: &RampRequest) -> Vec<String> {
+    let mut described = Vec::new();
+    for load in loads {
+        described.push(request.describe_load(*load));
+    }
+    described
+}
+
+/// Says under which load the server gave in, and how.
+fn describe_break(searched: &Searched<'_>, request: &RampRequest) -> String {
+    let found = searched.search.found();
+    match found.gave_in {
+        _ if searched.search.next().is_some() => {
+            "the search was stopped before it was complete".to_owned()
+        }
+        None => {
+            let heaviest = request.describe_load(found.borne.unwrap_or(request.max));
+            match found.unsure_from {
+                None => format!("supports {heaviest}, the largest load that was allowed"),
+                Some(from) => format!(
+                    "no break up to {heaviest}; from {} on this host was short of CPU time \
+                     (client-saturated or processor-contention), so {}",
+                    request.describe_load(from),
+                    if from <= request.first {
+                        "this says nothing about the server"
+                    } else {
+                        "only lighter loads say something about the server"
+                    }
+                ),
+            }
+        }
+        Some((load, How::Degraded { pass, best_at, turns })) => format!(
+            "degrades with {}: {} at {}, less than {:.0} % of the {} with {best_at} ({turns} \
+             trials of each, in turns)",
+            request.describe_load(load),
+            pass_name(searched, pass),
+            format_rate(searched, load, pass),
+            DEGRADED_SHARE * 100.0,
+            format_rate(searched, best_at, pass)
+        ),
+        Some((load, How::Behind { share, .. })) => format!(
+            "falls behind with {}: {} % of the offered ops were done, less than {:.0} %",
+            request.describe_load(load),
+            three_digits(share * 100.0),
+            BEHIND_SHARE * 100.0
+        ),
+        Some((load, How::Slow { pass, from_ns, to_ns, turns })) => format!(
+            "slows down with {}: the 99th percentile of {} rose from {} to {} ({turns} trials of \
+             each, in turns)",
+            request.describe_load(load),
+            pass_name(searched, pass),
+            Nanos(from_ns),
+            Nanos(to_ns)
+        ),
+        Some((load, How::Broken)) => {
+            let (word, why) = match searched.trouble() {
+                Some(trouble) if trouble.hangs => ("hangs", trouble.reason.as_str()),
+                Some(trouble) => ("fails", trouble.reason.as_str()),
+                None => ("fails", "a trial failed"),
+            };
+            let why = why.lines().next().unwrap_or_default();
+            format!("{word} with {}: {why}", request.describe_load(load))
+        }
+    }
+}
+
+/// Returns a pass of a search by its number.
+fn searched_pass(searched: &Searched<'_>, number: usize) -> Option<Pass> {
+    searched.tried.first()?.run.spec.passes().get(number).copied()
+}
+
+/// Names a pass by its number.
+fn pass_name(searched: &Searched<'_>, number: usize) -> &'static str {
+    match searched_pass(searched, number) {
+        Some(pass) => pass.name(),
+        None => "",
+    }
+}
+
+/// Writes the rate of a pass under a load, with its unit.
+fn format_rate(searched: &Searched<'_>, load: u32, number: usize) -> String {
+    let Some(pass) = searched_pass(searched, number) else { return String::new() };
+    match searched.search.figure(load, number) {
+        Some(figure) => Rate::of_pass(pass, figure.per_s).to_string(),
+        None => Rate::of_pass(pass, 0.0).to_string(),
+    }
+}
+
+/// Describes the server's recovery after the load went away.
+fn describe_recovery(recovery: Recovery, request: &RampRequest) -> String {
+    let first = format!("the lightest load ({})", request.describe_load(request.first));
+    match recovery {
+        Recovery::Back { to_ms: 0, .. } => {
+            format!("when the load went away, {first} was served as before at once")
+        }
+        Recovery::Back { from_ms, to_ms } => format!(
+            "when the load went away, it took {} to {} until {first} was served as before",
+            format_ms(from_ms),
+            format_ms(to_ms)
+        ),
+        Recovery::Impaired { for_ms } => format!(
+            "when the load went away, {first} was served, but not as before, for {} at least",
+            format_ms(for_ms)
+        ),
+        Recovery::Never { for_ms } => format!(
+            "it never recovered: {} after the load went away not even {first} was served, and the \
+             search ended there",
+            format_ms(for_ms)
+        ),
+    }
+}
+
+fn format_ms(ms: u64) -> Nanos {
+    Nanos(ms.saturating_mul(1_000_000))
+}
+
+fn search_table(name: &str, searched: &Searched<'_>, request: &RampRequest) -> Table {
+    let columns = [
+        ("load", Role::Number),
+        ("rate", Role::Rate),
+        ("p99", Role::Number),
+        ("outcome", Role::Words),
+    ];
+    let mut rows = Vec::new();
+    for tried in &searched.tried {
+        let purpose = match tried.purpose {
+            Purpose::Load => String::new(),
+            Purpose::Turn { load, reference } => {
+                let other = if tried.load == load { reference } else { load };
+                format!("in turns with {other}: ")
+            }
+            Purpose::Recovery => "after a break: ".to_owned(),
+        };
+        let [rate, p99, outcome] = outcome_cells(tried);
+        rows.push(vec![request.describe_load(tried.load), rate, p99, purpose + &outcome]);
+    }
+    let mut columns = Column::all(&columns);
+    columns[3].width_max = OUTCOME_WIDTH_MAX;
+    Table {
+        caption: format!("Loads in the order in which they were tried, {name}"),
+        columns,
+        rows: TableRow::all(rows.into_iter()),
+        reading: vec![
+            "Of several passes, the one with the longest response times; p99: scheduled start to \
+             completion."
+                .to_owned(),
+        ],
+        ..Table::default()
+    }
+}
+
+/// Returns the rate, the 99th percentile and the outcome of a trial.
+fn outcome_cells(tried: &Tried<'_>) -> [String; 3] {
+    let figures = match &tried.outcome {
+        TrialOutcome::Broken(trouble) if trouble.hangs => {
+            return outcome_without_figures("no reply in time");
+        }
+        TrialOutcome::Broken(_) => return outcome_without_figures("failed"),
+        TrialOutcome::Figures(figures) => figures,
+    };
+    // The slowest pass decides whether a load is supported; of equally slow ones the last is shown.
+    let mut slowest: Option<(Pass, f64, u64)> = None;
+    for (pass, figure) in tried.run.spec.passes().iter().zip(figures) {
+        let Some(figure) = figure else { continue };
+        match slowest {
+            Some((.., p99_ns)) if figure.p99_ns < p99_ns => {}
+            _ => slowest = Some((*pass, figure.per_s, figure.p99_ns)),
+        }
+    }
+    match slowest {
+        None => outcome_without_figures("this host was short of CPU time"),
+        Some((pass, per_s, p99_ns)) => {
+            let outcome = match least_share(figures) {
+                Some(share) if share < BEHIND_SHARE => {
+                    format!("not sustained: {} % was completed", three_digits(share * 100.0))
+                }
+                _ => "served".to_owned(),
+            };
+            [Rate::of_pass(pass, per_s).to_string(), Nanos(p99_ns).to_string(), outcome]
+        }
+    }
+}
+
+/// Returns the least share of an offered load that was done in any pass; `None` in closed loops.
+fn least_share(figures: &[Option<Figure>]) -> Option<f64> {
+    let mut least: Option<f64> = None;
+    for figure in figures.iter().flatten() {
+        if let Some(share) = figure.offered_share {
+            least = Some(least.map_or(share, |known| known.min(share)));
+        }
+    }
+    least
+}
+
+fn outcome_without_figures(outcome: &str) -> [String; 3] {
+    ["–".to_owned(), "–".to_owned(), outcome.to_owned()]
+}
+
+/// A search for programs.
+fn search_json(name: &str, searched: &Searched<'_>) -> Value {
+    let found = searched.search.found();
+    // The names of these members are those of the first release.
+    let (mut gave_in_at, mut way, mut reason, mut hangs) = (None, None, None, false);
+    if let Some(trouble) = searched.trouble() {
+        reason = Some(trouble.reason.as_str());
+        hangs = trouble.hangs;
+    }
+    if let Some((load, how)) = found.gave_in {
+        gave_in_at = Some(load);
+        way = Some(match how {
+            How::Degraded { .. } => "throughput-falls",
+            How::Behind { .. } => "falls-behind",
+            How::Slow { .. } => "response-time-explodes",
+            How::Broken if hangs => "hangs",
+            How::Broken => "errors",
+        });
+    }
+    let recovery = match found.recovery {
+        Some(Recovery::Back { from_ms, to_ms }) => {
+            json!({ "kind": "recovered", "from_ms": from_ms, "to_ms": to_ms })
+        }
+        Some(Recovery::Impaired { for_ms }) => json!({ "kind": "impaired", "for_ms": for_ms }),
+        Some(Recovery::Never { for_ms }) => json!({ "kind": "never", "for_ms": for_ms }),
+        None => Value::Null,
+    };
+    let known_to_percent = match (found.borne, found.gave_in) {
+        (Some(borne), Some((load, _))) => {
+            Some(f64::from(load - borne) / f64::from(borne.max(1)) * 100.0)
+        }
+        _ => None,
+    };
+    let mut tried_loads = Vec::new();
+    for tried in &searched.tried {
+        tried_loads.push(tried.load);
+    }
+    json!({
+        "name": name,
+        "is_known": searched.search.next().is_none(),
+        "known_to_percent": known_to_percent,
+        "borne": found.borne,
+        "gave_in_at": gave_in_at,
+        "way": way,
+        "reason": reason,
+        "recovery": recovery,
+        "saturated_from": found.saturated_from,
+        "broke_once_at": found.once,
+        "unclear_at": found.unclear,
+        "client_saturated_from": found.unsure_from,
+        "tried": tried_loads,
+    })
+}

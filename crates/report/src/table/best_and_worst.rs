@@ -1,0 +1,105 @@
+//! Marks the best and the worst figures of a kind of pass.
+//!
+//! [`of`] is the way in. A figure is marked only where it may be used, rests on enough trials, and
+//! the intervals of the highest and the lowest are apart. Figures that overlap the
+//! highest are marked like it: which of them is the best is unknown.
+
+use std::collections::HashMap;
+
+use model::Target;
+use stats::Summary;
+use stats::criteria::TRIALS_MIN;
+
+use super::rate_metric::RateMetric;
+use super::row::{Mark, Row};
+use crate::document::Extreme;
+
+/// How the marks are to be read.
+pub(crate) const READING: &str = "▲ ▼: the best and the worst of all rows with the same pass (of \
+     commands: the same command), whatever else differs, and those whose 95 % intervals overlap \
+     theirs. Only figures that may be used and have three trials are marked, and only where best \
+     and worst are apart; mixes of several I/O sizes go by bytes.";
+
+/// The mark of each row, in their order.
+pub(crate) fn mark_rows(rows: &[Row<'_>]) -> Vec<Option<Mark>> {
+    let mut marks = vec![None; rows.len()];
+    let mut kinds: HashMap<String, Vec<usize>> = HashMap::new();
+    for (number, row) in rows.iter().enumerate() {
+        // What the tool alone does is no figure of a file system.
+        if row.counts() && row.run.spec.target != Target::Null {
+            kinds.entry(row.comparison_name()).or_default().push(number);
+        }
+    }
+    for numbers in kinds.values() {
+        let pass = rows[numbers[0]].judged.pass;
+        let metric = RateMetric::for_rows(pass, numbers.iter().map(|number| &rows[*number]));
+        let mut figures = Vec::new();
+        for number in numbers {
+            match metric.figure(&rows[*number].judged) {
+                Some(summary) if summary.n >= TRIALS_MIN => figures.push((*number, *summary)),
+                _ => {}
+            }
+        }
+        for (number, extreme) in rank_figures(&figures) {
+            marks[number] = Some(Mark { extreme, by_bytes: metric.is_other() });
+        }
+    }
+    marks
+}
+
+/// Ranks figures that stand at either end; what overlaps both ends stands at none.
+pub(crate) fn rank_figures(figures: &[(usize, Summary)]) -> Vec<(usize, Extreme)> {
+    let order = |a: &&(usize, Summary), b: &&(usize, Summary)| a.1.median.total_cmp(&b.1.median);
+    let (Some((_, highest)), Some((_, lowest))) =
+        (figures.iter().max_by(order), figures.iter().min_by(order))
+    else {
+        return Vec::new();
+    };
+    // Where the ends overlap each other, every order of the figures may be chance.
+    if highest.overlaps(lowest) {
+        return Vec::new();
+    }
+    let mut ranked = Vec::new();
+    for (number, figure) in figures {
+        match (figure.overlaps(highest), figure.overlaps(lowest)) {
+            (true, false) => ranked.push((*number, Extreme::Best)),
+            (false, true) => ranked.push((*number, Extreme::Worst)),
+            _ => {}
+        }
+    }
+    ranked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(number: usize, lo: f64, hi: f64) -> (usize, Summary) {
+        let middle = f64::midpoint(lo, hi);
+        let summary = stats::summary(&[lo, lo, middle, hi, hi]).unwrap();
+        assert_eq!(summary.interval, (lo, hi));
+        (number, summary)
+    }
+
+    #[test]
+    fn figures_level_with_an_end_are_marked_and_those_with_both_are_not() {
+        let figures = [
+            figure(0, 10.0, 12.0),
+            figure(1, 11.0, 15.0),
+            figure(2, 16.0, 17.0),
+            figure(3, 18.0, 20.0),
+            figure(4, 19.0, 21.0),
+        ];
+        let (best, worst) = (Extreme::Best, Extreme::Worst);
+        assert_eq!(rank_figures(&figures), [(0, worst), (1, worst), (3, best), (4, best)]);
+        let wide = [figure(0, 10.0, 12.0), figure(1, 11.0, 19.0), figure(2, 18.0, 20.0)];
+        assert_eq!(rank_figures(&wide), [(0, worst), (2, best)]);
+    }
+
+    #[test]
+    fn what_is_not_apart_has_no_best() {
+        assert_eq!(rank_figures(&[figure(0, 10.0, 12.0), figure(1, 12.0, 14.0)]), []);
+        assert_eq!(rank_figures(&[figure(0, 10.0, 12.0)]), []);
+        assert_eq!(rank_figures(&[]), []);
+    }
+}

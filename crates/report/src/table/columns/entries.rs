@@ -1,0 +1,376 @@
+//! The list of columns itself, in the order of CSV and of the tables.
+//!
+//! [`COLUMNS`] has what a run and pass have; beside it, [`IDENTITY`] tells rows apart and
+//! [`REPETITION`] says how they were repeated. The functions below the lists fill the cells that
+//! take more than a line.
+
+use model::Histogram;
+use model::units::{Nanos, Size, three_digits};
+use stats::{HostsCompared, Summary};
+
+use super::TableKind::{Programs, Rates};
+use super::ValueType::{Count, Number, OneOf, Text};
+use super::{Column, JsonMember, ShownCell, ShownColumn, TableKind, Value, ValueType};
+use crate::document::{CaveatLink, Cell, Line, Role};
+use crate::humanize;
+use crate::table::row::Row;
+
+/// A column of programs that is a member of each figure in JSON, too.
+const fn plain_column(name: &'static str, kind: ValueType, value: fn(&Row<'_>) -> Value) -> Column {
+    Column { name, value, json: JsonMember::Known(kind), shown: None }
+}
+
+/// A column of programs that is a member of each figure in JSON, and may be unknown there.
+const fn nullable_column(
+    name: &'static str,
+    kind: ValueType,
+    value: fn(&Row<'_>) -> Value,
+) -> Column {
+    Column { name, value, json: JsonMember::Nullable(kind), shown: None }
+}
+
+/// A column of CSV that JSON has within another member.
+const fn nested_column(name: &'static str, value: fn(&Row<'_>) -> Value) -> Column {
+    Column { name, value, json: JsonMember::Within, shown: None }
+}
+
+/// A column for people alone.
+const fn people_column(
+    heading: &'static str,
+    table: TableKind,
+    cell: fn(&Row<'_>, &Summary) -> Cell,
+) -> Column {
+    nested_column("", |_| Value::Unknown).shown(heading, table, cell)
+}
+
+impl Column {
+    /// Shows the column to people.
+    const fn shown(
+        mut self,
+        heading: &'static str,
+        table: TableKind,
+        cell: fn(&Row<'_>, &Summary) -> Cell,
+    ) -> Self {
+        let (role, cell) = (Role::Number, ShownCell::Figure(cell));
+        self.shown = Some(ShownColumn { heading, role, table, reading: "", cell });
+        self
+    }
+
+    /// Shows the column to people, also where a row has no figure.
+    const fn always_shown(
+        mut self,
+        heading: &'static str,
+        table: TableKind,
+        cell: fn(&Row<'_>) -> Cell,
+    ) -> Self {
+        let (role, cell) = (Role::Number, ShownCell::Always(cell));
+        self.shown = Some(ShownColumn { heading, role, table, reading: "", cell });
+        self
+    }
+
+    /// Says how the column is to be read.
+    const fn read(mut self, reading: &'static str) -> Self {
+        if let Some(shown) = &mut self.shown {
+            shown.reading = reading;
+        }
+        self
+    }
+
+    /// Says what the cells for people are.
+    const fn role(mut self, role: Role) -> Self {
+        if let Some(shown) = &mut self.shown {
+            shown.role = role;
+        }
+        self
+    }
+
+    /// Names its member in JSON, which is left out where nothing is known.
+    const fn member_where_known(mut self, name: &'static str) -> Self {
+        if let JsonMember::Nullable(kind) = self.json {
+            self.json = JsonMember::WhereKnown(name, kind);
+        }
+        self
+    }
+}
+
+/// The columns that identify a row.
+pub(crate) const IDENTITY: &[Column] = &[
+    plain_column("run", Count, |r| Value::Count(r.run.index.into())),
+    plain_column("target", Text, |r| Value::text(&r.run.spec.target_name)),
+    nested_column("target_place", |r| Value::text(r.run.spec.target.to_string())),
+    nested_column("backend", |r| Value::text(r.run.spec.backend.name())),
+    plain_column("workload", Text, |r| Value::text(r.run.spec.workload.name())),
+    plain_column("pass", Text, |r| Value::text(r.judged.pass.name())),
+];
+
+/// How the run was repeated, and what it executed: settings that stand in no table of the matrix.
+pub(crate) const REPETITION: &[Column] = &[
+    nested_column("discard", |r| Value::text(r.run.spec.repetition.discard.to_string())),
+    nested_column("until", |r| Value::text(r.run.spec.repetition.until())),
+    nested_column("warmup_trials", |r| Value::Count(r.run.spec.repetition.warmup_trials.into())),
+    nested_column("command", |r| Value::text(r.run.spec.command.run.join(" "))),
+];
+
+/// The columns that hold results.
+pub(crate) const COLUMNS: &[Column] = &[
+    plain_column("verdict", OneOf(&["valid", "degraded", "invalid"]), |r| {
+        Value::text(r.judged.verdict.name())
+    }),
+    nullable_column("reason", Text, |r| Value::known_text(r.judged.reason())),
+    plain_column("trials_made", Count, |r| Value::Count(r.judged.trials_made.into())),
+    plain_column("trials_used", Count, |r| Value::Count(r.judged.trials_used.into())),
+    plain_column("rate_unit", OneOf(&["bytes_per_s", "ops_per_s"]), |r| {
+        Value::text(if r.judged.pass.is_byte_rate() { "bytes_per_s" } else { "ops_per_s" })
+    }),
+    people_column("rate", Rates, rate_cell).role(Role::Rate).read(
+        "rate: median of the trials over the whole window, until the last worker is done \
+         (last_done); 1 MB/s is 10^6 bytes per second.",
+    ),
+    people_column("wall", Programs, rate_cell)
+        .role(Role::Rate)
+        .read("wall: from the start of the command to its end, median of the trials."),
+    people_column("±95 %", Rates, |_, rate| Cell::text(humanize::spread(rate)))
+        .read("±95 %: half the 95 % confidence interval of that median, as a share of it."),
+    people_column("±95 %", Programs, |_, rate| Cell::text(humanize::spread(rate))).read(
+        "±95 %: half the 95 % confidence interval of the median wall time, as a share of it.",
+    ),
+    nested_column("rate_bytes_per_s", |r| Value::median(r.judged.bytes_per_s.as_ref())),
+    nested_column("rate_ops_per_s", |r| Value::median(r.judged.ops_per_s.as_ref())),
+    nested_column("rate_mean", |r| value_of(&r.judged.rate, |rate| Value::rate(Some(rate.mean)))),
+    nested_column("rate_trimmed_mean", |r| Value::rate(r.judged.rate.and_then(|s| s.trimmed_mean))),
+    nested_column("rate_standard_deviation", |r| {
+        value_of(&r.judged.rate, |rate| Value::rate(Some(rate.standard_deviation)))
+    }),
+    nested_column("rate_min", |r| value_of(&r.judged.rate, |rate| Value::rate(Some(rate.min)))),
+    nested_column("rate_max", |r| value_of(&r.judged.rate, |rate| Value::rate(Some(rate.max)))),
+    nested_column("rate_interval_lo", |r| interval_end(r, |ends| ends.0)),
+    nested_column("rate_interval_hi", |r| interval_end(r, |ends| ends.1)),
+    nested_column("rate_first_done", |r| Value::median(r.judged.first_done.as_ref())),
+    nullable_column("common_window_share", Number, |r| Value::share(r.judged.common_window_share)),
+    nested_column("service_time_p50_ns", |r| quantile_value(&r.judged.service_time, 0.5)),
+    nested_column("service_time_p90_ns", |r| quantile_value(&r.judged.service_time, 0.9)),
+    nested_column("service_time_p99_ns", |r| quantile_value(&r.judged.service_time, 0.99)),
+    nested_column("service_time_p999_ns", |r| quantile_value(&r.judged.service_time, 0.999)),
+    nested_column("service_time_max_ns", |r| maximum_value(&r.judged.service_time)),
+    nested_column("response_time_p50_ns", |r| quantile_value(&r.judged.response_time, 0.5))
+        .shown("p50", Rates, |r, _| time_cell(&quantile_value(&r.judged.response_time, 0.5)))
+        .read("p50, p99, max: response time, scheduled start to completion, over all trials."),
+    nested_column("response_time_p90_ns", |r| quantile_value(&r.judged.response_time, 0.9)),
+    nested_column("response_time_p99_ns", |r| quantile_value(&r.judged.response_time, 0.99)).shown(
+        "p99",
+        Rates,
+        |r, _| time_cell(&quantile_value(&r.judged.response_time, 0.99)),
+    ),
+    nested_column("response_time_p999_ns", |r| quantile_value(&r.judged.response_time, 0.999)),
+    nested_column("response_time_max_ns", |r| maximum_value(&r.judged.response_time)).shown(
+        "max",
+        Rates,
+        |r, _| time_cell(&maximum_value(&r.judged.response_time)),
+    ),
+    people_column("slowest", Programs, |r, _| time_cell(&maximum_value(&r.judged.response_time))),
+    nullable_column("cpu_unit", Text, |r| {
+        value_of(&r.judged.cpu, |cpu| Value::text(cpu.unit.name()))
+    }),
+    nullable_column("cpu_client", Number, |r| {
+        value_of(&r.judged.cpu, |cpu| Value::share(Some(cpu.client)))
+    })
+    .shown("CPU", Rates, |r, _| {
+        Cell::two_lines(humanize::cpu(&r.judged), humanize::server_cpu(&r.judged))
+    })
+    .read(
+        "CPU: processor time of the client per GiB moved or per op; + that of the server, \
+             where known.",
+    ),
+    nullable_column("cpu_client_percent", Number, |r| Value::number(r.judged.cpu_percent, 2)),
+    nullable_column("rate_offered_ops_per_s", Count, |r| match r.run.spec.load.rate_per_s {
+        // A closed loop offers no load.
+        0 => Value::Unknown,
+        rate => Value::Count(rate),
+    })
+    .member_where_known("offered_ops_per_s"),
+    nullable_column("rate_due_ops_per_s", Number, |r| Value::rate(r.judged.offered_per_s))
+        .member_where_known("due_ops_per_s"),
+    nested_column("working_set_files", |r| {
+        value_of(&r.judged.working_set, |set| Value::Count(set.files))
+    }),
+    nested_column("working_set_bytes", |r| {
+        value_of(&r.judged.working_set, |set| Value::Count(set.bytes))
+    }),
+    nested_column("wall_ns", |r| Value::count(wall_ns(r))),
+    nested_column("user_ns", user_value)
+        .shown("user", Programs, |r, _| time_cell(&user_value(r)))
+        .read(
+            "user, sys: its processor time in user mode and in the kernel, with that of the \
+             processes it waited for; medians.",
+        ),
+    nested_column("system_ns", system_value)
+        .shown("sys", Programs, |r, _| time_cell(&system_value(r))),
+    nested_column("rss_max_bytes", memory_value)
+        .shown("max RSS", Programs, |r, _| memory_cell(&memory_value(r)))
+        .read("max RSS: largest resident memory of any one of them, in any trial."),
+    nested_column("rate_common_window", |r| Value::median(r.judged.common.as_ref())),
+    nullable_column("cpu_server", Number, |r| {
+        value_of(&r.judged.cpu, |cpu| Value::share(cpu.server))
+    }),
+    nested_column("hosts_measured", |r| {
+        value_of(&r.judged.hosts, |hosts| Value::Count(hosts.hosts.len() as u64))
+    }),
+    nested_column("hosts_fairness_index", |r| {
+        value_of(&r.judged.hosts, |hosts| Value::share(hosts.index))
+    }),
+    nested_column("hosts_start_skew_ns", |r| {
+        value_of(&r.judged.hosts, |hosts| Value::Count(hosts.skew.read_ns))
+    }),
+    nested_column("hosts_stragglers", |r| value_of(&r.judged.hosts, list_stragglers)),
+    nested_column("host_rates", |r| value_of(&r.judged.hosts, list_host_rates)),
+    nested_column("hosts_start_skew_error_ns", |r| {
+        value_of(&r.judged.hosts, |hosts| Value::Count(hosts.skew.error_ns))
+    }),
+    trials_shown(Rates)
+        .read("n: trials behind the figure, and how many were made where it is fewer."),
+    trials_shown(Programs)
+        .read("n: trials behind the figure, and how many were made where it is fewer."),
+    verdict_shown(Rates),
+    verdict_shown(Programs),
+    nested_column("caveats", |r| {
+        let mut codes = Vec::new();
+        for caveat in &r.judged.caveats {
+            if !caveat.is_minor() {
+                codes.push(caveat.code.code());
+            }
+        }
+        Value::text(codes.join(";"))
+    })
+    .always_shown("caveats", Rates, caveats_cell)
+    .role(Role::Caveats),
+    nested_column("caveat_data", |r| Value::text(caveat_data(r))),
+    nested_column("", |_| Value::Unknown)
+        .always_shown("caveats", Programs, caveats_cell)
+        .role(Role::Caveats),
+];
+
+/// Everything that a row has against it.
+fn caveats_cell(row: &Row<'_>) -> Cell {
+    let mut links = Vec::new();
+    for caveat in row.marks() {
+        links.push(CaveatLink {
+            code: caveat.code,
+            text: Row::code(caveat),
+            evidence: caveat.evidence_line(),
+        });
+    }
+    Cell::Caveats(links)
+}
+
+/// The number behind each caveat that has a limit: `cached=12.5/90 % (/proc/self/io)`.
+fn caveat_data(row: &Row<'_>) -> String {
+    let mut all = Vec::new();
+    for caveat in &row.judged.caveats {
+        if let Some(data) = &caveat.data {
+            let (found, limit) = (three_digits(data.found), three_digits(data.limit));
+            let code = caveat.code.code();
+            all.push(format!("{code}={found}/{limit} {} ({})", data.unit, data.source));
+        }
+    }
+    all.join("; ")
+}
+
+/// The number of trials, which each table has.
+const fn trials_shown(table: TableKind) -> Column {
+    nested_column("", |_| Value::Unknown)
+        .always_shown("n", table, |row| Cell::text(humanize::trials(&row.judged)))
+}
+
+/// The verdict, which each table has.
+const fn verdict_shown(table: TableKind) -> Column {
+    nested_column("", |_| Value::Unknown)
+        .always_shown("verdict", table, |row| Cell::Verdict(row.judged.verdict))
+        .role(Role::Verdict)
+}
+
+/// The rate with its mark, and for mixes the byte rate, which has the mark where it decides.
+fn rate_cell(row: &Row<'_>, rate: &Summary) -> Cell {
+    let mut lines =
+        vec![Line { mark: row.extreme_of_rate(), text: row.judged.shown(rate.median).to_string() }];
+    if let Some(second) = humanize::second_rate(&row.judged) {
+        lines.push(Line { mark: row.extreme_of_byte_rate(), text: second });
+    }
+    Cell::Lines(lines)
+}
+
+/// A time in nanoseconds with a fitting unit.
+fn time_cell(ns: &Value) -> Cell {
+    match ns {
+        Value::Count(ns) => Cell::text(Nanos(*ns).to_string()),
+        _ => Cell::text("–"),
+    }
+}
+
+/// An amount of memory with a fitting unit.
+fn memory_cell(bytes: &Value) -> Cell {
+    match bytes {
+        Value::Count(bytes) => Cell::text(Size(*bytes).to_string()),
+        _ => Cell::text("–"),
+    }
+}
+
+/// The wall time of a command.
+fn wall_ns(row: &Row<'_>) -> Option<u64> {
+    let rate = row.judged.rate?;
+    // Commands are stored as a rate: one per so many seconds.
+    if row.is_program() && rate.median > 0.0 { Some((1e9 / rate.median) as u64) } else { None }
+}
+
+/// Returns the value of a part of a row's figures, which not every row has.
+#[expect(clippy::ref_option, reason = "the columns name a field, and have a line each")]
+fn value_of<T>(part: &Option<T>, value: fn(&T) -> Value) -> Value {
+    match part {
+        Some(part) => value(part),
+        None => Value::Unknown,
+    }
+}
+
+fn user_value(row: &Row<'_>) -> Value {
+    value_of(&row.judged.program, |program| Value::Count(program.user_ns))
+}
+
+fn system_value(row: &Row<'_>) -> Value {
+    value_of(&row.judged.program, |program| Value::Count(program.system_ns))
+}
+
+fn memory_value(row: &Row<'_>) -> Value {
+    value_of(&row.judged.program, |program| Value::Count(program.rss_max_bytes))
+}
+
+fn list_stragglers(hosts: &HostsCompared) -> Value {
+    let mut names = Vec::new();
+    for host in hosts.stragglers() {
+        names.push(host.host.as_str());
+    }
+    Value::text(names.join(";"))
+}
+
+fn list_host_rates(hosts: &HostsCompared) -> Value {
+    let mut rates = Vec::new();
+    for host in &hosts.hosts {
+        rates.push(format!("{}={:.3}", host.host, host.rate.per_s()));
+    }
+    Value::text(rates.join(";"))
+}
+
+/// One end of the 95 % confidence interval, which fewer than three trials don't have.
+fn interval_end(row: &Row<'_>, end: fn((f64, f64)) -> f64) -> Value {
+    match row.judged.rate.as_ref().and_then(Summary::confidence_interval) {
+        Some(interval) => Value::rate(Some(end(interval))),
+        None => Value::Unknown,
+    }
+}
+
+/// A quantile in nanoseconds; unknown where no op was recorded, which is not a time of 0.
+fn quantile_value(histogram: &Histogram, q: f64) -> Value {
+    if histogram.count() > 0 { Value::Count(histogram.quantile(q)) } else { Value::Unknown }
+}
+
+fn maximum_value(histogram: &Histogram) -> Value {
+    if histogram.count() > 0 { Value::Count(histogram.max()) } else { Value::Unknown }
+}

@@ -1,0 +1,269 @@
+//! Several campaigns as one set of runs, with what differs between them as factors.
+//!
+//! [`JoinedCampaigns`] is the principal type: a campaign of all runs, and a [`Property`] for each
+//! fact of a host, label, tag or name that differs between the campaigns, so that swapped hardware
+//! is a factor like any setting. What changes without a cause, such as the load, is none; neither
+//! are two numbers that are the same but for a fiftieth.
+
+mod properties;
+
+use std::collections::HashMap;
+
+use model::{Campaign, CampaignState, Conclusion, Fact, Question};
+use serde::Deserialize;
+
+use super::title;
+use crate::humanize::listed;
+
+pub(crate) use properties::{LEADING, are_nearly_equal, is_noise};
+
+/// A campaign that is to be joined with others.
+pub struct CampaignSource {
+    /// The campaign itself.
+    pub campaign: Campaign,
+    /// The words that its user put on it.
+    pub tags: Vec<String>,
+    /// How the user named it: `3`, `old.db:3`.
+    pub label: String,
+}
+
+/// Something that each run has because of the campaign that it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Property {
+    /// Its name: `fact.kernel`, `label.dram`, `tags`, `campaign`.
+    pub name: String,
+    /// Its value in each run, in their order; `None` where it is not known.
+    pub values: Vec<Option<String>>,
+}
+
+/// A campaign that is part of a set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JoinedMember {
+    /// Key in its results file.
+    pub id: i64,
+    /// Name of its plan.
+    pub name: String,
+    /// How the user named it.
+    pub label: String,
+    /// A line that describes it.
+    pub title: String,
+    /// How many runs it has; they follow those of the campaigns before it.
+    pub runs: usize,
+}
+
+/// The runs of one or more campaigns.
+pub struct JoinedCampaigns {
+    campaign: Campaign,
+    members: Vec<JoinedMember>,
+    properties: Vec<Property>,
+    hidden: Vec<Property>,
+    conclusions: Vec<Conclusion>,
+}
+
+/// Why campaigns can't be joined as requested.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownProperty {
+    /// The name that was requested.
+    pub name: String,
+    /// The value that it has in all runs, where it has one.
+    pub only_value: Option<String>,
+    /// The names that there are.
+    pub known: Vec<String>,
+}
+
+impl JoinedCampaigns {
+    /// Joins campaigns, of which there is at least one; `by` names the properties that are factors
+    /// in place of those that are found.
+    ///
+    /// # Errors
+    /// When a name in `by` is that of nothing that differs.
+    ///
+    /// # Panics
+    /// When there is no campaign.
+    pub fn new(sources: Vec<CampaignSource>, by: &[String]) -> Result<Self, UnknownProperty> {
+        assert!(!sources.is_empty(), "at least one campaign");
+        let chosen = properties::choose(&sources, by)?;
+        let mut members = Vec::new();
+        let mut conclusions: Vec<Conclusion> = Vec::new();
+        for source in &sources {
+            let Campaign { id, name, runs, .. } = &source.campaign;
+            members.push(JoinedMember {
+                id: *id,
+                name: name.clone(),
+                label: source.label.clone(),
+                title: title::describe(&source.campaign),
+                runs: runs.len(),
+            });
+            for conclusion in declared_conclusions(&source.campaign) {
+                if !conclusions.contains(&conclusion) {
+                    conclusions.push(conclusion);
+                }
+            }
+        }
+        let campaign = join_campaigns(sources, &members);
+        Ok(Self {
+            campaign,
+            members,
+            properties: chosen.factors,
+            hidden: chosen.others,
+            conclusions,
+        })
+    }
+
+    /// All runs as those of one campaign, numbered in a row.
+    pub const fn campaign(&self) -> &Campaign {
+        &self.campaign
+    }
+
+    /// The campaigns in their order.
+    pub fn members(&self) -> &[JoinedMember] {
+        &self.members
+    }
+
+    /// The campaign that a run belongs to.
+    pub(crate) fn member_of(&self, run: usize) -> Option<&JoinedMember> {
+        self.members.get(self.number_of_member(run)?)
+    }
+
+    /// The number of the campaign that a run belongs to, from 0.
+    pub(crate) fn number_of_member(&self, run: usize) -> Option<usize> {
+        let mut end = 0;
+        for (number, member) in self.members.iter().enumerate() {
+            end += member.runs;
+            if run < end {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// The properties that are factors, those with few values first.
+    pub(crate) fn properties(&self) -> &[Property] {
+        &self.properties
+    }
+
+    /// The properties that differ, too, and are no factors because others were requested.
+    pub(crate) fn hidden(&self) -> &[Property] {
+        &self.hidden
+    }
+
+    /// All properties that differ.
+    pub(crate) fn all_properties(&self) -> impl Iterator<Item = &Property> {
+        self.properties.iter().chain(&self.hidden)
+    }
+
+    /// The sentences that the plans of the campaigns declare.
+    pub(crate) fn conclusions(&self) -> &[Conclusion] {
+        &self.conclusions
+    }
+}
+
+/// Numbers the runs of all campaigns in a row, and states in the header what holds for all.
+fn join_campaigns(sources: Vec<CampaignSource>, members: &[JoinedMember]) -> Campaign {
+    let facts = if members.len() > 1 { join_facts(&sources) } else { Vec::new() };
+    let mut names: Vec<String> = Vec::new();
+    let mut labels: Vec<String> = Vec::new();
+    let mut joined: Option<Campaign> = None;
+    let (mut runs_before, mut trials_before) = (0, 0);
+    for (source, member) in sources.into_iter().zip(members) {
+        let mut campaign = source.campaign;
+        if !names.contains(&campaign.name) {
+            names.push(campaign.name.clone());
+        }
+        labels.push(member.label.clone());
+        let mut trials = 0;
+        for run in &mut campaign.runs {
+            run.index += runs_before;
+            for trial in &mut run.trials {
+                trial.position += trials_before;
+                trials += 1;
+            }
+        }
+        runs_before += campaign.runs.len() as u32;
+        trials_before += trials;
+        match &mut joined {
+            None => joined = Some(campaign),
+            Some(joined) => append(joined, campaign),
+        }
+    }
+    let mut joined = joined.expect("at least one campaign");
+    if members.len() > 1 {
+        joined.name = format!("{} (campaigns {})", names.join(" + "), listed(&labels));
+        // An answer to a question is that of one campaign; the figures are those of all.
+        joined.question = Question::Figures;
+        joined.facts = facts;
+    }
+    joined
+}
+
+fn append(joined: &mut Campaign, campaign: Campaign) {
+    joined.started_unix_ms = joined.started_unix_ms.min(campaign.started_unix_ms);
+    if joined.tool_version != campaign.tool_version {
+        joined.tool_version = format!("{}, {}", joined.tool_version, campaign.tool_version);
+    }
+    if joined.command != campaign.command {
+        joined.command = format!("{}; {}", joined.command, campaign.command);
+    }
+    joined.plan_toml = format!("{}\n{}", joined.plan_toml, campaign.plan_toml);
+    if campaign.state != CampaignState::Complete {
+        joined.state = campaign.state;
+    }
+    // A figure near the tool's ceiling is one of the tool: the lowest of all is the safe one.
+    joined.ceiling = match (joined.ceiling, campaign.ceiling) {
+        (Some(one), Some(other)) if other.ops_per_s < one.ops_per_s => Some(other),
+        (Some(one), Some(_)) => Some(one),
+        _ => None,
+    };
+    joined.runs.extend(campaign.runs);
+}
+
+/// The facts of this host in all campaigns; where they differ, each value with its campaign.
+fn join_facts(sources: &[CampaignSource]) -> Vec<Fact> {
+    // The first fact of each scope and name, and all values with their campaigns.
+    let mut firsts: Vec<&Fact> = Vec::new();
+    let mut values: Vec<Vec<(&str, &str)>> = Vec::new();
+    let mut known: HashMap<(&str, &str), usize> = HashMap::new();
+    for source in sources {
+        for fact in &source.campaign.facts {
+            let index = *known.entry((&fact.scope, &fact.name)).or_insert_with(|| {
+                firsts.push(fact);
+                values.push(Vec::new());
+                firsts.len() - 1
+            });
+            values[index].push((&fact.value, &source.label));
+        }
+    }
+    let mut joined = Vec::with_capacity(firsts.len());
+    for (first, values) in std::iter::zip(firsts, values) {
+        let mut one = first.clone();
+        if values.iter().any(|(value, _)| *value != first.value) {
+            let mut shown = Vec::new();
+            for (value, label) in values {
+                shown.push(format!("{value} (campaign {label})"));
+            }
+            one.value = shown.join(" | ");
+        }
+        joined.push(one);
+    }
+    joined
+}
+
+/// The part of a plan that the sentences stand in.
+#[derive(Deserialize)]
+struct PlanText {
+    #[serde(default)]
+    conclusion: Vec<Conclusion>,
+}
+
+/// Reads the sentences that a campaign's plan declares.
+pub(crate) fn declared_conclusions(campaign: &Campaign) -> Vec<Conclusion> {
+    // Plans of many runs are long, and few declare sentences.
+    if !campaign.plan_toml.contains("[[conclusion]]") {
+        return Vec::new();
+    }
+    match toml::from_str::<PlanText>(&campaign.plan_toml) {
+        Ok(plan) => plan.conclusion,
+        // Results files hold what was written into them: a plan that can't be read declares none.
+        Err(_) => Vec::new(),
+    }
+}

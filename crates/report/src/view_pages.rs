@@ -1,0 +1,156 @@
+//! The pages of `dfsbench view`: the list of campaigns, one campaign, two compared, an error.
+//!
+//! [`ViewPages`] makes them; each is a page as any other report, with ways to the others and a
+//! script that keeps it up to date. Pure as all of this crate: the caller brings the data.
+
+use maud::{Markup, html};
+use model::{Campaign, CampaignLine};
+
+use crate::campaign;
+use crate::comparison::CampaignComparison;
+use crate::document::page_frame::Frame;
+use crate::document::terminal::Screen;
+use crate::document::{Form, html as body};
+use crate::humanize;
+use crate::table::Sheet;
+use crate::table::title::CampaignProcess;
+
+const SCRIPT: &str = include_str!("page/view.js");
+
+/// Makes the pages of one state of a results file.
+#[derive(Clone, Debug)]
+pub struct ViewPages {
+    /// The number of this state: what the page asks news since.
+    pub version: u64,
+    /// The campaigns that a process makes now.
+    pub running: Vec<i64>,
+}
+
+impl ViewPages {
+    /// The list of all campaigns, to be opened, or two of them compared.
+    pub fn list(&self, file: &str, campaigns: &[CampaignLine]) -> String {
+        let body = html! {
+            header {
+                p.overline { "dfsbench view" }
+                h1 { (file) }
+                p.meta { (humanize::counted(campaigns.len(), "campaign")) ", the latest first" }
+            }
+            section aria-labelledby="figures" {
+                h2 #figures { "Campaigns" }
+                @if campaigns.is_empty() {
+                    p { "No campaign yet; one that begins shows up here." }
+                } @else {
+                    form method="get" action="compare" { (self.render_list(campaigns)) }
+                }
+            }
+        };
+        self.page(file, "", &[], &body)
+    }
+
+    /// The report of a campaign.
+    pub fn campaign(&self, campaign: &Campaign) -> String {
+        let sheet = Sheet::from_campaign(campaign);
+        let mut document = campaign::document(&sheet, Form::Html, Screen::default());
+        let state = crate::table::title::describe_state(campaign.state, self.maker(campaign.id));
+        document.about[0] = crate::table::title::describe_in_state(campaign, state);
+        self.page(&document.title, "../", &[campaign.id], &body::body(&document))
+    }
+
+    /// Two campaigns, compared.
+    pub fn comparison(&self, ids: [i64; 2], compared: &CampaignComparison) -> String {
+        let document = compared.document(Form::Html);
+        self.page(&document.title, "", &ids, &body::body(&document))
+    }
+
+    fn maker(&self, campaign_id: i64) -> CampaignProcess {
+        if self.running.contains(&campaign_id) {
+            CampaignProcess::Running
+        } else {
+            CampaignProcess::Unknown
+        }
+    }
+
+    fn page(&self, title: &str, base: &str, ids: &[i64], body: &Markup) -> String {
+        let ids: Vec<String> = ids.iter().map(i64::to_string).collect();
+        let body = html! {
+            a.skip href="#figures" { "To the table" }
+            main data-base=(base) data-version=(self.version) data-campaign=[
+                (!ids.is_empty()).then(|| ids.join(" "))
+            ] {
+                @if !ids.is_empty() {
+                    nav aria-label="Results" { a href={ "./" (base) } { "All campaigns" } }
+                }
+                (body)
+            }
+            footer { "Served by dfsbench view from this host alone; it changes nothing." }
+        };
+        Frame { title, served: Some(SCRIPT) }.around(&body)
+    }
+}
+
+/// A page that says why there is nothing else.
+pub fn error_page(status: &str, sentence: &str) -> String {
+    let body = html! {
+        main {
+            header { p.overline { "dfsbench view" } h1 { (status) } p { (sentence) } }
+        }
+    };
+    Frame { title: status, served: None }.around(&body)
+}
+
+/// Returns the value of the header `Content-Security-Policy` for every page.
+pub fn policy() -> String {
+    let policy = Frame { title: "", served: Some(SCRIPT) }.policy();
+    format!("{policy}; frame-ancestors 'none'")
+}
+
+impl ViewPages {
+    fn render_list(&self, campaigns: &[CampaignLine]) -> Markup {
+        html! {
+            div.scroll.sortable #campaigns role="region" aria-label="List of campaigns" tabindex="0" {
+                table {
+                    caption { "Every campaign of the file. Choose two to compare them." }
+                    thead {
+                        tr {
+                            th.number scope="col" { "number" }
+                            th scope="col" data-factor { "name" }
+                            th scope="col" { "started (UTC)" }
+                            th scope="col" data-factor { "state" }
+                            th.number scope="col" { "runs" }
+                            th.number scope="col" { "trials" }
+                            th scope="col" { "tags" }
+                            th scope="col" { "before" }
+                            th scope="col" { "after" }
+                        }
+                    }
+                    tbody {
+                        @for line in campaigns.iter().rev() { (self.render_campaign(line)) }
+                    }
+                }
+            }
+            p { button type="submit" { "Compare selected" } }
+        }
+    }
+
+    fn render_campaign(&self, campaign: &CampaignLine) -> Markup {
+        let CampaignLine { id, name, .. } = campaign;
+        let state = crate::table::title::describe_state(campaign.state, self.maker(*id));
+        html! {
+            tr.first {
+                th.number scope="row" { (id) }
+                td { a href={ "campaign/" (id) } { (name) } }
+                td { (humanize::utc(campaign.started_unix_ms).trim_end_matches(" UTC")) }
+                td { (state) }
+                td.number { (campaign.runs) }
+                td.number { (campaign.trials) }
+                td { (campaign.tags.join(", ")) }
+                @for side in ["before", "after"] {
+                    td {
+                        input type="radio" name=(side) value=(id) required
+                            aria-label={ "campaign " (id) " as " (side) };
+                    }
+                }
+            }
+        }
+    }
+}
