@@ -6,26 +6,22 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
-use crate::tools::Tool;
 use crate::{gallery, proc, repo};
 
-const MDBOOK: Tool = Tool {
-    name: "mdbook",
-    version: "0.5.4",
-    flags: &["--no-default-features", "--features", "search"],
-};
+/// Version of mdbook that is installed if there is none.
+const MDBOOK_VERSION: &str = "0.5.4";
 
 /// Makes the book and prints its first page.
 ///
 /// # Errors
 /// Where the program doesn't build, or mdbook can't be had or finds a fault.
 pub fn build() -> Result<bool> {
-    let mdbook = MDBOOK.find()?;
+    let mdbook = find_mdbook()?;
     let sources = repo::target_folder().join("book-sources");
     if sources.exists() {
         fs::remove_dir_all(&sources)?;
@@ -45,6 +41,23 @@ pub fn build() -> Result<bool> {
     }
     println!("{} ({commands} commands)", built.join("index.html").display());
     Ok(true)
+}
+
+fn find_mdbook() -> Result<PathBuf> {
+    if proc::on_path("mdbook") {
+        return Ok("mdbook".into());
+    }
+    let root = repo::target_folder().join("tools");
+    let program = root.join("bin/mdbook");
+    if !program.is_file() {
+        println!("mdbook: is installed below {}", root.display());
+        let mut cargo = repo::cargo();
+        cargo.args(["install", "mdbook", "--version", MDBOOK_VERSION, "--locked", "--debug"]);
+        cargo.args(["--no-default-features", "--features", "search", "--quiet", "--root"]);
+        proc::run_command(cargo.arg(&root))
+            .context("put mdbook on PATH, or make the registry reachable")?;
+    }
+    Ok(program)
 }
 
 /// Writes a page for each command from its help, and lists them; returns their number.

@@ -13,6 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -30,11 +31,9 @@ mod notices;
 mod packages;
 mod program;
 mod sbom;
-mod spent;
 mod tree;
 
 use program::Program;
-use spent::Stopwatch;
 
 /// The most that the program may take.
 const PROGRAM_MAX_BYTES: u64 = 15_000_000;
@@ -125,15 +124,15 @@ pub fn run(options: &Options) -> Result<bool> {
 
 /// Builds the program of a release and returns its path.
 fn build(sources: &Path, folder: &Path) -> Result<PathBuf> {
-    let stopwatch = Stopwatch::start()?;
+    let begun = Instant::now();
     let built = portable::build_release(sources, folder)?;
-    println!("dist: built in {}", stopwatch.read()?);
+    println!("dist: built in {:.1} s", begun.elapsed().as_secs_f64());
     Ok(built)
 }
 
 /// Makes all artefacts of a built program, in an empty folder.
 fn pack(release: &Release, built: &Path, sources: &Path, folder: &Path) -> Result<()> {
-    let stopwatch = Stopwatch::start()?;
+    let begun = Instant::now();
     if folder.exists() {
         fs::remove_dir_all(folder)?;
     }
@@ -163,7 +162,7 @@ fn pack(release: &Release, built: &Path, sources: &Path, folder: &Path) -> Resul
     let changelog = String::from_utf8(read(sources, "CHANGELOG.md")?)?;
     fs::write(folder.join("NOTES.md"), notes::find(&changelog, &release.version)?)?;
     fs::write(folder.join(SUMS), sums(folder)?)?;
-    println!("dist: packed in {}", stopwatch.read()?);
+    println!("dist: packed in {:.1} s", begun.elapsed().as_secs_f64());
     check_sizes(&program, folder)
 }
 

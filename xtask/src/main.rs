@@ -1,5 +1,5 @@
 //! Developers' commands: `cargo xtask setup|test|tidy|real|vm|static|dist|fuzz|
-//! peers|book|python|ansible|grafana|deny|crates|workflows`.
+//! peers|book|python|ansible|grafana|crates|workflows`.
 //!
 //! Everything that a person or CI has to do to this repository is one of these commands, so that
 //! there is one way to do it. Nothing here is part of the benchmark: xtask uses no crate of the
@@ -26,7 +26,6 @@ use checks::{native, noise, proc, repo, setup};
 mod ansible;
 mod book;
 mod crates;
-mod deny;
 mod dist;
 mod doctable;
 mod fuzz;
@@ -40,7 +39,6 @@ mod real;
 mod steps;
 mod test;
 mod tidy;
-mod tools;
 mod vm;
 mod workflows;
 
@@ -96,8 +94,6 @@ enum Task {
     Ansible,
     /// Checks the dashboard against Grafana's schema, with Go.
     Grafana,
-    /// Checks licences, sources and advisories of all dependencies by cargo-deny.
-    Deny(deny::Options),
     /// Packs what crates.io gets, and installs the program from that and nothing else.
     Crates,
     /// Lints the workflows for GitHub and the example of our action by actionlint.
@@ -145,7 +141,6 @@ fn run(task: Task) -> anyhow::Result<bool> {
         Task::Python => Ok(python::run()),
         Task::Ansible => Ok(ansible::run()),
         Task::Grafana => Ok(grafana::run()),
-        Task::Deny(options) => deny::run(&options),
         Task::Crates => crates::run(),
         Task::Workflows => Ok(workflows::run()),
         Task::Peers(options) => peers::run(&options),

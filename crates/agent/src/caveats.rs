@@ -28,24 +28,23 @@ use crate::accounting;
 use crate::processor_use::ProcessorUse;
 
 pub use interference::interference;
-pub use load::{LOAD_SHARE_MIN, SHARE_POINTS_MAX, about_data, about_load};
+pub use load::{about_data, about_load};
 pub use loops::{about_loops, about_uncounted_loops};
 pub use memory::about_memory;
 pub use mount::{IN_FLIGHT_MAX, about_mount};
-pub use processors::{CLIENT_CPU_SHARE_MAX, PROCESSOR_WAIT_SHARE_MAX};
-pub use segments::{LOST_MIN, SEGMENTS_AGAIN_MAX, SEGMENTS_AGAIN_SHARE_MAX, about_segments};
+pub use segments::{LOST_MIN, SEGMENTS_AGAIN_MAX, about_segments};
 pub use server_here::find_server;
 pub use storage::{RESIDENT_SHARE_MAX, RunCounts, about_cache, about_direct, about_run};
-pub use surroundings::{about_neighbors, about_tracers};
-pub use timeline::{CALENDAR_SLEW_MAX, CALENDAR_STEP_MIN_NS, Calendar, about_calendar};
+pub(crate) use surroundings::{about_neighbors, about_tracers};
+pub use timeline::{Calendar, about_calendar};
 
 /// Minimum length of a pass: five scheduling slices of about 4 ms. In anything shorter, a single
 /// slice lost to another process is more than a fifth of the pass.
-pub const WINDOW_MIN_NS: u64 = 20_000_000;
+pub(crate) const WINDOW_MIN_NS: u64 = 20_000_000;
 
 /// Minimum share of bytes read that must come from storage. Below it, the page cache affected the
 /// result.
-pub const STORAGE_SHARE_MIN: f64 = 0.9;
+pub(crate) const STORAGE_SHARE_MIN: f64 = 0.9;
 
 /// Raises caveats about whether the pass did what it reports.
 pub fn about_outcome(result: &PassResult, ending: &Ending, tally: &Tally) -> Vec<Caveat> {
@@ -102,7 +101,7 @@ pub fn about_figures(
 
 /// Minimum share of time in which our connections must have had data to send. Below it, as in
 /// passes that mostly read, the pass shows nothing about the limits of sending.
-pub const SENDING_SHARE_MIN: f64 = 0.1;
+pub(crate) const SENDING_SHARE_MIN: f64 = 0.1;
 
 /// Reports what limited our connections while they had data to send: the server's receive window
 /// (the server was slow), our send buffer, or else the congestion window and the network.
@@ -185,7 +184,7 @@ fn losses_in_words(recovered: &Recovered) -> Option<String> {
 
 /// Above this share of calls that move less than they ask for, the further calls show in the
 /// figure. Each of them is one more round trip, so that one in a hundred costs about 1 %.
-pub const SHORT_SHARE_MAX: f64 = 0.01;
+pub(crate) const SHORT_SHARE_MAX: f64 = 0.01;
 
 /// Raises a caveat about calls that transferred less data than requested, since each block then
 /// takes more round trips than the transfer size suggests.
@@ -283,7 +282,7 @@ pub fn about_server_cache(
 }
 
 /// Describes the errors of a pass in a phrase such as `100 failed ops (100 x ENOSPC on write)`.
-pub fn errors_in_words(result: &PassResult) -> String {
+pub(crate) fn errors_in_words(result: &PassResult) -> String {
     let mut errors = Vec::new();
     for kind in &result.kinds {
         for (error, count) in &kind.errors {

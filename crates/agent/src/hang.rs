@@ -35,7 +35,7 @@ const FOREIGN_STOPPED_TICKS: u64 = 20;
 const RELEASE_TICKS: u64 = 10;
 
 /// Function that ends an agent whose threads never return. Its argument is the reason.
-pub type GiveUp = fn(&str);
+pub(crate) type GiveUp = fn(&str);
 
 /// What to do if the agent's threads never return.
 pub(crate) struct LastResort {

@@ -5,6 +5,7 @@
 //! compares the recorder with independent counts ([`accounting`]) and raises the caveats that only
 //! this host can detect ([`caveats`]). When its controller is gone, the agent removes its target
 //! and undoes its changes to the host.
+#![warn(unreachable_pub)]
 
 pub mod accounting;
 pub mod caveats;
@@ -27,12 +28,14 @@ pub use engine::backend::Calls;
 use engine::{Clock, Stop};
 use fleet::in_process::AgentEnd;
 use fleet::{ClockReading, Order, Report};
-pub use hang::{GiveUp, is_stuck};
+pub(crate) use hang::GiveUp;
+pub use hang::is_stuck;
 use hang::{HangGuard, LastResort, Watched};
 use lab::telemetry::Watch;
 use model::panicked;
 use model::soak::FaultKind;
-pub use processor_use::{ProcessorUse, ServerUse};
+pub use processor_use::ProcessorUse;
+pub use processor_use::ServerUse;
 use workload::Pattern;
 
 use this_host::ThisHost;

@@ -28,7 +28,7 @@ pub struct ProcessorUse {
     pub server: Option<ServerUse>,
     /// Time of the programs of a system that a recipe set up on this host: they serve or mount the
     /// target.
-    pub systems_ns: u64,
+    pub(crate) systems_ns: u64,
     /// Time of other processes by name, the largest first.
     pub others: Vec<(String, u64)>,
     /// What other programs used; `None` if the server is among them and can't be told apart.
@@ -38,7 +38,7 @@ pub struct ProcessorUse {
     /// For how long processors were throttled for their heat, as a mean of them, in nanoseconds.
     pub throttled_ns: Option<u64>,
     /// For how long a program that worked in our place waited, with all that it started.
-    pub program_wait: Option<ProcessorWait>,
+    pub(crate) program_wait: Option<ProcessorWait>,
 }
 
 /// What programs used that have nothing to do with the run: neither threads of the kernel, which
@@ -64,7 +64,7 @@ pub struct ServerUse {
 
 impl ProcessorUse {
     /// Returns the CPU time of all other processes and of the kernel.
-    pub fn others_ns(&self) -> u64 {
+    pub(crate) fn others_ns(&self) -> u64 {
         let server_ns = self.server.as_ref().map_or(0, |server| server.used_ns);
         let ours_ns = [self.client_ns, server_ns, self.systems_ns];
         // The counters are not read at exactly the same time, so the difference may be negative.

@@ -1,6 +1,6 @@
 //! A soak's acknowledgement journal in a file, so that it survives a killed process.
 //!
-//! Everything recorded in a [`JournalFile`] is in the page cache immediately, so an agent that
+//! Everything recorded in a `JournalFile` is in the page cache immediately, so an agent that
 //! replaces a killed one finds all of it. The space is reserved in advance, because writing to a
 //! mapped file that the file system cannot extend would kill the process.
 #![allow(unsafe_code)]
@@ -20,7 +20,7 @@ use workload::Journal;
 use crate::backend::mapping::Mapping;
 
 /// An array of words in a file.
-pub struct JournalFile(Mapping);
+pub(crate) struct JournalFile(Mapping);
 
 // SAFETY: the mapping is only accessed through atomics.
 unsafe impl Sync for JournalFile {}
@@ -54,7 +54,7 @@ impl JournalFile {
     ///
     /// # Errors
     /// If the file already exists, cannot be created, or there is no space for it.
-    pub fn begin(path: &Path, words: usize) -> io::Result<Self> {
+    pub(crate) fn begin(path: &Path, words: usize) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
@@ -71,7 +71,7 @@ impl JournalFile {
     ///
     /// # Errors
     /// If the file doesn't exist or has a different size.
-    pub fn reopen(path: &Path, words: usize) -> io::Result<Self> {
+    pub(crate) fn reopen(path: &Path, words: usize) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
         let file = options.open(path)?;

@@ -22,11 +22,11 @@ pub struct Timing {
     /// When it starts.
     pub start_ns: u64,
     /// When ops start to count, after ramp and warm-up.
-    pub counts_ns: u64,
+    pub(crate) counts_ns: u64,
     /// When it ends at the latest; [`NO_LIMIT`] if it isn't limited by time.
     pub deadline_ns: u64,
     /// When ops of an open loop may start at the latest if they were scheduled before the deadline.
-    pub drained_ns: u64,
+    pub(crate) drained_ns: u64,
 }
 
 impl Timing {
@@ -50,7 +50,7 @@ impl Timing {
     /// With a warm-up, makes all workers start counting at the same time, even those that started
     /// late. `begun_ns` is when the workers were released.
     #[must_use]
-    pub fn counting_as_one(mut self, begun_ns: u64) -> Self {
+    pub(crate) fn counting_as_one(mut self, begun_ns: u64) -> Self {
         let warmup_ns = self.counts_ns - self.start_ns;
         if warmup_ns > 0 {
             // Move all of this worker's times earlier by as much as it started late.
@@ -72,7 +72,7 @@ impl Timing {
     }
 
     /// Returns how long ops were being scheduled. `last_scheduled_ns` is the time of the last one.
-    pub const fn schedule_span_ns(&self, last_scheduled_ns: u64) -> u64 {
+    pub(crate) const fn schedule_span_ns(&self, last_scheduled_ns: u64) -> u64 {
         let end_ns =
             if self.deadline_ns == NO_LIMIT { last_scheduled_ns } else { self.deadline_ns };
         end_ns.saturating_sub(self.counts_ns)
@@ -99,7 +99,7 @@ pub struct Admission {
 }
 
 /// A worker's view of a soak's journal.
-pub struct Journaled {
+pub(crate) struct Journaled {
     /// Acknowledged writes of each block.
     pub journal: Arc<Journal>,
     /// Interval statistics of this worker.
@@ -180,7 +180,11 @@ impl Admission {
     /// journal. Only one op per block is in flight at a time, since the order of two writes would
     /// be unknown.
     #[must_use]
-    pub fn with_journal(admission: Option<Self>, journaled: Journaled, queue_depth: usize) -> Self {
+    pub(crate) fn with_journal(
+        admission: Option<Self>,
+        journaled: Journaled,
+        queue_depth: usize,
+    ) -> Self {
         let busy = Some(Vec::with_capacity(queue_depth));
         Self { busy, journaled: Some(journaled), ..admission.unwrap_or_default() }
     }
@@ -193,12 +197,12 @@ impl Admission {
     }
 
     /// Returns true if the outcome of each block is recorded in a journal.
-    pub const fn is_journaling(&self) -> bool {
+    pub(crate) const fn is_journaling(&self) -> bool {
         self.journaled.is_some()
     }
 
     /// Returns the number of queue slots that are still pausing, and when the first pause ends.
-    pub fn count_thinking(&mut self, now_ns: u64) -> (usize, u64) {
+    pub(crate) fn count_thinking(&mut self, now_ns: u64) -> (usize, u64) {
         // All pauses have the same length, so they end in the order in which they began.
         while let Some(end_ns) = self.thinking.front() {
             if *end_ns > now_ns {
@@ -210,7 +214,7 @@ impl Admission {
     }
 
     /// Returns whether an op can start now, or what it has to wait for.
-    pub fn check_start(&self, op: &Op, now_ns: u64) -> Wait {
+    pub(crate) fn check_start(&self, op: &Op, now_ns: u64) -> Wait {
         // In an open loop, an op never starts early. If it is late, it starts immediately but keeps
         // its scheduled time, so that its response time includes the delay.
         if op.scheduled_ns > now_ns {

@@ -51,7 +51,7 @@ pub trait Backend: Send {
 
     /// Appends completed ops to `out`. Waits until there are at least `min` of them, but not beyond
     /// `until_ns` of the worker's clock ([`NO_LIMIT`] for none), and not much longer than
-    /// [`crate::limits::TICK`]. `out` has room for all accepted ops.
+    /// `crate::limits::TICK`. `out` has room for all accepted ops.
     ///
     /// Another op may be scheduled at `until_ns`. A backend that executes ops synchronously, and
     /// therefore never waits, may return later, but should not start to wait.

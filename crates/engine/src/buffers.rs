@@ -6,7 +6,7 @@
 use crate::limits::ALIGNMENT;
 
 /// Slots of equal size in one aligned region.
-pub struct Buffers {
+pub(crate) struct Buffers {
     memory: Vec<u8>,
     start: usize,
     slot_bytes: usize,
@@ -14,7 +14,7 @@ pub struct Buffers {
 
 impl Buffers {
     /// Creates `slots` slots of at least `slot_bytes` each and touches all their pages.
-    pub fn new(slots: usize, slot_bytes: usize) -> Self {
+    pub(crate) fn new(slots: usize, slot_bytes: usize) -> Self {
         let slot_bytes = slot_bytes.next_multiple_of(ALIGNMENT);
         // Fill them with a nonzero value, since untouched pages would fault in the first measured
         // ops.
@@ -24,13 +24,13 @@ impl Buffers {
     }
 
     /// Returns the buffer of one slot.
-    pub fn slot(&mut self, slot: usize) -> &mut [u8] {
+    pub(crate) fn slot(&mut self, slot: usize) -> &mut [u8] {
         let at = self.start + slot * self.slot_bytes;
         &mut self.memory[at..at + self.slot_bytes]
     }
 
     /// Returns all slots as one slice.
-    pub fn region(&mut self) -> &mut [u8] {
+    pub(crate) fn region(&mut self) -> &mut [u8] {
         let end = self.memory.len() - ALIGNMENT + self.start;
         &mut self.memory[self.start..end]
     }

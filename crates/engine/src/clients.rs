@@ -18,14 +18,14 @@ pub struct ClientRecords {
 impl ClientRecords {
     /// Creates a record for each of the `clients` clients of worker number `worker` out of
     /// `workers`. Each client has `nconnect` consecutive connections.
-    pub fn new(clients: usize, worker: u32, workers: u32, nconnect: u32) -> Self {
+    pub(crate) fn new(clients: usize, worker: u32, workers: u32, nconnect: u32) -> Self {
         let records = vec![ClientRecord::default(); clients];
         Self { records, worker, workers, nconnect: nconnect as usize }
     }
 
     /// Records ops that completed on a connection.
     #[inline]
-    pub fn record_ended(&mut self, connection: usize, completions: &[Completion]) {
+    pub(crate) fn record_ended(&mut self, connection: usize, completions: &[Completion]) {
         if self.records.is_empty() {
             return;
         }
@@ -36,7 +36,7 @@ impl ClientRecords {
     }
 
     /// Returns the recorded results.
-    pub fn results(&self) -> Vec<ClientResult> {
+    pub(crate) fn results(&self) -> Vec<ClientResult> {
         // Clients are assigned to workers round-robin, so this worker has every `workers`-th
         // client.
         let mut results = Vec::with_capacity(self.records.len());

@@ -43,7 +43,7 @@ impl Cpus {
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn confine_this_thread(&self) -> Result<(), TargetError> {
+    pub(crate) fn confine_this_thread(&self) -> Result<(), TargetError> {
         sched_setaffinity(None, &self.0).map_err(affinity_error)
     }
 

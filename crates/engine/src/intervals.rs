@@ -1,7 +1,7 @@
 //! Interval statistics of a soak's worker: counts and latencies, read by the watcher.
 //!
-//! Only the worker writes an [`IntervalCounts`], and the watcher reads it with relaxed atomics. The
-//! counts only increase, so [`IntervalWatch`] computes an interval as the difference from its
+//! Only the worker writes an `IntervalCounts`, and the watcher reads it with relaxed atomics. The
+//! counts only increase, so `IntervalWatch` computes an interval as the difference from its
 //! previous reading. Each octave of latencies has 8 buckets, so a quantile is at most 1/16 = 6.3 %
 //! from the true value.
 
@@ -20,7 +20,7 @@ const BUCKETS: usize = bucket_of::<SUB_BITS>(TIME_NS_MAX) + 1;
 
 /// Counts of one worker.
 #[derive(Debug)]
-pub struct IntervalCounts {
+pub(crate) struct IntervalCounts {
     failed: AtomicU64,
     /// Maximum latency since the watcher's last reading.
     max_ns: AtomicU64,
@@ -39,7 +39,7 @@ impl IntervalCounts {
     ///
     /// The worker is the only writer, so a load and a store are enough for an addition.
     #[inline]
-    pub fn record_ended(&self, completion: &Completion) {
+    pub(crate) fn record_ended(&self, completion: &Completion) {
         let time_ns = match completion.outcome {
             Outcome::Failed(_) => return self.failed.store(self.failed.load(Relaxed) + 1, Relaxed),
             Outcome::Done(_) if completion.op.kind == OpKind::Sync => return,
@@ -56,7 +56,7 @@ impl IntervalCounts {
 }
 
 /// Computes the interval statistics of all workers for the watcher.
-pub struct IntervalWatch {
+pub(crate) struct IntervalWatch {
     workers: Vec<Arc<IntervalCounts>>,
     journal: Option<Arc<Journal>>,
     /// Failed ops at the last reading.
@@ -67,12 +67,12 @@ pub struct IntervalWatch {
 
 impl IntervalWatch {
     /// Creates a watch on these workers.
-    pub fn new(workers: Vec<Arc<IntervalCounts>>, journal: Option<Arc<Journal>>) -> Self {
+    pub(crate) fn new(workers: Vec<Arc<IntervalCounts>>, journal: Option<Arc<Journal>>) -> Self {
         Self { workers, journal, failed: 0, times: vec![0; BUCKETS], intervals: Vec::new() }
     }
 
     /// Ends an interval now and keeps its statistics.
-    pub fn close_interval(&mut self, at_ns: u64) {
+    pub(crate) fn close_interval(&mut self, at_ns: u64) {
         let mut interval =
             IntervalStats { at_ns, rss_bytes: resident_bytes(), ..IntervalStats::default() };
         let mut failed = 0;
@@ -109,7 +109,7 @@ impl IntervalWatch {
     }
 
     /// Returns the statistics of all intervals.
-    pub fn finish(self) -> Vec<IntervalStats> {
+    pub(crate) fn finish(self) -> Vec<IntervalStats> {
         self.intervals
     }
 }

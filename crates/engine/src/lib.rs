@@ -4,30 +4,31 @@
 //! is there afterwards, and removes everything. [`measure()`] runs one pass on a target with one
 //! thread per worker, each with its own backend, op stream and recorder. During a pass, no worker
 //! allocates, locks, formats or logs; a test counts allocations.
+#![warn(unreachable_pub)]
 
 pub mod ack_journal;
 pub mod admission;
 pub mod backend;
-pub mod buffers;
-pub mod clients;
-pub mod clock;
-pub mod cpus;
+mod buffers;
+mod clients;
+mod clock;
+mod cpus;
 pub mod external;
 mod file_system;
 pub mod intervals;
-pub mod limits;
+mod limits;
 pub mod measure;
 pub mod recorder;
 pub mod residency;
 pub mod settle;
 pub mod sockets;
 pub mod stonewall;
-pub mod stop;
+mod stop;
 pub mod target;
 #[doc(hidden)]
 pub mod testing;
-pub mod thread_io;
-pub mod thread_wait;
+mod thread_io;
+mod thread_wait;
 mod timeline;
 mod watch;
 pub mod worker;

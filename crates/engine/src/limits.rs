@@ -7,116 +7,116 @@ use std::time::Duration;
 
 /// Failed ops after which a worker gives up. A target that is full, gone or read-only fails every
 /// further op immediately, and counting them yields nothing new.
-pub const ERRORS_MAX: u64 = 100;
+pub(crate) const ERRORS_MAX: u64 = 100;
 
 /// Number of different errors that a recorder distinguishes per kind of op.
-pub const ERROR_KINDS_MAX: usize = 8;
+pub(crate) const ERROR_KINDS_MAX: usize = 8;
 
 /// Maximum time a backend may wait before its worker checks whether it should stop.
-pub const TICK: Duration = Duration::from_millis(50);
+pub(crate) const TICK: Duration = Duration::from_millis(50);
 
 /// How often a pass's watcher reads the counters. Fast enough for the eye, and the minimum interval
 /// of samples.
-pub const WATCH_TICK: Duration = Duration::from_millis(100);
+pub(crate) const WATCH_TICK: Duration = Duration::from_millis(100);
 
 /// How often a sync is repeated because the server restarted in between. If a server restarts more
 /// often during a single sync, its data cannot be made safe.
-pub const COMMITS_MAX: u32 = 8;
+pub(crate) const COMMITS_MAX: u32 = 8;
 
 /// How often all lost data is rewritten without anything new being accepted or committed. If the
 /// verifier changes more often, clients can never finish.
-pub const REWRITE_ROUNDS_MAX: u64 = 4;
+pub(crate) const REWRITE_ROUNDS_MAX: u64 = 4;
 
 /// How often a backend receives replies without completing an op before its worker checks whether
 /// it should stop.
-pub const REAP_ROUNDS_MAX: u32 = 256;
+pub(crate) const REAP_ROUNDS_MAX: u32 = 256;
 
 /// How long to wait for scheduled ops of an open loop after the end of the window; never longer
 /// than the window itself.
-pub const SCHEDULE_DRAIN_MAX: Duration = Duration::from_secs(5);
+pub(crate) const SCHEDULE_DRAIN_MAX: Duration = Duration::from_secs(5);
 
 /// Maximum number of ops that were never started whose waiting times are recorded individually. If
 /// the backlog is longer, the rest is only counted.
-pub const UNANSWERED_TIMED_MAX: u64 = 1_000_000;
+pub(crate) const UNANSWERED_TIMED_MAX: u64 = 1_000_000;
 
 /// How long ops in flight may take to complete after a stop request. If the server keeps delaying
 /// them, or sends a byte per second, we abandon them.
-pub const DRAIN_MAX: Duration = Duration::from_secs(3);
+pub(crate) const DRAIN_MAX: Duration = Duration::from_secs(3);
 
 /// Number of timeouts during which all ops may fail before a worker gives up. By default, this is a
 /// minute, twice as long as a call is repeated if the server says "later".
-pub const VAIN_TIMEOUTS_MAX: u32 = 12;
+pub(crate) const VAIN_TIMEOUTS_MAX: u32 = 12;
 
 /// Number of timeouts that mounting may take, for about ten calls. By default, this is half a
 /// minute.
-pub const MOUNT_TIMEOUTS_MAX: u32 = 6;
+pub(crate) const MOUNT_TIMEOUTS_MAX: u32 = 6;
 
 /// Time limit for counting the files on a server after a pass.
-pub const COUNT_MAX: Duration = Duration::from_secs(600);
+pub(crate) const COUNT_MAX: Duration = Duration::from_secs(600);
 
 /// Time limit for removing a working directory on a server. Controllers wait for half an hour.
-pub const CLEAN_UP_MAX: Duration = Duration::from_secs(1500);
+pub(crate) const CLEAN_UP_MAX: Duration = Duration::from_secs(1500);
 
 /// How long an interrupted clean-up continues without removing anything.
-pub const STOPPED_CLEAN_UP_IDLE_MAX: Duration = Duration::from_secs(5);
+pub(crate) const STOPPED_CLEAN_UP_IDLE_MAX: Duration = Duration::from_secs(5);
 
 /// Time limit for an interrupted clean-up.
-pub const STOPPED_CLEAN_UP_MAX: Duration = Duration::from_secs(60);
+pub(crate) const STOPPED_CLEAN_UP_MAX: Duration = Duration::from_secs(60);
 
 /// How many more names one of our directories may contain than the run requires.
-pub const LISTED_SPARE: u64 = 1 << 16;
+pub(crate) const LISTED_SPARE: u64 = 1 << 16;
 
 /// The same for runs whose number of names depends on time or chance.
-pub const LISTED_SPARE_UNBOUNDED: u64 = 1 << 22;
+pub(crate) const LISTED_SPARE_UNBOUNDED: u64 = 1 << 22;
 
 /// Maximum depth of nested directories, which exceeds that of any tree in a plan. A directory that
 /// leads back to itself is detected earlier.
-pub const LISTED_DEPTH_MAX: usize = 64;
+pub(crate) const LISTED_DEPTH_MAX: usize = 64;
 
 /// How often a call's file is reopened because the server forgot the open.
-pub const REOPENS_MAX: u32 = 3;
+pub(crate) const REOPENS_MAX: u32 = 3;
 
 /// Alignment of buffers: a page, which is also the maximum that `O_DIRECT` requires.
-pub const ALIGNMENT: usize = 4096;
+pub(crate) const ALIGNMENT: usize = 4096;
 
 /// Size of writes when preparing a file, in bytes.
-pub const PREPARE_IO: u32 = 1 << 20;
+pub(crate) const PREPARE_IO: u32 = 1 << 20;
 
 /// Buffer size for character I/O in bytes, as used by stdio on most systems.
-pub const STDIO_BYTES: usize = 4096;
+pub(crate) const STDIO_BYTES: usize = 4096;
 
 /// Maximum size of the memory that a worker copies from and to: larger than the last-level cache of
 /// most CPUs.
-pub const MEMORY_REGION_MAX: u64 = 256 << 20;
+pub(crate) const MEMORY_REGION_MAX: u64 = 256 << 20;
 
 /// Maximum size of a directory listing in bytes: the minimum that most NFS clients request.
-pub const LISTING_BYTES: usize = 4096;
+pub(crate) const LISTING_BYTES: usize = 4096;
 
 /// Maximum number of bits per worker for tracking touched blocks. This takes 1 MB, which fits into
 /// most second-level caches.
-pub const TOUCHED_BITS_MAX: u64 = 8 << 20;
+pub(crate) const TOUCHED_BITS_MAX: u64 = 8 << 20;
 
 /// Maximum number of bits per worker for the blocks of an op mix that a server may lose: 4 MiB,
 /// enough for 32 GiB in units of 1 KiB. For larger sets, only verifiers are tracked.
-pub const UNCOMMITTED_BITS_MAX: usize = 32 << 20;
+pub(crate) const UNCOMMITTED_BITS_MAX: usize = 32 << 20;
 
 /// How much delay a bandwidth cap may catch up on, in nanoseconds. It covers sleeps that take too
 /// long without causing noticeable bursts.
-pub const CAP_CREDIT_NS: u64 = 10_000_000;
+pub(crate) const CAP_CREDIT_NS: u64 = 10_000_000;
 
 /// How long workers stay awake before their start time, in nanoseconds. It covers the wakeup from a
 /// CPU's deepest sleep state, which takes about 100 us.
-pub const AWAKE_NS: u64 = 100_000;
+pub(crate) const AWAKE_NS: u64 = 100_000;
 
 /// Initial interval of the timeline if several hosts work together, in nanoseconds.
-pub const TIMELINE_STEP_NS: u64 = 5_000_000;
+pub(crate) const TIMELINE_STEP_NS: u64 = 5_000_000;
 
 /// Maximum number of points in a timeline. When it is reached, the interval is doubled.
-pub const TIMELINE_POINTS_MAX: usize = 256;
+pub(crate) const TIMELINE_POINTS_MAX: usize = 256;
 
 /// How long a worker may take to return delegations at the end of its pass, in nanoseconds. The
 /// server forgets the rest when the lease expires.
-pub const RETURN_WITHIN_NS: u64 = 5_000_000_000;
+pub(crate) const RETURN_WITHIN_NS: u64 = 5_000_000_000;
 
 const _: () = assert!(STOPPED_CLEAN_UP_IDLE_MAX.as_nanos() < STOPPED_CLEAN_UP_MAX.as_nanos());
 const _: () = assert!(STOPPED_CLEAN_UP_MAX.as_nanos() < CLEAN_UP_MAX.as_nanos());

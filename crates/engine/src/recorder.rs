@@ -91,13 +91,13 @@ impl Recorder {
 
     /// Records that a scheduled op was never started. `waited_ns` is how long it had been waiting
     /// when we gave up, a lower bound of its response time.
-    pub fn record_unstarted(&mut self, kind: OpKind, waited_ns: u64) {
+    pub(crate) fn record_unstarted(&mut self, kind: OpKind, waited_ns: u64) {
         self.kind_mut(kind).response_time.record_n(waited_ns, 1);
     }
 
     /// Counts a scheduled op of an open loop, regardless of when it starts.
     #[inline]
-    pub const fn count_scheduled(&mut self, scheduled_ns: u64) {
+    pub(crate) const fn count_scheduled(&mut self, scheduled_ns: u64) {
         if scheduled_ns >= self.counts_ns && scheduled_ns > 0 {
             self.scheduled += 1;
             self.last_scheduled_ns = scheduled_ns;
@@ -129,7 +129,7 @@ impl Recorder {
     /// # Panics
     /// If the pass wasn't supposed to contain one of their kinds, which is a bug.
     #[inline]
-    pub fn record_issued(&mut self, ops: &[Op]) {
+    pub(crate) fn record_issued(&mut self, ops: &[Op]) {
         // At depth 1, there is no need to look for runs of the same kind.
         if let [op] = ops {
             self.kind_mut(op.kind).issued += 1;
@@ -147,7 +147,7 @@ impl Recorder {
     /// # Panics
     /// If the pass wasn't supposed to contain one of their kinds, which is a bug.
     #[inline]
-    pub fn record_ended(&mut self, completions: &[Completion]) {
+    pub(crate) fn record_ended(&mut self, completions: &[Completion]) {
         // For a single op, the count is known at compile time, which saves the multiplications.
         if let [completion] = completions {
             self.record_alike(completion, 1);
@@ -205,7 +205,7 @@ impl Recorder {
     }
 
     /// Counts the ops that were in flight when the target disappeared as failed.
-    pub fn fail_in_flight(&mut self) {
+    pub(crate) fn fail_in_flight(&mut self) {
         for kind in self.kinds.iter_mut().flatten() {
             let mut ended = kind.done + kind.warm_done;
             for (_, count) in &kind.errors {
@@ -232,7 +232,7 @@ impl Recorder {
     }
 
     /// Returns the ops done and bytes transferred including the warm-up, without syncs.
-    pub fn with_warmup(&self) -> (u64, u64) {
+    pub(crate) fn with_warmup(&self) -> (u64, u64) {
         let (mut ops, mut bytes) = (self.ops, self.bytes);
         for kind in self.kinds.iter().flatten() {
             ops += kind.warm_done;

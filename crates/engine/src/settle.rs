@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use crate::clock::Clock;
 
 /// Maximum time to wait for a file system.
-pub const SETTLE_NS_MAX: u64 = 5_000_000_000;
+pub(crate) const SETTLE_NS_MAX: u64 = 5_000_000_000;
 
 /// If there is no progress for this long, the rest belongs to other processes.
 const IDLE_NS_MAX: u64 = 500_000_000;

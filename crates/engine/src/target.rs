@@ -186,7 +186,7 @@ pub struct Opened {
     /// Caveats raised while opening it, such as a fallback.
     pub caveats: Vec<Caveat>,
     /// Whether the kernel counts this backend's reads and writes per thread.
-    pub kernel_counts: bool,
+    pub(crate) kernel_counts: bool,
     /// Number of ops that the worker keeps in flight.
     pub queue_depth: usize,
 }

@@ -10,7 +10,7 @@ use std::io::Read as _;
 
 /// One thread's counters at a point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ThreadIo {
+pub(crate) struct ThreadIo {
     read_bytes: u64,
     write_bytes: u64,
     /// Bytes by which reading these counters has itself increased `read_bytes` afterwards.
@@ -19,7 +19,7 @@ pub struct ThreadIo {
 
 impl ThreadIo {
     /// Reads the counters of the calling thread. Returns `None` if the kernel does not keep them.
-    pub fn now() -> Option<Self> {
+    pub(crate) fn now() -> Option<Self> {
         let mut text = [0_u8; 512];
         let len = File::open("/proc/thread-self/io").ok()?.read(&mut text).ok()?;
         let text = std::str::from_utf8(&text[..len]).ok()?;
@@ -34,7 +34,7 @@ impl ThreadIo {
     }
 
     /// Returns the bytes read and written by system calls since an earlier reading.
-    pub const fn since(self, earlier: Self) -> (u64, u64) {
+    pub(crate) const fn since(self, earlier: Self) -> (u64, u64) {
         (
             self.read_bytes - earlier.read_bytes - earlier.own_bytes,
             self.write_bytes - earlier.write_bytes,

@@ -16,9 +16,9 @@ use model::ProcessorWait;
 
 /// How long a thread has been running and waiting for a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ThreadTimes {
+pub(crate) struct ThreadTimes {
     /// Total running time in nanoseconds.
-    pub ran_ns: u64,
+    pub(crate) ran_ns: u64,
     /// Total time it was runnable but waiting, in nanoseconds.
     pub waited_ns: u64,
     /// Total time its control group was throttled in nanoseconds, added up over all CPUs.
@@ -27,7 +27,7 @@ pub struct ThreadTimes {
 
 impl ThreadTimes {
     /// Reads the times of the calling thread. Returns `None` if the kernel does not count them.
-    pub fn now() -> Option<Self> {
+    pub(crate) fn now() -> Option<Self> {
         let mut text = [0_u8; 128];
         let len = File::open("/proc/thread-self/schedstat").ok()?.read(&mut text).ok()?;
         let text = std::str::from_utf8(&text[..len]).ok()?;
@@ -39,7 +39,7 @@ impl ThreadTimes {
     /// Returns how long the thread was kept from running since `before`, out of `of_ns` elapsed:
     /// either in the run queue or because its group was throttled. Never more than the time it
     /// wasn't running.
-    pub fn kept_since(self, before: Self, of_ns: u64) -> ProcessorWait {
+    pub(crate) fn kept_since(self, before: Self, of_ns: u64) -> ProcessorWait {
         let ran_ns = self.ran_ns.saturating_sub(before.ran_ns);
         let idle_ns = of_ns.saturating_sub(ran_ns);
         let waited_ns = self.waited_ns.saturating_sub(before.waited_ns);

@@ -35,7 +35,7 @@ pub struct Monitor<'a> {
 }
 
 /// Watches the workers of one pass.
-pub struct Watch<'a> {
+pub(crate) struct Watch<'a> {
     clock: &'a dyn Clock,
     progress: &'a [Progress],
     /// When ops start to count.
@@ -55,7 +55,7 @@ pub struct Watch<'a> {
 }
 
 /// What was observed during a pass.
-pub struct Watched {
+pub(crate) struct Watched {
     /// Work in each interval.
     pub samples: Vec<IntervalSample>,
     /// Periods without completions; `None` if they weren't looked for.
@@ -70,7 +70,7 @@ pub struct Watched {
 
 impl<'a> Watch<'a> {
     /// Starts to watch a pass whose workers start at `begun_ns`, which may be in the future.
-    pub fn new(
+    pub(crate) fn new(
         clock: &'a dyn Clock,
         progress: &'a [Progress],
         spec: &RunSpec,
@@ -96,20 +96,20 @@ impl<'a> Watch<'a> {
 
     /// Also records a timeline of the pass.
     #[must_use]
-    pub fn with_timeline(mut self) -> Self {
+    pub(crate) fn with_timeline(mut self) -> Self {
         self.timeline = Some(Timeline::new(self.origin_ns));
         self
     }
 
     /// Also computes interval statistics.
     #[must_use]
-    pub fn with_intervals(mut self, intervals: IntervalWatch) -> Self {
+    pub(crate) fn with_intervals(mut self, intervals: IntervalWatch) -> Self {
         self.intervals = Some(intervals);
         self
     }
 
     /// Returns how long to wait before the next [`Self::check`].
-    pub fn until_next(&self) -> Duration {
+    pub(crate) fn until_next(&self) -> Duration {
         let timeline_ns = match &self.timeline {
             Some(timeline) => timeline.next_ns(),
             None => u64::MAX,
@@ -124,7 +124,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Reads the counters and closes intervals that have ended.
-    pub fn check(&mut self, monitor: &mut Monitor<'_>) {
+    pub(crate) fn check(&mut self, monitor: &mut Monitor<'_>) {
         let now_ns = self.clock.now_ns();
         if now_ns < self.origin_ns {
             return;
@@ -151,7 +151,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Stops watching. The last interval may be short.
-    pub fn end(mut self, monitor: &mut Monitor<'_>) -> Watched {
+    pub(crate) fn end(mut self, monitor: &mut Monitor<'_>) -> Watched {
         let at_ns = self.clock.now_ns().saturating_sub(self.origin_ns);
         self.close_interval(at_ns);
         (monitor.observe)(self.live.take_sample(sum_work(self.progress), at_ns));

@@ -61,7 +61,7 @@ impl WorkingSetTracker {
 
     /// Records the files and bytes touched by ops.
     #[inline]
-    pub fn record_ended(&mut self, completions: &[Completion]) {
+    pub(crate) fn record_ended(&mut self, completions: &[Completion]) {
         let Some(bits) = &mut self.bits else { return };
         for completion in completions {
             let op = &completion.op;
@@ -79,7 +79,7 @@ impl WorkingSetTracker {
 
     /// Records the total of a pass that touches each byte only once. No op has to be examined in
     /// this case.
-    pub fn note_total(&mut self, files: u64, bytes: u64) {
+    pub(crate) fn note_total(&mut self, files: u64, bytes: u64) {
         if self.bits.is_none() {
             (self.files, self.bytes) = (files, bytes);
         }

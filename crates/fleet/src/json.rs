@@ -10,7 +10,7 @@ use serde::ser::Error as _;
 use serde::{Deserialize as _, Deserializer, Serialize, Serializer};
 
 /// Serializes a value as a string of JSON.
-pub fn serialize<T, S>(value: &T, serializer: S) -> Result<S::Ok, S::Error>
+pub(crate) fn serialize<T, S>(value: &T, serializer: S) -> Result<S::Ok, S::Error>
 where
     T: Serialize,
     S: Serializer,
@@ -20,7 +20,7 @@ where
 }
 
 /// Deserializes a value written by [`serialize`].
-pub fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: DeserializeOwned,
     D: Deserializer<'de>,

@@ -4,6 +4,7 @@
 //! progress at a time. A [`Transport`] either stays in this process or carries [`wire`] messages,
 //! for example over the user's own ssh. A stop request is not an order, because it has to overtake
 //! everything else.
+#![warn(unreachable_pub)]
 
 pub mod in_process;
 mod json;
@@ -23,7 +24,8 @@ pub use order::{
     PassEnd, QuietWait, Report, RestoredChange,
 };
 pub use remote::{LEFT_TO_AGENT, MessageSender, Remote};
-pub use request::{Answer, Request, WrongAnswer};
+pub use request::WrongAnswer;
+pub use request::{Answer, Request};
 pub use wakeup::Wakeup;
 pub use writer::Output;
 

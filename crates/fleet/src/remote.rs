@@ -3,7 +3,7 @@
 //! An agent counts as lost if it exits, sends something undecodable, or sends nothing for
 //! [`LOST_AFTER`]. [`Remote`] then kills the local process and appends its last line on stderr to
 //! the reason, or closes the socket. Dropping a [`Remote`] closes the stream and gives the agent
-//! [`LEAVE_WITHIN`] to exit.
+//! `LEAVE_WITHIN` to exit.
 #![allow(clippy::disallowed_methods, reason = "whether a process lives is a matter of real time")]
 
 use std::io::{BufRead, BufReader, Read};
@@ -29,17 +29,17 @@ use crate::{Gone, Order, Report, Transport, Wakeup};
 pub const LOST_AFTER: Duration = Duration::from_millis(2_900);
 
 /// Time limit for an agent's greeting, including the login on its host.
-pub const GREET_WITHIN: Duration = Duration::from_secs(20);
+pub(crate) const GREET_WITHIN: Duration = Duration::from_secs(20);
 
 /// Time limit for an agent to exit on its own once its stream has been closed.
-pub const LEAVE_WITHIN: Duration = Duration::from_secs(10);
+pub(crate) const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Time limit for an answer after a stop request. An agent that is stuck longer is left to finish
 /// on its own.
-pub const ANSWER_AFTER_STOP: Duration = Duration::from_secs(10);
+pub(crate) const ANSWER_AFTER_STOP: Duration = Duration::from_secs(10);
 
 /// Total time limit for an agent to exit after a stop request.
-pub const LEAVE_AFTER_STOP: Duration = Duration::from_secs(13);
+pub(crate) const LEAVE_AFTER_STOP: Duration = Duration::from_secs(13);
 
 /// Note for hosts whose changes have yet to be restored by their agent.
 pub const LEFT_TO_AGENT: &str = "it is left to its agent, which restores it as soon as it can \

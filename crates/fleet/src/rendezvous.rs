@@ -17,9 +17,11 @@ mod starter;
 mod token;
 
 pub use agent_rank::{AGENTS_MAX, AgentRank};
-pub use gather::{ExpectedAgents, GatherError, Gathered, JoinedAgent, Rendezvous};
+pub use gather::JoinedAgent;
+pub use gather::{ExpectedAgents, GatherError, Gathered, Rendezvous};
 pub use handshake::{Hello, Refusal};
 pub use join::{JoinError, Joined, join};
 pub(crate) use sealed::Link;
 pub use starter::Starter;
-pub use token::{NoToken, Token};
+pub use token::NoToken;
+pub use token::Token;

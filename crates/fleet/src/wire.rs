@@ -187,7 +187,7 @@ pub(crate) fn printable(bytes: &[u8]) -> String {
 ///
 /// # Errors
 /// If it is too long or cannot be encoded.
-pub fn to_frame<T: Serialize>(message: &Message<T>) -> Result<Vec<u8>, WireError> {
+pub(crate) fn to_frame<T: Serialize>(message: &Message<T>) -> Result<Vec<u8>, WireError> {
     // Reserve space for the length, so that the frame can be written in one piece.
     let mut frame = match postcard::to_extend(message, vec![0; 4]) {
         Ok(frame) => frame,

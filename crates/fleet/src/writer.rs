@@ -22,7 +22,7 @@ use serde::Serialize;
 use crate::wire::{self, Greeting, Message};
 
 /// Time without other messages after which each side sends a heartbeat.
-pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(1);
+pub(crate) const HEARTBEAT_EVERY: Duration = Duration::from_secs(1);
 
 /// Maximum size of a short message, in bytes. A stream that is writable at all has room for one: a
 /// writable pipe takes at least a page, and a writable socket a third of its buffer.

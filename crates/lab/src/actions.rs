@@ -49,7 +49,7 @@ mod unfs3;
 /// The part of a host's setup that an action belongs to. Determines what is redone to invalidate
 /// caches and what is kept between runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layer {
+pub(crate) enum Layer {
     /// A setting, device or service that never needs to be redone to invalidate caches.
     Base,
     /// A file system that is created again if a run asks for it, but never to invalidate caches.
@@ -67,7 +67,7 @@ pub enum Layer {
 }
 
 /// A kind of action on this host.
-pub trait LabAction {
+pub(crate) trait LabAction {
     /// Facts about the host that the action needs; `()` if none.
     type Facts;
 
@@ -119,7 +119,7 @@ pub trait LabAction {
 }
 
 /// An action of any kind together with its facts.
-pub trait Prepared {
+pub(crate) trait Prepared {
     /// See [`LabAction::steps`].
     fn steps(&self) -> Vec<Step>;
 
@@ -168,7 +168,7 @@ macro_rules! dispatch {
         ///
         /// # Errors
         /// If a text is invalid, or the host lacks something the action needs.
-        pub fn prepare(action: &Action) -> Result<Box<dyn Prepared + '_>, LabError> {
+        pub(crate) fn prepare(action: &Action) -> Result<Box<dyn Prepared + '_>, LabError> {
             match action {
                 $(Action::$kind(action) => {
                     action.accept()?;
@@ -179,7 +179,7 @@ macro_rules! dispatch {
         }
 
         /// Combines an action with assumed facts, for a dry run.
-        pub fn assume(action: &Action) -> Box<dyn Prepared + '_> {
+        pub(crate) fn assume(action: &Action) -> Box<dyn Prepared + '_> {
             match action {
                 $(Action::$kind(action) => {
                     Box::new(WithFacts { action, facts: action.assume() })
@@ -188,7 +188,7 @@ macro_rules! dispatch {
         }
 
         /// Returns the layer an action belongs to.
-        pub fn layer(action: &Action) -> Layer {
+        pub(crate) fn layer(action: &Action) -> Layer {
             match action {
                 $(Action::$kind(action) => action.layer(),)+
             }
@@ -213,7 +213,7 @@ pub fn commands(action: &Action) -> Vec<String> {
 }
 
 /// Describes an action for people and the undo log, using the last step that changes something.
-pub fn describe(action: &Action) -> String {
+pub(crate) fn describe(action: &Action) -> String {
     for step in assume(action).steps().iter().rev() {
         // Skip steps that only wait or whose failure is ignored.
         if !step.only_waits() && !matches!(step, Step::Offer { .. }) {

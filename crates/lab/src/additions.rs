@@ -18,7 +18,7 @@ const LISTED_MAX: usize = 20_000;
 ///
 /// # Errors
 /// If there are too many entries or they cannot be read.
-pub fn list(path: &Path) -> Result<Option<BTreeSet<PathBuf>>, LabError> {
+pub(crate) fn list(path: &Path) -> Result<Option<BTreeSet<PathBuf>>, LabError> {
     let Ok(metadata) = path.symlink_metadata() else { return Ok(None) };
     let mut found = BTreeSet::from([path.to_owned()]);
     let mut folders = Vec::new();
@@ -57,7 +57,7 @@ fn read_folder(folder: &Path) -> Result<Vec<fs::DirEntry>, LabError> {
 ///
 /// # Errors
 /// If something cannot be removed.
-pub fn remove(
+pub(crate) fn remove(
     runner: &Runner,
     path: &Path,
     before: Option<&BTreeSet<PathBuf>>,

@@ -19,14 +19,14 @@ use rustix::fs::Advice;
 /// If the file cannot be opened or synced.
 ///
 /// **Source:** posix_fadvise(2), `POSIX_FADV_DONTNEED`: dirty pages are not dropped.
-pub fn drop_file(path: &Path) -> io::Result<()> {
+pub(crate) fn drop_file(path: &Path) -> io::Result<()> {
     let file = File::open(path)?;
     file.sync_data()?;
     rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
     Ok(())
 }
 
-/// Drops the files in and below a directory whose names satisfy `is_wanted`, see [`drop_file`].
+/// Drops the files in and below a directory whose names satisfy `is_wanted`, see `drop_file`.
 /// Symlinks aren't followed.
 ///
 /// # Errors

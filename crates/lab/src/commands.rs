@@ -33,13 +33,13 @@ const FOLDERS: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Time limit for most programs.
-pub const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 /// Time limit for programs that write to whole devices.
-pub const LONG: Duration = Duration::from_secs(900);
+pub(crate) const LONG: Duration = Duration::from_secs(900);
 
 /// The user that a program runs as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunAs {
+pub(crate) enum RunAs {
     /// Root, by means of sudo if necessary.
     Root,
     /// The current user, if the program needs their keys and files.
@@ -48,7 +48,7 @@ pub enum RunAs {
 
 /// Runs programs as root.
 #[derive(Debug, Default)]
-pub struct Runner {
+pub(crate) struct Runner {
     lock: Option<File>,
     /// Interrupts programs we wait for when set. `None` to ignore stop requests.
     stop: Option<Arc<AtomicBool>>,
@@ -58,14 +58,14 @@ pub struct Runner {
 
 /// The output of a program.
 #[derive(Debug)]
-pub struct Output {
+pub(crate) struct Output {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
 }
 
 /// Finds a program by name.
-pub fn find(program: &str) -> Option<PathBuf> {
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         let path = PathBuf::from(program);
         return if path.exists() { Some(path) } else { None };
@@ -80,24 +80,24 @@ pub fn find(program: &str) -> Option<PathBuf> {
 }
 
 /// Returns true if this process runs as root.
-pub fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     geteuid().is_root()
 }
 
 impl Runner {
     /// Creates a runner whose programs hold a lock while they run.
-    pub const fn with_lock(lock: File) -> Self {
+    pub(crate) const fn with_lock(lock: File) -> Self {
         Self { lock: Some(lock), stop: None, started: Vec::new() }
     }
 
     /// From now on, kills programs when `stop` is set, until [`Runner::ignore_stop`] is called.
     /// Meant for changes that may be abandoned halfway, not for restoring a host.
-    pub fn heed_stop(&mut self, stop: Arc<AtomicBool>) {
+    pub(crate) fn heed_stop(&mut self, stop: Arc<AtomicBool>) {
         self.stop = Some(stop);
     }
 
     /// From now on, waits for programs to finish even if the campaign is being stopped.
-    pub fn ignore_stop(&mut self) {
+    pub(crate) fn ignore_stop(&mut self) {
         self.stop = None;
     }
 
@@ -105,7 +105,11 @@ impl Runner {
     ///
     /// # Errors
     /// If the program is missing, cannot be started, needs a password or exceeds its time limit.
-    pub fn output(&self, argv: &[impl AsRef<str>], limit: Duration) -> Result<Output, LabError> {
+    pub(crate) fn output(
+        &self,
+        argv: &[impl AsRef<str>],
+        limit: Duration,
+    ) -> Result<Output, LabError> {
         let mut command = command(argv, RunAs::Root)?;
         command.stdin(self.stdin(argv)?);
         let mut child = spawn(&mut command, argv)?;
@@ -117,7 +121,11 @@ impl Runner {
     /// # Errors
     /// Same as [`Runner::output`]. Also if the exit code isn't 0; the error then contains the
     /// program's stderr.
-    pub fn run(&self, argv: &[impl AsRef<str>], limit: Duration) -> Result<String, LabError> {
+    pub(crate) fn run(
+        &self,
+        argv: &[impl AsRef<str>],
+        limit: Duration,
+    ) -> Result<String, LabError> {
         let output = self.output(argv, limit)?;
         if output.status.success() { Ok(output.stdout) } else { Err(failed(argv, &output)) }
     }
@@ -126,7 +134,7 @@ impl Runner {
     ///
     /// # Errors
     /// If the program is missing, cannot be started or exceeds its time limit.
-    pub fn as_caller(argv: &[impl AsRef<str>], limit: Duration) -> Result<Output, LabError> {
+    pub(crate) fn as_caller(argv: &[impl AsRef<str>], limit: Duration) -> Result<Output, LabError> {
         let mut command = command(argv, RunAs::Caller)?;
         command.stdin(Stdio::null());
         let mut child = spawn(&mut command, argv)?;
@@ -137,7 +145,7 @@ impl Runner {
     ///
     /// # Errors
     /// If the kernel rejects the value.
-    pub fn write(&self, path: &Path, text: &str) -> Result<(), LabError> {
+    pub(crate) fn write(&self, path: &Path, text: &str) -> Result<(), LabError> {
         kernel_settings::check(path)?;
         if is_root() {
             let written = write_existing(path, text);
@@ -163,7 +171,12 @@ impl Runner {
     ///
     /// # Errors
     /// If it cannot be started.
-    pub fn start(&mut self, argv: &[String], stderr: Stdio, user: RunAs) -> Result<(), LabError> {
+    pub(crate) fn start(
+        &mut self,
+        argv: &[String],
+        stderr: Stdio,
+        user: RunAs,
+    ) -> Result<(), LabError> {
         let mut command = command(argv, user)?;
         // Without the lock: a server that outlives this process must not block `clean`.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
@@ -177,7 +190,7 @@ impl Runner {
     ///
     /// # Errors
     /// If it is.
-    pub fn check_stop(&self, waiting_for: &str) -> Result<(), LabError> {
+    pub(crate) fn check_stop(&self, waiting_for: &str) -> Result<(), LabError> {
         if self.is_stopped() {
             return Err(LabError::Stopped { command: waiting_for.to_owned() });
         }
@@ -185,7 +198,7 @@ impl Runner {
     }
 
     /// Reaps started programs that have exited.
-    pub fn reap(&mut self) {
+    pub(crate) fn reap(&mut self) {
         self.started.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
     }
 
@@ -265,7 +278,7 @@ fn write_existing(path: &Path, text: &str) -> io::Result<()> {
 ///
 /// # Errors
 /// If the answer doesn't arrive in time. The error contains the last line of its stderr.
-pub fn exchange(
+pub(crate) fn exchange(
     argv: &[impl AsRef<str>],
     input: &[u8],
     answer_bytes: usize,
@@ -311,7 +324,7 @@ fn spawn_with_input(argv: &[impl AsRef<str>]) -> Result<Child, LabError> {
 }
 
 /// Formats an argument vector for people, with quotes around words that a shell would split.
-pub fn show<T: AsRef<str>>(argv: &[T]) -> String {
+pub(crate) fn show<T: AsRef<str>>(argv: &[T]) -> String {
     let mut words = Vec::with_capacity(argv.len());
     for word in argv {
         words.push(quote(word.as_ref()));
@@ -332,14 +345,14 @@ fn needs_quotes(letter: char) -> bool {
 }
 
 /// Returns the lines of a text that aren't blank.
-pub fn filled_lines(text: &str) -> Vec<&str> {
+pub(crate) fn filled_lines(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.retain(|line| !line.trim().is_empty());
     lines
 }
 
 /// Joins the last `count` lines.
-pub fn join_last(lines: &[&str], count: usize) -> String {
+pub(crate) fn join_last(lines: &[&str], count: usize) -> String {
     lines[lines.len().saturating_sub(count)..].join("; ")
 }
 

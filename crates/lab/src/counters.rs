@@ -101,12 +101,6 @@ pub fn storage_read_bytes() -> Option<u64> {
     None
 }
 
-/// Returns the peak resident memory of this process, in bytes.
-pub fn peak_memory_bytes() -> Option<u64> {
-    let text = fs::read_to_string("/proc/self/status").ok()?;
-    meminfo_bytes(&text, "VmHWM:")
-}
-
 #[cfg(test)]
 mod tests {
     use procfs::FromBufReadSI as _;
@@ -154,6 +148,5 @@ mod tests {
         std::hint::black_box(x);
         assert!(process_cpu_ns() - before.0 > 1_000_000);
         assert!(thread_cpu_ns(thread_id).unwrap() > before.1);
-        assert!(peak_memory_bytes().unwrap() > 1 << 20);
     }
 }

@@ -6,31 +6,31 @@ use model::{Difference, EffectiveSettings, Fact};
 
 /// Facts and differences found for one action.
 #[derive(Debug)]
-pub struct Findings {
+pub(crate) struct Findings {
     scope: &'static str,
     found: EffectiveSettings,
 }
 
 impl Findings {
     /// Creates an empty collection for one `scope`: `host`, `server`, `target` or `network`.
-    pub fn new(scope: &'static str) -> Self {
+    pub(crate) fn new(scope: &'static str) -> Self {
         Self { scope, found: EffectiveSettings::default() }
     }
 
     /// Adds a fact.
-    pub fn fact(&mut self, name: &str, value: impl Into<String>, source: impl Into<String>) {
+    pub(crate) fn fact(&mut self, name: &str, value: impl Into<String>, source: impl Into<String>) {
         self.found.facts.push(Fact::new(self.scope, name, value, source));
     }
 
     /// Adds facts that were read elsewhere.
-    pub fn extend(&mut self, facts: impl IntoIterator<Item = Fact>) {
+    pub(crate) fn extend(&mut self, facts: impl IntoIterator<Item = Fact>) {
         self.found.facts.extend(facts);
     }
 
     /// Adds a fact, and a difference if it isn't as requested.
     ///
     /// Any whitespace counts as a single space, because the kernel separates list items with tabs.
-    pub fn compare(&mut self, name: &str, requested: &str, found: &str, source: &str) {
+    pub(crate) fn compare(&mut self, name: &str, requested: &str, found: &str, source: &str) {
         let (requested, found) = (join_words(requested), join_words(found));
         self.fact(name, &found, source);
         if requested != found {
@@ -39,7 +39,7 @@ impl Findings {
     }
 
     /// Adds a difference between the requested and the actual setting.
-    pub fn differ(
+    pub(crate) fn differ(
         &mut self,
         name: &str,
         requested: impl Into<String>,
@@ -54,7 +54,7 @@ impl Findings {
         });
     }
 
-    pub fn done(self) -> EffectiveSettings {
+    pub(crate) fn done(self) -> EffectiveSettings {
         self.found
     }
 }

@@ -4,11 +4,11 @@
 //! [`crate::actions`] decides which operations belong together for a run. Nothing here depends on
 //! actions, steps or the undo log.
 
-pub mod calendar;
-pub mod devices;
-pub mod exports;
-pub mod filler;
-pub mod grace;
-pub mod interfaces;
-pub mod nfsd;
-pub mod path_probe;
+pub(crate) mod calendar;
+pub(crate) mod devices;
+pub(crate) mod exports;
+pub(crate) mod filler;
+pub(crate) mod grace;
+pub(crate) mod interfaces;
+pub(crate) mod nfsd;
+pub(crate) mod path_probe;

@@ -22,7 +22,7 @@ const AT_ONCE: usize = 200;
 ///
 /// # Errors
 /// If the kernel does not allow it.
-pub fn drop_caches(
+pub(crate) fn drop_caches(
     runner: &mut Runner,
     how: Invalidation,
     directory: Option<&Path>,

@@ -16,7 +16,7 @@ const FOLDERS: [&str; 2] = ["/proc/sys", "/sys"];
 ///
 /// # Errors
 /// If it doesn't, or the file doesn't exist.
-pub fn check(path: &Path) -> Result<(), LabError> {
+pub(crate) fn check(path: &Path) -> Result<(), LabError> {
     if let Err(error) = check_path(path) {
         return Err(refuse(path, &error.to_string()));
     }
@@ -28,7 +28,7 @@ pub fn check(path: &Path) -> Result<(), LabError> {
 }
 
 /// Returns true if a path is below one of the folders of kernel settings.
-pub fn contains(path: &Path) -> bool {
+pub(crate) fn contains(path: &Path) -> bool {
     FOLDERS.iter().any(|folder| path != Path::new(folder) && path.starts_with(folder))
 }
 

@@ -3,6 +3,7 @@
 //! [`Lab`] keeps track of the changes made to this host; how to undo each one is on disk before it
 //! is made. Every fact names its source, so that readers can check it. This crate only deals with
 //! the local host. To set up several hosts, there is one `Lab` on each of them.
+#![warn(unreachable_pub)]
 
 mod actions;
 pub mod activity;
@@ -31,12 +32,11 @@ mod mountstats;
 pub mod namespaces;
 mod options;
 mod packages;
-mod portmap;
 mod processes;
 pub mod processors;
 mod restore;
 mod reuse;
-pub mod safety;
+mod safety;
 mod servers;
 mod step;
 pub mod telemetry;
@@ -47,9 +47,10 @@ mod unmount;
 
 pub use actions::commands;
 pub use clean::{Cleaned, clean, clean_and_forget};
+pub use compose::ComposeError;
 pub use compose::{
-    ComposeError, after_power_loss, compose, counters_of_system, disturbance, fresh_from,
-    kill_of_system, outlasts_power_loss, redo_from, restart_of_system,
+    after_power_loss, compose, counters_of_system, disturbance, fresh_from, kill_of_system,
+    outlasts_power_loss, redo_from, restart_of_system,
 };
 pub use error::LabError;
 pub use lab::Lab;

@@ -30,7 +30,7 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// A change that must be undone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// Its number. Numbers only increase.
     pub id: u64,
     /// The campaign that made the change.
@@ -53,7 +53,7 @@ enum Line {
 
 /// The open undo log of this host.
 #[derive(Debug)]
-pub struct UndoLog {
+pub(crate) struct UndoLog {
     path: PathBuf,
     file: File,
     lock: File,
@@ -67,7 +67,7 @@ impl UndoLog {
     /// # Errors
     /// If another process holds the lock, the log cannot be read or written, or another user owns
     /// or can write to it or its folder.
-    pub fn open(folder: &Path, patience: Duration) -> Result<Self, LabError> {
+    pub(crate) fn open(folder: &Path, patience: Duration) -> Result<Self, LabError> {
         trust::private_folder(folder)?;
         let lock = trust::open_log(&folder.join(LOCK))?;
         await_lock(&lock, &folder.join(LOCK), patience)?;
@@ -93,7 +93,10 @@ impl UndoLog {
     ///
     /// # Errors
     /// Same as [`UndoLog::open`].
-    pub fn drop_unreadable(folder: &Path, patience: Duration) -> Result<Vec<String>, LabError> {
+    pub(crate) fn drop_unreadable(
+        folder: &Path,
+        patience: Duration,
+    ) -> Result<Vec<String>, LabError> {
         trust::private_folder(folder)?;
         let lock = trust::open_log(&folder.join(LOCK))?;
         await_lock(&lock, &folder.join(LOCK), patience)?;
@@ -123,12 +126,12 @@ impl UndoLog {
     ///
     /// # Errors
     /// If this process has too many open files.
-    pub fn lock(&self) -> Result<File, LabError> {
+    pub(crate) fn lock(&self) -> Result<File, LabError> {
         self.lock.try_clone().map_err(|error| LabError::file("hold", &self.path, error))
     }
 
     /// Returns the changes that must be undone, oldest first.
-    pub fn open_entries(&self) -> &[Entry] {
+    pub(crate) fn open_entries(&self) -> &[Entry] {
         &self.open
     }
 
@@ -136,7 +139,7 @@ impl UndoLog {
     ///
     /// # Errors
     /// If it cannot be written. The change must not be made in that case.
-    pub fn begin(
+    pub(crate) fn begin(
         &mut self,
         campaign: &str,
         what: String,
@@ -154,7 +157,7 @@ impl UndoLog {
     ///
     /// # Errors
     /// If it cannot be written. The change will then be undone again, which does no harm.
-    pub fn undone(&mut self, id: u64) -> Result<(), LabError> {
+    pub(crate) fn undone(&mut self, id: u64) -> Result<(), LabError> {
         self.open.retain(|entry| entry.id != id);
         if !self.open.is_empty() {
             return self.append(&Line::Undone(id));

@@ -73,7 +73,7 @@ impl Mount {
     }
 
     /// Returns true if the file system exists only in memory.
-    pub fn is_memory(&self) -> bool {
+    pub(crate) fn is_memory(&self) -> bool {
         matches!(self.file_system.as_str(), "tmpfs" | "ramfs" | "hugetlbfs")
     }
 
@@ -160,7 +160,7 @@ fn answers_in(text: &str, point: &Path) -> u64 {
 /// Lists the mount points of a device, given its number and node.
 ///
 /// File systems such as btrfs have device numbers of their own and are found by the node.
-pub fn of_device(number: &str, node: &Path) -> Vec<String> {
+pub(crate) fn of_device(number: &str, node: &Path) -> Vec<String> {
     let mut points = Vec::new();
     for mount in all() {
         if mount.majmin == number || mount.mount_source.as_deref() == node.to_str() {

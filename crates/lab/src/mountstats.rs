@@ -22,7 +22,7 @@ impl Mount<'_> {
     /// Returns true if the client uses pNFS layouts, which may send data to other servers.
     ///
     /// **Source:** fs/nfs/super.c (`show_pnfs`).
-    pub fn has_layouts(&self) -> bool {
+    pub(crate) fn has_layouts(&self) -> bool {
         let line = self.lines.iter().find(|(name, _)| *name == "nfsv4");
         let layout =
             line.and_then(|(_, rest)| rest.split(',').find_map(|w| w.strip_prefix("pnfs=")));

@@ -50,7 +50,7 @@ const USED_UP: [&str; 14] = [
 
 /// A requested option.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Requested {
+pub(crate) struct Requested {
     /// The kernel's name for the option.
     pub name: String,
     /// Its value; `None` for a flag.
@@ -59,7 +59,7 @@ pub struct Requested {
 
 impl Requested {
     /// Parses the options of a local file system.
-    pub fn local(options: &[String]) -> Vec<Self> {
+    pub(crate) fn local(options: &[String]) -> Vec<Self> {
         let mut requested = Vec::new();
         for word in options.iter().flat_map(|option| option.split(',')) {
             if !word.is_empty() {
@@ -70,7 +70,7 @@ impl Requested {
     }
 
     /// Parses options of nfs(5), using the names by which the kernel lists them.
-    pub fn nfs(options: &[String]) -> Vec<Self> {
+    pub(crate) fn nfs(options: &[String]) -> Vec<Self> {
         let mut requested = Vec::new();
         for option in Self::local(options) {
             requested.extend(option.into_listed_by_nfs());
@@ -108,7 +108,12 @@ impl Requested {
 }
 
 /// Compares options with the kernel's list.
-pub fn compare(findings: &mut Findings, requested: &[Requested], listed: &str, source: &str) {
+pub(crate) fn compare(
+    findings: &mut Findings,
+    requested: &[Requested],
+    listed: &str,
+    source: &str,
+) {
     let listed: Vec<Requested> = listed.split(',').map(Requested::of).collect();
     for option in requested {
         match (&option.value, find(&listed, &option.name)) {

@@ -43,7 +43,7 @@ const PACKAGES: [(&str, &str); 34] = [
 ];
 
 /// Returns the package that contains a program, or the program's own name.
-pub fn package_of(program: &str) -> &str {
+pub(crate) fn package_of(program: &str) -> &str {
     for (name, package) in PACKAGES {
         if name == program {
             return package;
@@ -55,7 +55,7 @@ pub fn package_of(program: &str) -> &str {
 /// Returns the ID of this host's distribution, such as `debian`, or an empty string if unknown.
 ///
 /// **Source:** os-release(5).
-pub fn distribution() -> String {
+pub(crate) fn distribution() -> String {
     let text = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
     for line in text.lines() {
         if let Some(id) = line.strip_prefix("ID=") {
@@ -66,6 +66,6 @@ pub fn distribution() -> String {
 }
 
 /// Returns the error for a missing program, with the package to install.
-pub fn missing(program: &str) -> LabError {
+pub(crate) fn missing(program: &str) -> LabError {
     LabError::Missing { program: program.to_owned(), package: package_of(program).to_owned() }
 }

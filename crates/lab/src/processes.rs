@@ -20,20 +20,20 @@ use crate::error::LabError;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Environment variable that marks the processes of a system. Its value is one of our folders.
-pub const MARK: &str = "DFSBENCH_SERVICE";
+pub(crate) const MARK: &str = "DFSBENCH_SERVICE";
 
 /// How often we check whether processes have exited.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Returns a command whose process, and all its children, carry the mark. **Source:** env(1).
-pub fn marked_command(mark: &Path, words: &[String]) -> Vec<String> {
+pub(crate) fn marked_command(mark: &Path, words: &[String]) -> Vec<String> {
     let mut argv = vec!["env".to_owned(), format!("{MARK}={}", mark.display())];
     argv.extend_from_slice(words);
     argv
 }
 
 /// Returns the IDs of the processes that carry a mark. **Source:** proc_pid_environ(5).
-pub fn marked(mark: &Path) -> Vec<u32> {
+pub(crate) fn marked(mark: &Path) -> Vec<u32> {
     let mut found = Vec::new();
     for pid in numbers() {
         if carries_mark(pid, mark) {
@@ -75,7 +75,7 @@ fn is_of_this_host(pid: u32) -> bool {
 ///
 /// # Errors
 /// If one of them doesn't exit.
-pub fn end_marked(runner: &mut Runner, mark: &Path, within_s: u64) -> Result<(), LabError> {
+pub(crate) fn end_marked(runner: &mut Runner, mark: &Path, within_s: u64) -> Result<(), LabError> {
     let patient = Duration::from_secs(within_s);
     signal_marked(runner, mark, &[(Signal::TERM, patient), (Signal::KILL, PATIENCE)])
 }
@@ -84,7 +84,7 @@ pub fn end_marked(runner: &mut Runner, mark: &Path, within_s: u64) -> Result<(),
 ///
 /// # Errors
 /// If one of them doesn't exit.
-pub fn kill_marked(runner: &mut Runner, mark: &Path) -> Result<usize, LabError> {
+pub(crate) fn kill_marked(runner: &mut Runner, mark: &Path) -> Result<usize, LabError> {
     let killed = marked(mark);
     signal_marked(runner, mark, &[(Signal::KILL, PATIENCE)])?;
     // A zombie keeps its process ID, and a restarted system would believe that it is still running.
@@ -150,7 +150,7 @@ fn send_to_marked(pid: u32, mark: &Path, signal: Signal) {
 }
 
 /// Describes the process listening on a TCP port, as `name (pid n)`.
-pub fn listener(port: u16) -> Option<String> {
+pub(crate) fn listener(port: u16) -> Option<String> {
     listeners(port).first().map(|pid| describe(*pid))
 }
 
@@ -171,12 +171,12 @@ pub fn listeners(port: u16) -> Vec<u32> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a host that is set up isn't measured")]
-pub fn pause(duration: Duration) {
+pub(crate) fn pause(duration: Duration) {
     std::thread::sleep(duration);
 }
 
 /// Returns the IDs of the processes started with this path, or about to be started by `sudo`.
-pub fn running_by(program: &Path) -> Vec<u32> {
+pub(crate) fn running_by(program: &Path) -> Vec<u32> {
     let mut pids = numbers();
     pids.retain(|pid| runs_by(*pid, program));
     pids
@@ -186,7 +186,7 @@ pub fn running_by(program: &Path) -> Vec<u32> {
 ///
 /// # Errors
 /// If one of them doesn't exit.
-pub fn end(runner: &mut Runner, program: &Path) -> Result<(), LabError> {
+pub(crate) fn end(runner: &mut Runner, program: &Path) -> Result<(), LabError> {
     for signal in [Signal::TERM, Signal::KILL] {
         for pid in running_by(program) {
             signal_and_wait(runner, pid, program, signal)?;
@@ -204,7 +204,7 @@ pub fn end(runner: &mut Runner, program: &Path) -> Result<(), LabError> {
 }
 
 /// Lists the processes that have a file open, as `name (pid n)`.
-pub fn with_open_file(path: &Path) -> Vec<String> {
+pub(crate) fn with_open_file(path: &Path) -> Vec<String> {
     let Ok(wanted) = path.metadata() else { return Vec::new() };
     // Compare device and inode, since the file may have been opened under another name.
     holders(|link| match link.metadata() {
@@ -215,13 +215,13 @@ pub fn with_open_file(path: &Path) -> Vec<String> {
 
 /// Lists the processes that use anything below a mount point: open or mapped files, working or root
 /// directories; as `name (pid n)`.
-pub fn below(point: &Path) -> Vec<String> {
+pub(crate) fn below(point: &Path) -> Vec<String> {
     holders(|link| leads_below(link, point))
 }
 
 /// Returns true if all processes that use something below a mount point are in uninterruptible
 /// sleep (state D).
-pub fn all_below_wait(point: &Path) -> bool {
+pub(crate) fn all_below_wait(point: &Path) -> bool {
     holding(|link| leads_below(link, point)).into_iter().all(waits_in_kernel)
 }
 
@@ -248,7 +248,7 @@ fn waits_in_kernel(pid: u32) -> bool {
 }
 
 /// Returns true if a process with this name (as truncated by the kernel) is running.
-pub fn is_running(name: &str) -> bool {
+pub(crate) fn is_running(name: &str) -> bool {
     for pid in numbers() {
         if let Ok(found) = fs::read_to_string(format!("/proc/{pid}/comm"))
             && found.trim() == name

@@ -24,7 +24,7 @@ use crate::{additions, undo_guard, unmount};
 /// # Errors
 /// If something cannot be undone. The error includes all failures, and it is safe to try again
 /// later.
-pub fn restore_all<'a>(
+pub(crate) fn restore_all<'a>(
     runner: &mut Runner,
     undo: impl IntoIterator<Item = &'a Undo, IntoIter: DoubleEndedIterator>,
 ) -> Result<(), LabError> {
@@ -43,7 +43,7 @@ pub fn restore_all<'a>(
 ///
 /// # Errors
 /// If it cannot be undone, or the log cannot be written.
-pub fn restore_entry(
+pub(crate) fn restore_entry(
     runner: &mut Runner,
     log: &mut UndoLog,
     id: u64,
@@ -57,7 +57,7 @@ pub fn restore_entry(
 ///
 /// # Errors
 /// If it cannot be undone. It is safe to try again later.
-pub fn restore(undo: &Undo, runner: &mut Runner) -> Result<(), LabError> {
+pub(crate) fn restore(undo: &Undo, runner: &mut Runner) -> Result<(), LabError> {
     undo_guard::check(undo)?;
     match undo {
         Undo::Write { path, text } => write(runner, path, text),

@@ -20,15 +20,15 @@ use crate::mounts;
 /// Facts about a device that would be overwritten.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DeviceFacts {
+pub(crate) struct DeviceFacts {
     /// Its node, as named in the plan.
     pub node: PathBuf,
     /// Whether the path exists.
     pub exists: bool,
     /// Whether the path is, or contains, a symlink.
-    pub is_link: bool,
+    pub(crate) is_link: bool,
     /// Whether it is a block device.
-    pub is_block: bool,
+    pub(crate) is_block: bool,
     /// Its mount points.
     pub mounted: Vec<String>,
     /// Whether it is used as swap.
@@ -38,15 +38,15 @@ pub struct DeviceFacts {
     /// Names of its partitions.
     pub partitions: Vec<String>,
     /// Signatures on it: partition tables, file systems, RAID members.
-    pub signatures: Vec<String>,
+    pub(crate) signatures: Vec<String>,
     /// Whether the kernel reports that someone has opened it exclusively.
-    pub is_claimed: bool,
+    pub(crate) is_claimed: bool,
 }
 
 /// Returns why a device must not be overwritten, or `None` if it may.
 ///
 /// `allowed` lists the devices named on the command line.
-pub fn refuse(facts: &DeviceFacts, allowed: &[PathBuf]) -> Option<String> {
+pub(crate) fn refuse(facts: &DeviceFacts, allowed: &[PathBuf]) -> Option<String> {
     let node = facts.node.display();
     let why = if !facts.exists {
         "there is no such device".to_owned()
@@ -80,7 +80,7 @@ pub fn refuse(facts: &DeviceFacts, allowed: &[PathBuf]) -> Option<String> {
 ///
 /// # Errors
 /// If one of them must be left alone.
-pub fn may_destroy(
+pub(crate) fn may_destroy(
     devices: &[Device],
     nodes: &[PathBuf],
     allowed: &[PathBuf],
@@ -99,7 +99,7 @@ pub fn may_destroy(
 ///
 /// # Errors
 /// If nothing may be mounted there.
-pub fn may_mount_on(point: &Path) -> Result<(), LabError> {
+pub(crate) fn may_mount_on(point: &Path) -> Result<(), LabError> {
     // The order matters: access the path only after it is known to be plain.
     let why = if !point.is_absolute() || point.components().any(|part| part.as_os_str() == "..") {
         "it is no absolute path"
@@ -128,7 +128,7 @@ fn has_entries(folder: &Path) -> bool {
 ///
 /// # Errors
 /// If the path is the root of the host or isn't a directory.
-pub fn may_export(directory: &Path) -> Result<(), LabError> {
+pub(crate) fn may_export(directory: &Path) -> Result<(), LabError> {
     let real = match directory.canonicalize() {
         Ok(real) => real,
         Err(error) => return Err(LabError::file("export", directory, error)),
@@ -147,18 +147,18 @@ pub fn may_export(directory: &Path) -> Result<(), LabError> {
 
 /// A device that a program is about to overwrite, as it was when it was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OverwrittenDevice {
+pub(crate) struct OverwrittenDevice {
     /// Path of its node.
     pub node: PathBuf,
     /// Its device number, which identifies it; `None` if the node isn't a block device.
     pub number: Option<u64>,
     /// Whether the plan names it, as opposed to a device that we created.
-    pub is_named_by_plan: bool,
+    pub(crate) is_named_by_plan: bool,
 }
 
 impl OverwrittenDevice {
     /// Records the current state of a node.
-    pub fn of(device: &Device, node: &Path) -> Self {
+    pub(crate) fn of(device: &Device, node: &Path) -> Self {
         let is_named_by_plan = matches!(device, Device::Node(_));
         Self { node: node.to_owned(), number: block_number(node), is_named_by_plan }
     }
@@ -172,7 +172,7 @@ impl OverwrittenDevice {
 ///
 /// # Errors
 /// If another device or a file would be touched, or one of the devices is now in use.
-pub fn check_final_arguments(
+pub(crate) fn check_final_arguments(
     argv: &[String],
     devices: &[OverwrittenDevice],
 ) -> Result<(), LabError> {
@@ -250,7 +250,7 @@ fn check_still_free(device: &OverwrittenDevice) -> Result<(), LabError> {
 ///
 /// # Errors
 /// If it is in use.
-pub fn check_unused(node: &Path) -> Result<(), LabError> {
+pub(crate) fn check_unused(node: &Path) -> Result<(), LabError> {
     check_unused_but_by(node, None)
 }
 
@@ -258,7 +258,7 @@ pub fn check_unused(node: &Path) -> Result<(), LabError> {
 ///
 /// # Errors
 /// If anything else uses it.
-pub fn check_unused_but_by(node: &Path, made_of_it: Option<&Path>) -> Result<(), LabError> {
+pub(crate) fn check_unused_but_by(node: &Path, made_of_it: Option<&Path>) -> Result<(), LabError> {
     // Our nodes in /dev/md and /dev/mapper are symlinks created by udev.
     let node = node.canonicalize().map_err(|error| LabError::file("look at", node, error))?;
     let mut facts = look_at(&node)?;
@@ -289,7 +289,7 @@ fn block_number(path: &Path) -> Option<u64> {
 ///
 /// # Errors
 /// If wipefs cannot examine it.
-pub fn look_at(node: &Path) -> Result<DeviceFacts, LabError> {
+pub(crate) fn look_at(node: &Path) -> Result<DeviceFacts, LabError> {
     let mut facts = DeviceFacts { node: node.to_owned(), ..DeviceFacts::default() };
     let Ok(metadata) = node.symlink_metadata() else { return Ok(facts) };
     facts.exists = true;

@@ -48,7 +48,7 @@ fn is_client(entry: &TcpNetEntry) -> bool {
 ///
 /// # Errors
 /// If it exits or doesn't answer. The error contains the end of its log.
-pub fn await_up(
+pub(crate) fn await_up(
     what: &str,
     link: &Path,
     log: &Path,
@@ -75,7 +75,7 @@ pub fn await_up(
 }
 
 /// The condition that shows that a system's programs have started.
-pub struct Awaited<'a> {
+pub(crate) struct Awaited<'a> {
     /// Description for messages.
     pub what: &'a str,
     /// Mark of the programs, which is also the folder of their logs.
@@ -90,7 +90,7 @@ pub struct Awaited<'a> {
 ///
 /// # Errors
 /// If it never succeeds. The error contains the last failure and the end of the programs' logs.
-pub fn await_service(
+pub(crate) fn await_service(
     runner: &mut Runner,
     awaited: &Awaited<'_>,
     limit: Duration,
@@ -126,7 +126,7 @@ pub fn await_service(
 ///
 /// # Errors
 /// If this doesn't happen within the limit. The error contains the end of its output.
-pub fn await_quiet(
+pub(crate) fn await_quiet(
     runner: &Runner,
     argv: &[String],
     busy: &str,
@@ -155,7 +155,7 @@ pub fn await_quiet(
 ///
 /// # Errors
 /// If nothing answers.
-pub fn reach(port: u16) -> Result<(), LabError> {
+pub(crate) fn reach(port: u16) -> Result<(), LabError> {
     if answers(port) { Ok(()) } else { Err(LabError::Refused("nothing answers".to_owned())) }
 }
 
@@ -163,7 +163,7 @@ pub fn reach(port: u16) -> Result<(), LabError> {
 ///
 /// # Errors
 /// If nothing is mounted there.
-pub fn mounted(point: &Path) -> Result<(), LabError> {
+pub(crate) fn mounted(point: &Path) -> Result<(), LabError> {
     match mounts::named(point) {
         Some(_) => Ok(()),
         None => Err(LabError::Refused("nothing is mounted".to_owned())),
@@ -195,7 +195,7 @@ fn last_words(folder: &Path) -> String {
 }
 
 /// Returns true if something answers on a loopback TCP port.
-pub fn answers(port: u16) -> bool {
+pub(crate) fn answers(port: u16) -> bool {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     TcpStream::connect_timeout(&address, ANSWER).is_ok()
 }
@@ -204,7 +204,7 @@ pub fn answers(port: u16) -> bool {
 ///
 /// # Errors
 /// If nothing answers in time.
-pub fn await_port(port: u16) -> Result<(), LabError> {
+pub(crate) fn await_port(port: u16) -> Result<(), LabError> {
     for _ in 0..TRIES {
         if answers(port) {
             return Ok(());
@@ -216,7 +216,7 @@ pub fn await_port(port: u16) -> Result<(), LabError> {
 }
 
 /// Returns true if an NFS server answers a NULL call of this version on a loopback port.
-pub fn serves(port: u16, version: u32) -> bool {
+pub(crate) fn serves(port: u16, version: u32) -> bool {
     call_null(port, version).unwrap_or(false)
 }
 

@@ -23,7 +23,7 @@ use crate::{RUN, packages, processes, servers, trust};
 
 /// A command, or another small change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub(crate) enum Step {
     /// Runs a program to its end.
     Run {
         /// The program and its arguments.
@@ -145,33 +145,36 @@ pub enum Step {
 
 impl Step {
     /// Creates a step for a program that finishes soon.
-    pub fn run<T: Into<String>>(argv: impl IntoIterator<Item = T>) -> Self {
+    pub(crate) fn run<T: Into<String>>(argv: impl IntoIterator<Item = T>) -> Self {
         Self::within(SOON, argv)
     }
 
     /// Creates a step for a program with the given time limit.
-    pub fn within<T: Into<String>>(limit: Duration, argv: impl IntoIterator<Item = T>) -> Self {
+    pub(crate) fn within<T: Into<String>>(
+        limit: Duration,
+        argv: impl IntoIterator<Item = T>,
+    ) -> Self {
         Self::Run { argv: argv.into_iter().map(Into::into).collect(), limit }
     }
 
     /// Creates a step for a program that overwrites the devices of an action.
-    pub const fn overwrite(argv: Vec<String>, devices: Vec<OverwrittenDevice>) -> Self {
+    pub(crate) const fn overwrite(argv: Vec<String>, devices: Vec<OverwrittenDevice>) -> Self {
         Self::Overwrite { argv, devices }
     }
 
     /// Creates a step that writes a kernel setting.
-    pub fn write(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
+    pub(crate) fn write(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
         Self::Write { path: path.into(), text: text.into() }
     }
 
     /// Returns true if the step only waits, so that it doesn't describe what an action did.
-    pub const fn only_waits(&self) -> bool {
+    pub(crate) const fn only_waits(&self) -> bool {
         matches!(self, Self::Await(_) | Self::AwaitGrace | Self::AwaitCommand { .. })
             || matches!(self, Self::AwaitService { .. } | Self::AwaitMount { .. })
     }
 
     /// Returns the file that contains the stderr of a program started through this symlink.
-    pub fn stderr_of(link: &Path) -> PathBuf {
+    pub(crate) fn stderr_of(link: &Path) -> PathBuf {
         link.with_file_name("stderr")
     }
 
@@ -179,7 +182,7 @@ impl Step {
     ///
     /// # Errors
     /// If it fails.
-    pub fn perform(&self, runner: &mut Runner) -> Result<(), LabError> {
+    pub(crate) fn perform(&self, runner: &mut Runner) -> Result<(), LabError> {
         match self {
             Self::Run { argv, limit } => runner.run(argv, *limit).map(drop),
             Self::Overwrite { argv, devices } => {

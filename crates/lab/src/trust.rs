@@ -26,7 +26,7 @@ const OTHERS_WRITE: u32 = 0o002;
 ///
 /// # Errors
 /// If it isn't trusted. The error names the part and the reason.
-pub fn check_path(path: &Path) -> Result<(), LabError> {
+pub(crate) fn check_path(path: &Path) -> Result<(), LabError> {
     // Start at the root: whether a part can be trusted only depends on its parents.
     let mut parts: Vec<&Path> = path.ancestors().collect();
     parts.retain(|part| !part.as_os_str().is_empty());
@@ -81,7 +81,7 @@ fn distrust(metadata: &Metadata) -> Option<String> {
 ///
 /// # Errors
 /// If it cannot be created, or another user owns or can write to it or one of its parents.
-pub fn private_folder(folder: &Path) -> Result<(), LabError> {
+pub(crate) fn private_folder(folder: &Path) -> Result<(), LabError> {
     check_path(folder)?;
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|error| LabError::file("make", folder, error))?;
@@ -93,7 +93,7 @@ pub fn private_folder(folder: &Path) -> Result<(), LabError> {
 ///
 /// # Errors
 /// If it is a symlink, isn't a regular file, has other hard links, or belongs to another user.
-pub fn open_log(path: &Path) -> Result<File, LabError> {
+pub(crate) fn open_log(path: &Path) -> Result<File, LabError> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true);
     open_own(&mut options, path)
@@ -103,7 +103,7 @@ pub fn open_log(path: &Path) -> Result<File, LabError> {
 ///
 /// # Errors
 /// Same as [`open_log`].
-pub fn create_file(path: &Path) -> Result<File, LabError> {
+pub(crate) fn create_file(path: &Path) -> Result<File, LabError> {
     if let Some(folder) = path.parent() {
         check_path(folder)?;
     }
@@ -117,7 +117,7 @@ pub fn create_file(path: &Path) -> Result<File, LabError> {
 ///
 /// # Errors
 /// If something with this name exists.
-pub fn create_new(path: &Path) -> Result<File, LabError> {
+pub(crate) fn create_new(path: &Path) -> Result<File, LabError> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     file.map_err(|error| LabError::file("make", path, error))
 }

@@ -14,7 +14,7 @@ use crate::host::nfsd;
 /// How to undo one change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "undo", rename_all = "kebab-case")]
-pub enum Undo {
+pub(crate) enum Undo {
     /// Restores a kernel setting.
     Write {
         /// Path below /proc or /sys.
@@ -128,13 +128,13 @@ pub enum Undo {
 
 impl Undo {
     /// Returns true if this still has to be undone after a reboot.
-    pub const fn outlives_boot(&self) -> bool {
+    pub(crate) const fn outlives_boot(&self) -> bool {
         matches!(self, Self::File { .. } | Self::Array { .. } | Self::Wipe { .. })
             || matches!(self, Self::Folder { .. } | Self::Works { .. } | Self::Additions { .. })
     }
 
     /// Describes what remains on the host if this is never undone.
-    pub fn remainder(&self) -> String {
+    pub(crate) fn remainder(&self) -> String {
         match self {
             Self::Write { path, text } => {
                 format!("the setting {} keeps its value; it was `{text}` before", path.display())

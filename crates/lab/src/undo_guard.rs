@@ -25,7 +25,7 @@ use crate::{NFSD_FOLDER, RUN, safety, trust};
 ///
 /// # Errors
 /// If the log names something that isn't ours. The error names it.
-pub fn check(undo: &Undo) -> Result<(), LabError> {
+pub(crate) fn check(undo: &Undo) -> Result<(), LabError> {
     inspect(undo).map_err(|error| explain("left alone, though the undo log names it", error))
 }
 
@@ -33,7 +33,7 @@ pub fn check(undo: &Undo) -> Result<(), LabError> {
 ///
 /// # Errors
 /// If it couldn't be undone. The error contains the reason.
-pub fn check_before_change(undo: &Undo) -> Result<(), LabError> {
+pub(crate) fn check_before_change(undo: &Undo) -> Result<(), LabError> {
     inspect(undo).map_err(|error| explain("not begun, since it could not be undone", error))
 }
 

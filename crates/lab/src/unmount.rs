@@ -25,14 +25,14 @@ const TRIES: u32 = 20;
 /// which takes longer on a busy machine.
 const TRIES_OF_KERNEL: u32 = 120;
 /// Placeholder for any network file system in the undo log; its servers may be gone.
-pub const ANY: &str = "any";
+pub(crate) const ANY: &str = "any";
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Unmounts one of our mount points. Does nothing if no file system of this type is mounted there.
 ///
 /// # Errors
 /// If it is busy. The error lists who uses it.
-pub fn at(runner: &Runner, point: &Path, file_system: &str) -> Result<(), LabError> {
+pub(crate) fn at(runner: &Runner, point: &Path, file_system: &str) -> Result<(), LabError> {
     for tried in 0..TRIES_OF_KERNEL {
         if !is_mounted(point, file_system) {
             return Ok(());

@@ -9,16 +9,19 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nfs_proto::Status;
+use nfs_proto::client::OperationKind;
 use nfs_proto::nfs2;
 use nfs_proto::nfs3::Procedure;
+use nfs_proto::nfs4::OpCode;
 
 use crate::fault::FaultKind;
 
 const PROCEDURES: usize = Procedure::ALL.len();
 const FAULT_KINDS: usize = FaultKind::ALL.len();
 const NFS2_PROCEDURES: usize = nfs2::Procedure::ALL.len();
-/// Numbers of operations of NFS v4 up to REMOVEXATTR. **Source:** RFC 8276 section 8.
-const NFS4_OPERATIONS: usize = 76;
+/// Operations of NFS v4 are numbered from 3 on without a gap, except for ILLEGAL, which has no
+/// counter.
+const NFS4_OPERATIONS: usize = OpCode::ALL.len() - 1 + 3;
 /// Statuses of all versions lie below this number, or less than it above `STATUS_EXTRA`.
 const STATUS_RANGE: u32 = 128;
 /// Further statuses begin here. **Source:** RFC 1813 section 2.6, RFC 8881 section 15.1.
@@ -255,6 +258,15 @@ impl ServerCounters {
     /// Calls of one procedure of NFS v3.
     pub fn calls_of(&self, procedure: Procedure) -> u64 {
         self.calls[procedure.number() as usize]
+    }
+
+    /// Calls of all versions that carried out an operation, including failed ones. They are
+    /// compared with the clients' own counts.
+    pub fn calls_of_kind(&self, kind: OperationKind) -> u64 {
+        let (v2, v3) = (kind.nfs2_procedure(), kind.nfs3_procedure());
+        v2.map_or(0, |procedure| self.nfs2_calls_of(procedure))
+            + v3.map_or(0, |procedure| self.calls_of(procedure))
+            + kind.nfs4_operation().map_or(0, |code| self.nfs4_operations[code.number() as usize])
     }
 
     /// All calls of NFS: v2 and v3 calls and v4 compounds.

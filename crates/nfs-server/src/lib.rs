@@ -41,7 +41,6 @@ mod registry;
 mod replies;
 mod resources;
 mod schedule;
-mod served;
 mod server;
 mod service;
 mod slots;

@@ -11,11 +11,11 @@ use nfs_client::proto::{nfs2, nfs4::OpCode};
 use trace::{Call, Op, Version, op_flag};
 
 /// Type of a directory, a value of v3's `ftype3`.
-pub const DIRECTORY: u8 = 2;
+pub(crate) const DIRECTORY: u8 = 2;
 /// Type of a regular file.
-pub const REGULAR: u8 = 1;
+pub(crate) const REGULAR: u8 = 1;
 /// Type of a symbolic link.
-pub const SYMLINK: u8 = 5;
+pub(crate) const SYMLINK: u8 = 5;
 
 /// How a file is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,153 +28,150 @@ pub enum Creation {
     Exclusive,
 }
 
-/// What a step does. The files, names and opens involved are numbers in the step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are named as the arguments are in the RFCs")]
-pub enum Action {
+// Traits of an action, as bits; the last column of the table combines them.
+/// Works on a name in a directory.
+const NAME: u8 = 1;
+/// Opens or creates a file that may stay open.
+const OPENS: u8 = 2;
+/// Creates an object with the name it works on.
+const MAKES: u8 = 4;
+/// Works on the data of a file.
+const DATA: u8 = 8;
+/// Changes a file, so that steps that read it can't run at the same time.
+const CHANGES: u8 = 16;
+
+/// Makes [`Action`] from rows of an action, the kind of its operation, and its traits.
+macro_rules! actions {
+    ($($(#[$doc:meta])* $action:ident $(($value:ty))? $({ $($field:ident: $type:ty),* })?
+        = $kind:ident $(, $($trait:ident)|+)?;)*) => {
+        /// What a step does. The files, names and opens involved are numbers in the step.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "the fields are named as the arguments are in the RFCs")]
+        pub enum Action {
+            $($(#[$doc])* $action $(($value))? $({ $($field: $type),* })?,)*
+        }
+
+        impl Action {
+            /// Returns the kind of the operation.
+            pub const fn kind(self) -> OperationKind {
+                match self {
+                    $(Self::$action { .. } => OperationKind::$kind,)*
+                }
+            }
+
+            /// Returns the traits in the table's last column.
+            const fn traits(self) -> u8 {
+                match self {
+                    $(Self::$action { .. } => 0 $($(| $trait)+)?,)*
+                }
+            }
+        }
+    };
+}
+
+actions! {
     /// Does nothing.
-    Null,
+    Null = Null;
     /// Gets all attributes.
-    Getattr,
+    Getattr = Getattr;
     /// Sets the size in bytes.
-    SetSize(u64),
+    SetSize(u64) = Setattr, DATA;
     /// Sets the modification time, which replaces any attribute except the size.
-    SetTime,
+    SetTime = Setattr, CHANGES;
     /// Looks up a name.
-    Lookup,
+    Lookup = Lookup, NAME;
     /// Checks permissions.
-    Access(u32),
+    Access(u32) = Access;
     /// Reads a symbolic link.
-    Readlink,
+    Readlink = Readlink;
     /// Reads data.
-    Read { offset: u64, count: u32 },
+    Read { offset: u64, count: u32 } = Read, DATA;
     /// Writes data.
-    Write { offset: u64, count: u32, stable: StableHow },
+    Write { offset: u64, count: u32, stable: StableHow } = Write, DATA | CHANGES;
     /// Creates a file, or opens one and creates it if necessary.
-    Create { how: Creation, size: Option<u64> },
+    Create { how: Creation, size: Option<u64> } = Create, NAME | OPENS | MAKES;
     /// Creates a directory.
-    Mkdir,
+    Mkdir = Mkdir, NAME | MAKES;
     /// Creates a symbolic link whose target has this many bytes.
-    Symlink { target_bytes: u32 },
+    Symlink { target_bytes: u32 } = Symlink, NAME | MAKES;
     /// Creates a named pipe, which replaces any special file.
-    Mknod,
+    Mknod = Mknod, NAME | MAKES;
     /// Removes a file.
-    Remove,
+    Remove = Remove, NAME;
     /// Removes a directory.
-    Rmdir,
+    Rmdir = Rmdir, NAME;
     /// Renames an entry.
-    Rename,
+    Rename = Rename, NAME;
     /// Adds a hard link to a file.
-    Link,
+    Link = Link, NAME;
     /// Lists names: the first page or the next one.
-    Readdir { bytes: u32, is_first: bool },
+    Readdir { bytes: u32, is_first: bool } = Readdir;
     /// Lists names with attributes.
-    ReaddirPlus { bytes: u32, is_first: bool },
+    ReaddirPlus { bytes: u32, is_first: bool } = ReaddirPlus;
     /// Gets the free space of the file system.
-    Fsstat,
+    Fsstat = Fsstat;
     /// Gets the limits of the file system.
-    Fsinfo,
+    Fsinfo = Fsinfo;
     /// Gets POSIX limits.
-    Pathconf,
+    Pathconf = Pathconf;
     /// Makes data durable.
-    Commit { offset: u64, count: u32 },
+    Commit { offset: u64, count: u32 } = Commit, DATA;
     /// Opens an existing file.
-    Open(OpenAccess),
+    Open(OpenAccess) = Open, NAME | OPENS;
     /// Opens a file by its handle.
-    OpenHandle(OpenAccess),
+    OpenHandle(OpenAccess) = Open, OPENS;
     /// Closes an open.
-    Close,
+    Close = Close;
     /// Reserves space.
-    Allocate { offset: u64, len: u64 },
+    Allocate { offset: u64, len: u64 } = Allocate, DATA | CHANGES;
     /// Punches a hole.
-    Deallocate { offset: u64, len: u64 },
+    Deallocate { offset: u64, len: u64 } = Deallocate, DATA | CHANGES;
     /// Finds the next data.
-    Seek { offset: u64 },
+    Seek { offset: u64 } = Seek, DATA;
     /// Reads data, with holes described.
-    ReadPlus { offset: u64, count: u32 },
+    ReadPlus { offset: u64, count: u32 } = ReadPlus, DATA;
     /// Copies within the server, from `other` to `file`.
-    Copy { from_offset: u64, to_offset: u64, len: u64 },
+    Copy { from_offset: u64, to_offset: u64, len: u64 } = Copy, DATA | CHANGES;
     /// Gets an extended attribute.
-    Getxattr,
+    Getxattr = Getxattr;
     /// Sets an extended attribute with a value of this many bytes.
-    Setxattr { value_bytes: u32 },
+    Setxattr { value_bytes: u32 } = Setxattr, CHANGES;
     /// Lists extended attributes.
-    Listxattrs { bytes: u32 },
+    Listxattrs { bytes: u32 } = Listxattrs;
     /// Removes an extended attribute.
-    Removexattr,
+    Removexattr = Removexattr, CHANGES;
 }
 
 impl Action {
     /// Returns true if it works on a name in a directory.
-    pub const fn takes_name(self) -> bool {
-        matches!(
-            self,
-            Self::Lookup
-                | Self::Open(_)
-                | Self::Remove
-                | Self::Rmdir
-                | Self::Rename
-                | Self::Link
-                | Self::Create { .. }
-                | Self::Mkdir
-                | Self::Symlink { .. }
-                | Self::Mknod
-        )
-    }
-
-    /// Returns the kind of the operation.
-    pub const fn kind(self) -> OperationKind {
-        match self {
-            Self::Null => OperationKind::Null,
-            Self::Getattr => OperationKind::Getattr,
-            Self::SetSize(_) | Self::SetTime => OperationKind::Setattr,
-            Self::Lookup => OperationKind::Lookup,
-            Self::Access(_) => OperationKind::Access,
-            Self::Readlink => OperationKind::Readlink,
-            Self::Read { .. } => OperationKind::Read,
-            Self::Write { .. } => OperationKind::Write,
-            Self::Create { .. } => OperationKind::Create,
-            Self::Mkdir => OperationKind::Mkdir,
-            Self::Symlink { .. } => OperationKind::Symlink,
-            Self::Mknod => OperationKind::Mknod,
-            Self::Remove => OperationKind::Remove,
-            Self::Rmdir => OperationKind::Rmdir,
-            Self::Rename => OperationKind::Rename,
-            Self::Link => OperationKind::Link,
-            Self::Readdir { .. } => OperationKind::Readdir,
-            Self::ReaddirPlus { .. } => OperationKind::ReaddirPlus,
-            Self::Fsstat => OperationKind::Fsstat,
-            Self::Fsinfo => OperationKind::Fsinfo,
-            Self::Pathconf => OperationKind::Pathconf,
-            Self::Commit { .. } => OperationKind::Commit,
-            Self::Open(_) | Self::OpenHandle(_) => OperationKind::Open,
-            Self::Close => OperationKind::Close,
-            Self::Allocate { .. } => OperationKind::Allocate,
-            Self::Deallocate { .. } => OperationKind::Deallocate,
-            Self::Seek { .. } => OperationKind::Seek,
-            Self::ReadPlus { .. } => OperationKind::ReadPlus,
-            Self::Copy { .. } => OperationKind::Copy,
-            Self::Getxattr => OperationKind::Getxattr,
-            Self::Setxattr { .. } => OperationKind::Setxattr,
-            Self::Listxattrs { .. } => OperationKind::Listxattrs,
-            Self::Removexattr => OperationKind::Removexattr,
-        }
+    pub(crate) const fn takes_name(self) -> bool {
+        self.traits() & NAME != 0
     }
 
     /// Returns true if it opens or creates a file that may stay open.
-    pub const fn opens_file(self) -> bool {
-        matches!(self, Self::Create { .. } | Self::Open(_) | Self::OpenHandle(_))
+    pub(crate) const fn opens_file(self) -> bool {
+        self.traits() & OPENS != 0
     }
 
     /// Returns true if it creates an object with the name it works on.
-    pub const fn makes_object(self) -> bool {
-        matches!(self, Self::Create { .. } | Self::Mkdir | Self::Symlink { .. } | Self::Mknod)
+    pub(crate) const fn makes_object(self) -> bool {
+        self.traits() & MAKES != 0
+    }
+
+    /// Returns true if it works on the data of a file.
+    pub(crate) const fn uses_data(self) -> bool {
+        self.traits() & DATA != 0
+    }
+
+    /// Returns true if it changes a file, so that steps that read it can't run at the same time.
+    pub(crate) const fn changes_file(self) -> bool {
+        self.traits() & CHANGES != 0
     }
 }
 
 /// How an operation of a trace is replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Counterpart {
+pub(crate) enum Counterpart {
     /// It is replayed as this action.
     Action(Action),
     /// It only identifies files for other operations of its compound, or queries their result.
@@ -186,69 +183,22 @@ pub enum Counterpart {
 }
 
 /// Returns the counterpart of one operation of a call.
-pub fn counterpart_at(call: &Call, at: usize) -> Counterpart {
+pub(crate) fn counterpart_at(call: &Call, at: usize) -> Counterpart {
     let op = &call.ops[at];
-    match call.version {
-        Version::Mount1 | Version::Mount3 => Counterpart::Client,
-        Version::V2 => of_v2(op),
-        Version::V3 => of_v3(op),
-        Version::V4_0 | Version::V4_1 | Version::V4_2 => of_v4(call, at),
-    }
+    let number = u32::from(op.kind);
+    let kind = match call.version {
+        Version::Mount1 | Version::Mount3 => return Counterpart::Client,
+        Version::V2 => nfs2::Procedure::from_number(number)
+            .and_then(|procedure| find_kind(|kind| kind.nfs2_procedure() == Some(procedure))),
+        Version::V3 => nfs3::Procedure::from_number(number)
+            .and_then(|procedure| find_kind(|kind| kind.nfs3_procedure() == Some(procedure))),
+        Version::V4_0 | Version::V4_1 | Version::V4_2 => return of_v4(call, at),
+    };
+    kind.map_or(Counterpart::None, |kind| of_kind(kind, op, call.version))
 }
 
-fn of_v2(op: &Op) -> Counterpart {
-    use nfs2::Procedure;
-    let Some(procedure) = Procedure::from_number(op.kind.into()) else { return Counterpart::None };
-    let (offset, count) = (op.offset, bytes_of(op.length));
-    Counterpart::Action(match procedure {
-        Procedure::Null => Action::Null,
-        Procedure::Getattr => Action::Getattr,
-        Procedure::Setattr => set_attributes(op),
-        Procedure::Lookup => Action::Lookup,
-        Procedure::Readlink => Action::Readlink,
-        Procedure::Read => Action::Read { offset, count },
-        Procedure::Write => Action::Write { offset, count, stable: StableHow::FileSync },
-        Procedure::Create => Action::Create { how: Creation::Unchecked, size: size_set(op) },
-        Procedure::Remove => Action::Remove,
-        Procedure::Rename => Action::Rename,
-        Procedure::Link => Action::Link,
-        Procedure::Symlink => Action::Symlink { target_bytes: count },
-        Procedure::Mkdir => Action::Mkdir,
-        Procedure::Rmdir => Action::Rmdir,
-        Procedure::Readdir => Action::Readdir { bytes: count, is_first: offset == 0 },
-        Procedure::Statfs => Action::Fsstat,
-        Procedure::Root | Procedure::Writecache => return Counterpart::None,
-    })
-}
-
-fn of_v3(op: &Op) -> Counterpart {
-    use nfs3::Procedure;
-    let Some(procedure) = Procedure::from_number(op.kind.into()) else { return Counterpart::None };
-    let (offset, count) = (op.offset, bytes_of(op.length));
-    Counterpart::Action(match procedure {
-        Procedure::Null => Action::Null,
-        Procedure::Getattr => Action::Getattr,
-        Procedure::Setattr => set_attributes(op),
-        Procedure::Lookup => Action::Lookup,
-        Procedure::Access => Action::Access(count),
-        Procedure::Readlink => Action::Readlink,
-        Procedure::Read => Action::Read { offset, count },
-        Procedure::Write => Action::Write { offset, count, stable: stability(op) },
-        Procedure::Create => Action::Create { how: creation(op), size: size_set(op) },
-        Procedure::Mkdir => Action::Mkdir,
-        Procedure::Symlink => Action::Symlink { target_bytes: count },
-        Procedure::Mknod => Action::Mknod,
-        Procedure::Remove => Action::Remove,
-        Procedure::Rmdir => Action::Rmdir,
-        Procedure::Rename => Action::Rename,
-        Procedure::Link => Action::Link,
-        Procedure::Readdir => Action::Readdir { bytes: count, is_first: offset == 0 },
-        Procedure::Readdirplus => Action::ReaddirPlus { bytes: count, is_first: offset == 0 },
-        Procedure::Fsstat => Action::Fsstat,
-        Procedure::Fsinfo => Action::Fsinfo,
-        Procedure::Pathconf => Action::Pathconf,
-        Procedure::Commit => Action::Commit { offset, count },
-    })
+fn find_kind(is_it: impl Fn(OperationKind) -> bool) -> Option<OperationKind> {
+    OperationKind::ALL.iter().copied().find(|kind| is_it(*kind))
 }
 
 fn of_v4(call: &Call, at: usize) -> Counterpart {
@@ -257,10 +207,9 @@ fn of_v4(call: &Call, at: usize) -> Counterpart {
         return Counterpart::Action(Action::Null);
     }
     let Some(code) = OpCode::from_number(op.kind.into()) else { return Counterpart::None };
-    let (offset, len, count) = (op.offset, op.length, bytes_of(op.length));
-    Counterpart::Action(match code {
-        _ if op.is_frame() => return Counterpart::Frame,
-        OpCode::Getattr | OpCode::Access => return of_question(call, at),
+    match code {
+        _ if op.is_frame() => Counterpart::Frame,
+        OpCode::Getattr | OpCode::Access => of_question(call, at),
         OpCode::Setclientid
         | OpCode::SetclientidConfirm
         | OpCode::OpenConfirm
@@ -276,31 +225,61 @@ fn of_v4(call: &Call, at: usize) -> Counterpart {
         | OpCode::SecinfoNoName
         | OpCode::FreeStateid
         | OpCode::TestStateid
-        | OpCode::ReleaseLockowner => return Counterpart::Client,
-        OpCode::Close => Action::Close,
-        OpCode::Commit => Action::Commit { offset, count },
-        OpCode::Create => created_object(call, at),
-        OpCode::Link => Action::Link,
-        OpCode::Lookup => Action::Lookup,
-        OpCode::Open => return of_open(op),
-        OpCode::Read => Action::Read { offset, count },
+        | OpCode::ReleaseLockowner => Counterpart::Client,
+        OpCode::Create => Counterpart::Action(created_object(call, at)),
         // A trace doesn't contain the requested attributes, but kernels do request them.
-        OpCode::Readdir => Action::ReaddirPlus { bytes: count, is_first: offset == 0 },
-        OpCode::Readlink => Action::Readlink,
-        OpCode::Remove => Action::Remove,
-        OpCode::Rename => Action::Rename,
-        OpCode::Setattr => set_attributes(op),
-        OpCode::Write => Action::Write { offset, count, stable: stability(op) },
-        OpCode::Allocate => Action::Allocate { offset, len },
-        OpCode::Deallocate => Action::Deallocate { offset, len },
-        OpCode::Seek => Action::Seek { offset },
-        OpCode::ReadPlus => Action::ReadPlus { offset, count },
-        OpCode::Copy => Action::Copy { from_offset: op.source_offset, to_offset: offset, len },
-        OpCode::Getxattr => Action::Getxattr,
-        OpCode::Setxattr => Action::Setxattr { value_bytes: count },
-        OpCode::Listxattrs => Action::Listxattrs { bytes: count },
-        OpCode::Removexattr => Action::Removexattr,
-        _ => return Counterpart::None,
+        OpCode::Readdir => of_kind(OperationKind::ReaddirPlus, op, call.version),
+        code => find_kind(|kind| kind.nfs4_operation() == Some(code))
+            .map_or(Counterpart::None, |kind| of_kind(kind, op, call.version)),
+    }
+}
+
+/// Returns the counterpart of an operation of a version.
+fn of_kind(kind: OperationKind, op: &Op, version: Version) -> Counterpart {
+    let (offset, len, count) = (op.offset, op.length, bytes_of(op.length));
+    Counterpart::Action(match kind {
+        OperationKind::Null => Action::Null,
+        OperationKind::Getattr => Action::Getattr,
+        OperationKind::Setattr => set_attributes(op),
+        OperationKind::Lookup => Action::Lookup,
+        OperationKind::Access => Action::Access(count),
+        OperationKind::Readlink => Action::Readlink,
+        OperationKind::Read => Action::Read { offset, count },
+        // In version 2, every WRITE is stable, and there is a single way to create a file.
+        OperationKind::Write if version == Version::V2 => {
+            Action::Write { offset, count, stable: StableHow::FileSync }
+        }
+        OperationKind::Create if version == Version::V2 => {
+            Action::Create { how: Creation::Unchecked, size: size_set(op) }
+        }
+        OperationKind::Write => Action::Write { offset, count, stable: stability(op) },
+        OperationKind::Create => Action::Create { how: creation(op), size: size_set(op) },
+        OperationKind::Mkdir => Action::Mkdir,
+        OperationKind::Symlink => Action::Symlink { target_bytes: count },
+        OperationKind::Mknod => Action::Mknod,
+        OperationKind::Remove => Action::Remove,
+        OperationKind::Rmdir => Action::Rmdir,
+        OperationKind::Rename => Action::Rename,
+        OperationKind::Link => Action::Link,
+        OperationKind::Readdir => Action::Readdir { bytes: count, is_first: offset == 0 },
+        OperationKind::ReaddirPlus => Action::ReaddirPlus { bytes: count, is_first: offset == 0 },
+        OperationKind::Fsstat => Action::Fsstat,
+        OperationKind::Fsinfo => Action::Fsinfo,
+        OperationKind::Pathconf => Action::Pathconf,
+        OperationKind::Commit => Action::Commit { offset, count },
+        OperationKind::Open => return of_open(op),
+        OperationKind::Close => Action::Close,
+        OperationKind::Allocate => Action::Allocate { offset, len },
+        OperationKind::Deallocate => Action::Deallocate { offset, len },
+        OperationKind::Seek => Action::Seek { offset },
+        OperationKind::ReadPlus => Action::ReadPlus { offset, count },
+        OperationKind::Copy => {
+            Action::Copy { from_offset: op.source_offset, to_offset: offset, len }
+        }
+        OperationKind::Getxattr => Action::Getxattr,
+        OperationKind::Setxattr => Action::Setxattr { value_bytes: count },
+        OperationKind::Listxattrs => Action::Listxattrs { bytes: count },
+        OperationKind::Removexattr => Action::Removexattr,
     })
 }
 

@@ -71,7 +71,7 @@ impl Division {
     }
 
     /// Returns the host of a client.
-    pub fn host_of(&self, client: u32) -> u32 {
+    pub(crate) fn host_of(&self, client: u32) -> u32 {
         self.host_of[client as usize]
     }
 

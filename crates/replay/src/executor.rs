@@ -39,7 +39,7 @@ const NOTICES: u32 = u32::MAX;
 
 /// The purpose of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub(crate) enum Purpose {
     /// To build the tree, using whatever already exists.
     Prepare,
     /// To replay a trace.
@@ -71,7 +71,7 @@ struct Link {
 }
 
 /// Executes batches of steps.
-pub struct Executor<'a> {
+pub(crate) struct Executor<'a> {
     links: Vec<Link>,
     sockets: Sockets,
     scratch: Scratch,
@@ -83,7 +83,7 @@ pub struct Executor<'a> {
 }
 
 /// What a batch works with.
-pub struct Work<'a> {
+pub(crate) struct Work<'a> {
     pub batch: &'a Batch,
     pub names: &'a [String],
     pub purpose: Purpose,
@@ -132,7 +132,7 @@ impl<'a> Executor<'a> {
     ///
     /// # Errors
     /// If the sockets cannot be registered with epoll.
-    pub fn new(
+    pub(crate) fn new(
         connections: Vec<Connection>,
         clock: &'a dyn Clock,
         stop: &'a AtomicBool,
@@ -164,7 +164,7 @@ impl<'a> Executor<'a> {
     ///
     /// # Errors
     /// [`ExecuteError`]: the server no longer answers.
-    pub fn run(&mut self, work: Work<'_>, course: Course<'_>) -> Result<u64, ExecuteError> {
+    pub(crate) fn run(&mut self, work: Work<'_>, course: Course<'_>) -> Result<u64, ExecuteError> {
         let begin_ns = course.begin_ns.unwrap_or_else(|| self.clock.now_ns());
         if let Some(exchange) = course.exchange {
             self.sockets.watch_wakeup(&exchange.wakeup, NOTICES)?;
@@ -212,7 +212,7 @@ impl<'a> Executor<'a> {
     }
 
     /// Returns the counts of all connections.
-    pub fn wire(&self) -> Wire {
+    pub(crate) fn wire(&self) -> Wire {
         let mut wire = Wire { clients: self.links.len() as u64, ..Wire::default() };
         for link in &self.links {
             let counters = link.connection.counters();

@@ -45,13 +45,13 @@ impl Pace {
 
 /// A step that starts now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Start {
+pub(crate) struct Start {
     /// Number of the step.
     pub step: u32,
     /// When it was scheduled, in nanoseconds of the clock.
     pub scheduled_ns: u64,
     /// When the last reply it had to wait for arrived; not before `scheduled_ns`.
-    pub ready_ns: u64,
+    pub(crate) ready_ns: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +83,7 @@ struct Lane {
 
 /// The schedule of a batch.
 #[derive(Debug)]
-pub struct Lanes<'a> {
+pub(crate) struct Lanes<'a> {
     batch: &'a Batch,
     pace: Pace,
     begin_ns: u64,
@@ -107,7 +107,7 @@ struct Timer {
 
 impl<'a> Lanes<'a> {
     /// Creates the schedule of a batch that begins at `begin_ns`.
-    pub fn new(batch: &'a Batch, pace: Pace, begin_ns: u64) -> Self {
+    pub(crate) fn new(batch: &'a Batch, pace: Pace, begin_ns: u64) -> Self {
         let count = batch.clients.len();
         let mut lanes = Self {
             batch,
@@ -139,7 +139,7 @@ impl<'a> Lanes<'a> {
     }
 
     /// Returns a client whose next step may start at this time.
-    pub fn pop_ready(&mut self, now_ns: u64) -> Option<u32> {
+    pub(crate) fn pop_ready(&mut self, now_ns: u64) -> Option<u32> {
         if let Some(Reverse(timer)) = self.timed.peek()
             && timer.instant_ns <= now_ns
         {
@@ -151,13 +151,13 @@ impl<'a> Lanes<'a> {
     }
 
     /// Returns the scheduled time of the next step that waits for nothing else.
-    pub fn next_instant_ns(&self) -> Option<u64> {
+    pub(crate) fn next_instant_ns(&self) -> Option<u64> {
         self.timed.peek().map(|Reverse(timer)| timer.instant_ns)
     }
 
     /// Returns the next step of a client if it can start now, and counts it as in flight.
     /// `has_place` is true if the connection can take another call.
-    pub fn next_step(&mut self, client: u32, now_ns: u64, has_place: bool) -> Option<Start> {
+    pub(crate) fn next_step(&mut self, client: u32, now_ns: u64, has_place: bool) -> Option<Start> {
         let lane = &mut self.lanes[client as usize];
         let Some(number) = self.batch.clients[client as usize].get(lane.next).copied() else {
             lane.state = State::Done;
@@ -200,7 +200,7 @@ impl<'a> Lanes<'a> {
     }
 
     /// Records that a step has ended at this time, with or without a reply.
-    pub fn end_step(&mut self, step: u32, now_ns: u64) {
+    pub(crate) fn end_step(&mut self, step: u32, now_ns: u64) {
         self.left -= 1;
         let client = self.batch.steps[step as usize].client;
         let lane = &mut self.lanes[client as usize];
@@ -211,7 +211,7 @@ impl<'a> Lanes<'a> {
     }
 
     /// Records that another host's step has ended at this time, with or without a reply.
-    pub fn end_elsewhere(&mut self, step: u32, now_ns: u64) {
+    pub(crate) fn end_elsewhere(&mut self, step: u32, now_ns: u64) {
         self.free_waiting(step, now_ns);
     }
 
@@ -242,14 +242,14 @@ impl<'a> Lanes<'a> {
     }
 
     /// Records that a connection can take another call as of this time.
-    pub fn free_place(&mut self, client: u32, now_ns: u64) {
+    pub(crate) fn free_place(&mut self, client: u32, now_ns: u64) {
         if self.lanes[client as usize].state == State::Full {
             self.clear(client, now_ns);
         }
     }
 
     /// Returns the number of steps that haven't ended.
-    pub const fn left(&self) -> usize {
+    pub(crate) const fn left(&self) -> usize {
         self.left
     }
 

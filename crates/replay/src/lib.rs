@@ -10,6 +10,7 @@
 //! start in the order of the trace; each step is accounted for exactly once. While steps are
 //! issued, nothing is allocated, locked or logged. This crate must not print, and reads only the
 //! clock that is passed to it.
+#![warn(unreachable_pub)]
 
 mod action;
 mod directory;
@@ -31,7 +32,7 @@ mod target_kind;
 mod tree;
 mod window;
 
-pub use action::{Action, Counterpart};
+pub use action::Action;
 pub use directory::{DirectoryReplayer, DirectoryTree, TRANSFER_BYTES};
 pub use division::Division;
 pub use exchange::{Exchange, NoticeSender, OpenExchange, StepEnd};

@@ -13,14 +13,14 @@ use crate::plan::ReplayPlan;
 use crate::step::Step;
 
 /// Payloads start at different offsets of the pool, up to this one, so that files differ.
-pub const POOL_SPARE_BYTES: usize = 64 << 10;
+pub(crate) const POOL_SPARE_BYTES: usize = 64 << 10;
 /// Seed of the data to write.
 const POOL_SEED: u64 = 25;
 /// The target of symbolic links.
-pub const LINK_TARGET: [u8; 1024] = [b'x'; 1024];
+pub(crate) const LINK_TARGET: [u8; 1024] = [b'x'; 1024];
 
 /// Generates data to write, for payloads of up to `payload_bytes`.
-pub fn write_pool(payload_bytes: usize) -> Vec<u8> {
+pub(crate) fn write_pool(payload_bytes: usize) -> Vec<u8> {
     let bytes = payload_bytes + POOL_SPARE_BYTES;
     let mut pool = Vec::with_capacity(bytes + 8);
     // Random data can be neither compressed nor deduplicated.
@@ -56,7 +56,7 @@ pub struct Files {
     /// Opens and listings.
     pub slots: Vec<Slot>,
     /// Size that each object must have before the first step, in bytes.
-    pub wanted_bytes: Vec<u64>,
+    pub(crate) wanted_bytes: Vec<u64>,
     /// Objects that already have that size.
     pub is_ready: Vec<bool>,
 }
@@ -108,7 +108,7 @@ impl Files {
 
 /// What operations are made of.
 #[derive(Debug, Clone, Copy)]
-pub struct Material<'o> {
+pub(crate) struct Material<'o> {
     /// Handles, opens and listings.
     pub files: &'o Files,
     /// Text of each name.
@@ -128,7 +128,7 @@ impl<'o> Material<'o> {
 }
 
 /// Returns the operation of a step, or `None` if it needs an unknown handle.
-pub fn operation_of<'o>(
+pub(crate) fn operation_of<'o>(
     step: &Step,
     number: u32,
     material: &Material<'o>,

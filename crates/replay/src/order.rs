@@ -161,13 +161,13 @@ pub struct Graph {
 
 impl Graph {
     /// Returns the nodes that wait for a node.
-    pub fn successors(&self, node: u32) -> &[u32] {
+    pub(crate) fn successors(&self, node: u32) -> &[u32] {
         let (begin, end) = (self.begins[node as usize], self.begins[node as usize + 1]);
         &self.successors[begin as usize..end as usize]
     }
 
     /// Returns the number of joins.
-    pub fn joins(&self) -> usize {
+    pub(crate) fn joins(&self) -> usize {
         self.waits.len() - self.steps as usize
     }
 }

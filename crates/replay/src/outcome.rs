@@ -208,7 +208,7 @@ pub struct TimeSlice {
     pub start_wait_max_ns: u64,
     /// Mean delay of starts because this program was busy.
     #[serde(default)]
-    pub own_late_ns: u64,
+    pub(crate) own_late_ns: u64,
     /// Operations that ended in this slice, regardless of when they were scheduled.
     #[serde(default)]
     pub done: u64,
@@ -323,7 +323,7 @@ pub struct HostShare {
 
 /// Counts of connections.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub struct Wire {
+pub(crate) struct Wire {
     pub calls_sent: u64,
     pub retransmissions: u64,
     pub reconnects: u64,
@@ -342,7 +342,7 @@ impl Wire {
 
 /// What was planned for an outcome.
 #[derive(Debug, Clone, Copy)]
-pub struct Planned {
+pub(crate) struct Planned {
     pub pace: Pace,
     pub rounds: u64,
     pub ops: u64,
@@ -352,7 +352,7 @@ pub struct Planned {
 
 impl Planned {
     /// Returns the values for one round of a plan on a target.
-    pub fn of(plan: &ReplayPlan, pace: Pace, target: TargetKind) -> Self {
+    pub(crate) fn of(plan: &ReplayPlan, pace: Pace, target: TargetKind) -> Self {
         let duration_ns = pace.instant_ns(0, plan.duration_ns);
         Self { pace, rounds: 1, ops: plan.batch.ops() as u64, duration_ns, target }
     }

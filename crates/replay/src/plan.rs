@@ -19,7 +19,7 @@ use crate::step::{Batch, Step};
 use crate::tree::{Fact, HardLink, NONE, Place, Tree};
 
 /// Maximum number of operations in a window.
-pub const OPS_MAX: usize = 20_000_000;
+pub(crate) const OPS_MAX: usize = 20_000_000;
 
 /// Statuses that reflect the state of the origin's server rather than the operation: JUKEBOX and
 /// DELAY, GRACE, and all about client IDs, sessions and stateids. The client repeated such a call,
@@ -104,7 +104,7 @@ pub struct ReplayPlan {
 
 /// The part of a plan that belongs to one of several hosts; empty if one host has everything.
 #[derive(Debug, Clone, Default)]
-pub struct Share {
+pub(crate) struct Share {
     /// The numbers that its clients have in the whole plan.
     client_numbers: Vec<u32>,
     /// For each step, whether steps of other hosts wait for it.
@@ -120,7 +120,7 @@ impl ReplayPlan {
     }
 
     /// Returns the number that a client has in the whole plan.
-    pub fn number_of_client(&self, client: u32) -> u32 {
+    pub(crate) fn number_of_client(&self, client: u32) -> u32 {
         self.share.client_numbers.get(client as usize).copied().unwrap_or(client)
     }
 

@@ -36,7 +36,7 @@ pub struct PlanSettings {
 
 /// An operation to replay, with its reply.
 #[derive(Debug, Clone, Copy)]
-pub struct Item {
+pub(crate) struct Item {
     /// The operation with its reply.
     pub fact: Fact,
     /// Number of its client in the trace.
@@ -50,11 +50,11 @@ pub struct Item {
     /// The object that the operation's first name refers to.
     pub named: u32,
     /// Whether it opens files, as in v4.
-    pub is_of_v4: bool,
+    pub(crate) is_of_v4: bool,
 }
 
 /// Creates steps from items.
-pub struct Planner<'a> {
+pub(crate) struct Planner<'a> {
     settings: &'a PlanSettings,
     tree: &'a Tree,
     order: Order,
@@ -123,7 +123,7 @@ fn find_settled(slots: &[Settled], by_ns: u64) -> Option<usize> {
 
 /// The steps of a trace.
 #[derive(Debug)]
-pub struct Made {
+pub(crate) struct Made {
     /// The steps themselves.
     pub batch: Batch,
     /// Number of opens and listings.
@@ -131,16 +131,16 @@ pub struct Made {
     /// Number of transfers that were split into several steps.
     pub split: u64,
     /// Operations that the target's version doesn't support.
-    pub not_in_version: BTreeMap<OperationKind, u64>,
+    pub(crate) not_in_version: BTreeMap<OperationKind, u64>,
     /// OPENs by handle, which the target's version doesn't support.
-    pub handle_opens: u64,
+    pub(crate) handle_opens: u64,
     /// CLOSEs of files that the replay hasn't opened.
-    pub closes_only: u64,
+    pub(crate) closes_only: u64,
 }
 
 impl<'a> Planner<'a> {
     /// Creates a planner, given the objects that exist before the first step.
-    pub fn new(settings: &'a PlanSettings, tree: &'a Tree, initial: &[u32]) -> Self {
+    pub(crate) fn new(settings: &'a PlanSettings, tree: &'a Tree, initial: &[u32]) -> Self {
         let mut has_producer = vec![false; tree.objects().len()];
         for object in initial {
             has_producer[*object as usize] = true;
@@ -165,7 +165,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Creates the steps for operations, which must be in the order in which they started.
-    pub fn make(mut self, items: &[Item]) -> Made {
+    pub(crate) fn make(mut self, items: &[Item]) -> Made {
         let begin_ns = items.first().map_or(0, |item| item.span.start_ns);
         for item in items {
             self.plan_item(item, begin_ns);
@@ -315,14 +315,8 @@ impl<'a> Planner<'a> {
                 self.listings.insert(usage, slot);
                 slot
             }
-            Action::Read { .. }
-            | Action::Write { .. }
-            | Action::SetSize(_)
-            | Action::Allocate { .. }
-            | Action::Deallocate { .. }
-            | Action::Seek { .. }
-            | Action::ReadPlus { .. }
-            | Action::Copy { .. } => {
+            // COMMIT is the only operation on data without a stateid.
+            action if action.uses_data() && !matches!(action, Action::Commit { .. }) => {
                 let Some(opens) = self.opens.get(&usage) else { return NONE };
                 find_settled(opens, start_ns).map_or(NONE, |at| opens[at].slot)
             }
@@ -342,14 +336,8 @@ impl<'a> Planner<'a> {
         let order = &mut self.order;
         let mut need = |thing: Thing, class: Class| order.access(number, span, thing, class);
         let file_class = match action {
-            Action::Write { .. }
-            | Action::SetTime
-            | Action::Allocate { .. }
-            | Action::Deallocate { .. }
-            | Action::Copy { .. }
-            | Action::Setxattr { .. }
-            | Action::Removexattr => Class::Change,
             Action::SetSize(_) => Class::Exclusive,
+            action if action.changes_file() => Class::Change,
             _ => Class::Read,
         };
         if file != NONE {

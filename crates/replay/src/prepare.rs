@@ -12,9 +12,9 @@ use crate::step::{Batch, Step};
 use crate::tree::Place;
 
 /// Number of connections that build the tree.
-pub const CONNECTIONS: u32 = 4;
+pub(crate) const CONNECTIONS: u32 = 4;
 /// Number of calls in flight on each of them.
-pub const DEPTH: u32 = 16;
+pub(crate) const DEPTH: u32 = 16;
 
 /// Content of the files of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,7 +28,7 @@ pub enum Fill {
 
 /// Creates the steps. The top of the tree has the number after the plan's last object. Adds names
 /// for objects at the top.
-pub fn make_batch(plan: &mut ReplayPlan, fill: Fill, wsize: u32) -> Batch {
+pub(crate) fn make_batch(plan: &mut ReplayPlan, fill: Fill, wsize: u32) -> Batch {
     let top = plan.objects;
     let mut maker = Maker { order: Order::default(), steps: Vec::new(), client: 0 };
     for initial in plan.initial.clone() {

@@ -24,7 +24,7 @@ const PARTS: u64 = 20;
 
 /// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ended {
+pub(crate) enum Ended {
     /// With this NFS status.
     Status(u32),
     /// Without a usable reply.
@@ -33,7 +33,7 @@ pub enum Ended {
 
 /// Times of a step that got a reply, in nanoseconds of the clock.
 #[derive(Debug, Clone, Copy)]
-pub struct Times {
+pub(crate) struct Times {
     pub scheduled_ns: u64,
     pub started_ns: u64,
     pub done_ns: u64,
@@ -41,7 +41,7 @@ pub struct Times {
 
 /// The record of one kind of operation.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct KindRecord {
+pub(crate) struct KindRecord {
     /// Steps of this kind.
     pub steps: u64,
     /// Steps that got a reply.
@@ -93,7 +93,7 @@ impl PartSums {
 
 /// Unexpected failures with the same kind and status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProblemCount {
+pub(crate) struct ProblemCount {
     /// Index of the kind in [`OperationKind::ALL`].
     pub kind: u16,
     /// Status at the origin; `NONE` if unknown.
@@ -104,16 +104,16 @@ pub struct ProblemCount {
 
 /// A part of a replay's time.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub struct Slice {
+pub(crate) struct Slice {
     pub scheduled: u64,
     pub ended: u64,
     pub response_ns: u64,
     pub origin_ns: u64,
-    pub origin_count: u64,
+    pub(crate) origin_count: u64,
     pub start_wait_max_ns: u64,
     /// Total delay of starts because this program was busy.
-    pub own_late_ns: u64,
-    pub own_late_max_ns: u64,
+    pub(crate) own_late_ns: u64,
+    pub(crate) own_late_max_ns: u64,
     /// Steps that ended in this slice, regardless of when they were scheduled.
     pub done: u64,
 }
@@ -134,7 +134,7 @@ impl Slice {
 
 /// Records a replay.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Recorder {
+pub(crate) struct Recorder {
     /// A record for each kind, in the order of [`OperationKind::ALL`].
     pub kinds: Vec<KindRecord>,
     /// Steps that were issued.
@@ -162,7 +162,7 @@ pub struct Recorder {
 impl Recorder {
     /// Creates the records for a replay planned to take `duration_ns`, of a trace that takes
     /// `trace_ns` and has `steps` steps.
-    pub fn new(duration_ns: u64, trace_ns: u64, steps: usize) -> Self {
+    pub(crate) fn new(duration_ns: u64, trace_ns: u64, steps: usize) -> Self {
         let mut kinds = Vec::new();
         for _ in OperationKind::ALL {
             kinds.push(KindRecord {
@@ -196,7 +196,7 @@ impl Recorder {
     }
 
     /// Records that a step starts.
-    pub fn start(&mut self, start: &Start, now_ns: u64) {
+    pub(crate) fn start(&mut self, start: &Start, now_ns: u64) {
         let start_wait_ns = start.ready_ns - start.scheduled_ns;
         let own_late_ns = now_ns.saturating_sub(start.ready_ns);
         self.own_lateness.record(own_late_ns);
@@ -212,20 +212,27 @@ impl Recorder {
     }
 
     /// Records that a step was issued.
-    pub fn issue(&mut self, step: &Step) {
+    pub(crate) fn issue(&mut self, step: &Step) {
         self.issued += 1;
         self.kinds[step.action.kind() as usize].steps += 1;
     }
 
     /// Records that a step cannot be issued.
-    pub fn skip(&mut self, step: &Step) {
+    pub(crate) fn skip(&mut self, step: &Step) {
         let kind = &mut self.kinds[step.action.kind() as usize];
         kind.steps += 1;
         kind.skipped += 1;
     }
 
     /// Records how the step with this number has ended.
-    pub fn end(&mut self, number: u32, step: &Step, times: &Times, ended: Ended, bytes: u32) {
+    pub(crate) fn end(
+        &mut self,
+        number: u32,
+        step: &Step,
+        times: &Times,
+        ended: Ended,
+        bytes: u32,
+    ) {
         let Times { scheduled_ns, started_ns, done_ns } = *times;
         self.accounted += 1;
         self.end_ns = self.end_ns.max(done_ns);
@@ -269,7 +276,7 @@ impl Recorder {
     }
 
     /// Adds another round of the same replay, which follows this one.
-    pub fn append(&mut self, other: Self) {
+    pub(crate) fn append(&mut self, other: Self) {
         for (kind, more) in std::iter::zip(&mut self.kinds, &other.kinds) {
             kind.parts.extend(&more.parts);
         }
@@ -283,7 +290,7 @@ impl Recorder {
     }
 
     /// Adds what another host did in the same replay at the same time.
-    pub fn join(&mut self, other: &Self) {
+    pub(crate) fn join(&mut self, other: &Self) {
         for (kind, more) in std::iter::zip(&mut self.kinds, &other.kinds) {
             for (part, more) in std::iter::zip(&mut kind.parts, &more.parts) {
                 part.add(more);

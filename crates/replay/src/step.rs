@@ -33,7 +33,7 @@ pub struct Step {
     /// When it started, in nanoseconds since the start of the window.
     pub scheduled_ns: u64,
     /// Time between the last reply to its client and its start, in nanoseconds.
-    pub think_ns: u64,
+    pub(crate) think_ns: u64,
     /// Response time at the origin in nanoseconds; `u64::MAX` if unknown.
     pub origin_ns: u64,
 }

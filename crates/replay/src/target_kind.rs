@@ -21,7 +21,7 @@ impl TargetKind {
     }
 
     /// Returns the version whose status names apply.
-    pub const fn status_version(self) -> ProtocolVersion {
+    pub(crate) const fn status_version(self) -> ProtocolVersion {
         match self {
             Self::Nfs(version) => version,
             Self::Directory => ProtocolVersion::V3,
@@ -29,7 +29,7 @@ impl TargetKind {
     }
 
     /// Returns true if files can be opened by handle. **Source:** RFC 8881 section 18.16, CLAIM_FH.
-    pub fn opens_handles(self) -> bool {
+    pub(crate) fn opens_handles(self) -> bool {
         match self {
             Self::Nfs(version) => version.has_sessions(),
             Self::Directory => true,

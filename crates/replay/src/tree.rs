@@ -13,11 +13,11 @@ use trace::Entry;
 use crate::action::{Action, Creation, DIRECTORY, REGULAR, SYMLINK};
 
 /// Number that stands for no object, name or slot.
-pub const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// An operation with its reply, from which a tree learns.
 #[derive(Debug, Clone, Copy)]
-pub struct Fact {
+pub(crate) struct Fact {
     pub action: Action,
     pub file: u32,
     pub other: u32,
@@ -46,7 +46,7 @@ pub struct Place {
 /// A file or directory of the trace.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
-pub struct Object {
+pub(crate) struct Object {
     /// Type, a value of v3's `ftype3`; 0 if unknown.
     pub file_type: u8,
     /// Size at the start, in bytes.
@@ -81,7 +81,7 @@ enum Bound {
 
 /// What is known about a tree.
 #[derive(Debug, Default)]
-pub struct Tree {
+pub(crate) struct Tree {
     objects: Vec<Object>,
     by_number: HashMap<u32, u32>,
     names: HashMap<Place, Bound>,
@@ -103,7 +103,7 @@ pub struct HardLink {
 
 impl Tree {
     /// Returns the number of the object with this number in the trace, where 0 means none.
-    pub fn object(&mut self, number: u32) -> u32 {
+    pub(crate) fn object(&mut self, number: u32) -> u32 {
         if number == 0 {
             return NONE;
         }
@@ -117,7 +117,7 @@ impl Tree {
 
     /// Returns the number of a name, where a hash of 0 means none. The hash is used as its text
     /// until the real one is known.
-    pub fn name(&mut self, hash: u64) -> u32 {
+    pub(crate) fn name(&mut self, hash: u64) -> u32 {
         if hash == 0 {
             return NONE;
         }
@@ -130,7 +130,7 @@ impl Tree {
     }
 
     /// Sets the text of a name that the trace contains. Invalid names are ignored.
-    pub fn note_text(&mut self, hash: u64, text: &str) {
+    pub(crate) fn note_text(&mut self, hash: u64, text: &str) {
         let can_be_name = !text.is_empty() && !text.contains(['/', '\0', '\u{fffd}']);
         if can_be_name && hash != 0 {
             let name = self.name(hash);
@@ -139,12 +139,12 @@ impl Tree {
     }
 
     /// Returns all objects.
-    pub fn objects(&self) -> &[Object] {
+    pub(crate) fn objects(&self) -> &[Object] {
         &self.objects
     }
 
     /// Returns the object that a name currently refers to.
-    pub fn find(&self, dir: u32, name: u32) -> u32 {
+    pub(crate) fn find(&self, dir: u32, name: u32) -> u32 {
         match self.names.get(&Place { dir, name }) {
             Some(Bound::Object(object)) => *object,
             _ => NONE,
@@ -152,12 +152,12 @@ impl Tree {
     }
 
     /// Returns the type of an object, or 0 if unknown.
-    pub fn type_of(&self, object: u32) -> u8 {
+    pub(crate) fn type_of(&self, object: u32) -> u8 {
         self.objects.get(object as usize).map_or(0, |object| object.file_type)
     }
 
     /// Learns from an entry of a listing.
-    pub fn list(&mut self, entry: &Entry, is_used: bool) {
+    pub(crate) fn list(&mut self, entry: &Entry, is_used: bool) {
         let (dir, object, name) =
             (self.object(entry.dir), self.object(entry.file), self.name(entry.name));
         if dir == NONE || object == NONE || name == NONE {
@@ -169,7 +169,7 @@ impl Tree {
     }
 
     /// Makes the current state the state at the start.
-    pub fn begin_here(&mut self) {
+    pub(crate) fn begin_here(&mut self) {
         for object in &mut self.objects {
             object.is_made = object.is_removed;
             object.initial = object.now;
@@ -182,7 +182,7 @@ impl Tree {
     }
 
     /// Marks what an operation uses.
-    pub fn mark_used(&mut self, fact: &Fact) {
+    pub(crate) fn mark_used(&mut self, fact: &Fact) {
         let named = self.find(fact.file, fact.name);
         let replaced = self.find(fact.other, fact.other_name);
         for object in [fact.file, fact.other, fact.result, named, replaced] {
@@ -198,7 +198,7 @@ impl Tree {
     }
 
     /// Learns from an operation.
-    pub fn learn(&mut self, fact: &Fact) {
+    pub(crate) fn learn(&mut self, fact: &Fact) {
         let Fact { action, file, result, name, .. } = *fact;
         let Some(status) = fact.status else { return };
         if file == NONE {
@@ -461,7 +461,7 @@ impl Tree {
 
     /// Returns the objects to create, parents first: those that existed at the start and are used
     /// by steps or are entries of a listed directory.
-    pub fn initial_objects(&self) -> Vec<u32> {
+    pub(crate) fn initial_objects(&self) -> Vec<u32> {
         let mut is_wanted = vec![false; self.objects.len()];
         for (number, object) in self.objects.iter().enumerate() {
             let parent = object.initial.map(|place| place.dir as usize);
@@ -503,7 +503,7 @@ impl Tree {
 
     /// Returns where an object was at the start, or `None` if it gets a generated name at the top.
     /// Objects in a directory created by the trace cannot have existed there before.
-    pub fn initial_place(&self, object: u32) -> Option<Place> {
+    pub(crate) fn initial_place(&self, object: u32) -> Option<Place> {
         let place = self.objects[object as usize].initial?;
         if self.objects[place.dir as usize].is_made { None } else { Some(place) }
     }

@@ -35,7 +35,7 @@ impl Window {
 
     /// Returns the window in nanoseconds since the start of the trace. `begin_ns` is the start of
     /// the trace in nanoseconds since 1970 UTC.
-    pub fn range_in(self, begin_ns: u64) -> Range<u64> {
+    pub(crate) fn range_in(self, begin_ns: u64) -> Range<u64> {
         let from_ns = match self.from {
             Moment::After(from_ns) => from_ns,
             Moment::Daytime(daytime_ns) => until_daytime(begin_ns, daytime_ns),

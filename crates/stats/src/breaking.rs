@@ -22,7 +22,7 @@ use crate::summary::median;
 pub use found::{Found, How, Recovery};
 pub use replay::{Purpose, Searched, Tried, replay};
 pub use trial_outcome::{Figure, TrialOutcome, Trouble};
-pub use turns::{TURNS_MAX, TURNS_MIN};
+pub use turns::TURNS_MAX;
 
 use turns::{Turns, Verdict, Way};
 
@@ -31,18 +31,18 @@ use turns::{Turns, Verdict, Way};
 pub const DEGRADED_SHARE: f64 = 0.8;
 
 /// Share of the best rate from which on more load gained practically nothing.
-pub const SATURATED_SHARE: f64 = 0.9;
+pub(crate) const SATURATED_SHARE: f64 = 0.9;
 
 /// Share of an offered load below which a server has fallen behind.
 pub const BEHIND_SHARE: f64 = crate::curve::SUSTAINED_SHARE_MIN;
 
 /// Number of trials of one load that looked too heavy but had a client at its own limit, after
 /// which the load is given up as undecided.
-pub const LIMITED_MAX: usize = 3;
+pub(crate) const LIMITED_MAX: usize = 3;
 
 /// Minimum reference for exploding response times, in nanoseconds. Anything shorter depends on the
 /// client as much as on the server.
-pub const QUANTILE_NS_MIN: u64 = 1_000_000;
+pub(crate) const QUANTILE_NS_MIN: u64 = 1_000_000;
 
 /// Settings of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,10 +31,10 @@ pub const HALF_WIDTH_SHARE_MAX: f64 = 0.10;
 
 /// Maximum number of trials to advise for a narrower interval. A target that varies this much needs
 /// a different remedy.
-pub const ADVISED_TRIALS_MAX: u32 = 100;
+pub(crate) const ADVISED_TRIALS_MAX: u32 = 100;
 
 /// Number of trials to advise if fewer have an outlier.
-pub const ADVISED_AGAINST_OUTLIERS: u32 = 10;
+pub(crate) const ADVISED_AGAINST_OUTLIERS: u32 = 10;
 
 /// Modified z-score that the farthest of 5, 6, 7 ... 30 trials exceeds in one of 200 series of
 /// normally distributed noise. The usual 3.5 is meant for large samples. With five valid trials, it
@@ -78,22 +78,22 @@ pub const EFFECT_MIN: f64 = 0.05;
 /// the processors that other programs may use. A trial then loses about as much of its rate, which
 /// is the smallest effect that is worth a sentence; where three campaigns on a virtual machine
 /// varied by 17 to 41 %, their trials below this share varied by 3 to 10 %.
-pub const INTERFERENCE_SHARE_MAX: f64 = EFFECT_MIN;
+pub(crate) const INTERFERENCE_SHARE_MAX: f64 = EFFECT_MIN;
 
 /// Share of the time in which tasks may wait for memory, and of the processor time in which
 /// processors may be throttled: as [`INTERFERENCE_SHARE_MAX`].
-pub const PRESSURE_SHARE_MAX: f64 = EFFECT_MIN;
+pub(crate) const PRESSURE_SHARE_MAX: f64 = EFFECT_MIN;
 
 /// Bytes per second that other programs may move to and from storage during a trial that counts:
 /// a tenth of what a disk with one spindle does, and ten times what counts as quiet.
-pub const INTERFERENCE_DISK_BYTES_MAX: u64 = 10 * model::BusyDevice::QUIET_BYTES_PER_S;
+pub(crate) const INTERFERENCE_DISK_BYTES_MAX: u64 = 10 * model::BusyDevice::QUIET_BYTES_PER_S;
 
 /// How probable a correlation of rates with interference may be by chance, all sources together,
 /// before it is given as the reason for a wide interval.
-pub const COVARIATE_PROBABILITY_MAX: f64 = 0.01;
+pub(crate) const COVARIATE_PROBABILITY_MAX: f64 = 0.01;
 
 /// Trials from which a correlation is looked for: of four, even a perfect order is no rarity.
-pub const COVARIATE_TRIALS_MIN: usize = 5;
+pub(crate) const COVARIATE_TRIALS_MIN: usize = 5;
 
 /// Rounds that a pass is cut into to see whether it had settled.
 ///
@@ -103,34 +103,34 @@ pub const ROUNDS: usize = 5;
 /// Maximum range of the rates of the rounds, as a share of their mean.
 ///
 /// **Source:** as [`ROUNDS`], (a).
-pub const STEADY_RANGE_MAX: f64 = 0.20;
+pub(crate) const STEADY_RANGE_MAX: f64 = 0.20;
 
 /// Maximum rise or fall of their line of best fit, as a share of their mean.
 ///
 /// **Source:** as [`ROUNDS`], (b).
-pub const STEADY_SLOPE_MAX: f64 = 0.10;
+pub(crate) const STEADY_SLOPE_MAX: f64 = 0.10;
 
 /// Minimum length of a round in nanoseconds; a shorter one shows the scheduler rather than the
 /// target. It is 0.9 s to allow for an interval of one second that ends early.
-pub const ROUND_NS_MIN: u64 = 900_000_000;
+pub(crate) const ROUND_NS_MIN: u64 = 900_000_000;
 
 /// Minimum number of ops in a round. With fewer, a single op would be more than 1 %.
-pub const ROUND_OPS_MIN: u64 = 100;
+pub(crate) const ROUND_OPS_MIN: u64 = 100;
 
 /// Minimum number of ops in a round of an open loop. Chance changes a round by one over the square
 /// root of its ops, which is 4.5 % for 500, and five rounds rarely have a range of more than 4.5
 /// times that, which is [`STEADY_RANGE_MAX`].
-pub const ROUND_OPS_OPEN_MIN: u64 = 500;
+pub(crate) const ROUND_OPS_OPEN_MIN: u64 = 500;
 
 /// Maximum share of a round taken by one sync. A sync transfers no data, and if each worker has
 /// several, a round may have one more or less. This keeps the effect below half of
 /// [`STEADY_RANGE_MAX`].
-pub const ROUND_SYNC_SHARE_MAX: f64 = 0.1;
+pub(crate) const ROUND_SYNC_SHARE_MAX: f64 = 0.1;
 
 /// Results written to the same file system mark a row if they exceed this share of the data
 /// transferred by the pass. They are written between trials, and less than 1 % takes neither space
 /// nor cache worth mentioning.
-pub const RESULTS_SHARE_MAX: f64 = 0.01;
+pub(crate) const RESULTS_SHARE_MAX: f64 = 0.01;
 
 /// Minimum number of trials for detecting a drift. Four in order are common, at one in twelve.
 pub const DRIFT_TRIALS_MIN: usize = 5;
@@ -150,7 +150,7 @@ pub const fn drift_probability_max(trials: usize) -> f64 {
 /// Minimum number of trials for detecting a dependence on previous trials. With six, no order is as
 /// rare as [`INTERACT_PROBABILITY_MAX`] (two of 720 are the most regular); with seven, two of 5,040
 /// are.
-pub const INTERACT_TRIALS_MIN: usize = 7;
+pub(crate) const INTERACT_TRIALS_MIN: usize = 7;
 
 /// Maximum probability by chance of a dependence on previous trials. A campaign has several rows
 /// about names, so one in a thousand rows is one in a few hundred campaigns.
@@ -158,7 +158,7 @@ pub const INTERACT_PROBABILITY_MAX: f64 = 0.001;
 
 /// Minimum range of rates as a share of their median. Smaller ranges mislead nobody in any order,
 /// because half of it is within [`EFFECT_MIN`].
-pub const INTERACT_RANGE_MIN: f64 = 2.0 * EFFECT_MIN;
+pub(crate) const INTERACT_RANGE_MIN: f64 = 2.0 * EFFECT_MIN;
 
 /// Minimum drift from the first trial to the last as a share of the median. A smaller drift
 /// misleads nobody, because it is within [`EFFECT_MIN`].

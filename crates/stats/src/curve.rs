@@ -14,7 +14,8 @@ mod point;
 mod power;
 
 pub use bound::BoundSearch;
-pub use compared::{Between, CurvesCompared, PAIRS_MIN, RATIO_CONFIDENCE, TimePair};
+pub use compared::TimePair;
+pub use compared::{Between, CurvesCompared, PAIRS_MIN, RATIO_CONFIDENCE};
 pub use knee::Knee;
 pub use point::{Broken, LoadPoint, Standing};
 
@@ -47,12 +48,7 @@ pub const CLIENT_SHARE_MIN: f64 = 0.75;
 /// Maximum change of the same server's peak between curves, as a share.
 ///
 /// **Source:** SPECstorage 2020 run rules, margins of a repeated measurement: peak below 1 %.
-pub const PEAK_MARGIN: f64 = 0.01;
-
-/// Maximum change of the overall response time between curves, as a share.
-///
-/// **Source:** as [`PEAK_MARGIN`]: below 5 %.
-pub const OVERALL_MARGIN: f64 = 0.05;
+pub(crate) const PEAK_MARGIN: f64 = 0.01;
 
 /// Load points ordered by requested load.
 #[derive(Clone, Debug, PartialEq)]

@@ -15,7 +15,7 @@ use crate::summary::squared_distances;
 pub struct Fairness {
     /// Number of clients.
     pub clients: usize,
-    /// The [`jain_index`] of their ops.
+    /// Jain's index of their ops.
     pub index: f64,
     /// The client with the fewest ops.
     pub slowest: ClientShare,
@@ -93,7 +93,7 @@ impl ClientShare {
 /// **Source:** R. Jain, D. Chiu, W. Hawe, "A Quantitative Measure of Fairness and Discrimination
 /// for Resource Allocation in Shared Computer Systems", DEC-TR-301, 1984, section 4: `(sum x)^2 /
 /// (n * sum x^2)`.
-pub fn jain_index(amounts: &[f64]) -> Option<f64> {
+pub(crate) fn jain_index(amounts: &[f64]) -> Option<f64> {
     let sum: f64 = amounts.iter().sum();
     let squares = squared_distances(amounts, 0.0);
     if squares > 0.0 { Some(sum * sum / (amounts.len() as f64 * squares)) } else { None }

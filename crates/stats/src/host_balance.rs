@@ -17,18 +17,18 @@ use crate::summary::median;
 
 /// Difference between the starts of hosts that is reported, in nanoseconds. A tenth of the shortest
 /// sampling interval is a hundred times as long.
-pub const SKEW_MAX_NS: u64 = 1_000_000;
+pub(crate) const SKEW_MAX_NS: u64 = 1_000_000;
 
 /// Maximum number of round trips between two starts, if messages take long.
-pub const SKEW_ROUND_TRIPS: u64 = 5;
+pub(crate) const SKEW_ROUND_TRIPS: u64 = 5;
 
 /// Share of the median rate below which a host is a straggler. It holds the others up by more than
 /// an interval of the median usually hides.
-pub const STRAGGLER_SHARE_MAX: f64 = 0.8;
+pub(crate) const STRAGGLER_SHARE_MAX: f64 = 0.8;
 
 /// Minimum time for a host's rate to be meaningful, in nanoseconds: five scheduling slices of about
 /// 4 ms.
-pub const BUSY_MIN_NS: u64 = 20_000_000;
+pub(crate) const BUSY_MIN_NS: u64 = 20_000_000;
 
 /// The work of one host, over all trials that count.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +47,7 @@ pub struct HostShare {
     /// Times from the scheduled start to completion.
     pub response_time: WorstTimes,
     /// It was slow compared with the others, over all trials.
-    pub straggles: bool,
+    pub(crate) straggles: bool,
     /// Trials in which it had time to work but completed no op.
     pub stood_still: u32,
 }
@@ -76,7 +76,7 @@ impl WorstTimes {
 pub struct HostsCompared {
     /// The hosts, in the order of their workers.
     pub hosts: Vec<HostShare>,
-    /// The [`jain_index`] of their rates while all of them were working, each as the median over
+    /// Jain's index of their rates while all of them were working, each as the median over
     /// the trials; `None` if there was no such time.
     pub index: Option<f64>,
     /// The time between the first and the last start of any host, as the median over the trials.
@@ -104,7 +104,7 @@ impl StartSkew {
     }
 
     /// Returns the skew rounded to the precision of its error, in nanoseconds.
-    pub fn rounded_ns(self) -> u64 {
+    pub(crate) fn rounded_ns(self) -> u64 {
         let step = 10_u64.pow(self.error_ns.max(1).ilog10());
         self.read_ns.saturating_add(step / 2) / step * step
     }
@@ -178,7 +178,7 @@ impl HostsCompared {
     }
 
     /// Returns the median of the rates per second of hosts that did anything.
-    pub fn middle_per_s(&self) -> Option<f64> {
+    pub(crate) fn middle_per_s(&self) -> Option<f64> {
         let mut rates = Vec::new();
         for host in self.worked() {
             rates.push(host.rate.per_s());
@@ -187,7 +187,7 @@ impl HostsCompared {
     }
 
     /// Returns the rate of the slowest host relative to the median.
-    pub fn slowest_share(&self) -> Option<Evidence> {
+    pub(crate) fn slowest_share(&self) -> Option<Evidence> {
         let slow = self.stragglers();
         let share = slow.first()?.rate.per_s() / self.middle_per_s()?;
         let source = "rate of the slowest host over its own time, of the median of all hosts";

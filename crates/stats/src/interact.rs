@@ -23,7 +23,7 @@ const CORRELATION_MAX: f64 = 0.95;
 
 /// How values depend on previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dependence {
+pub(crate) enum Dependence {
     /// Neighbors are alike: a state lasts for several trials.
     Waves,
     /// Neighbors differ: a trial leaves something behind that affects the next one.
@@ -34,12 +34,12 @@ pub enum Dependence {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Neighbours {
     /// Direction of the dependence.
-    pub dependence: Dependence,
+    pub(crate) dependence: Dependence,
     /// Probability of such a dependence by chance, 0 to 1, for both directions together.
     pub probability: f64,
     /// Autocorrelation at lag 1, -1 to 1, derived from the ratio of squared differences to the
     /// variance, which is 2 for independent values.
-    pub correlation: f64,
+    pub(crate) correlation: f64,
 }
 
 impl Neighbours {
@@ -51,7 +51,7 @@ impl Neighbours {
     ///
     /// **Source:** Bartlett, "On the theoretical specification and sampling properties of
     /// autocorrelated time-series", Supplement to JRSS 8 (1946), for a process of first order.
-    pub fn interval_factor(&self) -> f64 {
+    pub(crate) fn interval_factor(&self) -> f64 {
         let correlation = self.correlation.clamp(0.0, CORRELATION_MAX);
         ((1.0 + correlation) / (1.0 - correlation)).sqrt()
     }

@@ -104,7 +104,7 @@ pub enum Covariate {
 
 impl Covariate {
     /// All of them.
-    pub fn all() -> impl Iterator<Item = Self> {
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
         let outside = InterferenceSource::ALL.iter().copied().map(Self::Outside);
         outside.chain([Self::Wait])
     }
@@ -128,7 +128,7 @@ impl Covariate {
     }
 
     /// Names it as a cause.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Outside(source) => source.cause(),
             Self::Wait => "the time that workers waited for a processor",
@@ -136,7 +136,7 @@ impl Covariate {
     }
 
     /// Shows the number of [`Explanation::Follows::trials_above`] with its unit.
-    pub fn show_much(self) -> String {
+    pub(crate) fn show_much(self) -> String {
         match self {
             Self::Outside(source) => source.show(2 * limit_of(source)),
             Self::Wait => InterferenceSource::Steal.show(self.much() as u64),

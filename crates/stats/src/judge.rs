@@ -25,7 +25,8 @@ mod caveats;
 mod parts;
 mod rates;
 
-pub use parts::{Cpu, CpuUnit, KindShare};
+pub use parts::CpuUnit;
+pub use parts::{Cpu, KindShare};
 use rates::{
     RateOf, byte_rate, common_byte_rate, common_op_rate, common_share, comparable_rate,
     first_byte_rate, first_op_rate, op_rate, pass_rate, rate_per_cpu,

@@ -8,6 +8,7 @@
 //! Pure: the same trials give the same figures on every machine, to the last bit, since no function
 //! of libm is called whose last digit differs between systems; `effects` and the comparison of
 //! curves alone take logarithms.
+#![warn(unreachable_pub)]
 
 pub mod breaking;
 mod compare;
@@ -29,21 +30,23 @@ mod ratio;
 mod regression;
 pub mod size_sweep;
 pub mod soak;
-pub mod steady;
+mod steady;
 mod summary;
 mod trend;
 
 pub use compare::{Barred, Comparison, Draws, Outcome, TRIALS_MAX, compare};
 pub use effects::{Effects, Observation, effects};
-pub use fairness::{ClientShare, Fairness, jain_index};
+pub use fairness::{ClientShare, Fairness};
 pub use family::holm;
-pub use host_balance::{HostShare, HostsCompared, StartSkew, WorstTimes};
-pub use judge::{Cpu, CpuUnit, Extent, Failure, Judged, JudgedCaveat, KindShare, Point, SetAside};
-pub use outlier::{Score, discarded, modified_z_scores, outliers};
-pub use rank::{rank_test, smallest_probability};
+pub use host_balance::StartSkew;
+pub use host_balance::{HostShare, HostsCompared, WorstTimes};
+pub use judge::CpuUnit;
+pub use judge::{Cpu, Extent, Failure, Judged, JudgedCaveat, KindShare, Point, SetAside};
+pub use outlier::Score;
+pub use outlier::{discarded, modified_z_scores, outliers};
+pub use rank::rank_test;
 pub use rate::Rate;
-pub use ratio::{PARTS_MIN, PartSum, SumRatio, ratio_of_sums};
+pub use ratio::{PartSum, SumRatio, ratio_of_sums};
 pub use size_sweep::{Fall, SizePoint, SizeSweep, size_sweep};
-pub use steady::Steadiness;
 pub use summary::{Summary, median, summary};
 pub use trend::{Trend, trend};

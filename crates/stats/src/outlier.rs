@@ -122,7 +122,7 @@ pub fn outliers(figures: &[f64]) -> Vec<bool> {
 
 /// Returns the modified z-score from which on one of this many values is an outlier, or `None` if
 /// there are too few.
-pub fn score_max(figures: usize) -> Option<f64> {
+pub(crate) fn score_max(figures: usize) -> Option<f64> {
     let place = figures.checked_sub(OUTLIER_TRIALS_MIN)?;
     Some(OUTLIER_SCORES_MAX[place.min(OUTLIER_SCORES_MAX.len() - 1)])
 }

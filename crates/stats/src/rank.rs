@@ -35,7 +35,7 @@ pub fn rank_test(a: &[f64], b: &[f64]) -> f64 {
 
 /// Returns the smallest probability that [`rank_test`] can return for these sample sizes without
 /// ties, which is for completely separated samples.
-pub fn smallest_probability(a: usize, b: usize) -> f64 {
+pub(crate) fn smallest_probability(a: usize, b: usize) -> f64 {
     let below: Vec<f64> = (0..a).map(|figure| figure as f64).collect();
     let above: Vec<f64> = (a..a + b).map(|figure| figure as f64).collect();
     rank_test(&below, &above)

@@ -22,12 +22,12 @@ pub struct PartSum {
 pub struct SumRatio {
     /// The sum here divided by the sum there.
     pub ratio: f64,
-    /// Both ends of the interval; `None` for fewer than [`PARTS_MIN`] parts.
+    /// Both ends of the interval; `None` for fewer than `PARTS_MIN` parts.
     pub interval: Option<(f64, f64)>,
 }
 
 /// Minimum number of parts for estimating their spread.
-pub const PARTS_MIN: usize = 5;
+pub(crate) const PARTS_MIN: usize = 5;
 
 /// Quantile of the normal distribution for 2.5 % at each end.
 const NORMAL: f64 = 1.959_964;

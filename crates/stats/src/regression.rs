@@ -11,14 +11,14 @@
 const PIVOT_SHARE_MIN: f64 = 1e-10;
 
 /// Sums of products of all columns and of the result, which is last.
-pub struct CrossProducts {
+pub(crate) struct CrossProducts {
     size: usize,
     sums: Vec<f64>,
     observations: usize,
 }
 
 /// A fit of some columns.
-pub struct Fit {
+pub(crate) struct Fit {
     size: usize,
     swept: Vec<f64>,
     taken: Vec<bool>,
@@ -27,13 +27,13 @@ pub struct Fit {
 
 impl CrossProducts {
     /// Starts with the given number of columns and no observations.
-    pub fn new(columns: usize) -> Self {
+    pub(crate) fn new(columns: usize) -> Self {
         let size = columns + 1;
         Self { size, sums: vec![0.0; size * size], observations: 0 }
     }
 
     /// Adds an observation: the columns that are 1 (all others are 0) and the result.
-    pub fn add(&mut self, columns: &[usize], figure: f64) {
+    pub(crate) fn add(&mut self, columns: &[usize], figure: f64) {
         let last = self.size - 1;
         for &row in columns {
             for &column in columns {
@@ -47,7 +47,7 @@ impl CrossProducts {
     }
 
     /// Fits the given columns.
-    pub fn fit(&self, columns: impl IntoIterator<Item = usize>) -> Fit {
+    pub(crate) fn fit(&self, columns: impl IntoIterator<Item = usize>) -> Fit {
         let mut fit = Fit {
             size: self.size,
             swept: self.sums.clone(),
@@ -92,12 +92,12 @@ impl Fit {
     }
 
     /// Returns the residual sum of squares.
-    pub fn residual(&self) -> f64 {
+    pub(crate) fn residual(&self) -> f64 {
         self.swept[self.size * self.size - 1].max(0.0)
     }
 
     /// Returns the degrees of freedom: the observations not used up by the fit.
-    pub fn freedom(&self) -> usize {
+    pub(crate) fn freedom(&self) -> usize {
         let mut freedom = self.observations;
         for is_taken in &self.taken {
             freedom -= usize::from(*is_taken);
@@ -106,12 +106,12 @@ impl Fit {
     }
 
     /// Returns the coefficient of a column, or `None` if it was left out.
-    pub fn coefficient(&self, column: usize) -> Option<f64> {
+    pub(crate) fn coefficient(&self, column: usize) -> Option<f64> {
         if self.taken[column] { Some(self.swept[column * self.size + self.size - 1]) } else { None }
     }
 
     /// Returns the variance of a coefficient relative to that of an observation.
-    pub fn variance_share(&self, column: usize) -> f64 {
+    pub(crate) fn variance_share(&self, column: usize) -> f64 {
         self.swept[column * self.size + column]
     }
 }

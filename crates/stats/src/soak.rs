@@ -8,7 +8,7 @@
 mod effect;
 mod memory;
 
-use model::soak::{BlockState, Finding, Recovery};
+use model::soak::{Finding, Recovery};
 use model::{Kept, OpError, OpKind, Pass, PassResult, Soak, Trial, TrialState};
 
 use effect::Segment;
@@ -36,7 +36,7 @@ pub struct Soaked {
     /// Data read back after the load, over all segments.
     pub read_back: ReadBack,
     /// A client gave up: its load ended because there were no replies.
-    pub gave_up: bool,
+    pub(crate) gave_up: bool,
     /// Measured time in nanoseconds.
     pub measured_ns: u64,
     /// Ops of the load that succeeded.
@@ -342,11 +342,6 @@ const fn is_of_state(error: OpError) -> bool {
         error.0,
         10_011 | 10_013 | 10_022 | 10_023 | 10_024 | 10_025 | 10_047 | 10_052 | 10_078
     )
-}
-
-/// Returns true if a finding is a loss.
-pub const fn is_loss(finding: &Finding) -> bool {
-    matches!(finding.state, BlockState::Lost)
 }
 
 #[cfg(test)]

@@ -17,17 +17,17 @@ use crate::criteria::{
 
 /// How even the rates of the rounds are.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Steadiness {
+pub(crate) struct Steadiness {
     /// Difference between the smallest and the largest, as a share of their average.
     pub range: f64,
     /// Rise (or fall, if negative) of their line of best fit from the first to the last, as a share
     /// of their average.
-    pub slope: f64,
+    pub(crate) slope: f64,
 }
 
 impl Steadiness {
     /// Evaluates rates in order of time. Returns `None` for fewer than two, or if nothing was done.
-    pub fn of(rates: &[f64]) -> Option<Self> {
+    pub(crate) fn of(rates: &[f64]) -> Option<Self> {
         let n = rates.len() as f64;
         let mean = rates.iter().sum::<f64>() / n;
         if rates.len() < 2 || mean.is_nan() || mean <= 0.0 {
@@ -50,14 +50,14 @@ impl Steadiness {
     }
 
     /// Returns true if both limits are satisfied.
-    pub fn is_steady(self) -> bool {
+    pub(crate) fn is_steady(self) -> bool {
         self.range <= STEADY_RANGE_MAX && self.slope.abs() <= STEADY_SLOPE_MAX
     }
 }
 
 /// The rounds of a pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rounds {
+pub(crate) struct Rounds {
     /// The rate of each, in bytes or ops per second.
     pub rates: [f64; ROUNDS],
     /// Length of the shortest round in nanoseconds.
@@ -69,7 +69,7 @@ pub struct Rounds {
 /// Returns `None` if it cannot be judged: passes on names; buffered writes to a directory that are
 /// synced at the end of each file; passes that are too short or have too few ops per round; and
 /// passes with syncs that are too long for a round.
-pub fn cut_rounds(spec: &RunSpec, result: &PassResult) -> Option<Rounds> {
+pub(crate) fn cut_rounds(spec: &RunSpec, result: &PassResult) -> Option<Rounds> {
     let is_timed = result.pass.is_timed();
     let syncs = if is_timed { FileSyncs::default() } else { FileSyncs::of(result) };
     let can_be_even = is_timed || result.pass.moves_blocks() && !syncs.hide_the_target(spec);

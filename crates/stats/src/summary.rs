@@ -132,7 +132,7 @@ pub(crate) struct Middle {
 
 impl Middle {
     /// Returns the median of the sample.
-    pub fn of(self, sorted: &[f64]) -> f64 {
+    pub(crate) fn of(self, sorted: &[f64]) -> f64 {
         f64::midpoint(sorted[self.lower], sorted[self.upper])
     }
 }

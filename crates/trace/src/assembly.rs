@@ -15,7 +15,7 @@ const HEAD_BYTES: usize = 64 << 10;
 /// Bytes to keep from the end of a record.
 const TAIL_BYTES: usize = 4 << 10;
 /// Maximum plausible length of a record in bytes; servers allow 1 MiB of payload, ours 4 MiB.
-pub const RECORD_BYTES_MAX: usize = 8 << 20;
+pub(crate) const RECORD_BYTES_MAX: usize = 8 << 20;
 /// Maximum number of fragments in a record. Nobody sends more.
 const FRAGMENTS_MAX: u32 = 4096;
 /// Maximum number of holes in a record. With more, its end is dropped.
@@ -23,7 +23,7 @@ const HOLES_MAX: usize = 256;
 
 /// An RPC record or datagram.
 #[derive(Debug, Clone, Copy)]
-pub struct Message<'a> {
+pub(crate) struct Message<'a> {
     /// The message without record marks.
     pub body: Sparse<'a>,
     /// When the first byte was captured, in nanoseconds since 1970.
@@ -34,7 +34,7 @@ pub struct Message<'a> {
 
 /// Bytes with a known position in the stream.
 #[derive(Debug, Clone, Copy)]
-pub struct Piece<'a> {
+pub(crate) struct Piece<'a> {
     pub bytes: &'a [u8],
     /// When they were captured, in nanoseconds since 1970.
     pub time_ns: u64,
@@ -42,11 +42,11 @@ pub struct Piece<'a> {
 
 /// The stream is not at a record mark.
 #[derive(Debug)]
-pub struct NoRecord;
+pub(crate) struct NoRecord;
 
 /// A record being assembled.
 #[derive(Debug, Default)]
-pub struct Record {
+pub(crate) struct Record {
     mark: [u8; MARK_BYTES],
     mark_len: usize,
     /// Remaining bytes of the current fragment.
@@ -64,12 +64,12 @@ pub struct Record {
 
 impl Record {
     /// Returns true if a part of a record has been read.
-    pub const fn is_begun(&self) -> bool {
+    pub(crate) const fn is_begun(&self) -> bool {
         self.position > 0
     }
 
     /// Discards the record but keeps its memory.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         let mut bytes = std::mem::take(&mut self.bytes);
         let mut holes = std::mem::take(&mut self.holes);
         bytes.clear();
@@ -78,7 +78,7 @@ impl Record {
     }
 
     /// Returns the body of a complete record at the start of the bytes, and the rest.
-    pub fn split_whole<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+    pub(crate) fn split_whole<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         if self.mark_len > 0 || self.position > 0 || self.fragments > 0 {
             return None;
         }
@@ -91,7 +91,7 @@ impl Record {
     }
 
     /// Reads up to the end of a mark or fragment, and returns the rest.
-    pub fn read<'a>(&mut self, piece: Piece<'a>) -> Result<&'a [u8], NoRecord> {
+    pub(crate) fn read<'a>(&mut self, piece: Piece<'a>) -> Result<&'a [u8], NoRecord> {
         let Piece { bytes, time_ns } = piece;
         if self.position == 0 && self.mark_len == 0 && self.fragments == 0 {
             self.first_ns = time_ns;
@@ -170,7 +170,7 @@ impl Record {
     }
 
     /// Skips missing bytes up to the end of the fragment. Returns how many are beyond it.
-    pub fn skip(&mut self, missing: usize, time_ns: u64) -> usize {
+    pub(crate) fn skip(&mut self, missing: usize, time_ns: u64) -> usize {
         if self.fragment_left == 0 {
             return missing;
         }
@@ -183,7 +183,7 @@ impl Record {
     }
 
     /// Passes the record on if its last fragment is complete.
-    pub fn pass_on_if_complete(
+    pub(crate) fn pass_on_if_complete(
         &mut self,
         counters: &mut Counters,
         sink: &mut impl FnMut(Message<'_>, &mut Counters),

@@ -47,7 +47,7 @@ pub struct Connection {
 
 /// Numbers of hosts.
 #[derive(Debug, Default)]
-pub struct Hosts {
+pub(crate) struct Hosts {
     clients: HashMap<IpAddr, u32>,
     servers: HashMap<IpAddr, u32>,
     connections: u32,
@@ -65,7 +65,7 @@ pub enum Names {
 
 impl Hosts {
     /// Creates the entry for a connection from a client to a server.
-    pub fn connect(
+    pub(crate) fn connect(
         &mut self,
         client: Endpoint,
         server: Endpoint,
@@ -87,18 +87,18 @@ impl Hosts {
     }
 
     /// Returns the number of connections.
-    pub const fn connections(&self) -> u32 {
+    pub(crate) const fn connections(&self) -> u32 {
         self.connections
     }
 
     /// Returns the number of hosts that sent calls.
-    pub fn clients(&self) -> usize {
+    pub(crate) fn clients(&self) -> usize {
         self.clients.len()
     }
 }
 
 /// Returns an address in the form used in the trace.
-pub fn address_text(names: Names, secret: &Secret, address: IpAddr) -> String {
+pub(crate) fn address_text(names: Names, secret: &Secret, address: IpAddr) -> String {
     if names == Names::Kept {
         return address.to_string();
     }

@@ -4,10 +4,10 @@
 //! message is used. [`Context`] converts handles and names to numbers and hashes; neither is
 //! stored.
 
-pub mod mount;
-pub mod v2;
-pub mod v3;
-pub mod v4;
+pub(crate) mod mount;
+pub(crate) mod v2;
+pub(crate) mod v3;
+pub(crate) mod v4;
 mod v4_call;
 
 use std::collections::HashSet;
@@ -23,13 +23,13 @@ use crate::roots::Roots;
 use crate::secret::{Domain, Secret};
 
 /// Maximum length of a name in bytes; longer ones are malformed.
-pub const NAME_BYTES_MAX: u32 = 4096;
+pub(crate) const NAME_BYTES_MAX: u32 = 4096;
 /// Maximum number of names that are remembered as written; others may be written twice.
 const NAMES_REMEMBERED: usize = 1 << 20;
 
 /// A name kept in plain text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptName {
+pub(crate) struct KeptName {
     /// Hash by which operations refer to it.
     pub hash: u64,
     /// The name, with invalid UTF-8 replaced.
@@ -38,7 +38,7 @@ pub struct KeptName {
 
 /// Data filled in by decoders.
 #[derive(Debug, Default)]
-pub struct Context {
+pub(crate) struct Context {
     /// Key of the hashes.
     pub secret: Secret,
     /// Whether names are kept.
@@ -60,38 +60,38 @@ pub struct Context {
 
 impl Context {
     /// Creates a context with a new key.
-    pub fn new(names: Names) -> Self {
+    pub(crate) fn new(names: Names) -> Self {
         Self { names, ..Self::default() }
     }
 
     /// Returns the number of the file with this handle.
-    pub fn file(&mut self, handle: &[u8]) -> u32 {
+    pub(crate) fn file(&mut self, handle: &[u8]) -> u32 {
         self.numbered(handle).number
     }
 
     /// Returns the number of the file with this handle, and whether it is new.
-    pub fn numbered(&mut self, handle: &[u8]) -> Numbered {
+    pub(crate) fn numbered(&mut self, handle: &[u8]) -> Numbered {
         self.files.of_handle(&self.secret, &mut self.roots, self.server, handle)
     }
 
     /// Returns the number of the root with this handle.
-    pub fn root(&mut self, handle: &[u8]) -> u32 {
+    pub(crate) fn root(&mut self, handle: &[u8]) -> u32 {
         self.files.of_root(&self.secret, &mut self.roots, self.server, handle)
     }
 
     /// Returns the number of the root that PUTROOTFH or PUTPUBFH selects.
-    pub fn server_root(&mut self, kind: u8) -> u32 {
+    pub(crate) fn server_root(&mut self, kind: u8) -> u32 {
         self.files.of_server_root(&self.secret, self.server, kind)
     }
 
     /// Returns the number of such a root with this handle.
-    pub fn server_root_handle(&mut self, kind: u8, handle: &[u8]) -> u32 {
+    pub(crate) fn server_root_handle(&mut self, kind: u8, handle: &[u8]) -> u32 {
         let Self { files, secret, roots, server, .. } = self;
         files.of_server_root_handle(secret, roots, *server, kind, handle)
     }
 
     /// Returns the hash of a name.
-    pub fn name(&mut self, name: &[u8]) -> u64 {
+    pub(crate) fn name(&mut self, name: &[u8]) -> u64 {
         let hash = self.secret.hash(Domain::Name, name);
         if self.names == Names::Kept {
             if self.known_names.len() >= NAMES_REMEMBERED {
@@ -106,12 +106,12 @@ impl Context {
     }
 
     /// Reads a name of v2 or v3 and returns its hash.
-    pub fn read_name(&mut self, reader: &mut Reader<'_>) -> Result<u64, DecodeError> {
+    pub(crate) fn read_name(&mut self, reader: &mut Reader<'_>) -> Result<u64, DecodeError> {
         Ok(self.name(reader.opaque(NAME_BYTES_MAX)?))
     }
 
     /// Records the file of a directory entry if it was unknown before.
-    pub fn add_entry(&mut self, entry: &ListedEntry<'_>) {
+    pub(crate) fn add_entry(&mut self, entry: &ListedEntry<'_>) {
         let Numbered { number, is_new } = self.numbered(entry.handle);
         if is_new {
             let name = self.name(entry.name);
@@ -124,7 +124,7 @@ impl Context {
 
 /// A directory entry as listed in a reply.
 #[derive(Debug, Clone, Copy)]
-pub struct ListedEntry<'a> {
+pub(crate) struct ListedEntry<'a> {
     /// Number of the directory.
     pub dir: u32,
     /// Name of the entry.
@@ -139,7 +139,7 @@ pub struct ListedEntry<'a> {
 
 /// How far a message could be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decoded {
+pub(crate) enum Decoded {
     /// Everything that is needed.
     Whole,
     /// Only a part, because bytes are missing or malformed.

@@ -26,10 +26,12 @@ use crate::record::{Call, Op, Version, call_flag};
 
 pub use access::AccessDescription;
 use access::Accesses;
-pub use arrivals::{ArrivalDescription, Dispersion};
+pub use arrivals::ArrivalDescription;
+pub use arrivals::Dispersion;
 use arrivals::{Arrivals, Depth};
+pub use files::FileDescription;
 use files::Files;
-pub use files::{FileDescription, HotFile};
+pub use files::HotFile;
 pub use timeline::TimeSlice;
 use timeline::Timeline;
 

@@ -17,7 +17,7 @@ const GENERATION_FILES: usize = 4 << 20;
 
 /// Hasher that returns its input, because the keys are already keyed hashes.
 #[derive(Debug, Default)]
-pub struct PassThrough(u64);
+pub(crate) struct PassThrough(u64);
 
 impl Hasher for PassThrough {
     fn finish(&self) -> u64 {
@@ -39,7 +39,7 @@ type Numbers = HashMap<u64, u32, BuildHasherDefault<PassThrough>>;
 
 /// The server of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ServerPlace {
+pub(crate) struct ServerPlace {
     /// Number of the host.
     pub host: u32,
     /// Port of the connection.
@@ -66,7 +66,7 @@ impl ServerPlace {
 
 /// Numbers of files.
 #[derive(Debug)]
-pub struct FileNumbers {
+pub(crate) struct FileNumbers {
     young: Numbers,
     old: Numbers,
     next: u32,
@@ -83,7 +83,7 @@ impl Default for FileNumbers {
 
 /// A file number, and whether it is new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Numbered {
+pub(crate) struct Numbered {
     /// Number of the file.
     pub number: u32,
     /// The file was unknown before.
@@ -92,13 +92,13 @@ pub struct Numbered {
 
 impl FileNumbers {
     /// Creates the table with the given size of a generation.
-    pub fn with_generations_of(generation_files: usize) -> Self {
+    pub(crate) fn with_generations_of(generation_files: usize) -> Self {
         let (young, old) = (Numbers::default(), Numbers::default());
         Self { young, old, next: 1, generation_files, forgotten: 0 }
     }
 
     /// Returns the number of a handle on a server.
-    pub fn of_handle(
+    pub(crate) fn of_handle(
         &mut self,
         secret: &Secret,
         roots: &mut Roots,
@@ -115,7 +115,7 @@ impl FileNumbers {
     }
 
     /// Returns the number of a root returned by MOUNT.
-    pub fn of_root(
+    pub(crate) fn of_root(
         &mut self,
         secret: &Secret,
         roots: &mut Roots,
@@ -130,32 +130,32 @@ impl FileNumbers {
     }
 
     /// Returns the number of a file of which only directory and name are known.
-    pub fn of_name(&mut self, secret: &Secret, dir: u32, name: u64) -> u32 {
+    pub(crate) fn of_name(&mut self, secret: &Secret, dir: u32, name: u64) -> u32 {
         self.number(name_hash(secret, dir, name), || None).number
     }
 
     /// Records the number of the file for a name, for clients that go there without requesting its
     /// handle.
-    pub fn bind_name(&mut self, secret: &Secret, dir: u32, name: u64, number: u32) {
+    pub(crate) fn bind_name(&mut self, secret: &Secret, dir: u32, name: u64, number: u32) {
         self.insert(name_hash(secret, dir, name), number);
     }
 
     /// Removes the mapping of a name that was removed or renamed.
-    pub fn forget_name(&mut self, secret: &Secret, dir: u32, name: u64) {
+    pub(crate) fn forget_name(&mut self, secret: &Secret, dir: u32, name: u64) {
         let hash = name_hash(secret, dir, name);
         self.young.remove(&hash);
         self.old.remove(&hash);
     }
 
     /// Returns the number of the root of a v4 server whose handle is not in the reply.
-    pub fn of_server_root(&mut self, secret: &Secret, server: ServerPlace, kind: u8) -> u32 {
+    pub(crate) fn of_server_root(&mut self, secret: &Secret, server: ServerPlace, kind: u8) -> u32 {
         self.number(server.root_hash(secret, kind), || None).number
     }
 
     /// Returns the number of the root of a v4 server whose handle is in the reply.
     ///
     /// Some clients request the handle and others don't; the root is the same for both.
-    pub fn of_server_root_handle(
+    pub(crate) fn of_server_root_handle(
         &mut self,
         secret: &Secret,
         roots: &mut Roots,

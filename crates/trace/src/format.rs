@@ -22,25 +22,25 @@ pub use writer::TraceWriter;
 
 /// The first bytes of a trace. As in PNG, a high bit, line ends and an end-of-file character reveal
 /// damage from a transfer in text mode.
-pub const MAGIC: [u8; 8] = *b"\x89DFST\r\n\x1a";
+pub(crate) const MAGIC: [u8; 8] = *b"\x89DFST\r\n\x1a";
 /// Version of the format that is written, and the newest that can be read.
-pub const FORMAT: u16 = 1;
+pub(crate) const FORMAT: u16 = 1;
 /// Bytes of the magic number, the version, and two zeros.
-pub const FILE_HEADER_BYTES: usize = 12;
+pub(crate) const FILE_HEADER_BYTES: usize = 12;
 /// Bytes before each section: kind and three zeros, stored length, raw length, CRC-32.
-pub const SECTION_HEADER_BYTES: usize = 16;
+pub(crate) const SECTION_HEADER_BYTES: usize = 16;
 /// Calls per block.
-pub const BLOCK_CALLS: usize = 16 << 10;
+pub(crate) const BLOCK_CALLS: usize = 16 << 10;
 /// Maximum size of a section in bytes, compressed or not; a block has a few MB.
-pub const SECTION_BYTES_MAX: usize = 32 << 20;
+pub(crate) const SECTION_BYTES_MAX: usize = 32 << 20;
 
 /// Kinds of sections.
 mod kind {
-    pub const HEADER: u8 = b'H';
-    pub const CONNECTIONS: u8 = b'C';
-    pub const NAMES: u8 = b'N';
-    pub const BLOCK: u8 = b'B';
-    pub const END: u8 = b'E';
+    pub(crate) const HEADER: u8 = b'H';
+    pub(crate) const CONNECTIONS: u8 = b'C';
+    pub(crate) const NAMES: u8 = b'N';
+    pub(crate) const BLOCK: u8 = b'B';
+    pub(crate) const END: u8 = b'E';
 }
 
 /// What is known at the start of a trace.

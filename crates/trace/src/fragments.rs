@@ -41,7 +41,7 @@ struct Packet {
 
 /// A reassembled payload.
 #[derive(Debug, Clone, Copy)]
-pub struct Assembled<'a> {
+pub(crate) struct Assembled<'a> {
     /// The bytes up to the first missing one.
     pub bytes: &'a [u8],
     /// Length on the wire, in bytes.
@@ -52,7 +52,7 @@ pub struct Assembled<'a> {
 
 /// Packets with some of their fragments.
 #[derive(Debug, Default)]
-pub struct FragmentPool {
+pub(crate) struct FragmentPool {
     packets: HashMap<FragmentKey, Packet>,
     bytes: usize,
     /// The packet returned last.
@@ -63,7 +63,7 @@ pub struct FragmentPool {
 
 impl FragmentPool {
     /// Adds a fragment. Returns the payload if it is now complete.
-    pub fn add(&mut self, part: &Fragment<'_>, time_ns: u64) -> Option<Assembled<'_>> {
+    pub(crate) fn add(&mut self, part: &Fragment<'_>, time_ns: u64) -> Option<Assembled<'_>> {
         let end = part.offset + part.wire_bytes;
         if end > PAYLOAD_BYTES_MAX || part.wire_bytes == 0 {
             self.incomplete += 1;
@@ -94,7 +94,7 @@ impl FragmentPool {
     }
 
     /// Counts packets that will never be complete.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.incomplete += self.packets.len() as u64;
         self.packets.clear();
         self.bytes = 0;

@@ -9,6 +9,7 @@
 //! what was not seen is counted and never guessed; payload is never stored, and neither are names,
 //! addresses or file handles unless the user wants that. This crate must not open files or sockets,
 //! nor read a clock.
+#![warn(unreachable_pub)]
 
 mod assembly;
 mod capture;
@@ -34,9 +35,10 @@ pub use capture::{Capture, CaptureSettings};
 pub use connections::{Connection, Names, Transport};
 pub use counters::Counters;
 pub use describe::{
-    AccessDescription, ArrivalDescription, ClientDescription, Describer, Description, Dispersion,
-    FileDescription, HotFile, KindDescription, Quantiles, TimeSlice,
+    AccessDescription, Describer, Description, KindDescription, Quantiles, TimeSlice,
 };
+pub use describe::{ArrivalDescription, ClientDescription, FileDescription};
+pub use describe::{Dispersion, HotFile};
 pub use error::{CaptureError, TraceError};
 pub use format::{End, Entry, Header, NameText, Section, TraceReader, TraceWriter};
 pub use pcap::{Packet, PacketReader};

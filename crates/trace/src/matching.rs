@@ -43,7 +43,7 @@ const SERVICE_NONE: u32 = 1;
 
 /// Where a message was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     /// Number of the connection in the trace.
     pub connection: u32,
     /// The server of the connection.
@@ -78,7 +78,7 @@ const MINOR_VERSIONS_MAX: usize = 1 << 16;
 
 /// Calls waiting for their replies.
 #[derive(Debug, Default)]
-pub struct Matcher {
+pub(crate) struct Matcher {
     pending: Table,
     arrivals: VecDeque<Arrival>,
     answered: HashSet<u64>,
@@ -108,22 +108,22 @@ struct CallHead {
 
 impl Matcher {
     /// Creates a matcher that uses this context.
-    pub fn new(context: Context) -> Self {
+    pub(crate) fn new(context: Context) -> Self {
         Self { context, ..Self::default() }
     }
 
     /// Sets the start of the trace, in nanoseconds since 1970. Times are relative to it.
-    pub fn begin_at(&mut self, begin_ns: u64) {
+    pub(crate) fn begin_at(&mut self, begin_ns: u64) {
         self.begin_ns.get_or_insert(begin_ns);
     }
 
     /// Returns the start of the trace, in nanoseconds since 1970.
-    pub fn begin_ns(&self) -> u64 {
+    pub(crate) fn begin_ns(&self) -> u64 {
         self.begin_ns.unwrap_or_default()
     }
 
     /// Processes a message.
-    pub fn message(&mut self, place: Place, message: &Message<'_>, counters: &mut Counters) {
+    pub(crate) fn message(&mut self, place: Place, message: &Message<'_>, counters: &mut Counters) {
         let mut cursor = message.body.cursor();
         let Ok([xid, kind]) = cursor.reader.words::<2>() else {
             count_undecoded(&cursor, counters);
@@ -341,7 +341,7 @@ impl Matcher {
     }
 
     /// Gives up all waiting calls.
-    pub fn finish(&mut self, counters: &mut Counters) {
+    pub(crate) fn finish(&mut self, counters: &mut Counters) {
         while let Some(oldest) = self.arrivals.pop_front() {
             if self.waits(oldest.key, oldest.number) {
                 self.give_up(oldest.key, counters);
@@ -350,7 +350,7 @@ impl Matcher {
     }
 
     /// Reuses the operations of a call that was written.
-    pub fn recycle(&mut self, mut ops: Vec<Op>) {
+    pub(crate) fn recycle(&mut self, mut ops: Vec<Op>) {
         if self.spare.len() < PENDING_MAX && ops.capacity() <= 64 {
             ops.clear();
             self.spare.push(ops);

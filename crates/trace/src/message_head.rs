@@ -22,14 +22,14 @@ const ACCEPT_STATE_MAX: u32 = 5;
 const FLAVOR_GSS: u32 = 6;
 
 /// Returns the first offset at which a record with an RPC message begins.
-pub fn find_message(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn find_message(bytes: &[u8]) -> Option<usize> {
     // Four bytes that begin with the last-fragment bit are checked further. Record lengths are a
     // multiple of four bytes, but the start of the first one is unknown.
     (0..bytes.len().saturating_sub(MARK_BYTES + 12)).find(|at| is_record_head(&bytes[*at..]))
 }
 
 /// Returns true if bytes can only be a record mark and the head of a call or reply.
-pub fn is_record_head(bytes: &[u8]) -> bool {
+pub(crate) fn is_record_head(bytes: &[u8]) -> bool {
     let Some((mark, message)) = bytes.split_first_chunk::<MARK_BYTES>() else { return false };
     let mark = Mark::from_bytes(*mark);
     let is_sane = mark.last && mark.len <= RECORD_BYTES_MAX && mark.len.is_multiple_of(4);
@@ -38,7 +38,7 @@ pub fn is_record_head(bytes: &[u8]) -> bool {
 
 /// Returns true if bytes can only be the head of an NFS or MOUNT call, or of an accepted reply: at
 /// least five words have one value, or one of a few.
-pub fn is_message_head(message: &[u8]) -> bool {
+pub(crate) fn is_message_head(message: &[u8]) -> bool {
     match word(message, 1) {
         Some(CALL) => is_call_head(message),
         Some(REPLY) => {
@@ -56,7 +56,7 @@ pub fn is_message_head(message: &[u8]) -> bool {
 }
 
 /// Returns true if bytes can only be the head of an NFS or MOUNT call.
-pub fn is_call_head(message: &[u8]) -> bool {
+pub(crate) fn is_call_head(message: &[u8]) -> bool {
     word(message, 1) == Some(CALL)
         && word(message, 2) == Some(RPC_VERSION)
         && word(message, 3).is_some_and(|program| PROGRAMS.contains(&program))

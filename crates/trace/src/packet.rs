@@ -38,7 +38,7 @@ const EXTENSIONS_MAX: usize = 8;
 
 /// One end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Endpoint {
+pub(crate) struct Endpoint {
     /// Address of the host.
     pub address: IpAddr,
     pub port: u16,
@@ -46,23 +46,23 @@ pub struct Endpoint {
 
 /// Flags of a TCP segment that matter here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TcpFlags(pub u8);
+pub(crate) struct TcpFlags(pub u8);
 
 impl TcpFlags {
     /// Returns true if the segment begins a connection.
-    pub const fn is_syn(self) -> bool {
+    pub(crate) const fn is_syn(self) -> bool {
         self.0 & 0x02 != 0
     }
 
     /// Returns true if the acknowledgement number is valid.
-    pub const fn has_ack(self) -> bool {
+    pub(crate) const fn has_ack(self) -> bool {
         self.0 & 0x10 != 0
     }
 }
 
 /// A TCP segment.
 #[derive(Debug, Clone, Copy)]
-pub struct TcpSegment<'a> {
+pub(crate) struct TcpSegment<'a> {
     /// Sender.
     pub from: Endpoint,
     /// Receiver.
@@ -80,7 +80,7 @@ pub struct TcpSegment<'a> {
 
 /// A UDP datagram.
 #[derive(Debug, Clone, Copy)]
-pub struct UdpDatagram<'a> {
+pub(crate) struct UdpDatagram<'a> {
     /// Sender.
     pub from: Endpoint,
     /// Receiver.
@@ -93,7 +93,7 @@ pub struct UdpDatagram<'a> {
 
 /// A fragment of an IP packet.
 #[derive(Debug, Clone, Copy)]
-pub struct Fragment<'a> {
+pub(crate) struct Fragment<'a> {
     /// The packet that it belongs to.
     pub key: FragmentKey,
     /// Offset in the packet's payload, in bytes.
@@ -108,7 +108,7 @@ pub struct Fragment<'a> {
 
 /// Identifies a fragmented packet. **Source:** RFC 791 section 3.2, RFC 8200 section 4.5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FragmentKey {
+pub(crate) struct FragmentKey {
     /// Sender.
     pub from: IpAddr,
     /// Receiver.
@@ -121,7 +121,7 @@ pub struct FragmentKey {
 
 /// The relevant part of a packet.
 #[derive(Debug, Clone, Copy)]
-pub enum Content<'a> {
+pub(crate) enum Content<'a> {
     /// A TCP segment.
     Tcp(TcpSegment<'a>),
     /// A UDP datagram.
@@ -144,7 +144,7 @@ struct IpPayload<'a> {
 }
 
 /// Finds the segment, datagram or fragment in a packet. `wire_bytes` is the packet's length.
-pub fn parse(link: u16, bytes: &[u8], wire_bytes: usize) -> Content<'_> {
+pub(crate) fn parse(link: u16, bytes: &[u8], wire_bytes: usize) -> Content<'_> {
     let Some((frame_type, at)) = find_network_header(link, bytes) else {
         return if knows_link(link) { Content::Unreadable } else { Content::Other };
     };
@@ -158,7 +158,7 @@ pub fn parse(link: u16, bytes: &[u8], wire_bytes: usize) -> Content<'_> {
 }
 
 /// Returns true if packets of a link type can be parsed.
-pub const fn knows_link(link: u16) -> bool {
+pub(crate) const fn knows_link(link: u16) -> bool {
     matches!(
         link,
         LINK_NULL
@@ -314,7 +314,11 @@ fn parse_transport<'a>(payload: &IpPayload<'a>) -> Option<Content<'a>> {
 }
 
 /// Parses the payload of a reassembled IP packet.
-pub fn parse_payload<'a>(key: &FragmentKey, bytes: &'a [u8], wire_bytes: usize) -> Content<'a> {
+pub(crate) fn parse_payload<'a>(
+    key: &FragmentKey,
+    bytes: &'a [u8],
+    wire_bytes: usize,
+) -> Content<'a> {
     let FragmentKey { from, to, protocol, .. } = *key;
     let payload = IpPayload { from, to, protocol, bytes, wire_bytes };
     parse_transport(&payload).unwrap_or(Content::Unreadable)

@@ -12,7 +12,7 @@ use crate::error::CaptureError;
 
 /// Maximum packet size in bytes. Jumbo frames assembled by a network card have up to 256 KiB
 /// (`MAXIMUM_SNAPLEN` of libpcap). USB captures, which are skipped, have up to 128 MiB.
-pub const PACKET_BYTES_MAX: usize = 1 << 20;
+pub(crate) const PACKET_BYTES_MAX: usize = 1 << 20;
 
 /// Number of bytes to read from the source at once.
 const READ_BYTES: usize = 1 << 20;

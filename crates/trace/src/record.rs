@@ -101,7 +101,7 @@ pub mod call_flag {
     /// The call could not be decoded completely.
     pub const CALL_INCOMPLETE: u8 = 2;
     /// The reply could not be decoded completely.
-    pub const REPLY_INCOMPLETE: u8 = 4;
+    pub(crate) const REPLY_INCOMPLETE: u8 = 4;
 }
 
 /// Bits of [`Op::flags`].

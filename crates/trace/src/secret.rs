@@ -12,11 +12,11 @@ const HASH_BITS: u32 = 56;
 
 /// A key that exists only in memory.
 #[derive(Debug, Clone, Default)]
-pub struct Secret(RandomState);
+pub(crate) struct Secret(RandomState);
 
 /// The kind of data. The same bytes in two domains have unrelated hashes.
 #[derive(Debug, Clone, Copy)]
-pub enum Domain {
+pub(crate) enum Domain {
     /// A name in a directory, or the path of an export.
     Name = 1,
     /// A file handle.
@@ -29,12 +29,12 @@ pub enum Domain {
 
 impl Secret {
     /// Returns the hash of a name or address: 56 bits, never 0.
-    pub fn hash(&self, domain: Domain, bytes: &[u8]) -> u64 {
+    pub(crate) fn hash(&self, domain: Domain, bytes: &[u8]) -> u64 {
         (self.hash64(domain, 0, bytes) >> (64 - HASH_BITS)).max(1)
     }
 
     /// Returns the 64-bit hash of a number and bytes.
-    pub fn hash64(&self, domain: Domain, number: u64, bytes: &[u8]) -> u64 {
+    pub(crate) fn hash64(&self, domain: Domain, number: u64, bytes: &[u8]) -> u64 {
         let mut hasher = self.0.build_hasher();
         hasher.write_u64(domain as u64);
         hasher.write_u64(number);

@@ -10,7 +10,7 @@ use nfs_proto::xdr::{Reader, opaque_bytes};
 
 /// Missing bytes in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hole {
+pub(crate) struct Hole {
     /// Offset in the message.
     pub at: usize,
     /// Length in bytes, never 0.
@@ -19,7 +19,7 @@ pub struct Hole {
 
 /// A message with holes.
 #[derive(Debug, Clone, Copy)]
-pub struct Sparse<'a> {
+pub(crate) struct Sparse<'a> {
     /// The bytes that are present, without holes.
     pub bytes: &'a [u8],
     /// The holes, ordered by offset. They neither overlap nor touch.
@@ -30,22 +30,22 @@ pub struct Sparse<'a> {
 
 impl<'a> Sparse<'a> {
     /// Creates a complete message.
-    pub const fn whole(bytes: &'a [u8]) -> Self {
+    pub(crate) const fn whole(bytes: &'a [u8]) -> Self {
         Self { bytes, holes: &[], len: bytes.len() }
     }
 
     /// Creates a message whose end may be missing.
-    pub fn cut(bytes: &'a [u8], len: usize) -> Self {
+    pub(crate) fn cut(bytes: &'a [u8], len: usize) -> Self {
         Self { bytes: &bytes[..bytes.len().min(len)], holes: &[], len }
     }
 
     /// Returns true if no byte is missing.
-    pub const fn is_whole(&self) -> bool {
+    pub(crate) const fn is_whole(&self) -> bool {
         self.bytes.len() == self.len
     }
 
     /// Returns the bytes from an offset up to the next hole; empty if the offset is in a hole.
-    pub fn bytes_from(&self, offset: usize) -> &'a [u8] {
+    pub(crate) fn bytes_from(&self, offset: usize) -> &'a [u8] {
         // The index is the offset in the message minus everything missing before it.
         let mut missing = 0;
         for hole in self.holes {
@@ -61,7 +61,7 @@ impl<'a> Sparse<'a> {
     }
 
     /// Returns a cursor at the start.
-    pub fn cursor(self) -> Cursor<'a> {
+    pub(crate) fn cursor(self) -> Cursor<'a> {
         let visible = self.bytes_from(0);
         Cursor { message: self, reader: Reader::new(visible), visible_end: visible.len() }
     }
@@ -69,7 +69,7 @@ impl<'a> Sparse<'a> {
 
 /// Decodes a message from the front.
 #[derive(Debug, Clone, Copy)]
-pub struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     message: Sparse<'a>,
     /// Decoder for the bytes from here up to the next hole.
     pub reader: Reader<'a>,
@@ -79,12 +79,12 @@ pub struct Cursor<'a> {
 
 impl Cursor<'_> {
     /// Returns the offset in the message of the next byte to decode.
-    pub const fn offset(&self) -> usize {
+    pub(crate) const fn offset(&self) -> usize {
         self.visible_end - self.reader.remaining()
     }
 
     /// Returns how many bytes of the message are left, including holes.
-    pub const fn remaining(&self) -> usize {
+    pub(crate) const fn remaining(&self) -> usize {
         self.message.len.saturating_sub(self.offset())
     }
 
@@ -92,7 +92,7 @@ impl Cursor<'_> {
     ///
     /// # Errors
     /// If the message is too short.
-    pub fn skip(&mut self, len: usize) -> Result<(), DecodeError> {
+    pub(crate) fn skip(&mut self, len: usize) -> Result<(), DecodeError> {
         let left = self.remaining();
         if len > left {
             return Err(DecodeError::Truncated { needed: len, left });
@@ -108,14 +108,14 @@ impl Cursor<'_> {
     ///
     /// # Errors
     /// If the count is missing or exceeds the message.
-    pub fn skip_payload(&mut self) -> Result<u32, DecodeError> {
+    pub(crate) fn skip_payload(&mut self) -> Result<u32, DecodeError> {
         let len = self.reader.u32()?;
         self.skip(opaque_bytes(len as usize) - 4)?;
         Ok(len)
     }
 
     /// Returns true if bytes are missing, so that a decoding error may be due to a hole.
-    pub const fn is_incomplete(&self) -> bool {
+    pub(crate) const fn is_incomplete(&self) -> bool {
         !self.message.is_whole()
     }
 }

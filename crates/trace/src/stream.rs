@@ -53,7 +53,7 @@ enum Sync {
 
 /// One direction of a connection.
 #[derive(Debug)]
-pub struct Direction {
+pub(crate) struct Direction {
     sync: Sync,
     /// Sequence number of the next byte.
     next: u32,
@@ -79,12 +79,12 @@ impl Default for Direction {
 
 impl Direction {
     /// Processes an acknowledgement from the other direction.
-    pub const fn acknowledge(&mut self, acknowledged: u32) {
+    pub(crate) const fn acknowledge(&mut self, acknowledged: u32) {
         self.acknowledged = Some(acknowledged);
     }
 
     /// Processes a segment and passes on the records that end in it.
-    pub fn push(
+    pub(crate) fn push(
         &mut self,
         segment: &TcpSegment<'_>,
         time_ns: u64,
@@ -128,7 +128,7 @@ impl Direction {
     }
 
     /// Ends the direction: nothing that is missing will arrive anymore.
-    pub fn finish(
+    pub(crate) fn finish(
         &mut self,
         counters: &mut Counters,
         sink: &mut impl FnMut(Message<'_>, &mut Counters),
@@ -210,7 +210,7 @@ impl Direction {
     }
 
     /// Turns a gap into a hole if the receiver has acknowledged it.
-    pub fn skip_acknowledged(
+    pub(crate) fn skip_acknowledged(
         &mut self,
         counters: &mut Counters,
         sink: &mut impl FnMut(Message<'_>, &mut Counters),

@@ -19,7 +19,7 @@ const SECOND_NS: u128 = 1_000_000_000;
 
 /// Arrivals of a pass.
 #[derive(Clone, Debug)]
-pub struct Arrivals {
+pub(crate) struct Arrivals {
     seed: u64,
     pattern: Pattern,
     /// Number of arrivals whose gaps are included in `sum`.
@@ -33,21 +33,21 @@ pub struct Arrivals {
 
 /// Average ratio of ops to arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Batch {
+pub(crate) struct Batch {
     pub ops: u64,
     pub arrivals: u64,
 }
 
 impl Batch {
     /// Each op is a separate arrival.
-    pub const SINGLE: Self = Self { ops: 1, arrivals: 1 };
+    pub(crate) const SINGLE: Self = Self { ops: 1, arrivals: 1 };
 }
 
 impl Arrivals {
     /// Returns the arrivals of an offered load, or `None` for a closed loop.
     ///
     /// `batch` is the number of ops per arrival.
-    pub fn new(load: &Load, seed: u64, batch: Batch) -> Option<Self> {
+    pub(crate) fn new(load: &Load, seed: u64, batch: Batch) -> Option<Self> {
         let rate = u128::from(load.rate_per_s);
         if rate == 0 {
             return None;
@@ -64,7 +64,7 @@ impl Arrivals {
     }
 
     /// Draws all gaps from a different seed. Must be called before any gap has been drawn.
-    pub const fn set_seed(&mut self, seed: u64) {
+    pub(crate) const fn set_seed(&mut self, seed: u64) {
         debug_assert!(self.next == 0, "gaps were drawn from another seed");
         self.seed = seed;
     }
@@ -72,7 +72,7 @@ impl Arrivals {
     /// Returns when arrival `number` is scheduled, in nanoseconds from the start of the pass. This
     /// is never 0. Numbers must not decrease from call to call.
     #[inline]
-    pub fn scheduled_ns(&mut self, number: u64) -> u64 {
+    pub(crate) fn scheduled_ns(&mut self, number: u64) -> u64 {
         while self.next <= number {
             // Gaps are drawn by number, so all workers draw the same ones regardless of which
             // arrivals are theirs.

@@ -152,7 +152,7 @@ impl Journal {
     }
 
     /// Returns the oldest and the newest generation that may be read at an offset.
-    pub fn readable_range(&self, file: u32, offset_bytes: u64) -> (u32, u32) {
+    pub(crate) fn readable_range(&self, file: u32, offset_bytes: u64) -> (u32, u32) {
         match self.block_at(file, offset_bytes) {
             Some(block) => (block.safe.load(Relaxed), block.newest.load(Relaxed)),
             None => (0, 0),

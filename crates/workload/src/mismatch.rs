@@ -10,7 +10,7 @@ use std::fmt;
 use crate::names::Name;
 
 /// Maximum number of mismatches to keep; the others are only counted.
-pub const KEPT: usize = 4;
+pub(crate) const KEPT: usize = 4;
 
 /// What was read instead of the content that had been written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,9 +16,11 @@ mod set;
 mod shares;
 mod stream;
 
-pub use profile::{PROFILES, Profile, RequestSize, SizeShare};
+pub use profile::SizeShare;
+pub use profile::{PROFILES, Profile, RequestSize};
 pub use set::OpMixSet;
-pub use shares::{MixError, call_shares, check};
+pub use shares::MixError;
+pub use shares::{call_shares, check};
 pub(crate) use stream::OpMixStream;
 
 #[cfg(test)]

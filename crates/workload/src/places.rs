@@ -13,7 +13,7 @@ use crate::names::{Name, Sort};
 use crate::opmix::OpMixSet;
 
 /// Maximum depth of directories below a working directory.
-pub const DEPTH_MAX: u32 = 16;
+pub(crate) const DEPTH_MAX: u32 = 16;
 
 /// Maximum number of places of a run. With more directories, names are no longer what is measured.
 pub const PLACES_MAX: u64 = 1_000_000;
@@ -145,7 +145,7 @@ impl Places {
     /// Returns the path of a name in a place, relative to the working directory.
     ///
     /// # Panics
-    /// If the tree is deeper than [`DEPTH_MAX`], which plans don't allow.
+    /// If the tree is deeper than `DEPTH_MAX`, which plans don't allow.
     #[inline]
     pub fn path(&self, place: u32, name: Name) -> PathName {
         let prefix = &self.prefixes[place as usize];
@@ -168,7 +168,7 @@ impl Places {
 /// Returns the number of directories in a full tree, including its root, up to [`PLACES_MAX`].
 ///
 /// **Source:** the sum of `branching^level` over all levels.
-pub fn tree_nodes(depth: u32, branching: u32) -> u32 {
+pub(crate) fn tree_nodes(depth: u32, branching: u32) -> u32 {
     let mut nodes = 0_u64;
     let mut level = 1_u64;
     for _ in 0..=depth {

@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
 /// Maximum number of tracked blocks: 384 MiB.
-pub const REWRITTEN_BLOCKS_MAX: u64 = 16 << 20;
+pub(crate) const REWRITTEN_BLOCKS_MAX: u64 = 16 << 20;
 
 /// One more write in the upper half of [`Block::writes`], and one more in flight in the lower half.
 const ONE_WRITE: u64 = 1 << 32 | 1;
@@ -67,7 +67,7 @@ impl Rewrites {
     /// Starts with files as preparation created them. `writer` identifies this process and must not
     /// be 0; `has_others` means that others write to the same files.
     ///
-    /// Returns `None` for more than [`REWRITTEN_BLOCKS_MAX`] blocks.
+    /// Returns `None` for more than `REWRITTEN_BLOCKS_MAX` blocks.
     pub fn new(
         writer: u32,
         has_others: bool,
@@ -169,7 +169,7 @@ impl Rewrites {
     }
 
     /// Returns true if a read in flight overlaps a write, so that it may have seen half of a stamp.
-    pub fn is_raced(&self, file: u32, offset_bytes: u64) -> bool {
+    pub(crate) fn is_raced(&self, file: u32, offset_bytes: u64) -> bool {
         let Some(block) = self.block_at(file, offset_bytes) else { return false };
         self.has_others || block.reads.load(SeqCst) & RACED != 0
     }

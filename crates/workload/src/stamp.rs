@@ -1,7 +1,7 @@
 //! Stamps that identify campaign, file, offset and pass of each block of written data.
 //!
 //! A pattern alone detects changed bytes. A stamp also detects blocks that were written to the
-//! wrong place or not at all: the block found is intact but from elsewhere. [`Stamps`] adds one to
+//! wrong place or not at all: the block found is intact but from elsewhere. `Stamps` adds one to
 //! each block of at most [`BLOCK_BYTES`] and checks it again. Both are pure and allocate nothing.
 //!
 //! A stamp contains the length that it covers (`len`), so data may be split differently when read.
@@ -25,11 +25,11 @@ const MAGIC: [u8; 4] = *b"dfsb";
 
 /// The fields that all stamps of a pass have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamps {
+pub(crate) struct Stamps {
     /// The campaign that owns the data.
     pub campaign: u64,
     /// Blocks begin at multiples of this many bytes, and every [`BLOCK_BYTES`] after each of these.
-    pub grid_bytes: u32,
+    pub(crate) grid_bytes: u32,
     /// The generation being written.
     pub generation: u32,
     /// The oldest generation that may be read.
@@ -45,7 +45,7 @@ pub struct Piece {
     pub at: usize,
     pub len: usize,
     /// Offset of the piece in its block; the stamp is at 0.
-    pub in_block: usize,
+    pub(crate) in_block: usize,
 }
 
 /// Splits a transfer at block boundaries.
@@ -88,7 +88,7 @@ impl Iterator for Pieces {
 
 impl Stamps {
     /// Adds stamps to a transfer that already contains all other bytes.
-    pub fn stamp_all(&self, data: &mut [u8], file: u32, offset_bytes: u64) {
+    pub(crate) fn stamp_all(&self, data: &mut [u8], file: u32, offset_bytes: u64) {
         self.stamp_each(data, file, offset_bytes, |_| self.write_id());
     }
 
@@ -99,7 +99,7 @@ impl Stamps {
 
     /// Like [`Self::stamp_all`], with a separate process and generation for the block at each
     /// offset.
-    pub fn stamp_each(
+    pub(crate) fn stamp_each(
         &self,
         data: &mut [u8],
         file: u32,
@@ -139,7 +139,7 @@ impl Stamps {
     ///
     /// # Panics
     /// If there are fewer than [`STAMP_BYTES`] bytes.
-    pub fn check_block<'a>(
+    pub(crate) fn check_block<'a>(
         &self,
         block: &[u8],
         file: u32,
@@ -194,13 +194,13 @@ impl Stamps {
     ///
     /// # Panics
     /// If there are fewer than [`STAMP_BYTES`] bytes.
-    pub fn generation_in(block: &[u8]) -> u32 {
+    pub(crate) fn generation_in(block: &[u8]) -> u32 {
         u32_at(block, 28)
     }
 
     /// Returns process and generation in the stamp at the start of a block, or `None` if there is
     /// no stamp.
-    pub fn write_id_in(block: &[u8]) -> Option<WriteId> {
+    pub(crate) fn write_id_in(block: &[u8]) -> Option<WriteId> {
         if block.len() < STAMP_BYTES || block[4..8] != MAGIC {
             return None;
         }
@@ -209,7 +209,7 @@ impl Stamps {
 
     /// Returns true if fewer than [`STAMP_BYTES`] bytes at the start of a block may be the start of
     /// a stamp. With fewer than 8 bytes, that is unknown.
-    pub fn is_cut_stamp(block: &[u8]) -> bool {
+    pub(crate) fn is_cut_stamp(block: &[u8]) -> bool {
         match block.get(4..8) {
             Some(magic) => magic == MAGIC,
             None => true,

@@ -22,7 +22,8 @@ use by_name::ByName;
 use mixed::Mixed;
 use sweep::{Scatter, Sweep};
 
-pub use size::{PassSize, mean_bytes, pass_size};
+pub use size::PassSize;
+pub use size::{mean_bytes, pass_size};
 
 /// Seed constant that separates arrivals from other draws with the same seed.
 const ARRIVALS: u64 = 0x6172_7269;

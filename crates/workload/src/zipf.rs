@@ -11,7 +11,7 @@ use model::random::draw;
 
 /// Zipf's law for a number of ranks.
 #[derive(Clone, Copy, Debug)]
-pub struct Zipf {
+pub(crate) struct Zipf {
     exponent: f64,
     /// Minimum: the area below the curve from 1 to 1.5, minus the weight of rank 1.
     least: f64,
@@ -22,7 +22,7 @@ pub struct Zipf {
 
 impl Zipf {
     /// Creates the law for `ranks` ranks, with the exponent in hundredths.
-    pub fn new(exponent_hundredths: u32, ranks: u64) -> Self {
+    pub(crate) fn new(exponent_hundredths: u32, ranks: u64) -> Self {
         let exponent = f64::from(exponent_hundredths) / 100.0;
         let ranks = ranks.max(1);
         Self {
@@ -34,7 +34,7 @@ impl Zipf {
     }
 
     /// Draws a rank from 0 on; 0 is the most popular.
-    pub fn draw_rank(&self, seed: u64) -> u64 {
+    pub(crate) fn draw_rank(&self, seed: u64) -> u64 {
         let mut index = 0;
         loop {
             index += 1;

@@ -9,7 +9,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Finding;
-use super::ceilings;
 use super::files::SourceFile;
 
 /// The modules that each module uses; names are paths from the root, which is the empty string.
@@ -17,13 +16,11 @@ type Uses = BTreeMap<String, BTreeSet<String>>;
 
 /// Checks all files of one crate.
 pub fn check(krate: &str, files: &[&SourceFile]) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for circle in circles(&module_uses(files)) {
+    let describe = |circle: Vec<String>| {
         let message = format!("these modules use each other in a circle: {}", circle.join(", "));
-        findings.push(Finding::error(krate, message));
-    }
-    let ceiling = ceilings::of_crate(krate).module_circles;
-    ceilings::judge(krate, "circles of modules", ceiling, findings)
+        Finding::new(krate, message)
+    };
+    circles(&module_uses(files)).into_iter().map(describe).collect()
 }
 
 /// Returns which modules the modules of a crate use.

@@ -25,7 +25,7 @@ pub fn check(architecture: &Architecture, members: &[Member]) -> Vec<Finding> {
             findings.extend(check_layer(architecture, member));
         } else if member.name != FUZZ {
             let message = "is in the workspace but not in the table of layers of architecture.md";
-            findings.push(Finding::error(&member.name, message));
+            findings.push(Finding::new(&member.name, message));
         }
     }
     findings.extend(find_cycle(members));
@@ -37,7 +37,7 @@ fn check_independent(architecture: &Architecture, member: &Member) -> Vec<Findin
     for (name, _) in &member.uses {
         if architecture.crates.contains_key(name) {
             let message = format!("uses `{name}`, but it must use no crate of the layers");
-            findings.push(Finding::error(&member.name, message));
+            findings.push(Finding::new(&member.name, message));
         }
     }
     findings
@@ -55,11 +55,11 @@ fn check_layer(architecture: &Architecture, member: &Member) -> Vec<Finding> {
         if there.layer > here.layer {
             let message =
                 format!("leads upwards, from layer {} to layer {}", here.layer, there.layer);
-            findings.push(Finding::error(dependency, message));
+            findings.push(Finding::new(dependency, message));
         } else if !here.uses.allow(name) {
             let within = if there.layer == here.layer { "is within its layer and " } else { "" };
             let message = format!("{within}is not in the table of architecture.md");
-            findings.push(Finding::error(dependency, message));
+            findings.push(Finding::new(dependency, message));
         }
     }
     findings
@@ -88,7 +88,7 @@ fn find_cycle(members: &[Member]) -> Option<Finding> {
         }
         if left.len() == before.len() {
             let message = "crates use each other in a cycle (dev-dependencies included)";
-            return Some(Finding::error(left.join(", "), message));
+            return Some(Finding::new(left.join(", "), message));
         }
     }
 }

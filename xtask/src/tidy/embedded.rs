@@ -30,7 +30,7 @@ pub fn check(file: &SourceFile) -> Vec<Finding> {
             if is_code && ups > depth {
                 let place = format!("{}:{}", file.path, number + 1);
                 let message = format!("embeds `{path}`, which its package doesn't have");
-                findings.push(Finding::error(place, message));
+                findings.push(Finding::new(place, message));
             }
         }
     }

@@ -1,8 +1,7 @@
 //! Rule: nothing that the workspace draws in is copyleft.
 //!
 //! Reads the SPDX expressions: `OR` (and the old `/`) lets us choose, `AND` binds both. A package
-//! that declares nothing is an error, one with a text of its own is a warning: a person has to
-//! read it.
+//! must have one.
 //!
 //! **Source:** SPDX specification 2.3, annex D, as far as crates.io uses it.
 
@@ -20,13 +19,12 @@ pub fn check(packages: &[Package]) -> Vec<Finding> {
 
 fn one(package: &Package) -> Option<Finding> {
     let place = format!("{} {}", package.name, package.version);
-    match (&package.license, &package.license_file) {
-        (Some(expression), _) if permits(expression) => None,
-        (Some(expression), _) => {
-            Some(Finding::error(place, format!("has the copyleft licence `{expression}`")))
+    match &package.license {
+        Some(expression) if permits(expression) => None,
+        Some(expression) => {
+            Some(Finding::new(place, format!("has the copyleft licence `{expression}`")))
         }
-        (None, Some(_)) => Some(Finding::warning(place, "has a licence of its own: read it")),
-        (None, None) => Some(Finding::error(place, "declares no licence")),
+        None => Some(Finding::new(place, "declares no licence")),
     }
 }
 

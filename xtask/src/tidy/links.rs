@@ -1,7 +1,8 @@
 //! Rule: a link of a page leads to a file of the repository, and to a heading that it has.
 //!
 //! Links to other hosts are not followed: a check that needs the network fails by chance. Every
-//! page of `docs/` is listed in `docs/SUMMARY.md`, from which the book is made.
+//! page of `docs/` is listed in `docs/SUMMARY.md`, from which the book is made. The files that the
+//! recipes of `CONTRIBUTING.md` name exist.
 //!
 //! **Source:** CommonMark 0.31, "Inline links"; mdBook, "Links to headings".
 
@@ -14,7 +15,7 @@ use super::Finding;
 /// Contents of the book.
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// Pages whose links are checked, and whose words aren't.
+/// Pages outside of the book whose links are checked.
 pub const FURTHER_PAGES: [&str; 6] = [
     "CHANGELOG.md",
     "CODE_OF_CONDUCT.md",
@@ -35,18 +36,37 @@ pub fn check(root: &Path, path: &str, text: &str) -> Vec<Finding> {
         }
         let place = format!("{path}:{number}");
         let Some(led_to) = resolve(path, file) else {
-            findings.push(Finding::error(place, format!("`{target}` lies outside")));
+            findings.push(Finding::new(place, format!("`{target}` lies outside")));
             continue;
         };
         let file = root.join(&led_to);
         if !file.exists() {
-            findings.push(Finding::error(place, format!("`{target}` doesn't exist")));
+            findings.push(Finding::new(place, format!("`{target}` doesn't exist")));
         } else if !heading.is_empty() {
             // A file that is no text has no heading.
             let page = fs::read_to_string(&file).unwrap_or_default();
             let page = if led_to == Path::new(path) { text } else { &page };
             if !headings(page).iter().any(|name| name == heading) {
-                findings.push(Finding::error(place, format!("`{target}`: no such heading")));
+                findings.push(Finding::new(place, format!("`{target}`: no such heading")));
+            }
+        }
+    }
+    findings
+}
+
+/// Folders of the repository that a page may name files of.
+const FOLDERS: [&str; 6] = ["checks", "crates", "docs", "fuzz", "systems", "xtask"];
+
+/// Finds paths in code spans of a page that don't exist. One with capitals is a pattern.
+pub fn check_paths(root: &Path, path: &str, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        for span in line.split('`').skip(1).step_by(2) {
+            let folder = span.split_once('/').map_or("", |(folder, _)| folder);
+            let is_other = |sign: char| sign.is_ascii_uppercase() || sign.is_whitespace();
+            if FOLDERS.contains(&folder) && !span.contains(is_other) && !root.join(span).exists() {
+                let place = format!("{path}:{}", number + 1);
+                findings.push(Finding::new(place, format!("`{span}` doesn't exist")));
             }
         }
     }
@@ -63,7 +83,7 @@ pub fn check_contents(summary: &str, pages: &[String]) -> Vec<Finding> {
     for path in pages {
         let Some(name) = path.strip_prefix("docs/") else { continue };
         if path != SUMMARY && !listed.contains(name) {
-            findings.push(Finding::error(path, format!("is not listed in {SUMMARY}")));
+            findings.push(Finding::new(path, format!("is not listed in {SUMMARY}")));
         }
     }
     findings
@@ -171,6 +191,16 @@ mod tests {
         assert!(found[0].contains("docs/design/page.md:2: `gone.md` doesn't exist"), "{found:?}");
         assert!(found[1].contains("`../other.md#gone`: no such heading"), "{found:?}");
         assert!(found[3].contains("page.md:3: `../../../up.md` lies outside"), "{found:?}");
+    }
+
+    #[test]
+    fn path_that_does_not_exist_is_found() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("docs")).unwrap();
+        let text =
+            "`docs/` `docs/NAME.md` `cat docs/x`\n`mut` and `docs/gone.md`, `other/gone.md`\n";
+        let found = check_paths(root.path(), "PAGE.md", text);
+        assert_eq!(found, [Finding::new("PAGE.md:2", "`docs/gone.md` doesn't exist")]);
     }
 
     #[test]

@@ -38,10 +38,6 @@ pub struct Package {
     pub version: String,
     /// The SPDX expression, where it declares one.
     pub license: Option<String>,
-    /// A licence text of its own, where it declares one.
-    pub license_file: Option<String>,
-    /// The oldest Rust that it states, where it does.
-    pub rust_version: Option<String>,
     source: Option<String>,
     #[serde(default)]
     dependencies: Vec<Dependency>,
@@ -122,8 +118,6 @@ impl Package {
             name: name.to_owned(),
             version: "1.0.0".to_owned(),
             license: license.map(str::to_owned),
-            license_file: None,
-            rust_version: None,
             source: Some("registry".to_owned()),
             dependencies: Vec::new(),
         }

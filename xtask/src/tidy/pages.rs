@@ -26,13 +26,13 @@ pub fn check(manifest: &str, page: &str, members: &[Member]) -> Result<Vec<Findi
     let (in_manifest, on_page) = (read_manifest(manifest)?, read_page(page)?);
     let mut findings = Vec::new();
     for name in used.difference(&on_page) {
-        findings.push(Finding::error(name, format!("is a dependency without a line in {PAGE}")));
+        findings.push(Finding::new(name, format!("is a dependency without a line in {PAGE}")));
     }
     for name in on_page.difference(&used) {
-        findings.push(Finding::error(name, format!("has a line in {PAGE} but no crate uses it")));
+        findings.push(Finding::new(name, format!("has a line in {PAGE} but no crate uses it")));
     }
     for name in in_manifest.difference(&used) {
-        findings.push(Finding::error(name, "is listed in Cargo.toml but no crate uses it"));
+        findings.push(Finding::new(name, "is listed in Cargo.toml but no crate uses it"));
     }
     Ok(findings)
 }

@@ -26,7 +26,7 @@ pub fn check(file: &SourceFile) -> Vec<Finding> {
         for what in impurities(code) {
             let place = format!("{}:{}", file.path, number + 1);
             let message = format!("`{}` is pure and may not use `{what}`", file.krate);
-            findings.push(Finding::error(place, message));
+            findings.push(Finding::new(place, message));
         }
     }
     findings

@@ -35,7 +35,7 @@ impl Source {
 /// Returns the 0-based line where the block that opens at or after `line`, `column` ends.
 ///
 /// `None` where a `;` comes before any `{`: there is no body.
-pub fn end_of_block(code: &[String], line: usize, column: usize) -> Option<usize> {
+fn end_of_block(code: &[String], line: usize, column: usize) -> Option<usize> {
     let (mut depth, mut parens) = (0_usize, 0_usize);
     for (number, text) in code.iter().enumerate().skip(line) {
         let skip = if number == line { column } else { 0 };

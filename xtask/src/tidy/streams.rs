@@ -36,7 +36,7 @@ pub fn check(file: &SourceFile) -> Vec<Finding> {
             if code.contains(stream) && !is_owner && !file.source.in_tests(number) {
                 let place = format!("{}:{}", file.path, number + 1);
                 let message = format!("`{stream}`: print by `output`, which makes text printable");
-                findings.push(Finding::error(place, message));
+                findings.push(Finding::new(place, message));
             }
         }
     }

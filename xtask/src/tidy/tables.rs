@@ -15,7 +15,7 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
         let is_dashes = line.trim().chars().all(|sign| matches!(sign, '|' | '-' | ':' | ' '));
         if !in_code && line.contains("|---") && !is_dashes {
             let place = format!("{path}:{}", number + 1);
-            findings.push(Finding::error(place, "rows of a table stand in one line"));
+            findings.push(Finding::new(place, "rows of a table stand in one line"));
         }
     }
     findings

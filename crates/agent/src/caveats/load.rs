@@ -14,12 +14,12 @@ use workload::opmix::call_shares;
 /// Minimum share of the offered load. Below it, the response times belong to a different load.
 ///
 /// **Source:** SPECstorage Solution 2020, run rules: 95 % of the requested rate over all.
-pub const LOAD_SHARE_MIN: f64 = 0.95;
+pub(crate) const LOAD_SHARE_MIN: f64 = 0.95;
 
 /// Maximum deviation of an op's share, in percentage points.
 ///
 /// **Source:** SPEC SFS 3.0, what makes a run invalid: 1.5 points.
-pub const SHARE_POINTS_MAX: f64 = 1.5;
+pub(crate) const SHARE_POINTS_MAX: f64 = 1.5;
 
 /// Allowed standard deviations. Chance exceeds them about once in 700 cases.
 const SIGMAS: f64 = 3.0;

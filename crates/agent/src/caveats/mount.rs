@@ -41,7 +41,7 @@ pub(super) struct MountCounters<'a> {
 }
 
 impl MountCounters<'_> {
-    pub fn risen(&self, name: &str) -> u64 {
+    pub(crate) fn risen(&self, name: &str) -> u64 {
         self.telemetry.risen(&format!("nfs.{}.{name}", self.point))
     }
 

@@ -12,12 +12,12 @@ use model::{Caveat, CaveatCode, Evidence, PassResult, ProcessorWait, RunSpec};
 use crate::processor_use::ProcessorUse;
 
 /// Share of CPU time above which the workers could not have issued more ops.
-pub const CLIENT_CPU_SHARE_MAX: f64 = 0.95;
+pub(crate) const CLIENT_CPU_SHARE_MAX: f64 = 0.95;
 
 /// Maximum share of time that workers may be runnable but not running. The rate is too low by the
 /// same share. At half of what makes an interval too wide, a larger effect would hide in the
 /// spread.
-pub const PROCESSOR_WAIT_SHARE_MAX: f64 = 0.10;
+pub(crate) const PROCESSOR_WAIT_SHARE_MAX: f64 = 0.10;
 
 /// Share of all CPUs from which on the client's workers waited for each other.
 const ALL_PROCESSORS_SHARE: f64 = 0.90;

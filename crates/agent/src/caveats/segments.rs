@@ -28,7 +28,7 @@ pub const SEGMENTS_AGAIN_MAX: u64 = 64;
 /// **Source:** Mathis, Semke, Mahdavi and Ott, "The macroscopic behavior of the TCP congestion
 /// avoidance algorithm" (1997): throughput is inversely proportional to the square root of the
 /// loss, about 40 segments per round trip at a loss of one in a thousand.
-pub const SEGMENTS_AGAIN_SHARE_MAX: f64 = 0.001;
+pub(crate) const SEGMENTS_AGAIN_SHARE_MAX: f64 = 0.001;
 
 /// Minimum number of lost segments that can explain ops delayed by a few milliseconds. With fewer,
 /// the ops may have waited for a CPU.

@@ -12,7 +12,7 @@ use model::{Caveat, CaveatCode};
 const NAMED_MAX: usize = 3;
 
 /// Raises a caveat if this program, or an external one that it runs, was traced.
-pub fn about_tracers(tracers: &BTreeSet<Tracer>) -> Option<Caveat> {
+pub(crate) fn about_tracers(tracers: &BTreeSet<Tracer>) -> Option<Caveat> {
     let mut names = Vec::new();
     for Tracer { pid, name } in tracers {
         let name = if name.is_empty() { "a process" } else { name };
@@ -26,7 +26,7 @@ pub fn about_tracers(tracers: &BTreeSet<Tracer>) -> Option<Caveat> {
 }
 
 /// Raises a caveat if other campaigns were active. `active` has one description for each.
-pub fn about_neighbors(active: &[String]) -> Option<Caveat> {
+pub(crate) fn about_neighbors(active: &[String]) -> Option<Caveat> {
     if active.is_empty() {
         return None;
     }

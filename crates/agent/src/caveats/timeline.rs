@@ -9,12 +9,12 @@ use model::{Caveat, CaveatCode, Evidence, PassResult, RunSpec};
 /// Minimum size of a step of the wall clock. Smaller offsets are slewed.
 ///
 /// **Source:** ntpd(8): offsets beyond 128 ms are stepped, smaller ones slewed.
-pub const CALENDAR_STEP_MIN_NS: u64 = 128_000_000;
+pub(crate) const CALENDAR_STEP_MIN_NS: u64 = 128_000_000;
 
 /// Maximum rate at which a clock is slewed.
 ///
 /// **Source:** adjtime(3), ntpd(8): at most 500 ppm.
-pub const CALENDAR_SLEW_MAX: f64 = 500e-6;
+pub(crate) const CALENDAR_SLEW_MAX: f64 = 500e-6;
 
 /// The clocks that are compared.
 const CLOCKS: &str = "CLOCK_REALTIME against CLOCK_MONOTONIC";
@@ -50,7 +50,7 @@ pub(super) fn stalled(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
 ///
 /// All measurements use the monotonic clock, which never steps. This compares how far the wall
 /// clock is ahead of it. Slewing changes that by 0.05 ms between two readings 100 ms apart, so only
-/// a step changes it by more than [`CALENDAR_STEP_MIN_NS`].
+/// a step changes it by more than `CALENDAR_STEP_MIN_NS`.
 pub struct Calendar {
     begun_ns: u64,
     /// How far the wall clock was ahead of the monotonic clock at the last reading.
@@ -99,7 +99,7 @@ impl Calendar {
     }
 
     /// Returns true if there was a step.
-    pub const fn has_stepped(&self) -> bool {
+    pub(crate) const fn has_stepped(&self) -> bool {
         !self.steps.is_empty()
     }
 

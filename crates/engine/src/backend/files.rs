@@ -44,7 +44,7 @@ pub struct Files {
     /// Flags for opening files whose writes must all be durable: none, `O_DSYNC` or `O_SYNC`.
     pub durable: OFlags,
     /// Whether to sync files opened by name before closing them.
-    pub sync_each: bool,
+    pub(crate) sync_each: bool,
     /// Maximum size of an op, and of the pieces in which files opened by name are read and written.
     pub io_size_bytes: usize,
     /// Maximum number of ops in flight.
@@ -135,14 +135,14 @@ impl Files {
 
     /// Returns the path that a link op gives to its file.
     #[inline]
-    pub fn second_path(&self, op: &Op) -> PathName {
+    pub(crate) fn second_path(&self, op: &Op) -> PathName {
         let name = Name::new(Sort::SecondName, op.offset_bytes as u32);
         self.places.path(self.places.of_number(op.file), name)
     }
 
     /// Returns the bytes to write. Uses `buffer` if they have to be aligned or assembled.
     #[inline]
-    pub fn outgoing_bytes<'a>(
+    pub(crate) fn outgoing_bytes<'a>(
         &'a self,
         buffer: &'a mut [u8],
         file: u32,
@@ -166,7 +166,7 @@ impl Files {
     /// CPU cache, and damaged data is left for a later reader to find. Only stamps are regenerated,
     /// since they record which pass wrote the data.
     #[inline]
-    pub fn bytes_to_return<'a>(&'a self, buffer: &'a mut [u8], op: &Op) -> &'a [u8] {
+    pub(crate) fn bytes_to_return<'a>(&'a self, buffer: &'a mut [u8], op: &Op) -> &'a [u8] {
         if self.pattern.is_stamped() {
             return self.outgoing_bytes(buffer, op.file, op.offset_bytes, op.len_bytes);
         }
@@ -178,7 +178,12 @@ impl Files {
     /// # Errors
     /// [`OpError::MISMATCH`].
     #[inline]
-    pub fn check_read(&self, file: u32, offset_bytes: u64, data: &[u8]) -> Result<(), OpError> {
+    pub(crate) fn check_read(
+        &self,
+        file: u32,
+        offset_bytes: u64,
+        data: &[u8],
+    ) -> Result<(), OpError> {
         if !self.verify {
             return Ok(());
         }
@@ -191,9 +196,9 @@ impl Files {
 }
 
 /// Name of the extended attribute that passes set and read, as used by NFS.
-pub const XATTR_NAME: &[u8] = b"dfsbench";
+pub(crate) const XATTR_NAME: &[u8] = b"dfsbench";
 /// The same name with Linux's namespace prefix.
-pub const XATTR_NAME_OF_LINUX: &CStr = c"user.dfsbench";
+pub(crate) const XATTR_NAME_OF_LINUX: &CStr = c"user.dfsbench";
 /// Value of that attribute, which is as long as a checksum in hexadecimal.
 pub const XATTR_VALUE: [u8; 64] = [b'a'; 64];
 

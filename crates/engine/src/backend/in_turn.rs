@@ -10,7 +10,7 @@ use model::{Completion, Op, Outcome};
 use crate::clock::Clock;
 
 /// A queue of ops to execute, and the number of those already executed.
-pub struct InTurn {
+pub(crate) struct InTurn {
     clock: Arc<dyn Clock>,
     waiting: Vec<Op>,
     executed: u64,
@@ -18,19 +18,23 @@ pub struct InTurn {
 
 impl InTurn {
     /// Creates an empty queue for `depth` ops.
-    pub fn new(clock: Arc<dyn Clock>, depth: usize) -> Self {
+    pub(crate) fn new(clock: Arc<dyn Clock>, depth: usize) -> Self {
         Self { clock, waiting: Vec::with_capacity(depth), executed: 0 }
     }
 
     /// Accepts ops from the front of the batch and returns their number.
-    pub fn submit(&mut self, batch: &[Op]) -> usize {
+    pub(crate) fn submit(&mut self, batch: &[Op]) -> usize {
         let accepted = batch.len().min(self.waiting.capacity() - self.waiting.len());
         self.waiting.extend_from_slice(&batch[..accepted]);
         accepted
     }
 
     /// Executes all accepted ops.
-    pub fn reap(&mut self, out: &mut Vec<Completion>, mut execute: impl FnMut(&Op) -> Outcome) {
+    pub(crate) fn reap(
+        &mut self,
+        out: &mut Vec<Completion>,
+        mut execute: impl FnMut(&Op) -> Outcome,
+    ) {
         let mut sent_ns = self.clock.now_ns();
         self.executed += self.waiting.len() as u64;
         for op in self.waiting.drain(..) {
@@ -42,7 +46,7 @@ impl InTurn {
     }
 
     /// Returns the number of ops executed.
-    pub const fn executed(&self) -> u64 {
+    pub(crate) const fn executed(&self) -> u64 {
         self.executed
     }
 }

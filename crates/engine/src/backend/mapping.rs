@@ -17,7 +17,7 @@ use rustix::mm::{self, MapFlags, MsyncFlags, ProtFlags};
 
 /// Consecutive pages of a mapping.
 #[derive(Clone, Copy, Debug)]
-pub struct PageRange {
+pub(crate) struct PageRange {
     /// Number of the first page.
     pub first: usize,
     /// Number of pages.
@@ -112,7 +112,7 @@ impl Mapping {
     ///
     /// # Errors
     /// Those of mincore(2), and `EINVAL` if the range extends beyond the mapping.
-    pub fn count_resident_pages(&self, range: PageRange) -> Result<u64, Errno> {
+    pub(crate) fn count_resident_pages(&self, range: PageRange) -> Result<u64, Errno> {
         let page = rustix::param::page_size();
         let (offset, len) = (range.first * page, range.count * page);
         if offset > self.len || len > self.len - offset {

@@ -1,7 +1,7 @@
 //! Copies data within memory, which is the minimum cost of transferring any byte.
 //!
 //! A write copies the op's bytes to their place in a region, and a read copies them back. The
-//! region is as large as the worker's files, up to [`MEMORY_REGION_MAX`], which exceeds CPU caches,
+//! region is as large as the worker's files, up to `MEMORY_REGION_MAX`, which exceeds CPU caches,
 //! so that memory is measured. Ops without data complete immediately.
 
 use std::sync::Arc;

@@ -29,7 +29,8 @@ use set::Common;
 use transfers::{Opens, Transfers};
 
 pub use many::Many;
-pub use set::{NfsFiles, PlusListing};
+pub use set::NfsFiles;
+pub(crate) use set::PlusListing;
 pub use uncommitted::Grid;
 
 /// Executes ops as NFS calls.
@@ -124,7 +125,7 @@ impl Backend for Nfs {
 
 /// Returns how many of the requested ops can be in flight on a connection: one per slot, since each
 /// has a call in flight. Any more would wait here, and that time doesn't count as service time.
-pub fn depth_on(connection: &Connection, requested: usize) -> usize {
+pub(crate) fn depth_on(connection: &Connection, requested: usize) -> usize {
     requested.min(connection.free_slots()).max(1)
 }
 

@@ -36,7 +36,7 @@ impl Null {
 
     /// Injects a fault: every `nth` op is reported as done without being counted.
     #[must_use]
-    pub const fn losing_every(mut self, nth: u64) -> Self {
+    pub(crate) const fn losing_every(mut self, nth: u64) -> Self {
         self.loses = Some(nth);
         self
     }

@@ -3,7 +3,7 @@
 //! Each op in flight has a slot with a part of the aligned region for its data, its paths and its
 //! stage. Most ops take one ring entry (`entries`). Those that open a file by name take several,
 //! one after the other (`stages`). If the kernel has no ring entry for an op, `posix` executes it
-//! at submission, and [`calls_instead`] reports that. If the kernel doesn't allow registration, for
+//! at submission, and `calls_instead` reports that. If the kernel doesn't allow registration, for
 //! example because of the limit on locked memory, we do without. All entries point into memory that
 //! is owned by this type and outlives the ring: `Drop` waits for everything in flight before the
 //! memory is freed.
@@ -92,7 +92,7 @@ const fn is_call(kind: OpKind) -> bool {
 
 /// Returns a caveat if some of a pass's ops are executed one at a time because `io_uring` doesn't
 /// support them.
-pub fn calls_instead(pass: Pass) -> Option<Caveat> {
+pub(crate) fn calls_instead(pass: Pass) -> Option<Caveat> {
     let mut names = Vec::new();
     for kind in pass.kinds() {
         if is_call(*kind) && *kind != OpKind::Execute {

@@ -60,13 +60,13 @@ pub(super) struct Kind {
 
 impl Kind {
     /// Returns the syncs within the window that a tool was configured to make.
-    pub fn syncs(durability: Durability, pass: Pass, files: u32) -> Option<Self> {
+    pub(crate) fn syncs(durability: Durability, pass: Pass, files: u32) -> Option<Self> {
         let makes = durability == Durability::Sync && pass.writes();
         makes.then(|| Self::counted(OpKind::Sync, files.into(), 0))
     }
 
     /// Creates a report with only a number of ops and bytes.
-    pub fn counted(kind: OpKind, ops: u64, bytes: u64) -> Self {
+    pub(crate) fn counted(kind: OpKind, ops: u64, bytes: u64) -> Self {
         Self { kind, ops, bytes, times: Histogram::new() }
     }
 }
@@ -93,18 +93,18 @@ impl From<TargetError> for Failed {
 
 impl Failed {
     /// Creates the failure of a tool.
-    pub fn tool(tool: &str, why: &str, ended: &Finished) -> Self {
+    pub(crate) fn tool(tool: &str, why: &str, ended: &Finished) -> Self {
         let Finished { how, wall_ns, usage, .. } = *ended;
         Self::Ended { why: format!("{tool}: {why}"), how, wall_ns, usage }
     }
 
     /// Creates the error for a pass that the program doesn't support.
-    pub fn no_such_pass(workload: Workload, pass: Pass) -> Self {
+    pub(crate) fn no_such_pass(workload: Workload, pass: Pass) -> Self {
         Self::NotRun(TargetError::Program(format!("{workload} has no pass {pass}")))
     }
 
     /// Creates the error for output that cannot be parsed.
-    pub fn unread(tool: &str, what: &str) -> Self {
+    pub(crate) fn unread(tool: &str, what: &str) -> Self {
         Self::NotRun(TargetError::Program(format!("can't read what {tool} printed: {what}")))
     }
 
@@ -112,7 +112,7 @@ impl Failed {
     ///
     /// # Errors
     /// If there is no result at all.
-    pub fn outside(self, pass: Pass) -> Result<Outside, TargetError> {
+    pub(crate) fn outside(self, pass: Pass) -> Result<Outside, TargetError> {
         let (why, how, wall_ns, usage) = match self {
             Self::NotRun(error) => return Err(error),
             Self::Ended { why, how, wall_ns, usage } => (why, how, wall_ns, usage),
@@ -137,7 +137,7 @@ impl Failed {
 
 impl Figures {
     /// Converts the pass to our own kind of result.
-    pub fn outside(self, pass: Pass) -> Outside {
+    pub(crate) fn outside(self, pass: Pass) -> Outside {
         let rated = self.kinds.iter().filter(|kind| kind.kind != OpKind::Sync);
         let ops = rated.map(|kind| kind.ops).sum();
         let bytes = self.kinds.iter().map(|kind| kind.bytes).sum();

@@ -43,9 +43,9 @@ pub(super) struct Request<'a> {
     /// Time limit in nanoseconds.
     pub limit_ns: Option<u64>,
     /// Maximum number of bytes of stdout to keep, taken from its end.
-    pub stdout_kept: usize,
+    pub(crate) stdout_kept: usize,
     /// Use the C locale, so that numbers and messages can be parsed.
-    pub plain_locale: bool,
+    pub(crate) plain_locale: bool,
 }
 
 /// The environment in which a program is watched.
@@ -110,12 +110,12 @@ pub(super) struct Finished {
 
 impl Finished {
     /// Returns its stderr as text.
-    pub fn stderr(&self) -> String {
+    pub(crate) fn stderr(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
 
     /// Describes how it failed, with its last lines of output. Returns `None` if it succeeded.
-    pub fn failure(&self) -> Option<String> {
+    pub(crate) fn failure(&self) -> Option<String> {
         let wall = model::units::Nanos(self.wall_ns);
         let how = match self.how {
             How::Exited(0) => return None,

@@ -113,7 +113,7 @@ pub(super) fn is_removed_but_open(name: &[u8]) -> bool {
 #[derive(Default)]
 pub(super) struct NullAccess {
     /// An injected fault for tests: every n-th op is lost.
-    pub loses_every: Option<u64>,
+    pub(crate) loses_every: Option<u64>,
 }
 
 impl TargetAccess for NullAccess {

@@ -21,7 +21,7 @@ pub(super) struct Binary {
     pub hash: String,
     /// SHA-256 of the first bytes of the original file, over the same length. Identifies an
     /// installed copy.
-    pub file_hash: String,
+    pub(crate) file_hash: String,
     /// Machine the program was built for, as reported by `uname -m`.
     pub machine: &'static str,
     /// Gzipped content, created when a host needs it. `None` if compression failed.

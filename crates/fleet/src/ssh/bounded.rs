@@ -28,9 +28,9 @@ pub(super) struct Ended {
     pub code: Option<i32>,
     pub stdout: String,
     /// Last line of its stderr.
-    pub last_line: Option<String>,
+    pub(crate) last_line: Option<String>,
     /// The process is ssh, and the host's key differs from the known one.
-    pub has_other_key: bool,
+    pub(crate) has_other_key: bool,
 }
 
 /// Printed by ssh when a host's key differs from the known one.

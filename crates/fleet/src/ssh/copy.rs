@@ -36,7 +36,7 @@ pub struct Copied {
     /// Bytes that were sent.
     pub wire_bytes: u64,
     /// Size of the program on the host, in bytes.
-    pub program_bytes: u64,
+    pub(crate) program_bytes: u64,
     /// Duration, including verification on the host.
     pub took: Duration,
 }

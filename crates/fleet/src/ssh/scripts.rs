@@ -88,7 +88,7 @@ pub(super) struct Found {
     /// When the program was last looked for, which is just now, by us.
     pub seen: String,
     /// The host has gzip.
-    pub has_gzip: bool,
+    pub(crate) has_gzip: bool,
     /// Path of an installed copy of the program.
     pub installed: Option<String>,
 }

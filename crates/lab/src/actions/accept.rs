@@ -14,7 +14,7 @@ use crate::error::LabError;
 ///
 /// # Errors
 /// If the check failed.
-pub fn accept(what: &str, checked: Result<(), OptionError>) -> Result<(), LabError> {
+pub(crate) fn accept(what: &str, checked: Result<(), OptionError>) -> Result<(), LabError> {
     checked.map_err(|error| LabError::Refused(format!("{what}: {error}")))
 }
 
@@ -22,7 +22,7 @@ pub fn accept(what: &str, checked: Result<(), OptionError>) -> Result<(), LabErr
 ///
 /// # Errors
 /// If it is invalid.
-pub fn check_device(device: &Device) -> Result<(), LabError> {
+pub(crate) fn check_device(device: &Device) -> Result<(), LabError> {
     match device {
         Device::Node(path) | Device::Loop(path) => accept("devices", check_path(path)),
         Device::Array(name) | Device::Mapped(name) => accept("devices", check_object_name(name)),
@@ -33,7 +33,7 @@ pub fn check_device(device: &Device) -> Result<(), LabError> {
 ///
 /// # Errors
 /// If it is somewhere else.
-pub fn check_point(point: &Path) -> Result<(), LabError> {
+pub(crate) fn check_point(point: &Path) -> Result<(), LabError> {
     let why = match check_path(point) {
         Err(error) => error.to_string(),
         Ok(()) if point == Path::new(RUN) || !point.starts_with(RUN) => {

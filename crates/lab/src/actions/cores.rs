@@ -13,7 +13,7 @@ use crate::findings::Findings;
 use crate::step::Step;
 use crate::undo::Undo;
 
-pub const FOLDER: &str = "/sys/devices/system/cpu";
+pub(crate) const FOLDER: &str = "/sys/devices/system/cpu";
 /// Upper bound for CPU numbers, no matter what the list contains.
 const NUMBER_MAX: u32 = 1 << 16;
 
@@ -82,7 +82,7 @@ fn switch_of(cpu: u32) -> PathBuf {
 }
 
 /// Returns the numbers of the online CPUs.
-pub fn online() -> Vec<u32> {
+pub(crate) fn online() -> Vec<u32> {
     parse_list(&fs::read_to_string(format!("{FOLDER}/online")).unwrap_or_default())
 }
 

@@ -19,7 +19,7 @@ use crate::undo::Undo;
 
 /// Facts needed to create a file system.
 #[derive(Clone, Debug, Default)]
-pub struct FormatFacts {
+pub(crate) struct FormatFacts {
     /// The device to format.
     pub devices: Devices,
     /// UUID of the new file system, by which we recognize it when undoing.

@@ -123,7 +123,7 @@ impl LabAction for Ganesha {
 ///
 /// # Errors
 /// If a program answers on the port.
-pub fn port_is_free() -> Result<(), LabError> {
+pub(crate) fn port_is_free() -> Result<(), LabError> {
     if servers::answers(NFS_PORT) {
         return Err(LabError::Refused(format!(
             "no server is started: something answers on port {NFS_PORT} already"

@@ -131,12 +131,12 @@ fn listed(of_client: &str, of_point: &str) -> String {
 
 /// The kernel's counters for one NFS mount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MountStats {
+pub(crate) struct MountStats {
     pub source: String,
     /// Options in effect.
     pub options: String,
     /// Seconds since it was mounted, as printed by the kernel.
-    pub age_s: String,
+    pub(crate) age_s: String,
     /// Number of connections to the server.
     pub connections: usize,
     /// Bytes read from the server since then.
@@ -145,7 +145,7 @@ pub struct MountStats {
 
 impl MountStats {
     /// Finds a mount in the text of /proc/self/mountstats. If several match, the last one is used.
-    pub fn of(text: &str, point: &Path) -> Option<Self> {
+    pub(crate) fn of(text: &str, point: &Path) -> Option<Self> {
         let mount = mountstats::find(text, point)?;
         let mut stats = Self { source: mount.source.to_owned(), ..Self::default() };
         for (name, rest) in mount.lines {

@@ -23,7 +23,7 @@ use crate::{NFSD_FOLDER, RUN};
 
 /// Facts needed to start the server.
 #[derive(Clone, Debug, Default)]
-pub struct NfsdFacts {
+pub(crate) struct NfsdFacts {
     /// State of the server and of rpc.mountd.
     host: Host,
     /// Options of the installed rpc.nfsd that select transports.

@@ -23,7 +23,7 @@ const MEMINFO: &str = "/proc/meminfo";
 
 /// A host's memory, before it is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Memory {
+pub(crate) struct Memory {
     total_bytes: u64,
     /// Number of existing huge pages.
     pages: u64,

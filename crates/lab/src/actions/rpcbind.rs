@@ -15,7 +15,7 @@ const PORT: u16 = 111;
 
 /// Whether rpcbind is running on this host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rpcbind {
+pub(crate) enum Rpcbind {
     /// A program answers on its port.
     Runs,
     /// It must be started, and stopped afterwards.
@@ -25,12 +25,12 @@ pub enum Rpcbind {
 
 impl Rpcbind {
     /// Checks whether a program answers on its loopback port.
-    pub fn look() -> Self {
+    pub(crate) fn look() -> Self {
         if servers::answers(PORT) { Self::Runs } else { Self::Missing }
     }
 
     /// Returns the steps that start it if it is missing.
-    pub fn steps(self) -> Vec<Step> {
+    pub(crate) fn steps(self) -> Vec<Step> {
         if self == Self::Runs {
             return Vec::new();
         }
@@ -42,7 +42,7 @@ impl Rpcbind {
     }
 
     /// Returns how to stop the rpcbind started by [`Self::steps`] and remove its files.
-    pub fn undo(self) -> Vec<Undo> {
+    pub(crate) fn undo(self) -> Vec<Undo> {
         if self == Self::Runs {
             return Vec::new();
         }

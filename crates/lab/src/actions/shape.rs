@@ -94,7 +94,7 @@ impl LabAction for Shape {
 }
 
 /// Returns the step that adds a queueing discipline to an interface.
-pub fn add_qdisc(interface: &str, place: &[&str], words: &[&str]) -> Step {
+pub(crate) fn add_qdisc(interface: &str, place: &[&str], words: &[&str]) -> Step {
     let mut argv = vec!["tc", "qdisc", "add", "dev", interface];
     argv.extend(place);
     argv.extend(words);
@@ -105,7 +105,7 @@ pub fn add_qdisc(interface: &str, place: &[&str], words: &[&str]) -> Step {
 ///
 /// # Errors
 /// If the interface doesn't exist or has rules that aren't ours.
-pub fn undo_rules(interface: &str) -> Result<Vec<Undo>, LabError> {
+pub(crate) fn undo_rules(interface: &str) -> Result<Vec<Undo>, LabError> {
     for rule in interfaces::rules(&Runner::default(), interface)? {
         // The kernel's default rules have handle 0.
         if let Some(handle) = rule["handle"].as_str()

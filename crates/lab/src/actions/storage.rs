@@ -10,7 +10,7 @@ use crate::safety::{self, OverwrittenDevice};
 
 /// An action's devices, as found on this host.
 #[derive(Clone, Debug, Default)]
-pub struct Devices {
+pub(crate) struct Devices {
     /// Device nodes, in the order given by the action.
     pub nodes: Vec<PathBuf>,
     /// Device numbers and origins, which are checked again right before a device is overwritten.
@@ -22,7 +22,9 @@ impl Devices {
     ///
     /// # Errors
     /// If a device doesn't exist.
-    pub fn find<'d>(devices: impl IntoIterator<Item = &'d Device>) -> Result<Self, LabError> {
+    pub(crate) fn find<'d>(
+        devices: impl IntoIterator<Item = &'d Device>,
+    ) -> Result<Self, LabError> {
         let mut found = Self::default();
         for device in devices {
             let node = devices::node(device)?;
@@ -33,13 +35,13 @@ impl Devices {
     }
 
     /// Names the devices as a dry run does.
-    pub fn assume<'d>(devices: impl IntoIterator<Item = &'d Device>) -> Self {
+    pub(crate) fn assume<'d>(devices: impl IntoIterator<Item = &'d Device>) -> Self {
         let nodes = devices.into_iter().map(devices::placeholder).collect();
         Self { nodes, overwritten: Vec::new() }
     }
 
     /// Returns the node of the first device, or an empty string if there is none.
-    pub fn first_node(&self) -> String {
+    pub(crate) fn first_node(&self) -> String {
         match self.nodes.first() {
             Some(node) => node.display().to_string(),
             None => String::new(),
@@ -50,7 +52,11 @@ impl Devices {
     ///
     /// # Errors
     /// If one of them must be left alone.
-    pub fn may_destroy(&self, devices: &[Device], allowed: &[PathBuf]) -> Result<(), LabError> {
+    pub(crate) fn may_destroy(
+        &self,
+        devices: &[Device],
+        allowed: &[PathBuf],
+    ) -> Result<(), LabError> {
         safety::may_destroy(devices, &self.nodes, allowed)
     }
 }

@@ -1,7 +1,8 @@
 //! A port tunnel: the user's own `ssh` forwards a loopback port of this host to another host.
 //!
 //! ssh runs as the current user rather than root, because the keys are the user's. The negotiated
-//! settings are read from ssh's log. **Source:** ssh(1), `-L`, `-C`, `-c`, `-E`; ssh_config(5).
+//! settings are read from ssh's log. **Source:** ssh(1), `-L`, `-C`, `-c`, `-E`; ssh_config(5);
+//! RFC 1833 section 3 for the port of MOUNT.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,13 @@ use model::lab::bracketed;
 use model::options::OptionError;
 use model::options::{check_address, check_path, check_ssh_destination, check_tunnel_cipher};
 use model::{EffectiveSettings, RemotePort};
+use nfs_proto::limits::MARK_BYTES;
+use nfs_proto::mount3;
+use nfs_proto::portmap::{self, Mapping};
+use nfs_proto::program::Call;
+use nfs_proto::record;
+use nfs_proto::rpc::{CallHeader, Credential, ProcedureId, RPC_VERSION, ReplyHeader};
+use nfs_proto::xdr::{Reader, Writer};
 
 use super::accept::accept;
 use super::{LabAction, Layer, program_undo};
@@ -19,7 +27,6 @@ use crate::RUN;
 use crate::commands::{RunAs, exchange};
 use crate::error::LabError;
 use crate::findings::Findings;
-use crate::portmap;
 use crate::processes;
 use crate::servers;
 use crate::step::Step;
@@ -30,6 +37,10 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Time limit for the portmapper's answer, including ssh's login.
 const PORTMAP_PATIENCE: Duration = Duration::from_secs(20);
+/// Transaction ID of the call to the portmapper.
+const XID: u32 = 0x6466_706d;
+/// Size of its reply in bytes: the mark, six words of the header, and the port.
+const REPLY_BYTES: usize = MARK_BYTES + 7 * 4;
 /// Options for every ssh: never ask for a password, and don't share a connection.
 const ALONE: [&str; 3] = ["BatchMode=yes", "ControlMaster=no", "ControlPath=none"];
 
@@ -39,7 +50,7 @@ const STEADY: [&str; 3] =
 
 /// Destination of an ssh connection.
 #[derive(Clone, Copy, Debug)]
-pub struct Destination<'a> {
+pub(crate) struct Destination<'a> {
     /// Name or address, optionally with a user.
     pub host: &'a str,
     /// Configuration file that defines the host.
@@ -202,7 +213,7 @@ fn check_config_name(path: &Path) -> Result<(), OptionError> {
 ///
 /// # Errors
 /// If the portmapper cannot be reached or doesn't know the service.
-pub fn mount_port(
+pub(crate) fn mount_port(
     destination: &Destination<'_>,
     address: &str,
     wanted: RemotePort,
@@ -214,9 +225,9 @@ pub fn mount_port(
     }
     argv.extend(["-W".to_owned(), format!("{}:{}", bracketed(address), portmap::PORT)]);
     argv.extend(destination.arguments());
-    let call = portmap::mount_port_call(version);
+    let call = mount_port_call(version);
     // `-W` connects ssh's stdin and stdout to the portmapper, as seen from the other host.
-    let reply = match exchange(&argv, &call, portmap::REPLY_BYTES, PORTMAP_PATIENCE) {
+    let reply = match exchange(&argv, &call, REPLY_BYTES, PORTMAP_PATIENCE) {
         Ok(reply) => reply,
         Err(why) => {
             return Err(LabError::Unable(format!(
@@ -226,7 +237,7 @@ pub fn mount_port(
             )));
         }
     };
-    match portmap::port_of(&reply) {
+    match port_of(&reply) {
         Some(0) => Err(LabError::Unable(format!(
             "the portmapper of the server ({address}) knows no MOUNT service v{version} over TCP \
              (hint: `rpcinfo -p` there; is rpc.mountd running, and does the server serve this \
@@ -238,6 +249,33 @@ pub fn mount_port(
             portmap::PORT
         ))),
     }
+}
+
+/// Returns the call that asks for the TCP port of a version of MOUNT.
+fn mount_port_call(version: u32) -> Vec<u8> {
+    let protocol = portmap::PROTOCOL_TCP;
+    let mapping = Mapping { program: mount3::PROGRAM, version, protocol, port: 0 };
+    let call = Call::Portmap(portmap::Call::Getport(mapping));
+    let ProcedureId { program, version, procedure } = call.procedure_id();
+    let credential = Ok(Credential::None);
+    let header =
+        CallHeader { xid: XID, rpc_version: RPC_VERSION, program, version, procedure, credential };
+    let mut bytes = Vec::new();
+    let mark = record::begin(&mut bytes);
+    let mut writer = Writer::new(&mut bytes);
+    header.encode(&mut writer);
+    call.encode(&mut writer);
+    record::end(&mut bytes, mark, 0);
+    bytes
+}
+
+/// Returns the port from a reply (0 if the service isn't registered), or `None` if it isn't a valid
+/// reply. It comes from another host and may contain anything.
+fn port_of(reply: &[u8]) -> Option<u16> {
+    let mut reader = Reader::new(reply.get(MARK_BYTES..)?);
+    let header = ReplyHeader::decode(&mut reader).ok()?;
+    let is_ours = header.xid == XID && header.result.is_ok();
+    if is_ours { portmap::Reply::decode_getport(reader).ok() } else { None }
 }
 
 /// Returns a setting negotiated in the direction of the server: the word after a name such as
@@ -309,6 +347,27 @@ mod tests {
         let error = error.to_string();
         assert!(error.contains("the portmapper of the server (10.0.0.1, port 111)"), "{error}");
         assert!(error.contains("MOUNT v3") && error.contains("refused"), "{error}");
+    }
+
+    #[test]
+    fn the_port_is_that_of_the_answer_and_nothing_else_is_one() {
+        let reply = |words: [u32; 8]| words.map(u32::to_be_bytes).concat();
+        let answer = [0x8000_001c, XID, 1, 0, 0, 0, 0, 41_234];
+        assert_eq!(port_of(&reply(answer)), Some(41_234));
+        assert_eq!(port_of(&reply(answer)[..31]), None);
+        for (at, word) in [(1, 7), (2, 0), (3, 1), (6, 2), (7, 65_536)] {
+            let mut other = answer;
+            other[at] = word;
+            assert_eq!(port_of(&reply(other)), None, "word {at}");
+        }
+    }
+
+    #[test]
+    fn a_call_is_one_fragment_of_its_length() {
+        let call = mount_port_call(3);
+        assert_eq!(call.len(), 4 + 14 * 4);
+        assert_eq!(call[..4], [0x80, 0, 0, 56]);
+        assert_eq!(call[44..], [0, 1, 0x86, 0xa5, 0, 0, 0, 3, 0, 0, 0, 6, 0, 0, 0, 0]);
     }
 
     #[test]

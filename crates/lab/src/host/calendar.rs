@@ -15,7 +15,7 @@ const NEAR_NS: u64 = 500_000_000;
 const SECOND_NS: i64 = 1_000_000_000;
 
 /// Returns the difference between the wall clock and the time since boot, in nanoseconds.
-pub fn offset_ns() -> i64 {
+pub(crate) fn offset_ns() -> i64 {
     read_ns(ClockId::Realtime).saturating_sub(read_ns(ClockId::Boottime))
 }
 
@@ -25,7 +25,7 @@ fn read_ns(clock: ClockId) -> i64 {
 }
 
 /// Returns true if two offsets are equal within the accuracy of setting the clock.
-pub fn is_near(one_ns: i64, other_ns: i64) -> bool {
+pub(crate) fn is_near(one_ns: i64, other_ns: i64) -> bool {
     one_ns.abs_diff(other_ns) <= NEAR_NS
 }
 
@@ -33,7 +33,7 @@ pub fn is_near(one_ns: i64, other_ns: i64) -> bool {
 ///
 /// # Errors
 /// If the system does not allow it.
-pub fn set_offset(runner: &Runner, offset_ns: i64) -> Result<(), LabError> {
+pub(crate) fn set_offset(runner: &Runner, offset_ns: i64) -> Result<(), LabError> {
     let now_ns = read_ns(ClockId::Boottime).saturating_add(offset_ns);
     // Euclidean division, so that the nanoseconds aren't negative before 1970.
     let (tv_sec, tv_nsec) = (now_ns.div_euclid(SECOND_NS), now_ns.rem_euclid(SECOND_NS));
@@ -49,6 +49,6 @@ pub fn set_offset(runner: &Runner, offset_ns: i64) -> Result<(), LabError> {
 ///
 /// # Errors
 /// If the system does not allow it.
-pub fn restore(runner: &Runner, before_ns: i64) -> Result<(), LabError> {
+pub(crate) fn restore(runner: &Runner, before_ns: i64) -> Result<(), LabError> {
     if is_near(offset_ns(), before_ns) { Ok(()) } else { set_offset(runner, before_ns) }
 }

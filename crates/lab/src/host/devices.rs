@@ -23,7 +23,7 @@ const DETACH_PAUSE: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// If it doesn't exist.
-pub fn node(device: &Device) -> Result<PathBuf, LabError> {
+pub(crate) fn node(device: &Device) -> Result<PathBuf, LabError> {
     let found = match device {
         // Check the entry itself: a dangling symlink is rejected later, with a better message.
         Device::Node(node) if node.symlink_metadata().is_ok() => Some(node.clone()),
@@ -49,7 +49,7 @@ fn existing(node: PathBuf) -> Option<PathBuf> {
 }
 
 /// Returns the name that a dry run shows for a device.
-pub fn placeholder(device: &Device) -> PathBuf {
+pub(crate) fn placeholder(device: &Device) -> PathBuf {
     match device {
         Device::Node(node) => node.clone(),
         Device::Loop(_) => PathBuf::from("/dev/loopN"),
@@ -62,7 +62,7 @@ pub fn placeholder(device: &Device) -> PathBuf {
 ///
 /// # Errors
 /// If losetup fails, or something keeps a device open for too long.
-pub fn detach(runner: &Runner, file: &Path) -> Result<(), LabError> {
+pub(crate) fn detach(runner: &Runner, file: &Path) -> Result<(), LabError> {
     let mut found = loop_node(file);
     for _ in 0..DETACHES {
         let Some(node) = &found else { return Ok(()) };
@@ -92,7 +92,7 @@ pub fn detach(runner: &Runner, file: &Path) -> Result<(), LabError> {
 ///
 /// # Errors
 /// If mdadm fails.
-pub fn stop_array(runner: &Runner, name: &str, devices: &[PathBuf]) -> Result<(), LabError> {
+pub(crate) fn stop_array(runner: &Runner, name: &str, devices: &[PathBuf]) -> Result<(), LabError> {
     if let Some(node) = array_node(name) {
         let node = node.display().to_string();
         runner.run(&["mdadm", "--quiet", "--stop", node.as_str()], SOON)?;
@@ -126,7 +126,7 @@ fn is_name_of_array(line: &str, name: &str) -> bool {
 ///
 /// # Errors
 /// If cryptsetup fails.
-pub fn close_mapped(runner: &Runner, name: &str) -> Result<(), LabError> {
+pub(crate) fn close_mapped(runner: &Runner, name: &str) -> Result<(), LabError> {
     if Path::new("/dev/mapper").join(name).exists() {
         runner.run(&["cryptsetup", "close", "--", name], SOON)?;
     }
@@ -137,7 +137,7 @@ pub fn close_mapped(runner: &Runner, name: &str) -> Result<(), LabError> {
 ///
 /// # Errors
 /// If wipefs fails, for example because the file system is mounted.
-pub fn wipe(runner: &Runner, device: &Path, uuid: &str) -> Result<(), LabError> {
+pub(crate) fn wipe(runner: &Runner, device: &Path, uuid: &str) -> Result<(), LabError> {
     if !device.exists() || uuid.is_empty() || probe(runner, device, "UUID")? != uuid {
         return Ok(());
     }
@@ -151,7 +151,7 @@ pub fn wipe(runner: &Runner, device: &Path, uuid: &str) -> Result<(), LabError> 
 ///
 /// # Errors
 /// If blkid cannot be run.
-pub fn probe(runner: &Runner, device: &Path, tag: &str) -> Result<String, LabError> {
+pub(crate) fn probe(runner: &Runner, device: &Path, tag: &str) -> Result<String, LabError> {
     let device = device.display().to_string();
     let argv = ["blkid", "--probe", "--match-tag", tag, "--output", "value", "--", device.as_str()];
     Ok(runner.output(&argv, SOON)?.stdout.trim().to_owned())
@@ -202,7 +202,7 @@ fn inode_of_loop(node: &Path) -> String {
 
 /// Returns the array with this name: through udev's symlink if there is one, or else by its node
 /// name.
-pub fn array_node(name: &str) -> Option<PathBuf> {
+pub(crate) fn array_node(name: &str) -> Option<PathBuf> {
     let link = Path::new("/dev/md").join(name);
     if let Ok(node) = link.canonicalize() {
         return Some(node);
@@ -215,7 +215,7 @@ pub fn array_node(name: &str) -> Option<PathBuf> {
 
 /// Returns the sysfs folder of a device. Looks it up by number, since nodes have other names if
 /// udev isn't running.
-pub fn sysfs(node: &Path) -> PathBuf {
+pub(crate) fn sysfs(node: &Path) -> PathBuf {
     let number = match fs::metadata(node) {
         Ok(metadata) => metadata.rdev(),
         Err(_) => 0,
@@ -225,7 +225,7 @@ pub fn sysfs(node: &Path) -> PathBuf {
 }
 
 /// Returns the size of a device in bytes, and the file it was read from.
-pub fn size_bytes(node: &Path) -> (u64, String) {
+pub(crate) fn size_bytes(node: &Path) -> (u64, String) {
     let path = sysfs(node).join("size");
     let text = fs::read_to_string(&path).unwrap_or_default();
     // In sectors of 512 bytes, regardless of the device's sector size.
@@ -235,7 +235,7 @@ pub fn size_bytes(node: &Path) -> (u64, String) {
 
 /// Returns whether a loop device bypasses the page cache below it (`on` or `off`), and the file
 /// this was read from.
-pub fn direct_io(node: &Path) -> (&'static str, String) {
+pub(crate) fn direct_io(node: &Path) -> (&'static str, String) {
     let path = sysfs(node).join("loop/dio");
     let is_direct = fs::read_to_string(&path).is_ok_and(|text| text.trim() == "1");
     (if is_direct { "on" } else { "off" }, path.display().to_string())

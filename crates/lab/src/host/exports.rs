@@ -7,7 +7,7 @@ use crate::error::LabError;
 
 /// One entry of the export table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Export {
+pub(crate) struct Export {
     pub directory: String,
     /// Who may mount it.
     pub clients: String,
@@ -16,18 +16,18 @@ pub struct Export {
 
 impl Export {
     /// Returns true if this is an export of the directory to the given client.
-    pub fn is_to(&self, directory: &Path, client: &str) -> bool {
+    pub(crate) fn is_to(&self, directory: &Path, client: &str) -> bool {
         self.is_of(directory) && self.clients == world(client)
     }
 
     /// Returns true if this is an export of the directory.
-    pub fn is_of(&self, directory: &Path) -> bool {
+    pub(crate) fn is_of(&self, directory: &Path) -> bool {
         Path::new(&self.directory) == directory
     }
 }
 
 /// Returns the names that exportfs uses for an export, one per client.
-pub fn names(directory: &Path, clients: &str) -> Vec<String> {
+pub(crate) fn names(directory: &Path, clients: &str) -> Vec<String> {
     let mut names = Vec::new();
     for client in clients.split_whitespace() {
         names.push(format!("{client}:{}", directory.display()));
@@ -39,7 +39,7 @@ pub fn names(directory: &Path, clients: &str) -> Vec<String> {
 ///
 /// # Errors
 /// If exportfs fails.
-pub fn list(runner: &Runner) -> Result<Vec<Export>, LabError> {
+pub(crate) fn list(runner: &Runner) -> Result<Vec<Export>, LabError> {
     Ok(parse(&runner.run(&["exportfs", "-v"], SOON)?))
 }
 
@@ -72,7 +72,7 @@ fn parse(text: &str) -> Vec<Export> {
 ///
 /// # Errors
 /// If exportfs fails.
-pub fn withdraw(runner: &Runner, directory: &Path, clients: &str) -> Result<(), LabError> {
+pub(crate) fn withdraw(runner: &Runner, directory: &Path, clients: &str) -> Result<(), LabError> {
     let all = list(runner)?;
     let mut argv = vec!["exportfs".to_owned(), "-u".to_owned(), "--".to_owned()];
     let options = argv.len();

@@ -26,7 +26,7 @@ const PIECE_MIN: u64 = 64 << 10;
 ///
 /// # Errors
 /// If almost nothing can be allocated.
-pub fn fill(runner: &mut Runner, file: &Path) -> Result<(), LabError> {
+pub(crate) fn fill(runner: &mut Runner, file: &Path) -> Result<(), LabError> {
     let point = file.parent().unwrap_or(file);
     let path = file.display().to_string();
     // Clients may be able to write to this folder, so don't follow anything they have put in its
@@ -76,7 +76,7 @@ fn allocate(
 }
 
 /// Returns the bytes that root may still use on a mount, or 0 if the kernel doesn't report it.
-pub fn free_bytes(point: &Path) -> u64 {
+pub(crate) fn free_bytes(point: &Path) -> u64 {
     // `f_bfree` rather than `f_bavail`, since we also fill the space that ext4 reserves for root.
     match rustix::fs::statvfs(point) {
         Ok(stat) => stat.f_bfree.saturating_mul(stat.f_frsize),

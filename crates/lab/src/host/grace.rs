@@ -26,7 +26,7 @@ const CLIENTS: &str = "/proc/fs/nfsd/clients";
 const POLL: Duration = Duration::from_millis(50);
 
 /// Returns true if clients of the running server may have open files, or if that isn't known.
-pub fn has_clients() -> bool {
+pub(crate) fn has_clients() -> bool {
     match fs::read_dir(CLIENTS) {
         Ok(mut clients) => clients.next().is_some(),
         // Old kernels don't have this folder, and only root can read it. Assume that there are
@@ -37,11 +37,11 @@ pub fn has_clients() -> bool {
 
 /// Files that end the grace period early when `Y` is written to them. Both reject this if it is
 /// already over.
-pub const ENDS: [&str; 2] = [END, END_OF_LOCKS];
+pub(crate) const ENDS: [&str; 2] = [END, END_OF_LOCKS];
 
 /// Ends the grace period early. Only call this if no client has anything to reclaim; otherwise, its
 /// files could be given to others.
-pub fn end_early(runner: &Runner) {
+pub(crate) fn end_early(runner: &Runner) {
     for path in ENDS {
         // Fails if it is already over, in which case [`await_end`] returns immediately.
         let _ = runner.write(Path::new(path), "Y");
@@ -52,7 +52,7 @@ pub fn end_early(runner: &Runner) {
 ///
 /// # Errors
 /// If it takes far too long, for example because a client keeps reclaiming forever.
-pub fn await_end() -> Result<(), LabError> {
+pub(crate) fn await_end() -> Result<(), LabError> {
     let length = fs::read_to_string(LENGTH).unwrap_or_default();
     // The kernel doubles it if clients are still reclaiming at the end.
     let limit = Duration::from_secs(2 * length.trim().parse().unwrap_or(LENGTH_S) + 30);
@@ -77,7 +77,7 @@ fn is_over(answer: &str) -> bool {
 }
 
 /// Returns the command that a dry run shows for the wait.
-pub fn shown() -> String {
+pub(crate) fn shown() -> String {
     format!("wait until {END} says Y")
 }
 

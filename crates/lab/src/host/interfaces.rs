@@ -10,15 +10,15 @@ use crate::commands::{Runner, SOON};
 use crate::error::LabError;
 
 /// Handle of our rule at the root of an interface.
-pub const HANDLE: &str = "df5:";
+pub(crate) const HANDLE: &str = "df5:";
 /// Handle of the rate limit below a delay.
-pub const INNER: &str = "df6:";
+pub(crate) const INNER: &str = "df6:";
 
 /// Restores the MTU of an interface. Does nothing if the interface is gone.
 ///
 /// # Errors
 /// If the kernel rejects it.
-pub fn restore_mtu(runner: &Runner, interface: &str, bytes: u32) -> Result<(), LabError> {
+pub(crate) fn restore_mtu(runner: &Runner, interface: &str, bytes: u32) -> Result<(), LabError> {
     if let Ok(now) = mtu(interface)
         && now != bytes
     {
@@ -32,7 +32,7 @@ pub fn restore_mtu(runner: &Runner, interface: &str, bytes: u32) -> Result<(), L
 ///
 /// # Errors
 /// If the kernel rejects it.
-pub fn remove_rules(runner: &Runner, interface: &str) -> Result<(), LabError> {
+pub(crate) fn remove_rules(runner: &Runner, interface: &str) -> Result<(), LabError> {
     if mtu(interface).is_err() {
         return Ok(());
     }
@@ -46,7 +46,7 @@ pub fn remove_rules(runner: &Runner, interface: &str) -> Result<(), LabError> {
 ///
 /// # Errors
 /// If tc fails.
-pub fn rules(runner: &Runner, interface: &str) -> Result<Vec<Value>, LabError> {
+pub(crate) fn rules(runner: &Runner, interface: &str) -> Result<Vec<Value>, LabError> {
     let argv = ["tc", "-json", "qdisc", "show", "dev", interface];
     json(&argv, &runner.run(&argv, SOON)?)
 }
@@ -55,7 +55,7 @@ pub fn rules(runner: &Runner, interface: &str) -> Result<Vec<Value>, LabError> {
 ///
 /// # Errors
 /// If there is no such interface.
-pub fn mtu(interface: &str) -> Result<u32, LabError> {
+pub(crate) fn mtu(interface: &str) -> Result<u32, LabError> {
     let argv = ["ip", "-json", "link", "show", "dev", interface];
     let links = json(&argv, &Runner::default().run(&argv, SOON)?)?;
     if let Some(link) = links.first()

@@ -17,16 +17,16 @@ use crate::mounts;
 use crate::processes;
 
 /// Number of threads if none is given. **Source:** rpc.nfsd(8).
-pub const THREADS: u32 = 8;
+pub(crate) const THREADS: u32 = 8;
 /// Port of rpc.mountd, as registered with IANA for `mountd`.
-pub const MOUNT_PORT: u16 = 20_048;
+pub(crate) const MOUNT_PORT: u16 = 20_048;
 /// Versions that the server can be configured to offer.
 const VERSIONS: [NfsVersion; 5] =
     [NfsVersion::V2, NfsVersion::V3, NfsVersion::V4_0, NfsVersion::V4_1, NfsVersion::V4_2];
 
 /// Requested settings of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerSettings {
+pub(crate) struct ServerSettings {
     /// Number of threads; 0 keeps the current number.
     pub threads: u32,
     /// Versions to offer; empty keeps the current ones.
@@ -39,7 +39,7 @@ pub struct ServerSettings {
 
 /// Current state of the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct State {
+pub(crate) struct State {
     /// Number of threads; 0 if it isn't running.
     pub threads: u32,
     /// Its versions, such as `-2 +3 +4 +4.1`; empty if it has never been started.
@@ -52,19 +52,19 @@ pub struct State {
 
 /// The server and its helpers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Host {
+pub(crate) struct Host {
     /// Whether the nfsd file system is mounted.
     pub is_mounted: bool,
     pub state: State,
     /// Whether it is running and clients may have open files.
-    pub has_clients: bool,
+    pub(crate) has_clients: bool,
     /// Whether rpc.mountd is running.
     pub mountd: bool,
 }
 
 impl ServerSettings {
     /// Returns the rpc.nfsd command that starts the server with these settings.
-    pub fn words(&self, threads: u32, transports: TransportWords) -> Vec<String> {
+    pub(crate) fn words(&self, threads: u32, transports: TransportWords) -> Vec<String> {
         let mut words = vec!["rpc.nfsd".to_owned()];
         if !self.versions.is_empty() {
             // A minor version on its own doesn't affect the other minor versions of v4.
@@ -98,7 +98,7 @@ impl ServerSettings {
     }
 
     /// Returns true if only the number of threads changes.
-    pub fn is_live_change(&self, state: &State) -> bool {
+    pub(crate) fn is_live_change(&self, state: &State) -> bool {
         // The kernel rejects any other change while threads are running.
         if state.threads == 0 || self.udp != state.udp {
             return false;
@@ -113,7 +113,7 @@ impl ServerSettings {
 
 impl State {
     /// Reads the current state from the kernel.
-    pub fn now() -> Self {
+    pub(crate) fn now() -> Self {
         Self {
             threads: read_file("threads").parse().unwrap_or(0),
             versions: read_file("versions"),
@@ -125,7 +125,7 @@ impl State {
 
     /// Returns true if it offers a version. **Source:** nfsd(7), `versions`: `+4` includes all
     /// minor versions that aren't disabled.
-    pub fn offers(&self, version: NfsVersion) -> bool {
+    pub(crate) fn offers(&self, version: NfsVersion) -> bool {
         match version {
             NfsVersion::V4_0 => self.has_word("+4") && !self.has_word("-4.0"),
             other => self.has_word(&format!("+{}", other.name())),
@@ -151,7 +151,7 @@ impl State {
 
 impl Host {
     /// Reads the current state of the host.
-    pub fn now() -> Self {
+    pub(crate) fn now() -> Self {
         let state = State::now();
         Self {
             is_mounted: mounts::at(Path::new(NFSD_FOLDER)).is_some(),
@@ -164,7 +164,7 @@ impl Host {
 
 /// The transport options supported by this host's rpc.nfsd.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TransportWords {
+pub(crate) enum TransportWords {
     /// Options to enable and to disable a transport.
     #[default]
     OfferAndLeaveOut,
@@ -175,7 +175,7 @@ pub enum TransportWords {
 impl TransportWords {
     /// Probes the program with `--help`, which starts nothing: getopt rejects unknown options
     /// first.
-    pub fn find(runner: &Runner) -> Self {
+    pub(crate) fn find(runner: &Runner) -> Self {
         match runner.output(&["rpc.nfsd", "--udp", "--tcp", "--help"], SOON) {
             Ok(output) if output.stderr.contains("unrecognized option") => Self::LeaveOut,
             _ => Self::OfferAndLeaveOut,
@@ -184,7 +184,7 @@ impl TransportWords {
 }
 
 /// Files that rpcbind leaves behind when it exits. The last two are in a folder owned by its user.
-pub const RPCBIND_FILES: [&str; 4] = [
+pub(crate) const RPCBIND_FILES: [&str; 4] = [
     "/run/rpcbind.sock",
     "/run/rpcbind.lock",
     "/run/rpcbind/portmap.xdr",
@@ -195,7 +195,7 @@ pub const RPCBIND_FILES: [&str; 4] = [
 ///
 /// # Errors
 /// If it cannot be stopped or started.
-pub fn restore(runner: &mut Runner, state: &State) -> Result<(), LabError> {
+pub(crate) fn restore(runner: &mut Runner, state: &State) -> Result<(), LabError> {
     let now = State::now();
     if now == *state || (now.threads == 0 && state.threads == 0) {
         return Ok(());
@@ -218,7 +218,7 @@ pub fn restore(runner: &mut Runner, state: &State) -> Result<(), LabError> {
 ///
 /// # Errors
 /// Same as [`restore`]. Also if clients don't stop reclaiming their state.
-pub fn restart(runner: &mut Runner) -> Result<(), LabError> {
+pub(crate) fn restart(runner: &mut Runner) -> Result<(), LabError> {
     // Check before stopping it, since the list of clients disappears along with the server.
     let (state, has_clients) = (State::now(), grace::has_clients());
     if state.threads == 0 {
@@ -244,7 +244,7 @@ fn stop_and_start(runner: &Runner, now: &State, state: &State) -> Result<(), Lab
 }
 
 /// Returns the path of one of the server's control files.
-pub fn file(name: &str) -> PathBuf {
+pub(crate) fn file(name: &str) -> PathBuf {
     Path::new(NFSD_FOLDER).join(name)
 }
 

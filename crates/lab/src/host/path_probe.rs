@@ -19,7 +19,7 @@ use rustix::net::sockopt::{
 use crate::error::LabError;
 
 /// A port on which nothing listens, as used by traceroute.
-pub const PORT: u16 = 33_434;
+pub(crate) const PORT: u16 = 33_434;
 /// How long each attempt waits. After a burst of six, a host sends at most one such ICMP message
 /// per second to each peer. **Source:** icmp(7), `icmp_ratelimit`.
 const WAITS_MS: [u64; 3] = [300, 700, 1_200];
@@ -32,7 +32,7 @@ const USUAL_BYTES: [u32; 3] = [1_500, 576, 128];
 
 /// The outcome of sending datagrams of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// The other host has answered.
     Arrived,
     /// There was no answer.
@@ -48,7 +48,7 @@ pub enum Outcome {
 /// If they are lost while smaller ones get through, or the host's name cannot be resolved. If a
 /// host answers neither, it may have a firewall. That proves nothing, and the action's check
 /// reports it.
-pub fn try_path(peer: &Peer, bytes: u32) -> Result<(), LabError> {
+pub(crate) fn try_path(peer: &Peer, bytes: u32) -> Result<(), LabError> {
     let Peer { name, address } = peer;
     let smaller = USUAL_BYTES.into_iter().find(|usual| *usual < bytes);
     let full = send_until_answered(peer, bytes)?;
@@ -71,7 +71,7 @@ pub fn try_path(peer: &Peer, bytes: u32) -> Result<(), LabError> {
 ///
 /// # Errors
 /// If the other host's name cannot be resolved.
-pub fn send_until_answered(peer: &Peer, bytes: u32) -> Result<Outcome, LabError> {
+pub(crate) fn send_until_answered(peer: &Peer, bytes: u32) -> Result<Outcome, LabError> {
     match resolve_and_probe(&peer.address, bytes) {
         Ok(outcome) => Ok(outcome),
         Err(why) => {

@@ -73,7 +73,7 @@ fn read_cpu(readings: &mut Readings, name: &str, time: &CpuTime) {
 }
 
 /// Returns a CPU's time by state, in nanoseconds.
-pub fn times_by_state(time: &CpuTime) -> [(&'static str, u64); 7] {
+pub(crate) fn times_by_state(time: &CpuTime) -> [(&'static str, u64); 7] {
     // Guest time is already included in `user` and `nice`.
     [
         ("user", time.user_ms()),

@@ -3,14 +3,15 @@
 //! [`Operation`] names what to do; a session's dialect expresses it in its version. What a version
 //! lacks is refused when it is started, never imitated: version 3 has no OPEN but a LOOKUP takes
 //! its place, version 2 has no COMMIT and needs none. [`OperationKind`] names an operation in
-//! counters and messages. **Source:** RFC 1094, RFC 1813, RFC 7530, RFC 8881, RFC 7862, RFC 8276.
+//! counters and messages. Both come from one table, which also has the procedure or operation of
+//! each version. **Source:** RFC 1094, RFC 1813, RFC 7530, RFC 8881, RFC 7862, RFC 8276.
 
 use super::file::File;
 use crate::nfs3::{self, CreateHow, MknodWhat, Sattr, StableHow, Verifier};
-use crate::nfs4::XattrOption;
+use crate::nfs4::{OpCode, XattrOption};
 use crate::program::Call;
 use crate::rpc::ProcedureId;
-use crate::{mount3, nfs4, portmap};
+use crate::{mount3, nfs2, nfs4, portmap};
 
 /// A part of the pool that the socket layer sends WRITE payloads from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,121 +71,163 @@ pub struct Cursor {
     pub verifier: Verifier,
 }
 
-/// A file operation with its arguments. Offsets and lengths are in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are named as the arguments are in the RFCs")]
-pub enum Operation<'a> {
+/// The value of an optional part of a row.
+macro_rules! optional {
+    () => {
+        None
+    };
+    ($value:expr) => {
+        Some($value)
+    };
+}
+
+/// Makes [`Operation`] and [`OperationKind`] from rows of an operation, its arguments, its name,
+/// and what it is in each version that has a procedure or operation for it alone.
+macro_rules! operations {
+    ($($(#[$doc:meta])* $kind:ident $({ $($field:ident: $type:ty),* })? = $name:literal
+        $(v2 $v2:ident)? $(v3 $v3:ident)? $(v4 $v4:ident)?;)*) => {
+        /// A file operation with its arguments. Offsets and lengths are in bytes.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "the fields are named as the arguments are in the RFCs")]
+        pub enum Operation<'a> {
+            $($(#[$doc])* $kind $({ $($field: $type),* })?,)*
+            /// Opens a file by its handle, since v4.1.
+            OpenHandle { file: &'a File, access: OpenAccess },
+        }
+
+        impl Operation<'_> {
+            /// Returns the name of this operation.
+            pub const fn kind(&self) -> OperationKind {
+                match self {
+                    $(Self::$kind { .. } => OperationKind::$kind,)*
+                    Self::OpenHandle { .. } => OperationKind::Open,
+                }
+            }
+        }
+
+        /// The name of an operation.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[expect(missing_docs, reason = "each is documented at its `Operation`")]
+        pub enum OperationKind {
+            $($kind,)*
+        }
+
+        impl OperationKind {
+            /// All of the operations.
+            pub const ALL: &[Self] = &[$(Self::$kind,)*];
+
+            /// Returns the name in capitals, as the RFCs write it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                }
+            }
+
+            /// Returns the procedure of version 2 that counts as this operation, if there is one.
+            pub const fn nfs2_procedure(self) -> Option<nfs2::Procedure> {
+                match self {
+                    $(Self::$kind => optional!($(nfs2::Procedure::$v2)?),)*
+                }
+            }
+
+            /// Returns the procedure of version 3 that counts as this operation, if there is one.
+            pub const fn nfs3_procedure(self) -> Option<nfs3::Procedure> {
+                match self {
+                    $(Self::$kind => optional!($(nfs3::Procedure::$v3)?),)*
+                }
+            }
+
+            /// Returns the operation of version 4 that counts as this operation, if there is one.
+            ///
+            /// CREATE, which creates anything but a regular file, counts as MKDIR, and OPEN as OPEN
+            /// even if it creates a file. GETATTR is part of most compounds, so it counts as none.
+            pub const fn nfs4_operation(self) -> Option<OpCode> {
+                match self {
+                    $(Self::$kind => optional!($(OpCode::$v4)?),)*
+                }
+            }
+        }
+    };
+}
+
+operations! {
     /// Does nothing at all.
-    Null,
+    Null = "NULL" v2 Null v3 Null;
     /// Gets the attributes of a file.
-    Getattr { file: &'a File },
+    Getattr { file: &'a File } = "GETATTR" v2 Getattr v3 Getattr;
     /// Sets attributes of a file.
-    Setattr { file: &'a File, attributes: Sattr },
+    Setattr { file: &'a File, attributes: Sattr } = "SETATTR" v2 Setattr v3 Setattr v4 Setattr;
     /// Finds a name in a directory.
-    Lookup { dir: &'a File, name: &'a [u8] },
+    Lookup { dir: &'a File, name: &'a [u8] } = "LOOKUP" v2 Lookup v3 Lookup v4 Lookup;
     /// Asks which bits of [`crate::nfs3::access`] are granted.
-    Access { file: &'a File, access: u32 },
+    Access { file: &'a File, access: u32 } = "ACCESS" v3 Access v4 Access;
     /// Reads a symbolic link.
-    Readlink { file: &'a File },
+    Readlink { file: &'a File } = "READLINK" v2 Readlink v3 Readlink v4 Readlink;
     /// Reads `count` bytes from `offset`.
-    Read { file: &'a File, offset: u64, count: u32 },
+    Read { file: &'a File, offset: u64, count: u32 } = "READ" v2 Read v3 Read v4 Read;
     /// Writes `data` at `offset`.
-    Write { file: &'a File, offset: u64, stable: StableHow, data: Data<'a> },
+    Write { file: &'a File, offset: u64, stable: StableHow, data: Data<'a> } = "WRITE"
+        v2 Write v3 Write v4 Write;
     /// Creates a file. In version 4 it is open for reading and writing then: close it.
-    Create { dir: &'a File, name: &'a [u8], how: CreateHow },
+    Create { dir: &'a File, name: &'a [u8], how: CreateHow } = "CREATE" v2 Create v3 Create;
     /// Creates a directory.
-    Mkdir { dir: &'a File, name: &'a [u8], attributes: Sattr },
+    Mkdir { dir: &'a File, name: &'a [u8], attributes: Sattr } = "MKDIR"
+        v2 Mkdir v3 Mkdir v4 Create;
     /// Creates a symbolic link to `target`.
-    Symlink { dir: &'a File, name: &'a [u8], attributes: Sattr, target: &'a [u8] },
+    Symlink { dir: &'a File, name: &'a [u8], attributes: Sattr, target: &'a [u8] } = "SYMLINK"
+        v2 Symlink v3 Symlink;
     /// Creates a special file.
-    Mknod { dir: &'a File, name: &'a [u8], what: MknodWhat },
+    Mknod { dir: &'a File, name: &'a [u8], what: MknodWhat } = "MKNOD" v3 Mknod;
     /// Removes a file.
-    Remove { dir: &'a File, name: &'a [u8] },
+    Remove { dir: &'a File, name: &'a [u8] } = "REMOVE" v2 Remove v3 Remove v4 Remove;
     /// Removes a directory.
-    Rmdir { dir: &'a File, name: &'a [u8] },
+    Rmdir { dir: &'a File, name: &'a [u8] } = "RMDIR" v2 Rmdir v3 Rmdir;
     /// Renames an entry.
-    Rename { from_dir: &'a File, from: &'a [u8], to_dir: &'a File, to: &'a [u8] },
+    Rename { from_dir: &'a File, from: &'a [u8], to_dir: &'a File, to: &'a [u8] } = "RENAME"
+        v2 Rename v3 Rename v4 Rename;
     /// Adds a name to a file.
-    Link { file: &'a File, dir: &'a File, name: &'a [u8] },
+    Link { file: &'a File, dir: &'a File, name: &'a [u8] } = "LINK" v2 Link v3 Link v4 Link;
     /// Lists a directory in a reply of at most `bytes`.
-    Readdir { dir: &'a File, cursor: Cursor, bytes: u32 },
+    Readdir { dir: &'a File, cursor: Cursor, bytes: u32 } = "READDIR"
+        v2 Readdir v3 Readdir v4 Readdir;
     /// Lists a directory with handles and attributes in a reply of at most `bytes`.
-    ReaddirPlus { dir: &'a File, cursor: Cursor, bytes: u32 },
+    ReaddirPlus { dir: &'a File, cursor: Cursor, bytes: u32 } = "READDIRPLUS" v3 Readdirplus;
     /// Gets the fill state of the file system.
-    Fsstat { root: &'a File },
+    Fsstat { root: &'a File } = "FSSTAT" v2 Statfs v3 Fsstat;
     /// Gets the limits of the file system.
-    Fsinfo { root: &'a File },
+    Fsinfo { root: &'a File } = "FSINFO" v3 Fsinfo;
     /// Gets POSIX limits.
-    Pathconf { file: &'a File },
+    Pathconf { file: &'a File } = "PATHCONF" v3 Pathconf;
     /// Makes `count` bytes from `offset` durable; a count of 0 means to the end.
-    Commit { file: &'a File, offset: u64, count: u32 },
+    Commit { file: &'a File, offset: u64, count: u32 } = "COMMIT" v3 Commit v4 Commit;
     /// Opens a file that exists; a LOOKUP where files are not opened.
-    Open { dir: &'a File, name: &'a [u8], access: OpenAccess },
-    /// Opens a file by its handle, since v4.1.
-    OpenHandle { file: &'a File, access: OpenAccess },
+    Open { dir: &'a File, name: &'a [u8], access: OpenAccess } = "OPEN" v4 Open;
     /// Closes an open.
-    Close { file: &'a File },
+    Close { file: &'a File } = "CLOSE" v4 Close;
     /// Reserves space for a file.
-    Allocate { file: &'a File, offset: u64, len: u64 },
+    Allocate { file: &'a File, offset: u64, len: u64 } = "ALLOCATE" v4 Allocate;
     /// Makes a hole.
-    Deallocate { file: &'a File, offset: u64, len: u64 },
+    Deallocate { file: &'a File, offset: u64, len: u64 } = "DEALLOCATE" v4 Deallocate;
     /// Finds the next data or hole from `offset` on.
-    Seek { file: &'a File, offset: u64, what: SeekWhat },
+    Seek { file: &'a File, offset: u64, what: SeekWhat } = "SEEK" v4 Seek;
     /// Reads `count` bytes from `offset`, holes being described and not sent.
-    ReadPlus { file: &'a File, offset: u64, count: u32 },
+    ReadPlus { file: &'a File, offset: u64, count: u32 } = "READ_PLUS" v4 ReadPlus;
     /// Has the server copy `len` bytes; 0 means to the end.
-    Copy { from: &'a File, from_offset: u64, to: &'a File, to_offset: u64, len: u64 },
+    Copy { from: &'a File, from_offset: u64, to: &'a File, to_offset: u64, len: u64 } = "COPY"
+        v4 Copy;
     /// Gets the value of an extended attribute. Names have no prefix such as `user.` here.
-    Getxattr { file: &'a File, name: &'a [u8] },
+    Getxattr { file: &'a File, name: &'a [u8] } = "GETXATTR" v4 Getxattr;
     /// Sets an extended attribute; the value is copied.
-    Setxattr { file: &'a File, option: XattrOption, name: &'a [u8], value: &'a [u8] },
+    Setxattr { file: &'a File, option: XattrOption, name: &'a [u8], value: &'a [u8] } = "SETXATTR"
+        v4 Setxattr;
     /// Lists the names of extended attributes after `cookie` (0: from the start) in a reply of at
     /// most `bytes`.
-    Listxattrs { file: &'a File, cookie: u64, bytes: u32 },
+    Listxattrs { file: &'a File, cookie: u64, bytes: u32 } = "LISTXATTRS" v4 Listxattrs;
     /// Removes an extended attribute.
-    Removexattr { file: &'a File, name: &'a [u8] },
+    Removexattr { file: &'a File, name: &'a [u8] } = "REMOVEXATTR" v4 Removexattr;
 }
 
 impl Operation<'_> {
-    /// Returns the name of this operation.
-    pub const fn kind(&self) -> OperationKind {
-        match self {
-            Self::Null => OperationKind::Null,
-            Self::Getattr { .. } => OperationKind::Getattr,
-            Self::Setattr { .. } => OperationKind::Setattr,
-            Self::Lookup { .. } => OperationKind::Lookup,
-            Self::Access { .. } => OperationKind::Access,
-            Self::Readlink { .. } => OperationKind::Readlink,
-            Self::Read { .. } => OperationKind::Read,
-            Self::Write { .. } => OperationKind::Write,
-            Self::Create { .. } => OperationKind::Create,
-            Self::Mkdir { .. } => OperationKind::Mkdir,
-            Self::Symlink { .. } => OperationKind::Symlink,
-            Self::Mknod { .. } => OperationKind::Mknod,
-            Self::Remove { .. } => OperationKind::Remove,
-            Self::Rmdir { .. } => OperationKind::Rmdir,
-            Self::Rename { .. } => OperationKind::Rename,
-            Self::Link { .. } => OperationKind::Link,
-            Self::Readdir { .. } => OperationKind::Readdir,
-            Self::ReaddirPlus { .. } => OperationKind::ReaddirPlus,
-            Self::Fsstat { .. } => OperationKind::Fsstat,
-            Self::Fsinfo { .. } => OperationKind::Fsinfo,
-            Self::Pathconf { .. } => OperationKind::Pathconf,
-            Self::Commit { .. } => OperationKind::Commit,
-            Self::Open { .. } | Self::OpenHandle { .. } => OperationKind::Open,
-            Self::Close { .. } => OperationKind::Close,
-            Self::Allocate { .. } => OperationKind::Allocate,
-            Self::Deallocate { .. } => OperationKind::Deallocate,
-            Self::Seek { .. } => OperationKind::Seek,
-            Self::ReadPlus { .. } => OperationKind::ReadPlus,
-            Self::Copy { .. } => OperationKind::Copy,
-            Self::Getxattr { .. } => OperationKind::Getxattr,
-            Self::Setxattr { .. } => OperationKind::Setxattr,
-            Self::Listxattrs { .. } => OperationKind::Listxattrs,
-            Self::Removexattr { .. } => OperationKind::Removexattr,
-        }
-    }
-
     /// Tells whether doing it twice leaves what doing it once leaves, and answers the same.
     ///
     /// A guarded or exclusive CREATE, REMOVE, RENAME and the like answer differently the second
@@ -211,65 +254,6 @@ impl Operation<'_> {
             _ => true,
         }
     }
-}
-
-macro_rules! kinds {
-    ($($variant:ident = $name:literal;)*) => {
-        /// The name of an operation.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        #[expect(missing_docs, reason = "each is documented at its `Operation`")]
-        pub enum OperationKind {
-            $($variant,)*
-        }
-
-        impl OperationKind {
-            /// All of the operations.
-            pub const ALL: &[Self] = &[$(Self::$variant,)*];
-
-            /// Returns the name in capitals, as the RFCs write it.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name,)*
-                }
-            }
-        }
-    };
-}
-
-kinds! {
-    Null = "NULL";
-    Getattr = "GETATTR";
-    Setattr = "SETATTR";
-    Lookup = "LOOKUP";
-    Access = "ACCESS";
-    Readlink = "READLINK";
-    Read = "READ";
-    Write = "WRITE";
-    Create = "CREATE";
-    Mkdir = "MKDIR";
-    Symlink = "SYMLINK";
-    Mknod = "MKNOD";
-    Remove = "REMOVE";
-    Rmdir = "RMDIR";
-    Rename = "RENAME";
-    Link = "LINK";
-    Readdir = "READDIR";
-    ReaddirPlus = "READDIRPLUS";
-    Fsstat = "FSSTAT";
-    Fsinfo = "FSINFO";
-    Pathconf = "PATHCONF";
-    Commit = "COMMIT";
-    Open = "OPEN";
-    Close = "CLOSE";
-    Allocate = "ALLOCATE";
-    Deallocate = "DEALLOCATE";
-    Seek = "SEEK";
-    ReadPlus = "READ_PLUS";
-    Copy = "COPY";
-    Getxattr = "GETXATTR";
-    Setxattr = "SETXATTR";
-    Listxattrs = "LISTXATTRS";
-    Removexattr = "REMOVEXATTR";
 }
 
 impl std::fmt::Display for OperationKind {
@@ -322,6 +306,33 @@ impl std::fmt::Display for Kind {
             Self::Raw { program, version, procedure } => {
                 write!(f, "procedure {procedure} of program {program}, version {version}")
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(is_it: impl Fn(OperationKind) -> bool) -> usize {
+        OperationKind::ALL.iter().filter(|kind| is_it(**kind)).count()
+    }
+
+    #[test]
+    fn procedures_count_as_one_kind() {
+        for procedure in nfs2::Procedure::ALL {
+            let is_obsolete =
+                matches!(procedure, nfs2::Procedure::Root | nfs2::Procedure::Writecache);
+            let kinds = count(|kind| kind.nfs2_procedure() == Some(procedure));
+            assert_eq!(kinds, usize::from(!is_obsolete), "{procedure}");
+        }
+        for procedure in nfs3::Procedure::ALL {
+            let kinds = count(|kind| kind.nfs3_procedure() == Some(procedure));
+            assert_eq!(kinds, 1, "{procedure}");
+        }
+        for operation in OpCode::ALL {
+            let kinds = count(|kind| kind.nfs4_operation() == Some(*operation));
+            assert!(kinds <= 1, "{operation}");
         }
     }
 }

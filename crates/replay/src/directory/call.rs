@@ -25,17 +25,17 @@ use crate::lanes::Start;
 use crate::operation::{LINK_TARGET, POOL_SPARE_BYTES};
 
 /// An open file shared between threads, or an empty slot for one.
-pub type Handle = Arc<Option<OwnedFd>>;
+pub(crate) type Handle = Arc<Option<OwnedFd>>;
 
 /// Maximum length of an attribute's name with its prefix and terminator. **Source:** XATTR_NAME_MAX
 /// of linux/limits.h.
 const XATTR_NAME_BYTES: usize = 256;
 /// Maximum size of a value in bytes. **Source:** XATTR_SIZE_MAX of linux/limits.h.
-pub const XATTR_VALUE_BYTES: usize = 65_536;
+pub(crate) const XATTR_VALUE_BYTES: usize = 65_536;
 
 /// Work for a thread.
 #[derive(Debug)]
-pub struct Job {
+pub(crate) struct Job {
     /// The step and its scheduled start; `None` if the job only closes a file.
     pub start: Option<Start>,
     pub action: Action,
@@ -58,7 +58,7 @@ pub struct Job {
 
 impl Job {
     /// Creates an empty job, to be filled in for each step.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             start: None,
             action: Action::Null,
@@ -74,7 +74,7 @@ impl Job {
     }
 
     /// Sets the name of an extended attribute. Returns `None` if it is too long.
-    pub fn set_attribute(&mut self, name: &str) -> Option<()> {
+    pub(crate) fn set_attribute(&mut self, name: &str) -> Option<()> {
         let end = 5 + name.len();
         self.attribute.get_mut(..5)?.copy_from_slice(b"user.");
         self.attribute.get_mut(5..end)?.copy_from_slice(name.as_bytes());
@@ -90,7 +90,7 @@ impl Job {
 
 /// The result of a job.
 #[derive(Debug)]
-pub struct JobDone {
+pub(crate) struct JobDone {
     pub worker: usize,
     pub job: Box<Job>,
     pub started_ns: u64,
@@ -104,7 +104,7 @@ pub struct JobDone {
 
 /// A thread's buffers and directory.
 #[derive(Debug)]
-pub struct Caller<'a> {
+pub(crate) struct Caller<'a> {
     pub top: BorrowedFd<'a>,
     /// Data to write.
     pub pool: &'a [u8],
@@ -121,7 +121,7 @@ impl Caller<'_> {
     ///
     /// # Errors
     /// The error of the system call.
-    pub fn perform(&mut self, job: &mut Job) -> Result<u32, Errno> {
+    pub(crate) fn perform(&mut self, job: &mut Job) -> Result<u32, Errno> {
         let top = self.top;
         let path = job.path.as_c_str();
         self.calls += 1;
@@ -345,7 +345,7 @@ impl Caller<'_> {
 const OPENED: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
 /// Returns the NFS status with which a server reports an error.
-pub fn status_of(error: Errno) -> u32 {
+pub(crate) fn status_of(error: Errno) -> u32 {
     let status = match error {
         Errno::PERM => Status::Perm,
         Errno::NOENT => Status::NoEnt,
@@ -376,7 +376,7 @@ pub fn status_of(error: Errno) -> u32 {
 ///
 /// # Errors
 /// If it isn't a directory or cannot be read.
-pub fn open_directory(path: &std::path::Path) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_directory(path: &std::path::Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     fs::openat(CWD, path, flags, Mode::empty())
 }

@@ -26,7 +26,7 @@ const TICK_NS: u64 = 100_000_000;
 
 /// The open files and listings of a replay.
 #[derive(Debug)]
-pub struct Opens {
+pub(crate) struct Opens {
     /// The open file of each object.
     pub objects: Vec<Option<Handle>>,
     /// The open file of each slot.
@@ -41,7 +41,7 @@ pub struct Opens {
 
 impl Opens {
     /// Creates the tables with `places` slots for open files.
-    pub fn new(objects: usize, slots: usize, places: usize) -> Self {
+    pub(crate) fn new(objects: usize, slots: usize, places: usize) -> Self {
         let mut free = Vec::with_capacity(places);
         for _ in 0..places {
             free.push(Arc::new(None));
@@ -63,13 +63,13 @@ impl Opens {
 
 /// A thread that waits for work.
 #[derive(Debug)]
-pub struct Idle {
+pub(crate) struct Idle {
     pub worker: usize,
     pub job: Box<Job>,
 }
 
 /// The schedule, names and threads of a replay.
-pub struct Driver<'a> {
+pub(crate) struct Driver<'a> {
     pub batch: &'a Batch,
     pub names: &'a [String],
     pub pace: Pace,
@@ -87,7 +87,7 @@ pub struct Driver<'a> {
     pub in_flight: usize,
     /// Number of renames started plus number of renames finished.
     pub renames: u64,
-    pub renames_in_flight: usize,
+    pub(crate) renames_in_flight: usize,
     /// Number of system calls made.
     pub calls: u64,
 }
@@ -102,7 +102,7 @@ enum Refusal {
 
 impl Driver<'_> {
     /// Executes the batch. Returns early if the user wants to stop.
-    pub fn run(&mut self, done: &Receiver<JobDone>) {
+    pub(crate) fn run(&mut self, done: &Receiver<JobDone>) {
         let begin_ns = self.clock.now_ns();
         self.recorder.begin_ns = begin_ns;
         let batch = self.batch;
@@ -198,7 +198,7 @@ impl Driver<'_> {
     /// Fills in the job for a step.
     fn fill(&mut self, job: &mut Job, step: &Step) -> Result<(), Refusal> {
         job.action = step.action;
-        let open = if uses_data(step.action) { self.opens.of_step(step) } else { None };
+        let open = if step.action.uses_data() { self.opens.of_step(step) } else { None };
         job.open = open.cloned();
         if job.open.is_none() {
             self.write_paths(job, step)?;
@@ -207,7 +207,7 @@ impl Driver<'_> {
             let written = self.places.write_path(&mut job.other, step.other, None, self.names);
             written.ok_or(Refusal::Impossible)?;
         }
-        if step.action.opens_file() || (uses_data(step.action) && job.open.is_none()) {
+        if step.action.opens_file() || (step.action.uses_data() && job.open.is_none()) {
             job.fresh = self.opens.free.pop();
         }
         let slot = step.slot as usize;
@@ -386,7 +386,7 @@ impl Driver<'_> {
 }
 
 /// Executes jobs until the driver hangs up.
-pub fn serve(
+pub(crate) fn serve(
     worker: usize,
     mut caller: Caller<'_>,
     clock: &dyn Clock,
@@ -412,20 +412,4 @@ pub fn serve(
             return;
         }
     }
-}
-
-/// Returns true if an action works on a file's data.
-const fn uses_data(action: Action) -> bool {
-    matches!(
-        action,
-        Action::Read { .. }
-            | Action::Write { .. }
-            | Action::SetSize(_)
-            | Action::Commit { .. }
-            | Action::Allocate { .. }
-            | Action::Deallocate { .. }
-            | Action::Seek { .. }
-            | Action::ReadPlus { .. }
-            | Action::Copy { .. }
-    )
 }

@@ -14,7 +14,7 @@ const PATH_BYTES: usize = 4096;
 
 /// A path below the top of a tree.
 #[derive(Debug)]
-pub struct PathText {
+pub(crate) struct PathText {
     bytes: Box<[u8; PATH_BYTES]>,
     /// The path goes from here to the end, because it is written backwards, last name first.
     from: usize,
@@ -22,12 +22,12 @@ pub struct PathText {
 
 impl PathText {
     /// Creates an empty path.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { bytes: Box::new([0; PATH_BYTES]), from: PATH_BYTES - 1 }
     }
 
     /// Returns the path for system calls.
-    pub fn as_c_str(&self) -> &CStr {
+    pub(crate) fn as_c_str(&self) -> &CStr {
         CStr::from_bytes_until_nul(&self.bytes[self.from..]).unwrap_or(c".")
     }
 
@@ -50,7 +50,7 @@ impl PathText {
 
 /// Maps objects to names and names to objects.
 #[derive(Debug)]
-pub struct Places {
+pub(crate) struct Places {
     by_place: HashMap<Place, u32>,
     by_object: Vec<[Option<Place>; 2]>,
     /// Objects whose last name was removed.
@@ -61,7 +61,7 @@ pub struct Places {
 
 impl Places {
     /// Creates the tables for `objects` objects. The top has the number after the last one.
-    pub fn new(objects: u32) -> Self {
+    pub(crate) fn new(objects: u32) -> Self {
         let count = objects as usize + 1;
         Self {
             by_place: HashMap::with_capacity(2 * count),
@@ -72,7 +72,7 @@ impl Places {
     }
 
     /// Records that a name refers to an object.
-    pub fn bind(&mut self, place: Place, object: u32) {
+    pub(crate) fn bind(&mut self, place: Place, object: u32) {
         if object as usize >= self.by_object.len() {
             return;
         }
@@ -90,7 +90,7 @@ impl Places {
     }
 
     /// Records that a name is gone. Returns its object if this was its last name.
-    pub fn unbind(&mut self, place: Place) -> Option<u32> {
+    pub(crate) fn unbind(&mut self, place: Place) -> Option<u32> {
         let object = self.by_place.remove(&place)?;
         let known = &mut self.by_object[object as usize];
         if known[0] == Some(place) {
@@ -102,7 +102,7 @@ impl Places {
     }
 
     /// Records a rename. Returns the object that was replaced.
-    pub fn rename(&mut self, from: Place, to: Place) -> Option<u32> {
+    pub(crate) fn rename(&mut self, from: Place, to: Place) -> Option<u32> {
         let object = self.by_place.get(&from).copied();
         let replaced = self.unbind(to);
         self.unbind(from);
@@ -113,18 +113,18 @@ impl Places {
     }
 
     /// Returns true if the last name of an object was removed.
-    pub fn is_gone(&self, object: u32) -> bool {
+    pub(crate) fn is_gone(&self, object: u32) -> bool {
         self.is_gone.get(object as usize).copied().unwrap_or(false)
     }
 
     /// Returns true if an object has a known name.
-    pub fn is_named(&self, object: u32) -> bool {
+    pub(crate) fn is_named(&self, object: u32) -> bool {
         object == self.top
             || self.by_object.get(object as usize).is_some_and(|known| known[0].is_some())
     }
 
     /// Writes the path of an object, or of a name in it. Returns `None` if it has no known name.
-    pub fn write_path(
+    pub(crate) fn write_path(
         &self,
         path: &mut PathText,
         object: u32,
@@ -146,7 +146,7 @@ impl Places {
 }
 
 /// Returns true if a name stays within its directory, since names in a trace may contain any bytes.
-pub fn is_plain(name: &str) -> bool {
+pub(crate) fn is_plain(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0'])
 }
 

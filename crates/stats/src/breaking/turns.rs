@@ -11,7 +11,7 @@ use crate::summary::median;
 
 /// Minimum number of turns that can show anything: if three and three are completely separated, the
 /// probability is 1 in 20.
-pub const TURNS_MIN: usize = 3;
+pub(crate) const TURNS_MIN: usize = 3;
 
 /// Maximum number of turns, after which the result is unknown. They detect a drop by half in 98 of
 /// 100 cases if trials vary by 20 %, and a drop to 70 % in 7 of 10 if they vary by 10 %.
@@ -63,33 +63,33 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    pub fn new(load: u32, reference: u32, pass: usize, way: Way) -> Self {
+    pub(crate) fn new(load: u32, reference: u32, pass: usize, way: Way) -> Self {
         Self { load, reference, pass, way, allowed: Vec::new(), reached: Vec::new() }
     }
 
     /// Returns true if the lighter load is next, as at the start.
-    pub const fn is_light(&self) -> bool {
+    pub(crate) const fn is_light(&self) -> bool {
         self.allowed.len() == self.reached.len()
     }
 
     /// Returns the load to try next.
-    pub const fn next(&self) -> u32 {
+    pub(crate) const fn next(&self) -> u32 {
         if self.is_light() { self.reference } else { self.load }
     }
 
     /// Returns the number of finished turns.
-    pub const fn made(&self) -> usize {
+    pub(crate) const fn made(&self) -> usize {
         self.reached.len()
     }
 
     /// Records the limit from the lighter load, then the result of the heavier one. More is better.
-    pub fn record(&mut self, figure: Option<f64>) {
+    pub(crate) fn record(&mut self, figure: Option<f64>) {
         let list = if self.is_light() { &mut self.allowed } else { &mut self.reached };
         list.push(figure);
     }
 
     /// Judges the turns so far.
-    pub fn verdict(&self) -> Verdict {
+    pub(crate) fn verdict(&self) -> Verdict {
         let (mut allowed, mut reached) = (Vec::new(), Vec::new());
         let mut all_good = true;
         for pair in self.allowed.iter().zip(&self.reached) {

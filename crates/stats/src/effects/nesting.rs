@@ -15,7 +15,7 @@ use super::Observation;
 type Decided = Option<Vec<Option<usize>>>;
 
 /// How the factors are nested.
-pub struct Nesting {
+pub(crate) struct Nesting {
     /// For each factor, the factors that it is nested in.
     pub outer: Vec<Vec<usize>>,
     /// For each level of each factor, its baseline level, which may be itself.
@@ -25,7 +25,7 @@ pub struct Nesting {
 impl Nesting {
     /// Determines the nesting from observations. `levels` contains the number of levels of each
     /// factor.
-    pub fn of(levels: &[usize], observations: &[Observation]) -> Self {
+    pub(crate) fn of(levels: &[usize], observations: &[Observation]) -> Self {
         let mut decided: Vec<Vec<Decided>> = Vec::with_capacity(levels.len());
         for (inner, count) in levels.iter().enumerate() {
             let mut by_outer = Vec::with_capacity(levels.len());
@@ -65,7 +65,7 @@ impl Nesting {
     }
 
     /// Returns the factors nested in this one.
-    pub fn inner_factors(&self, factor: usize) -> Vec<usize> {
+    pub(crate) fn inner_factors(&self, factor: usize) -> Vec<usize> {
         let mut inner = Vec::new();
         for (number, outer) in self.outer.iter().enumerate() {
             if outer.contains(&factor) {
@@ -76,12 +76,12 @@ impl Nesting {
     }
 
     /// Returns true if one of the two is nested in the other.
-    pub fn are_nested(&self, one: usize, other: usize) -> bool {
+    pub(crate) fn are_nested(&self, one: usize, other: usize) -> bool {
         self.outer[one].contains(&other) || self.outer[other].contains(&one)
     }
 
     /// Returns true if a level is nested and has no other level to be compared with.
-    pub fn is_alone(&self, factor: usize, level: usize) -> bool {
+    pub(crate) fn is_alone(&self, factor: usize, level: usize) -> bool {
         let against = &self.against[factor];
         let mut compared = 0;
         for baseline in against {

@@ -17,7 +17,7 @@ const UMNT: u8 = 3;
 const DIRECTORY: u8 = 2;
 
 /// Reads the arguments of a call.
-pub fn call(
+pub(crate) fn call(
     op: &mut Op,
     cursor: &mut Cursor<'_>,
     context: &mut Context,
@@ -29,7 +29,7 @@ pub fn call(
 }
 
 /// Reads the results of a call.
-pub fn reply(
+pub(crate) fn reply(
     op: &mut Op,
     version: Version,
     cursor: &mut Cursor<'_>,

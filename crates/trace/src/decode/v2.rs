@@ -12,7 +12,7 @@ use crate::record::{Op, op_flag};
 use crate::sparse::Cursor;
 
 /// Reads the arguments of a call.
-pub fn call(
+pub(crate) fn call(
     op: &mut Op,
     cursor: &mut Cursor<'_>,
     context: &mut Context,
@@ -63,7 +63,7 @@ pub fn call(
 }
 
 /// Reads the results of a call.
-pub fn reply(
+pub(crate) fn reply(
     op: &mut Op,
     cursor: &mut Cursor<'_>,
     context: &mut Context,

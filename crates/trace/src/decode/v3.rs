@@ -17,7 +17,7 @@ const HANDLE_MAX: u32 = V3_FILE_HANDLE_BYTES_MAX as u32;
 const EXCLUSIVE: u32 = 2;
 
 /// Reads the arguments of a call.
-pub fn call(
+pub(crate) fn call(
     op: &mut Op,
     cursor: &mut Cursor<'_>,
     context: &mut Context,
@@ -90,7 +90,7 @@ pub fn call(
 }
 
 /// Reads the results of a call.
-pub fn reply(
+pub(crate) fn reply(
     op: &mut Op,
     cursor: &mut Cursor<'_>,
     context: &mut Context,

@@ -15,7 +15,7 @@ use super::{Context, ListedEntry};
 use crate::record::{Op, op_flag};
 use crate::sparse::Cursor;
 
-pub use super::v4_call::operations;
+pub(crate) use super::v4_call::operations;
 
 /// File type of a directory. **Source:** RFC 7530 section 2.1 (`nfs_ftype4`).
 const DIRECTORY: u8 = 2;
@@ -24,7 +24,7 @@ const DIRECTORY: u8 = 2;
 const PIECES_MAX: u32 = 1 << 16;
 
 /// Reads the results of a compound into its operations.
-pub fn results(
+pub(crate) fn results(
     ops: &mut Vec<Op>,
     cursor: &mut Cursor<'_>,
     context: &mut Context,
@@ -172,7 +172,7 @@ fn note_eof(op: &mut Op, is_eof: bool) {
 
 /// Assigns the number of its file to each operation. `first_entry` is the index of the first
 /// directory entry listed by this compound.
-pub fn follow_files(ops: &mut [Op], first_entry: usize, context: &mut Context) {
+pub(crate) fn follow_files(ops: &mut [Op], first_entry: usize, context: &mut Context) {
     let (mut current, mut saved) = (0, 0);
     for at in 0..ops.len() {
         let is_done = ops[at].status == Some(0);

@@ -15,10 +15,10 @@ use crate::record::{Call, Op, Version, op_flag};
 use crate::sparse::Cursor;
 
 /// Maximum number of operations to keep per compound; clients send about a dozen.
-pub const OPS_MAX: u32 = 1024;
+pub(crate) const OPS_MAX: u32 = 1024;
 
 /// Reads minor version and operations of a compound.
-pub fn operations(
+pub(crate) fn operations(
     call: &mut Call,
     cursor: &mut Cursor<'_>,
     context: &mut Context,
@@ -48,7 +48,7 @@ pub fn operations(
 }
 
 /// Returns the kind for an operation number.
-pub fn kind_of(number: u32) -> u8 {
+pub(crate) fn kind_of(number: u32) -> u8 {
     match OpCode::from_number(number) {
         None | Some(OpCode::Illegal) => Op::ILLEGAL,
         Some(code) => code.number() as u8,

@@ -29,7 +29,7 @@ pub struct AccessDescription {
     /// Sequential accesses.
     pub sequential_ops: u64,
     /// Bytes of sequential accesses.
-    pub sequential_bytes: u64,
+    pub(crate) sequential_bytes: u64,
     /// Writes for which durability before the reply was requested.
     pub stable_ops: u64,
     /// Requested sizes.
@@ -38,7 +38,7 @@ pub struct AccessDescription {
 
 /// Accesses in one direction.
 #[derive(Debug)]
-pub struct Accesses {
+pub(crate) struct Accesses {
     found: AccessDescription,
     sizes: Histogram,
     ends: HashMap<u64, u64>,
@@ -53,7 +53,7 @@ impl Default for Accesses {
 
 impl Accesses {
     /// Adds an access of a client.
-    pub fn add(&mut self, client: u32, op: &Op) {
+    pub(crate) fn add(&mut self, client: u32, op: &Op) {
         // If the reply was not seen, use the requested size.
         let bytes = if op.status.is_none() { op.length } else { op.count };
         if self.ends.len() >= ENDS_MAX {
@@ -74,7 +74,7 @@ impl Accesses {
     }
 
     /// Returns the description.
-    pub fn describe(&self) -> AccessDescription {
+    pub(crate) fn describe(&self) -> AccessDescription {
         AccessDescription { sizes: Quantiles::of(&self.sizes), ..self.found }
     }
 }

@@ -56,7 +56,7 @@ struct Counts {
 
 /// Starts of calls, which are in order except for calls with very late replies.
 #[derive(Debug)]
-pub struct Arrivals {
+pub(crate) struct Arrivals {
     last_ns: Option<u64>,
     gaps: Histogram,
     gap_sum: f64,
@@ -78,7 +78,7 @@ impl Default for Arrivals {
 
 impl Arrivals {
     /// Adds the start of a call.
-    pub fn add(&mut self, start_ns: u64) {
+    pub(crate) fn add(&mut self, start_ns: u64) {
         if let Some(last_ns) = self.last_ns {
             let gap_ns = start_ns.saturating_sub(last_ns);
             self.gaps.record(gap_ns);
@@ -91,7 +91,7 @@ impl Arrivals {
         }
     }
 
-    pub fn describe(&mut self) -> ArrivalDescription {
+    pub(crate) fn describe(&mut self) -> ArrivalDescription {
         let mut dispersions = Vec::new();
         let mut peak = 0;
         for (position, (counts, interval_ns)) in
@@ -137,7 +137,7 @@ impl Counts {
 
 /// Calls in flight.
 #[derive(Debug)]
-pub struct Depth {
+pub(crate) struct Depth {
     ends: BinaryHeap<Reverse<u64>>,
     depths: Histogram,
 }
@@ -150,7 +150,7 @@ impl Default for Depth {
 
 impl Depth {
     /// Adds a call. Calls without an end are not tracked.
-    pub fn add(&mut self, start_ns: u64, end_ns: Option<u64>) {
+    pub(crate) fn add(&mut self, start_ns: u64, end_ns: Option<u64>) {
         while self.ends.peek().is_some_and(|end| end.0 <= start_ns) {
             self.ends.pop();
         }
@@ -162,7 +162,7 @@ impl Depth {
     }
 
     /// Returns the quantiles of the calls in flight when one starts, including itself.
-    pub fn describe(&self) -> Quantiles {
+    pub(crate) fn describe(&self) -> Quantiles {
         Quantiles::of(&self.depths)
     }
 }

@@ -13,14 +13,14 @@ const KEPT_MAX: usize = 32 << 10;
 
 /// Counts distinct numbers.
 #[derive(Debug, Default)]
-pub struct Distinct {
+pub(crate) struct Distinct {
     kept: HashSet<u64>,
     /// Only hashes with this many leading zero bits are kept.
     zero_bits: u32,
 }
 
 impl Distinct {
-    pub fn add(&mut self, number: u64) {
+    pub(crate) fn add(&mut self, number: u64) {
         let hash = mix(number);
         if hash.leading_zeros() < self.zero_bits {
             return;
@@ -34,7 +34,7 @@ impl Distinct {
     }
 
     /// Returns the estimated number of distinct numbers.
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         (self.kept.len() as u64) << self.zero_bits.min(40)
     }
 }

@@ -42,7 +42,7 @@ pub struct FileDescription {
     /// Writes that begin at or beyond the end of their file, if its size is known.
     pub appends: u64,
     /// Files beyond the limit, which are not told apart.
-    pub beyond_bound: u64,
+    pub(crate) beyond_bound: u64,
     /// Sizes of regular files, if known.
     pub sizes: Quantiles,
     /// Total size of these files.
@@ -79,14 +79,14 @@ struct File {
 
 /// Files by number.
 #[derive(Debug, Default)]
-pub struct Files {
+pub(crate) struct Files {
     files: HashMap<u32, File>,
     found: FileDescription,
 }
 
 impl Files {
     /// Adds a file that appears in a listing.
-    pub fn list(&mut self, entry: &Entry) {
+    pub(crate) fn list(&mut self, entry: &Entry) {
         if let Some(file) = self.file(entry.file) {
             file.file_type = entry.file_type;
             file.size = entry.size;
@@ -94,7 +94,7 @@ impl Files {
     }
 
     /// Adds an operation.
-    pub fn access(&mut self, op: &Op, version: Version) {
+    pub(crate) fn access(&mut self, op: &Op, version: Version) {
         let is_done = op.status == Some(0);
         match version.kind_name(op.kind) {
             "CREATE" | "MKDIR" | "SYMLINK" | "MKNOD" if is_done => self.found.created += 1,
@@ -148,7 +148,7 @@ impl Files {
         Some(self.files.entry(number).or_default())
     }
 
-    pub fn describe(mut self) -> FileDescription {
+    pub(crate) fn describe(mut self) -> FileDescription {
         let mut sizes = Histogram::sparse();
         let mut busy = Vec::new();
         let found = &mut self.found;

@@ -13,7 +13,7 @@ const SLICES_MAX: usize = 120;
 /// Initial length of a slice, in nanoseconds.
 const SLICE_NS: u64 = 10_000_000;
 /// Block size for the working set.
-pub const BLOCK_BYTES: u64 = 4 << 10;
+pub(crate) const BLOCK_BYTES: u64 = 4 << 10;
 /// Maximum number of blocks to count per access.
 const BLOCKS_MAX: u64 = 256;
 
@@ -37,7 +37,7 @@ pub struct TimeSlice {
 
 /// Slices of a trace.
 #[derive(Debug)]
-pub struct Timeline {
+pub(crate) struct Timeline {
     slices: Vec<TimeSlice>,
     slice_ns: u64,
     files: Distinct,
@@ -57,7 +57,7 @@ impl Default for Timeline {
 
 impl Timeline {
     /// Adds a data access to the working set.
-    pub fn access(&mut self, op: &Op) {
+    pub(crate) fn access(&mut self, op: &Op) {
         self.files.add(op.file.into());
         let bytes = op.count.max(op.length).max(1);
         let first = op.offset / BLOCK_BYTES;
@@ -67,7 +67,7 @@ impl Timeline {
         }
     }
 
-    pub fn add(&mut self, start_ns: u64, read_bytes: u64, written_bytes: u64) {
+    pub(crate) fn add(&mut self, start_ns: u64, read_bytes: u64, written_bytes: u64) {
         while start_ns / self.slice_ns >= SLICES_MAX as u64 {
             self.join_pairs();
         }
@@ -108,7 +108,7 @@ impl Timeline {
         self.slice_ns = self.slice_ns.saturating_mul(2);
     }
 
-    pub fn describe(mut self) -> Vec<TimeSlice> {
+    pub(crate) fn describe(mut self) -> Vec<TimeSlice> {
         if let Some(last) = self.slices.last_mut() {
             last.files = self.files.count();
             last.working_set_bytes = self.blocks.count().saturating_mul(BLOCK_BYTES);

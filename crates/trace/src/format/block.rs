@@ -29,45 +29,45 @@ const COUNTS_BYTES: usize = 16;
 /// Bytes per column in the directory: ID, encoding, two zeros, length.
 const COLUMN_BYTES: usize = 8;
 /// Maximum number of rows per table when reading a block.
-pub const ROWS_MAX: u32 = 1 << 18;
+pub(crate) const ROWS_MAX: u32 = 1 << 18;
 /// Number of known columns.
-pub const COLUMNS: usize = 33;
+pub(crate) const COLUMNS: usize = 33;
 
 /// Indices of the columns in the arrays below, and their numbers in a file.
 mod column {
-    pub const NUMBER: usize = 0;
-    pub const START_NS: usize = 1;
-    pub const RESPONSE_NS: usize = 2;
-    pub const CONNECTION: usize = 3;
-    pub const VERSION: usize = 4;
-    pub const CALL_FLAGS: usize = 5;
-    pub const RETRANSMISSIONS: usize = 6;
-    pub const CALL_BYTES: usize = 7;
-    pub const REPLY_BYTES: usize = 8;
-    pub const OPS: usize = 9;
-    pub const KIND: usize = 10;
-    pub const STATUS: usize = 11;
-    pub const FILE: usize = 12;
-    pub const OTHER: usize = 13;
-    pub const RESULT: usize = 14;
-    pub const NAME: usize = 15;
-    pub const OTHER_NAME: usize = 16;
-    pub const OFFSET: usize = 17;
-    pub const SOURCE_OFFSET: usize = 18;
-    pub const LENGTH: usize = 19;
-    pub const COUNT: usize = 20;
-    pub const HOW: usize = 21;
-    pub const COMMITTED: usize = 22;
-    pub const FILE_TYPE: usize = 23;
-    pub const SIZE: usize = 24;
-    pub const OP_FLAGS: usize = 25;
-    pub const ENTRY_CALL: usize = 26;
-    pub const ENTRY_DIR: usize = 27;
-    pub const ENTRY_NAME: usize = 28;
-    pub const ENTRY_FILE: usize = 29;
-    pub const ENTRY_TYPE: usize = 30;
-    pub const ENTRY_SIZE: usize = 31;
-    pub const SIZE_BEFORE: usize = 32;
+    pub(crate) const NUMBER: usize = 0;
+    pub(crate) const START_NS: usize = 1;
+    pub(crate) const RESPONSE_NS: usize = 2;
+    pub(crate) const CONNECTION: usize = 3;
+    pub(crate) const VERSION: usize = 4;
+    pub(crate) const CALL_FLAGS: usize = 5;
+    pub(crate) const RETRANSMISSIONS: usize = 6;
+    pub(crate) const CALL_BYTES: usize = 7;
+    pub(crate) const REPLY_BYTES: usize = 8;
+    pub(crate) const OPS: usize = 9;
+    pub(crate) const KIND: usize = 10;
+    pub(crate) const STATUS: usize = 11;
+    pub(crate) const FILE: usize = 12;
+    pub(crate) const OTHER: usize = 13;
+    pub(crate) const RESULT: usize = 14;
+    pub(crate) const NAME: usize = 15;
+    pub(crate) const OTHER_NAME: usize = 16;
+    pub(crate) const OFFSET: usize = 17;
+    pub(crate) const SOURCE_OFFSET: usize = 18;
+    pub(crate) const LENGTH: usize = 19;
+    pub(crate) const COUNT: usize = 20;
+    pub(crate) const HOW: usize = 21;
+    pub(crate) const COMMITTED: usize = 22;
+    pub(crate) const FILE_TYPE: usize = 23;
+    pub(crate) const SIZE: usize = 24;
+    pub(crate) const OP_FLAGS: usize = 25;
+    pub(crate) const ENTRY_CALL: usize = 26;
+    pub(crate) const ENTRY_DIR: usize = 27;
+    pub(crate) const ENTRY_NAME: usize = 28;
+    pub(crate) const ENTRY_FILE: usize = 29;
+    pub(crate) const ENTRY_TYPE: usize = 30;
+    pub(crate) const ENTRY_SIZE: usize = 31;
+    pub(crate) const SIZE_BEFORE: usize = 32;
 }
 
 /// Columns with numbers that increase slowly or are close together.
@@ -84,7 +84,7 @@ const DELTAS: [usize; 8] = [
 
 /// Columns of a block being written.
 #[derive(Debug)]
-pub struct BlockWriter {
+pub(crate) struct BlockWriter {
     columns: Vec<ColumnWriter>,
     calls: u32,
     ops: u32,
@@ -104,7 +104,7 @@ impl Default for BlockWriter {
 
 impl BlockWriter {
     /// Appends a call with its operations.
-    pub fn push(&mut self, call: &Call) {
+    pub(crate) fn push(&mut self, call: &Call) {
         let columns = &mut self.columns;
         columns[column::NUMBER].push(call.number);
         columns[column::START_NS].push(call.start_ns);
@@ -124,7 +124,7 @@ impl BlockWriter {
     }
 
     /// Appends a directory entry.
-    pub fn push_entry(&mut self, entry: &Entry) {
+    pub(crate) fn push_entry(&mut self, entry: &Entry) {
         let columns = &mut self.columns;
         columns[column::ENTRY_CALL].push(entry.call);
         columns[column::ENTRY_DIR].push(entry.dir.into());
@@ -136,12 +136,12 @@ impl BlockWriter {
     }
 
     /// Returns true if there are neither calls nor entries.
-    pub const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.calls == 0 && self.entries == 0
     }
 
     /// Replaces the contents of `out` with the encoded block, and clears the block.
-    pub fn finish(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
         out.clear();
         for count in [self.calls, self.ops, self.entries, COLUMNS as u32] {
             out.extend_from_slice(&count.to_le_bytes());
@@ -188,7 +188,7 @@ fn one_above(value: Option<u64>) -> u64 {
 
 /// A decoded block.
 #[derive(Debug, Default)]
-pub struct Block {
+pub(crate) struct Block {
     pub calls: Vec<Call>,
     pub entries: Vec<Entry>,
 }
@@ -200,7 +200,7 @@ struct Columns<'a> {
 }
 
 /// Decodes a block. The error names the part that is wrong.
-pub fn read_block(bytes: &[u8]) -> Result<Block, &'static str> {
+pub(crate) fn read_block(bytes: &[u8]) -> Result<Block, &'static str> {
     let short = "the block is too short for its counts";
     let (counts, rest) = bytes.split_at_checked(COUNTS_BYTES).ok_or(short)?;
     let [calls, ops, entries, columns] =

@@ -6,7 +6,7 @@
 
 /// How the numbers of a column are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Encoding {
+pub(crate) enum Encoding {
     /// Each number as is.
     Plain = 0,
     /// Difference to the previous number, or to 0 for the first.
@@ -14,7 +14,7 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    pub const fn from_number(number: u8) -> Option<Self> {
+    pub(crate) const fn from_number(number: u8) -> Option<Self> {
         match number {
             0 => Some(Self::Plain),
             1 => Some(Self::Delta),
@@ -25,7 +25,7 @@ impl Encoding {
 
 /// A column being written.
 #[derive(Debug)]
-pub struct ColumnWriter {
+pub(crate) struct ColumnWriter {
     pub bytes: Vec<u8>,
     encoding: Encoding,
     last: u64,
@@ -33,23 +33,23 @@ pub struct ColumnWriter {
 
 impl ColumnWriter {
     /// Creates an empty column.
-    pub const fn new(encoding: Encoding) -> Self {
+    pub(crate) const fn new(encoding: Encoding) -> Self {
         Self { bytes: Vec::new(), encoding, last: 0 }
     }
 
     /// Clears the column but keeps its memory.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.last = 0;
     }
 
-    pub const fn encoding(&self) -> Encoding {
+    pub(crate) const fn encoding(&self) -> Encoding {
         self.encoding
     }
 
     /// Appends a number.
     #[inline]
-    pub fn push(&mut self, value: u64) {
+    pub(crate) fn push(&mut self, value: u64) {
         let mut left = match self.encoding {
             Encoding::Plain => value,
             Encoding::Delta => {
@@ -68,7 +68,7 @@ impl ColumnWriter {
 
 /// A column being read.
 #[derive(Debug, Clone, Copy)]
-pub struct ColumnReader<'a> {
+pub(crate) struct ColumnReader<'a> {
     bytes: &'a [u8],
     encoding: Encoding,
     last: u64,
@@ -76,23 +76,23 @@ pub struct ColumnReader<'a> {
 
 impl<'a> ColumnReader<'a> {
     /// Reads a column from its bytes.
-    pub const fn new(bytes: &'a [u8], encoding: Encoding) -> Self {
+    pub(crate) const fn new(bytes: &'a [u8], encoding: Encoding) -> Self {
         Self { bytes, encoding, last: 0 }
     }
 
     /// Creates a column of only zeros, for a column that is missing in a file.
-    pub const fn zeros() -> Self {
+    pub(crate) const fn zeros() -> Self {
         Self::new(&[], Encoding::Plain)
     }
 
     /// Returns true if all numbers have been read.
-    pub const fn is_at_end(&self) -> bool {
+    pub(crate) const fn is_at_end(&self) -> bool {
         self.bytes.is_empty()
     }
 
     /// Returns the next number, or `None` if it is truncated or has more than 64 bits.
     #[inline]
-    pub fn next(&mut self) -> Option<u64> {
+    pub(crate) fn next(&mut self) -> Option<u64> {
         let mut value = 0;
         let mut shift = 0;
         loop {

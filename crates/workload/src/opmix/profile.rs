@@ -35,7 +35,7 @@ pub struct Profile {
     /// Share of each kind in percent. `Lookup` includes missing names.
     pub shares: &'static [(OpKind, u32)],
     /// Shares count calls rather than requests with several calls.
-    pub counts_calls: bool,
+    pub(crate) counts_calls: bool,
     /// File sizes.
     pub files: &'static [SizeShare],
     /// Sizes of READ requests.
@@ -43,18 +43,18 @@ pub struct Profile {
     /// Sizes of WRITE requests.
     pub writes: &'static [RequestSize],
     /// Zipf exponent of file popularity in hundredths; 0 for a uniform distribution.
-    pub skew_hundredths: u32,
+    pub(crate) skew_hundredths: u32,
 }
 
 /// Share of lookups with missing names, in percent of all lookups.
 ///
 /// **Source:** SPEC SFS 3.0, as published constants.
-pub const MISSING_PERCENT: u32 = 35;
+pub(crate) const MISSING_PERCENT: u32 = 35;
 
 /// Number of symbolic links that are read.
 ///
 /// **Source:** as above.
-pub const LINKS_READ: u32 = 20;
+pub(crate) const LINKS_READ: u32 = 20;
 
 const fn size(kib: u32, percent: u32) -> SizeShare {
     SizeShare { kib, percent }
@@ -266,7 +266,7 @@ impl Profile {
     }
 
     /// Returns the profile that provides the sizes for user-defined mixes.
-    pub const fn of_custom_mixes() -> &'static Self {
+    pub(crate) const fn of_custom_mixes() -> &'static Self {
         const CUSTOM: Profile = Profile {
             counts_calls: true,
             ..sfs3("custom", "the plan; sizes are those of SPEC SFS 3.0", &[])
@@ -275,7 +275,7 @@ impl Profile {
     }
 
     /// Returns the total size of one hundred files in KiB.
-    pub fn kib_of_hundred(&self) -> u64 {
+    pub(crate) fn kib_of_hundred(&self) -> u64 {
         let mut kib = 0;
         for share in self.files {
             kib += u64::from(share.kib) * u64::from(share.percent);

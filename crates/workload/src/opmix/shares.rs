@@ -7,7 +7,7 @@ use model::{OpKind, OpMix};
 use super::profile::{MISSING_PERCENT, Profile};
 
 /// Number of requests in a block, in which each kind has its exact share.
-pub const BLOCK: u32 = 10_000;
+pub(crate) const BLOCK: u32 = 10_000;
 
 /// Why a mix cannot be executed.
 #[derive(Clone, Debug, PartialEq, Eq)]

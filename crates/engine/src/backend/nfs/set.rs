@@ -19,7 +19,7 @@ use crate::limits::REWRITE_ROUNDS_MAX;
 
 /// The call used to list names with their attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlusListing {
+pub(crate) enum PlusListing {
     /// READDIRPLUS, or READDIR with attributes in version 4.
     Readdirplus,
     /// READDIR without attributes, because the version or the server supports nothing else.
@@ -35,11 +35,11 @@ pub struct NfsFiles {
     /// Its subdirectories, by number.
     pub places: Arc<Places>,
     /// Handles of these directories.
-    pub place_files: Arc<[File]>,
+    pub(crate) place_files: Arc<[File]>,
     /// Symbolic links that existed before the pass, starting with number 0.
     pub links: Arc<[File]>,
     /// The call used to list names with their attributes.
-    pub plus_listing: PlusListing,
+    pub(crate) plus_listing: PlusListing,
     /// Every `stride`-th file of the set, starting with number `first`. Empty if a pass works by
     /// name.
     pub files: Vec<File>,
@@ -70,7 +70,7 @@ pub struct NfsFiles {
     pub client_uids: u32,
     /// Whether the files can be closed over the first connection, and no other worker relies on
     /// their opens.
-    pub closable: bool,
+    pub(crate) closable: bool,
     /// Number of connections, counted from the first, that belong to the client that opened the
     /// files. The others cannot use its opens.
     pub own: usize,

@@ -46,7 +46,11 @@ impl Grid {
     }
 
     /// Creates a grid of files that are written up to the given ends, in pieces of several blocks.
-    pub fn of_ends(ends: impl Iterator<Item = u64>, block_bytes: u32, piece_bytes: u32) -> Self {
+    pub(crate) fn of_ends(
+        ends: impl Iterator<Item = u64>,
+        block_bytes: u32,
+        piece_bytes: u32,
+    ) -> Self {
         let block_bytes = block_bytes.max(1);
         let mut firsts = vec![0];
         let mut next = 0;

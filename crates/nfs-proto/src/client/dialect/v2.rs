@@ -21,25 +21,11 @@ use crate::xdr::{Reader, Writer};
 
 /// Returns the procedure that does this operation, if version 2 has one.
 pub(super) const fn procedure_of(kind: OperationKind) -> Option<Procedure> {
-    Some(match kind {
-        OperationKind::Null => Procedure::Null,
-        OperationKind::Getattr => Procedure::Getattr,
-        OperationKind::Setattr => Procedure::Setattr,
-        OperationKind::Lookup | OperationKind::Open => Procedure::Lookup,
-        OperationKind::Readlink => Procedure::Readlink,
-        OperationKind::Read => Procedure::Read,
-        OperationKind::Write => Procedure::Write,
-        OperationKind::Create => Procedure::Create,
-        OperationKind::Mkdir => Procedure::Mkdir,
-        OperationKind::Symlink => Procedure::Symlink,
-        OperationKind::Remove => Procedure::Remove,
-        OperationKind::Rmdir => Procedure::Rmdir,
-        OperationKind::Rename => Procedure::Rename,
-        OperationKind::Link => Procedure::Link,
-        OperationKind::Readdir => Procedure::Readdir,
-        OperationKind::Fsstat => Procedure::Statfs,
-        _ => return None,
-    })
+    match kind {
+        // Nothing is opened in this version: an OPEN is a LOOKUP.
+        OperationKind::Open => Some(Procedure::Lookup),
+        kind => kind.nfs2_procedure(),
+    }
 }
 
 /// Appends the arguments, up to a payload that is sent from elsewhere.

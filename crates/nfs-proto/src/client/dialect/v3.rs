@@ -16,40 +16,11 @@ use crate::xdr::{Reader, Writer};
 
 /// Returns the procedure that does this operation, if version 3 has one.
 pub(super) const fn procedure_of(kind: OperationKind) -> Option<Procedure> {
-    Some(match kind {
-        OperationKind::Null => Procedure::Null,
-        OperationKind::Getattr => Procedure::Getattr,
-        OperationKind::Setattr => Procedure::Setattr,
-        OperationKind::Lookup | OperationKind::Open => Procedure::Lookup,
-        OperationKind::Access => Procedure::Access,
-        OperationKind::Readlink => Procedure::Readlink,
-        OperationKind::Read => Procedure::Read,
-        OperationKind::Write => Procedure::Write,
-        OperationKind::Create => Procedure::Create,
-        OperationKind::Mkdir => Procedure::Mkdir,
-        OperationKind::Symlink => Procedure::Symlink,
-        OperationKind::Mknod => Procedure::Mknod,
-        OperationKind::Remove => Procedure::Remove,
-        OperationKind::Rmdir => Procedure::Rmdir,
-        OperationKind::Rename => Procedure::Rename,
-        OperationKind::Link => Procedure::Link,
-        OperationKind::Readdir => Procedure::Readdir,
-        OperationKind::ReaddirPlus => Procedure::Readdirplus,
-        OperationKind::Fsstat => Procedure::Fsstat,
-        OperationKind::Fsinfo => Procedure::Fsinfo,
-        OperationKind::Pathconf => Procedure::Pathconf,
-        OperationKind::Commit => Procedure::Commit,
-        OperationKind::Close
-        | OperationKind::Allocate
-        | OperationKind::Deallocate
-        | OperationKind::Seek
-        | OperationKind::ReadPlus
-        | OperationKind::Copy
-        | OperationKind::Getxattr
-        | OperationKind::Setxattr
-        | OperationKind::Listxattrs
-        | OperationKind::Removexattr => return None,
-    })
+    match kind {
+        // Nothing is opened in this version: an OPEN is a LOOKUP.
+        OperationKind::Open => Some(Procedure::Lookup),
+        kind => kind.nfs3_procedure(),
+    }
 }
 
 /// Appends the arguments, up to a payload that is sent from elsewhere.

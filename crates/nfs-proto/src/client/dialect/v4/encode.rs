@@ -133,19 +133,8 @@ pub(super) fn check_supported(
 
 /// Tells whether the minor version has an operation.
 pub(in super::super) fn has_operation(version: ProtocolVersion, kind: OperationKind) -> bool {
-    let newer = matches!(
-        kind,
-        OperationKind::Allocate
-            | OperationKind::Deallocate
-            | OperationKind::Seek
-            | OperationKind::ReadPlus
-            | OperationKind::Copy
-            | OperationKind::Getxattr
-            | OperationKind::Setxattr
-            | OperationKind::Listxattrs
-            | OperationKind::Removexattr
-    );
-    !newer || version >= ProtocolVersion::V4_2
+    let minor = version.minor().unwrap_or_default();
+    kind.nfs4_operation().is_none_or(|operation| operation.is_in_minor(minor))
 }
 
 /// Appends an operation, up to an external payload, and returns where the sequence number of an
