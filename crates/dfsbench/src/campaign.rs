@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use agent::{Agent, LocalServer};
-use controller::{ControllerError, Event, Hosts, Walk};
+use controller::{CampaignRunner, ControllerError, Event, Hosts};
 use engine::SystemClock;
 use fleet::{Opening, in_process};
 use lab::counters::StorageWork;
@@ -279,7 +279,7 @@ fn measure_plan(
     let local = server.as_ref().map(embedded::Embedded::as_local_server);
     // The server lives until the agents are gone, which use it to the end.
     let made =
-        with_agents(means, plan, local, stop, observers, |walk| walk_plan(means, walk, stored));
+        with_agents(means, plan, local, stop, observers, |runner| walk_plan(means, runner, stored));
     if let Some(server) = &server {
         server.warn_of_refused();
     }
@@ -317,9 +317,6 @@ pub fn check_outputs(results: &Path) -> Result<(), Failure> {
     render::check_page(&page_path(results), results)
 }
 
-/// How long agents are waited for before the stop flag and silent agents are checked.
-const TICK: Duration = Duration::from_millis(100);
-
 /// Runs the agent in a thread and the controller here; the agent ends with its transport.
 ///
 /// # Errors
@@ -330,7 +327,7 @@ pub fn with_agents<T>(
     local_server: Option<LocalServer>,
     stop: &Arc<AtomicBool>,
     observers: &mut Observers,
-    work: impl FnOnce(&mut Walk<'_>) -> Result<T, Failure>,
+    work: impl FnOnce(&mut CampaignRunner<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let inject_fault = local_server.as_ref().and_then(|server| server.inject_fault.clone());
     let (mut transport, agent_end) = in_process::pair();
@@ -348,8 +345,7 @@ pub fn with_agents<T>(
         let mut agents =
             Agents::new(Arc::clone(stop), means.visibility()).with_job(means.job.take());
         let mut launch = |hosts: &[&Host]| agents.launch(hosts);
-        let token = token();
-        let campaign = controller::campaign_name(token);
+        let campaign = controller::campaign_name(token());
         foreign_folder::warn_of_targets(&plan.runs);
         leftovers::warn(means.results, &plan.runs);
         let _record = if means.keep {
@@ -365,24 +361,19 @@ pub fn with_agents<T>(
             keep: means.keep,
             after_power_loss: false,
         };
-        let mut walk = Walk {
+        let mut runner = CampaignRunner {
             plan,
-            agent: &mut transport,
-            hosts: Hosts::new(&mut launch, &read_clocks, opening),
+            hosts: Hosts::new(&mut launch, &read_clocks, opening).with_local_agent(&mut transport),
             stop,
-            wait: &|wakeup| wakeup.wait(TICK),
             observe: &mut observe,
-            now_unix_ms: &now_unix_ms,
-            token,
-            keep: means.keep,
             inject_fault: inject_fault
                 .as_deref()
                 .map(|inject| inject as &controller::FaultInjector<'_>),
         };
         // Hosts are restored and left, also after an error or a panic of the work; an error of the
         // work goes before one of leaving, which it may have caused.
-        let result = panicked::catch(|| work(&mut walk));
-        let left = panicked::catch(|| controller::leave(&mut walk));
+        let result = panicked::catch(|| work(&mut runner));
+        let left = panicked::catch(|| runner.leave_hosts());
         agents::note_left();
         result.and_then(|result| left.map(|()| result))
     };
@@ -403,38 +394,41 @@ pub fn with_agents<T>(
 
 fn walk_plan(
     means: &Means<'_>,
-    walk: &mut Walk<'_>,
+    runner: &mut CampaignRunner<'_>,
     stored: Option<i64>,
 ) -> Result<Campaign, Failure> {
     if let Some(id) = stored {
         let mut store = Store::open_or_create(means.results)?;
         store.hold(id)?;
-        controller::preflight(walk)?;
-        controller::resume(walk, &mut store, id)?;
+        runner.preflight()?;
+        runner.resume(&mut store, id)?;
         return Ok(store.load(id)?);
     }
     // A ladder without the layer that it leads to says nothing of it.
     let is_ladder = matches!(means.question, Question::Ladder(_));
-    let preflight = if is_ladder { controller::preflight_all } else { controller::preflight };
-    preflight(walk)?;
-    settle_storage(means, walk);
+    if is_ladder {
+        runner.preflight_all()?;
+    } else {
+        runner.preflight()?;
+    }
+    settle_storage(means, runner);
     let before = ProcessorTimes::read();
-    let header = header(walk, &means.question)?;
+    let header = header(runner, &means.question)?;
     warn_of_busy_host(means, before);
     let mut store = Store::open_or_create(means.results)?;
-    let (id, _) = controller::walk(walk, &mut store, &header)?;
+    let (id, _) = runner.run(&mut store, &header)?;
     Ok(store.load(id)?)
 }
 
 /// Waits, within the plan's budget, until storage has written what is left from before.
-fn settle_storage(means: &Means<'_>, walk: &Walk<'_>) {
-    let Some((wait_ns_max, directories)) = writeback::need_of(walk.plan) else { return };
+fn settle_storage(means: &Means<'_>, runner: &CampaignRunner<'_>) {
+    let Some((wait_ns_max, directories)) = writeback::need_of(runner.plan) else { return };
     let is_visible = means.visibility() != Visibility::Hidden;
     writeback::settle(
         wait_ns_max,
         &mut writeback::Effects {
             clock: &SystemClock::new(),
-            stop: walk.stop,
+            stop: runner.stop,
             read: &mut StorageWork::read,
             begin_sync: &mut || writeback::begin_sync(directories.clone()),
             report: &mut |message| {
@@ -462,21 +456,24 @@ fn warn_of_busy_host(means: &Means<'_>, before: Option<ProcessorTimes>) {
 ///
 /// # Errors
 /// When the agent is gone.
-pub fn header(walk: &mut Walk<'_>, question: &Question) -> Result<Campaign, ControllerError> {
+pub fn header(
+    runner: &mut CampaignRunner<'_>,
+    question: &Question,
+) -> Result<Campaign, ControllerError> {
     let mut facts = lab::facts::host();
-    facts.extend(label_facts("host", &walk.plan.labels));
+    facts.extend(label_facts("host", &runner.plan.labels));
     Ok(Campaign {
         id: 0,
-        name: walk.plan.name.clone(),
+        name: runner.plan.name.clone(),
         started_unix_ms: now_unix_ms(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         command: command_line(),
         question: question.clone(),
-        plan_toml: walk.plan.to_toml(),
-        seed: walk.plan.seed,
+        plan_toml: runner.plan.to_toml(),
+        seed: runner.plan.seed,
         state: CampaignState::Running,
         facts,
-        ceiling: controller::ceiling(walk)?,
+        ceiling: runner.measure_ceiling()?,
         durability: Vec::new(),
         runs: Vec::new(),
     })

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use controller::Walk;
+use controller::CampaignRunner;
 use model::units::Nanos;
 use model::{RunSpec, TrialState};
 use plan::{Pace, Plan, ProbeTrial, can_be_reduced, reduced, work_of};
@@ -71,9 +71,9 @@ fn measure(means: &Means<'_>, plan: &mut Plan, stop: &Arc<AtomicBool>) -> Result
     let local = server.as_ref().map(embedded::Embedded::as_local_server);
     let means = means.without_progress();
     let mut observers = Observers::new(&means, Progress::new(plan, Visibility::Hidden), 0)?;
-    let probed = with_agents(&means, plan, local, stop, &mut observers, |walk| {
-        controller::preflight(walk)?;
-        probe_all(walk, stop)
+    let probed = with_agents(&means, plan, local, stop, &mut observers, |runner| {
+        runner.preflight()?;
+        probe_all(runner, stop)
     });
     if let Some(server) = &server {
         server.warn_of_refused();
@@ -100,9 +100,9 @@ fn check_hosts(plan: &Plan) -> Result<(), Failure> {
 }
 
 /// Probes each kind of run.
-fn probe_all(walk: &mut Walk<'_>, stop: &AtomicBool) -> Result<Probed, Failure> {
+fn probe_all(runner: &mut CampaignRunner<'_>, stop: &AtomicBool) -> Result<Probed, Failure> {
     let begun = Instant::now();
-    let plan = walk.plan;
+    let plan = runner.plan;
     let kinds = kinds_of(&plan.runs);
     let mut lines = Vec::new();
     let mut found: Vec<(usize, Option<Pace>)> = Vec::new();
@@ -110,7 +110,7 @@ fn probe_all(walk: &mut Walk<'_>, stop: &AtomicBool) -> Result<Probed, Failure> 
         // What a probe leaves of its time is for those that follow.
         let left = ALL.saturating_sub(begun.elapsed()) / (kinds.len() - number) as u32;
         let spec = &plan.runs[*run];
-        let probe = probe_run(walk, spec, left, stop)?;
+        let probe = probe_run(runner, spec, left, stop)?;
         lines.push(format!("{} (run {}): {}", work_label(spec), run + 1, probe.outcome));
         found.push((*run, Pace::of(&probe.trials)));
     }
@@ -139,7 +139,7 @@ struct Probe {
 
 /// Makes trials of a run, each with more work, until one takes long enough to tell.
 fn probe_run(
-    walk: &mut Walk<'_>,
+    runner: &mut CampaignRunner<'_>,
     run: &RunSpec,
     time: Duration,
     stop: &AtomicBool,
@@ -151,7 +151,7 @@ fn probe_run(
     loop {
         let small = reduced(run, work);
         let started = Instant::now();
-        let trial = controller::once(walk, &small)?;
+        let trial = runner.run_once(&small)?;
         let took = started.elapsed();
         if trial.state != TrialState::Done {
             probe.outcome = trial_figures(&trial);

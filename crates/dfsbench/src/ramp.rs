@@ -8,7 +8,7 @@
 
 use std::process::ExitCode;
 
-use controller::Walk;
+use controller::CampaignRunner;
 use controller::search::Keeping;
 use model::question::{Question, RampRequest};
 use model::setting::Setting;
@@ -133,8 +133,8 @@ fn search_plan(
     let progress = Progress::open_ended(&plan, means.visibility());
     let mut observers = Observers::new(&means, progress, 0)?;
     let local = raising.server.as_ref().map(Embedded::as_local_server);
-    let searched = campaign::with_agents(&means, &plan, local, &stop, &mut observers, |walk| {
-        search_runs(walk, &means, &raising)
+    let searched = campaign::with_agents(&means, &plan, local, &stop, &mut observers, |runner| {
+        search_runs(runner, &means, &raising)
     });
     let made = match searched {
         Ok(stored) => report_campaign(&means, stored, &raising.ramp),
@@ -285,24 +285,24 @@ fn find_raised(
 
 /// Searches for each run, all in one campaign.
 fn search_runs(
-    walk: &mut Walk<'_>,
+    runner: &mut CampaignRunner<'_>,
     means: &Means<'_>,
     raising: &Raising<'_>,
 ) -> Result<Campaign, Failure> {
-    controller::preflight(walk)?;
+    runner.preflight()?;
     let question = Question::Ramp(raising.ramp.clone());
-    let header = campaign::header(walk, &question)?;
+    let header = campaign::header(runner, &question)?;
     let mut store = Store::open_or_create(means.results)?;
     let id = store.begin_campaign(&header)?;
     let mut state = CampaignState::Complete;
     let mut keeping = Keeping::new(&mut store, id);
-    let plan: &Plan = walk.plan;
+    let plan: &Plan = runner.plan;
     for (number, run) in plan.runs.iter().enumerate() {
         if run.impossible().is_some() {
             continue;
         }
         let at = |load| raising.run(number, load);
-        let search = controller::search::search(walk, &mut keeping, &raising.ramp, &at);
+        let search = controller::search::search(runner, &mut keeping, &raising.ramp, &at);
         if search?.next().is_some() {
             state = CampaignState::Interrupted;
             break;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use controller::Walk;
+use controller::CampaignRunner;
 use controller::search::Keeping;
 use model::question::{CurveRequest, Question, ResponseBound};
 use model::{Campaign, CampaignState, Run, RunSpec, TrialState};
@@ -42,8 +42,8 @@ pub fn search(
     let progress = Progress::open_ended(&heaviest, means.visibility());
     let mut observers = Observers::new(means, progress, 0)?;
     let local = server.as_ref().map(Embedded::as_local_server);
-    let searched = campaign::with_agents(means, &heaviest, local, stop, &mut observers, |walk| {
-        search_all_runs(walk, means, request, bound)
+    let searched = campaign::with_agents(means, &heaviest, local, stop, &mut observers, |runner| {
+        search_all_runs(runner, means, request, bound)
     });
     drop(server);
     let made = match searched {
@@ -71,18 +71,18 @@ fn report_search(
 /// Searches with each run of the plan, all in one campaign; the end is Ok where each has its
 /// answer.
 fn search_all_runs(
-    walk: &mut Walk<'_>,
+    runner: &mut CampaignRunner<'_>,
     means: &Means<'_>,
     request: &CurveRequest,
     bound: ResponseBound,
 ) -> Result<(Campaign, End), Failure> {
-    controller::preflight(walk)?;
+    runner.preflight()?;
     let question = Question::Curve(request.clone());
-    let header = campaign::header(walk, &question)?;
+    let header = campaign::header(runner, &question)?;
     let mut store = Store::open_or_create(means.results)?;
     let id = store.begin_campaign(&header)?;
     let mut keeping = Keeping::new(&mut store, id);
-    let plan: &Plan = walk.plan;
+    let plan: &Plan = runner.plan;
     let mut is_known = true;
     for run in &plan.runs {
         if run.impossible().is_some() {
@@ -92,11 +92,11 @@ fn search_all_runs(
         let mut search = BoundSearch::new(request.maximum.per_s);
         let mut kept = 0_u32;
         while let Some(load) = search.next() {
-            if walk.stop.load(Relaxed) {
+            if runner.stop.load(Relaxed) {
                 break;
             }
             let spec = at_load(run, load);
-            let trial = keeping.make(walk, load, &spec)?;
+            let trial = keeping.make(runner, load, &spec)?;
             if trial.state == TrialState::Interrupted {
                 break;
             }
@@ -116,7 +116,7 @@ fn search_all_runs(
         }
         is_known &= kept > 0;
     }
-    let stopped = walk.stop.load(Relaxed);
+    let stopped = runner.stop.load(Relaxed);
     let state = if stopped { CampaignState::Interrupted } else { CampaignState::Complete };
     store.finish(id, state)?;
     Ok((store.load(id)?, if is_known { End::Ok } else { End::Invalid }))

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use controller::{ControllerError, Walk};
+use controller::{CampaignRunner, ControllerError};
 use model::question::{ClosedLoop, LoadMaximum};
 use model::units::Nanos;
 use model::{RunSpec, TrialState, Workload};
@@ -79,16 +79,16 @@ pub fn find(
 }
 
 /// Makes each run of a plan once, and returns the loop with the highest rate.
-fn find_best(walk: &mut Walk<'_>) -> Result<ClosedLoop, Failure> {
-    controller::preflight(walk)?;
+fn find_best(runner: &mut CampaignRunner<'_>) -> Result<ClosedLoop, Failure> {
+    runner.preflight()?;
     let mut best = ClosedLoop::default();
-    let plan: &Plan = walk.plan;
+    let plan: &Plan = runner.plan;
     for run in &plan.runs {
         if run.impossible().is_some() {
             continue;
         }
-        let trial = controller::once(walk, run)?;
-        if walk.stop.load(Relaxed) {
+        let trial = runner.run_once(run)?;
+        if runner.stop.load(Relaxed) {
             return Err(ControllerError::Interrupted.into());
         }
         if let TrialState::Failed(reason) = trial.state {
