@@ -37,23 +37,32 @@ pub const MEET: &str = "DFSBENCH_MEET";
 /// The secret that it shares with it.
 pub const TOKEN: &str = "DFSBENCH_TOKEN";
 
-/// The agents of a job, and what started them.
+/// The hosts of a job, and the agents that have connected from them.
 pub struct Job {
-    /// By name; those that were not used yet.
-    agents: BTreeMap<String, Remote>,
-    /// All names, in the order in which agents are used.
-    names: Vec<String>,
+    /// A host for each agent, in the order in which they are used.
+    hosts: Vec<Host>,
+    /// The agents that have connected, by host; `None` once they are used.
+    connected: BTreeMap<String, Option<Remote>>,
     /// To be dropped after the agents, with which it ends.
     _starter: Option<Starter>,
 }
 
 impl Job {
-    /// Starts the agents that the arguments request, and waits for them.
+    /// Gathers the hosts that the arguments request, and waits for their agents, if they connect by
+    /// themselves. `None` where no job is requested.
     ///
     /// # Errors
     /// When the arguments make no sense, or not all agents connect.
-    pub fn start(args: &JobArgs, stop: &Arc<AtomicBool>) -> Result<Self, Failure> {
-        let Some(launcher) = args.launcher else { unreachable!("a job has a launcher") };
+    pub fn gather(args: &JobArgs, stop: &Arc<AtomicBool>) -> Result<Option<Self>, Failure> {
+        let Some(launcher) = args.launcher else { return Ok(None) };
+        if let Some(hosts) = read_hosts(args)? {
+            return Ok(Some(Self { hosts, connected: BTreeMap::new(), _starter: None }));
+        }
+        Self::start(args, launcher, stop).map(Some)
+    }
+
+    /// Starts the agents that the arguments request, and waits for them.
+    fn start(args: &JobArgs, launcher: Launcher, stop: &Arc<AtomicBool>) -> Result<Self, Failure> {
         let count = count_agents(args, launcher)?;
         let per_node = count_per_node(args, count)?;
         let within = parse_deadline(&args.meet_within)?;
@@ -91,37 +100,31 @@ impl Job {
         for connection in refused {
             output::message(&format!("warning: a connection was refused: {connection}"));
         }
-        let mut job = Self { agents: BTreeMap::new(), names: Vec::new(), _starter: starter };
+        let mut job = Self { hosts: Vec::new(), connected: BTreeMap::new(), _starter: starter };
         for joined in agents {
-            job.names.push(joined.name.clone());
-            job.agents.insert(joined.name, joined.agent);
+            job.hosts.push(Host::here(&joined.name));
+            job.connected.insert(joined.name, Some(joined.agent));
         }
         match per_node {
-            Some(per_node) => check_layout(&job.hosts(), per_node).map(|()| job),
+            Some(per_node) => check_layout(&job.hosts, per_node).map(|()| job),
             None => Ok(job),
         }
     }
 
     /// The agents, each as a host: the first one of each host, then the second ones, and so on.
-    pub fn hosts(&self) -> Vec<Host> {
-        self.names.iter().map(Host::here).collect()
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
     }
 
-    /// Hands out the agent of a host of the job; `None` where it isn't one of them.
+    /// Hands out the agent that has connected from a host; `None` where none has.
     ///
     /// # Errors
     /// When it was handed out before: nothing but the job can start it again.
     pub fn take_agent(&mut self, host: &Host) -> Option<Result<Remote, Gone>> {
-        if !self.names.contains(&host.name) {
-            return None;
-        }
-        match self.agents.remove(&host.name) {
-            Some(agent) => Some(Ok(agent)),
-            None => Some(Err(Gone(format!(
-                "host {}: its agent has ended, and the job starts no other",
-                host.name
-            )))),
-        }
+        let agent = self.connected.get_mut(&host.name)?.take();
+        Some(agent.ok_or_else(|| {
+            Gone(format!("host {}: its agent has ended, and the job starts no other", host.name))
+        }))
     }
 }
 

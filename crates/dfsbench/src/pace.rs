@@ -15,12 +15,12 @@ use model::units::Nanos;
 use model::{RunSpec, TrialState};
 use plan::{Pace, Plan, ProbeTrial, can_be_reduced, reduced, work_of};
 
-use crate::args::RunArgs;
-use crate::campaign::{Means, Observers, with_agents};
+use crate::args::{MakingArgs, RunArgs};
+use crate::campaign::{self, Session};
 use crate::exit::{End, Failure};
 use crate::paces::{MINOR, Probed, likeness, likeness_of_kind, measured};
 use crate::progress::{Progress, Visibility, trial_figures, work_label};
-use crate::{campaign, dry_run, embedded, job, output, plan_source, signals};
+use crate::{dry_run, embedded, output, plan_source, signals};
 
 /// The time for the probes of all runs together.
 const ALL: Duration = Duration::from_secs(10);
@@ -43,13 +43,12 @@ const GROWTH: (u64, u64) = (2, 64);
 /// When the plan can't be used, hosts would have to be set up, or no target can be used.
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let raw = plan_source::read(args)?;
-    let mut around = plan_source::surroundings();
-    around.job = job::stand_ins(&args.job)?;
+    let around = plan_source::surroundings_of_job(&args.job)?;
     let mut plan = Plan::resolve(&raw, &around)?;
     campaign::warn_of_idle_settings(&plan);
     let rates = dry_run::assumed_rates(args)?;
     let stop = signals::stop_flag()?;
-    let probed = measure(&Means::of(&args.making), &mut plan, &stop)?;
+    let probed = measure(&args.making, &mut plan, &stop)?;
     if stop.load(Relaxed) {
         return Ok(End::Invalid.into());
     }
@@ -61,17 +60,21 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 ///
 /// # Errors
 /// When hosts would have to be set up, or no target can be used.
-fn measure(means: &Means<'_>, plan: &mut Plan, stop: &Arc<AtomicBool>) -> Result<Probed, Failure> {
+fn measure(
+    making: &MakingArgs,
+    plan: &mut Plan,
+    stop: &Arc<AtomicBool>,
+) -> Result<Probed, Failure> {
     check_hosts(plan)?;
     embedded::raise_descriptor_limit();
     let server = embedded::start(plan)?;
     if let Some(server) = &server {
         server.set_addresses(plan);
     }
-    let local = server.as_ref().map(embedded::Embedded::as_local_server);
-    let means = means.without_progress();
-    let mut observers = Observers::new(&means, Progress::new(plan, Visibility::Hidden), 0)?;
-    let probed = with_agents(&means, plan, local, stop, &mut observers, |runner| {
+    let making = campaign::without_progress(making);
+    let mut session = Session::silent(&making, Arc::clone(stop));
+    let mut observer = session.observe(Progress::new(plan, Visibility::Hidden), 0)?;
+    let probed = session.with_runner(plan, server.as_ref(), &mut observer, |runner| {
         runner.preflight()?;
         probe_all(runner, stop)
     });

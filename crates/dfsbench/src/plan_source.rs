@@ -10,7 +10,7 @@ use model::setting::Setting;
 use model::{Host, Target};
 use plan::{Overrides, Plan, PlanError, RawPlan, Surroundings, TargetArg};
 
-use crate::args::RunArgs;
+use crate::args::{JobArgs, RunArgs};
 use crate::calendar::token;
 use crate::exit::Failure;
 use crate::presets::{Preset, QUICK};
@@ -19,6 +19,14 @@ use crate::{input_file, job, target};
 /// Returns this process's surroundings of a plan, with a seed that no other campaign has.
 pub fn surroundings() -> Surroundings {
     target::surroundings(token() % 1_000_000_000)
+}
+
+/// Returns the same with the hosts of a job, whose names may not be known yet.
+///
+/// # Errors
+/// When their number is not given, or a list of them can't be used.
+pub fn surroundings_of_job(args: &JobArgs) -> Result<Surroundings, Failure> {
+    Ok(Surroundings { job: job::stand_ins(args)?, ..surroundings() })
 }
 
 /// Reads the plan that the arguments name, and applies their flags to it.

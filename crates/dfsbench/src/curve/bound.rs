@@ -3,9 +3,8 @@
 //! Which load is tried next, [`BoundSearch`] says. Each load point is a run of one campaign, stored
 //! like any other, so that all that was measured is kept, however the search ends.
 
+use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use controller::CampaignRunner;
@@ -18,49 +17,48 @@ use stats::curve::{BoundSearch, LoadPoint};
 use stats::judge;
 
 use super::Asking;
-use crate::campaign::{self, Means, Observers};
-use crate::embedded::{self, Embedded};
+use crate::campaign::{self, Session};
+use crate::embedded;
 use crate::exit::{End, Failure};
 use crate::progress::Progress;
 
 /// Searches for the heaviest load of each run, whatever its other settings are.
 ///
 /// # Errors
-/// As [`campaign::make`].
+/// As [`Session::run_plan`].
 pub fn search(
-    means: &Means<'_>,
+    mut session: Session<'_>,
     ask: &Asking<'_>,
     request: &CurveRequest,
     bound: ResponseBound,
-    stop: &Arc<AtomicBool>,
 ) -> Result<ExitCode, Failure> {
     let mut heaviest = ask.plan(&[request.maximum.per_s])?;
     let server = embedded::start(&heaviest)?;
     if let Some(server) = &server {
         server.set_addresses(&mut heaviest);
     }
-    let progress = Progress::open_ended(&heaviest, means.visibility());
-    let mut observers = Observers::new(means, progress, 0)?;
-    let local = server.as_ref().map(Embedded::as_local_server);
-    let searched = campaign::with_agents(means, &heaviest, local, stop, &mut observers, |runner| {
-        search_all_runs(runner, means, request, bound)
+    let progress = Progress::open_ended(&heaviest, session.visibility());
+    let mut observer = session.observe(progress, 0)?;
+    let results = &session.making.results;
+    let searched = session.with_runner(&heaviest, server.as_ref(), &mut observer, |runner| {
+        search_all_runs(runner, results, request, bound)
     });
     drop(server);
     let made = match searched {
-        Ok((stored, searched)) => report_search(means, stored, searched),
+        Ok((stored, searched)) => report_search(&session, stored, searched),
         Err(failure) => Err(failure),
     };
-    observers.end(&made);
+    observer.end(&made);
     Ok(made?.0.into())
 }
 
 /// Reports what was found; `searched` is how the search itself ended.
 fn report_search(
-    means: &Means<'_>,
+    session: &Session<'_>,
     stored: Campaign,
     searched: End,
 ) -> Result<(End, Campaign), Failure> {
-    let end = campaign::conclude(means, &stored)?;
+    let end = session.report(&stored)?;
     if searched != End::Ok || stored.state != CampaignState::Complete {
         return Ok((End::Invalid, stored));
     }
@@ -72,14 +70,14 @@ fn report_search(
 /// answer.
 fn search_all_runs(
     runner: &mut CampaignRunner<'_>,
-    means: &Means<'_>,
+    results: &Path,
     request: &CurveRequest,
     bound: ResponseBound,
 ) -> Result<(Campaign, End), Failure> {
     runner.preflight()?;
     let question = Question::Curve(request.clone());
     let header = campaign::header(runner, &question)?;
-    let mut store = Store::open_or_create(means.results)?;
+    let mut store = Store::open_or_create(results)?;
     let id = store.begin_campaign(&header)?;
     let mut keeping = Keeping::new(&mut store, id);
     let plan: &Plan = runner.plan;
