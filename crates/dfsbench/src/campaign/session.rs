@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
+use fleet::job::Job;
 use plan::Surroundings;
 use results::{Store, StoreError};
 
@@ -13,9 +14,8 @@ use super::observer::{CampaignObserver, visibility};
 use super::reporting::{last_written, page_path};
 use crate::args::{JobArgs, MakingArgs};
 use crate::exit::Failure;
-use crate::job::Job;
 use crate::progress::{Progress, Visibility, check_screen};
-use crate::{embedded, foreign_folder, render, signals};
+use crate::{agents, embedded, foreign_folder, render, signals};
 
 /// The making of one campaign in this process.
 pub struct Session<'a> {
@@ -44,7 +44,9 @@ impl<'a> Session<'a> {
         foreign_folder::warn_beside(&making.results);
         // Files of many workers are open at once; more than the soft limit is no surprise.
         embedded::raise_descriptor_limit();
-        session.job = Job::gather(job, &session.stop)?;
+        if let Some(request) = job.request() {
+            session.job = Some(agents::gather_job(&request, &session.stop)?);
+        }
         Ok(session)
     }
 
