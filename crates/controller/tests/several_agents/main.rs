@@ -126,7 +126,7 @@ fn clocks_that_are_read_while_workers_wait_are_fresh() {
         }
         false
     };
-    let (campaign, _) = made(&plan(target.path(), 2, text), Some(("c2", slow)));
+    let (campaign, _) = run(&plan(target.path(), 2, text), Some(("c2", slow)));
     let trial = only(&campaign, 0);
     assert_eq!(trial.state, TrialState::Done);
     assert_counted(&trial.passes[0], 2);
