@@ -1,7 +1,8 @@
 //! The client under test, with one operation at a time or several in flight.
 //!
-//! [`TestedClient`] holds a mount and one connection, so that every operation of a check goes the measured
-//! way and is counted there. Attributes and handles are taken from the replies as they come.
+//! [`TestedClient`] holds a mount and one connection, so that every operation of a check goes the
+//! measured way and is counted there. Attributes and handles are taken from the replies as they
+//! come.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -165,7 +166,8 @@ impl TestedClient {
         result.map_err(|error| format!("{}: {error}", operation.kind()))
     }
 
-    /// As [`TestedClient::one`], for an operation that finds or makes an object; a server may not name it.
+    /// As [`TestedClient::one`], for an operation that finds or makes an object; a server may not
+    /// name it.
     fn object(&mut self, operation: &Operation<'_>) -> Result<Option<File>, String> {
         self.event(operation, |event| match event.result {
             Ok(Outcome::Object { .. }) => Ok(event.file.copied()),
