@@ -14,11 +14,13 @@ use super::applies::*;
 use super::field::{Place, lab, nfs, run};
 use super::row::Stated::{Flag, Number, Text, Word};
 use super::row::*;
-use crate::lab::{DataPath, FileSystem, Fresh, Invalidation, Raid, ServerKind, TunnelForwards};
-use crate::nfs::{NfsVersion, Proto, Stable, UdpWindow, XprtSec};
-use crate::spec::Durability;
-use crate::work::{Arrivals, Fill, Sharing};
-use crate::workload::Workload as W;
+use crate::runs::spec::Durability;
+use crate::runs::work::{Arrivals, Fill, Sharing};
+use crate::runs::workload::Workload as W;
+use crate::systems::lab::{
+    DataPath, FileSystem, Fresh, Invalidation, Raid, ServerKind, TunnelForwards,
+};
+use crate::targets::nfs::{NfsVersion, Proto, Stable, UdpWindow, XprtSec};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -170,8 +172,8 @@ settings! {
     /// Passes of a trial in order: write+read for stream, create+stat+remove for metadata.
     Passes => passes("passes", run!(passes)).only(WITH_PASSES);
     /// Number of client hosts that work at the same time: the first of the target's `clients` or
-    /// `hosts`. Hosts count once, regardless of the number of agents on them. Only one host can run
-    /// an external tool.
+    /// `hosts`. Hosts count once, regardless of the number of agents on them. External tools run on
+    /// one host only.
     ClientHosts => count("client_hosts", run!(placement.hosts)).unit("hosts")
         .range(1, 10_000, "the controller keeps a connection to each")
         .default_rule("all of the target").only(ALL).when(has_client_hosts);
