@@ -7,6 +7,7 @@
 #![warn(unreachable_pub)]
 
 pub mod in_process;
+pub mod job;
 mod json;
 mod order;
 pub mod remote;
