@@ -17,6 +17,7 @@ use model::{Ability, Campaign, CampaignState, Host, RunSpec, Workload};
 use plan::{Overrides, Plan, PlanError, RawPlan, Surroundings, TargetArg, User};
 use results::Store;
 use stats::breaking::{RATE_ACCURACY_PERMILLE, Recovery, replay};
+use stats::{LoadRange, LoadSearch};
 
 use crate::args::{Raise, RampArgs, RunArgs};
 use crate::campaign::{self, Means, Observers};
@@ -201,13 +202,18 @@ impl<'a> Raising<'a> {
         if self.plan(max).is_ok() {
             return max;
         }
-        // Bisection: `good` is always allowed, `bad` never.
-        let (mut good, mut bad) = (self.ramp.first, max);
-        while bad - good > 1 {
-            let middle = good + (bad - good) / 2;
-            if self.plan(middle).is_ok() { good = middle } else { bad = middle }
+        let first = self.ramp.first;
+        let mut search = LoadSearch::new(LoadRange::whole(first, max));
+        search.note_good(first.into());
+        search.note_bad(max.into());
+        while let Some(load) = search.next() {
+            if self.plan(load as u32).is_ok() {
+                search.note_good(load);
+            } else {
+                search.note_bad(load);
+            }
         }
-        good
+        search.good().map_or(first, |load| load as u32)
     }
 
     /// The plan with this load.

@@ -43,8 +43,6 @@ pub use stored::is_document;
 
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 1 << 20;
-/// The most speeds of one command.
-pub const SPEEDS_MAX: usize = 16;
 
 /// Replays a trace.
 ///

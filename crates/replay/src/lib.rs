@@ -37,7 +37,7 @@ pub use division::Division;
 pub use exchange::{Exchange, NoticeSender, OpenExchange, StepEnd};
 pub use executor::Course;
 pub use lanes::Pace;
-pub use limit::{Judgement, LimitSearch};
+pub use limit::{LimitFound, SPEEDS_MAX, SearchedSpeeds, fastest_speed, find_limit};
 pub use operation::{Files, KnownHandle};
 pub use outcome::{
     Behind, HostOutcome, HostShare, KindOutcome, Outcome, Problem, Record, ShareRecord, SlowKind,

@@ -13,7 +13,7 @@ mod knee;
 mod point;
 mod power;
 
-pub use bound::BoundSearch;
+pub use bound::{bound_search, steps_to_load};
 pub use compared::{Between, CurvesCompared, PAIRS_MIN, RATIO_CONFIDENCE, TimePair};
 pub use knee::Knee;
 pub use point::{Broken, LoadPoint, Standing};

@@ -1,6 +1,6 @@
 //! `dfsbench curve --bound`: the heaviest load under a response time, in few load points.
 //!
-//! Which load is tried next, [`BoundSearch`] says. Each load point is a run of one campaign, stored
+//! Which load is tried next, [`bound_search`] says. Each load point is a run of one campaign, stored
 //! like any other, so that all that was measured is kept, however the search ends.
 
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use model::question::{CurveRequest, Question, ResponseBound};
 use model::{Campaign, CampaignState, Run, RunSpec, TrialState};
 use plan::Plan;
 use results::Store;
-use stats::curve::{BoundSearch, LoadPoint};
+use stats::curve::{LoadPoint, bound_search, steps_to_load};
 use stats::judge;
 
 use super::Asking;
@@ -89,9 +89,9 @@ fn search_all_runs(
             continue;
         }
         keeping.begin();
-        let mut search = BoundSearch::new(request.maximum.per_s);
-        let mut kept = 0_u32;
-        while let Some(load) = search.next() {
+        let mut search = bound_search();
+        while let Some(steps) = search.next() {
+            let load = steps_to_load(steps, request.maximum.per_s);
             if walk.stop.load(Relaxed) {
                 break;
             }
@@ -107,14 +107,13 @@ fn search_all_runs(
                 let judged = judge::pass(&run, *pass);
                 keeps &= LoadPoint::of(&run, &judged, &request.mix).keeps(&bound);
             }
-            kept += u32::from(keeps);
             if keeps {
-                search.note_kept();
+                search.note_good(steps);
             } else {
-                search.note_broken();
+                search.note_bad(steps);
             }
         }
-        is_known &= kept > 0;
+        is_known &= search.good().is_some();
     }
     let stopped = walk.stop.load(Relaxed);
     let state = if stopped { CampaignState::Interrupted } else { CampaignState::Complete };

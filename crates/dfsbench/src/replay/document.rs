@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use model::units::{Nanos, Size, three_digits};
-use replay::{HostOutcome, KindOutcome, Outcome, Pace, PartSums, SlowKind, Verdict};
+use replay::{
+    HostOutcome, KindOutcome, Outcome, Pace, PartSums, SPEEDS_MAX, SlowKind, Verdict,
+};
 use report::counted;
 use report::document::{Block, Cell, Column, Document, Role, Section, Table, TableRow};
 use stats::{PartSum, SumRatio, ratio_of_sums};
@@ -17,7 +19,7 @@ use super::pictures;
 use super::stored::{DIRECTORY, Stored};
 
 /// Names of sections in links.
-pub(super) const IDS: [&str; super::SPEEDS_MAX] = [
+pub(super) const IDS: [&str; SPEEDS_MAX] = [
     "figures", "speed-2", "speed-3", "speed-4", "speed-5", "speed-6", "speed-7", "speed-8",
     "speed-9", "speed-10", "speed-11", "speed-12", "speed-13", "speed-14", "speed-15", "speed-16",
 ];

@@ -3,9 +3,8 @@
 use model::units::parse_time_ns;
 use model::work::replay_directory;
 use plan::TargetArg;
-use replay::{Moment, Pace, Window};
+use replay::{Moment, Pace, SPEEDS_MAX, Window};
 
-use super::SPEEDS_MAX;
 use crate::args::ReplayArgs;
 use crate::calendar;
 use crate::exit::Failure;
