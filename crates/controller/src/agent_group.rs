@@ -9,11 +9,11 @@ mod rounds;
 
 use std::ops::Range;
 
+use fleet::clock::{Exchanges, Sample};
 use fleet::{Answer, Begun, Order, Report, Request, request};
 use model::{Host, LabSpec, RunSpec, Share};
 
 use crate::Walk;
-use crate::clock::{Exchanges, Sample};
 use crate::trial_error::TrialError;
 use rounds::Rounds;
 

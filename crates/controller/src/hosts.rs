@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use fleet::clock::Drift;
 use fleet::{
     Answer, ClockReading, Gone, LEFT_TO_AGENT, Opening, Order, Report, Request, Transport, Wakeup,
     request,
@@ -14,7 +15,6 @@ use fleet::{
 use model::{EffectiveSettings, Fact, Host, LabSpec, panicked};
 
 use crate::applied_steps::{AppliedSteps, on_host};
-use crate::clock::Drift;
 use crate::shared_kernel;
 
 mod clocks;

@@ -8,7 +8,6 @@
 
 mod agent_group;
 mod applied_steps;
-pub mod clock;
 mod faults;
 mod host_setup;
 mod hosts;

@@ -5,11 +5,11 @@
 //! enough in the future that every message arrives in time. A single agent starts at once and needs
 //! no clock.
 
+use fleet::clock::{FRESH_NS, Mapping, Sample};
 use fleet::{Done, Order, PassEnd, Report, request};
 use model::{Fact, IntervalSample, Pass, RunSpec};
 
 use crate::agent_group::AgentGroup;
-use crate::clock::{FRESH_NS, Mapping, Sample};
 use crate::faults::FaultSchedule;
 use crate::merge::{Part, merge};
 use crate::system_counts::{self, Counts};

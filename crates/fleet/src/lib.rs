@@ -5,6 +5,7 @@
 //! for example over the user's own ssh. A stop request is not an order, because it has to overtake
 //! everything else.
 
+pub mod clock;
 pub mod in_process;
 mod json;
 mod order;

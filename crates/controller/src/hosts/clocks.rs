@@ -2,10 +2,10 @@
 //!
 //! Clocks keep drifting after a sample, so they are read again if the last sample is too old.
 
+use fleet::clock::{self, Drift, Exchanges, Sample};
 use fleet::{ClockReading, request};
 
 use super::Hosts;
-use crate::clock::{self, Drift, Exchanges, Sample};
 
 impl Hosts<'_> {
     /// Returns the local monotonic clock, in nanoseconds.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
-use controller::clock::{Exchanges, Sample};
 use engine::{Clock, SystemClock};
+use fleet::clock::{Exchanges, Sample};
 use fleet::{Gone, MessageSender, Remote};
 use model::Host;
 use replay::{
