@@ -31,6 +31,8 @@ enum Judgement {
 pub struct SearchedSpeeds {
     /// The highest speed to try.
     pub max: f64,
+    /// Duration of the trace, in nanoseconds. A replay should take a second at least.
+    pub trace_ns: u64,
     /// Number of evenly spaced speeds up to the limit, for a curve. Those that the search has not
     /// tried are replayed after it.
     pub points: Option<u32>,
@@ -45,12 +47,15 @@ pub struct LimitFound {
     pub broke: Option<f64>,
     /// The speed at which the client itself was late.
     pub client_limit: Option<f64>,
+    /// The trace is too short for the highest speed that was requested.
+    pub is_too_short: bool,
+    pub is_interrupted: bool,
     /// All replays, the slowest first.
     pub outcomes: Vec<Outcome>,
 }
 
-/// Searches for the limit of a target. `replay_at` replays at a speed, and returns `None` if there
-/// was nothing to replay or the user wants to stop.
+/// Searches for the limit of a target. `replay_at` replays at a speed, and returns `None` if it was
+/// interrupted.
 ///
 /// # Errors
 /// Those of `replay_at`.
@@ -58,19 +63,23 @@ pub fn find_limit<E>(
     speeds: SearchedSpeeds,
     mut replay_at: impl FnMut(f64) -> Result<Option<Outcome>, E>,
 ) -> Result<LimitFound, E> {
+    let max = speeds.max.min(fastest_speed(speeds.trace_ns));
     let mut search = LoadSearch::new(LoadRange {
-        first: speeds.max.min(1.0),
+        first: max.min(1.0),
         min: SLOWEST,
-        max: speeds.max,
+        max,
         accuracy_permille: ACCURACY_PERMILLE,
         spacing: Spacing::ThreeDigits,
     });
-    let mut client_limit = None;
+    let (mut client_limit, mut is_interrupted) = (None, false);
     let mut outcomes: Vec<Outcome> = Vec::new();
     while client_limit.is_none()
         && let Some(speed) = search.next()
     {
-        let Some(outcome) = replay_at(speed)? else { break };
+        let Some(outcome) = replay_at(speed)? else {
+            is_interrupted = true;
+            break;
+        };
         match judge(&outcome, lightest(&outcomes)) {
             Judgement::Held => search.note_good(speed),
             Judgement::Broke => search.note_bad(speed),
@@ -79,21 +88,25 @@ pub fn find_limit<E>(
         outcomes.push(outcome);
     }
     let (held, broke) = (search.good(), search.bad());
-    if let (Some(points), Some(top)) = (speeds.points, broke.or(held)) {
+    if let (false, Some(points), Some(top)) = (is_interrupted, speeds.points, broke.or(held)) {
         for speed in missing_speeds(top, points, &outcomes) {
-            let Some(outcome) = replay_at(speed)? else { break };
+            let Some(outcome) = replay_at(speed)? else {
+                is_interrupted = true;
+                break;
+            };
             outcomes.push(outcome);
         }
     }
     let speed_of = |outcome: &Outcome| outcome.speed.unwrap_or(0.0);
     outcomes.sort_by(|one, other| speed_of(one).total_cmp(&speed_of(other)));
     outcomes.truncate(SPEEDS_MAX);
-    Ok(LimitFound { held, broke, client_limit, outcomes })
+    let is_too_short = max < speeds.max;
+    Ok(LimitFound { held, broke, client_limit, is_too_short, is_interrupted, outcomes })
 }
 
 /// Returns how fast a trace may be replayed: what takes less than a second says nothing about a
 /// load that lasts.
-pub fn fastest_speed(duration_ns: u64) -> f64 {
+fn fastest_speed(duration_ns: u64) -> f64 {
     (duration_ns as f64 / 1e9).max(1.0)
 }
 
@@ -163,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_limit_is_found_within_a_tenth() {
-        let speeds = SearchedSpeeds { max: 1000.0, points: None };
+        let speeds = SearchedSpeeds { max: 1000.0, trace_ns: u64::MAX, points: None };
         for limit in [5.3, 0.3] {
             let (found, tried) = found(speeds, limit, f64::INFINITY);
             let (held, broke) = (found.held.unwrap(), found.broke.unwrap());
@@ -174,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_search_ends_at_the_maximum_at_nothing_and_at_the_limit_of_the_client() {
-        let speeds = SearchedSpeeds { max: 10.0, points: None };
+        let speeds = SearchedSpeeds { max: 10.0, trace_ns: u64::MAX, points: None };
         let (strong, tried) = found(speeds, f64::INFINITY, f64::INFINITY);
         assert_eq!((strong.held, strong.broke), (Some(10.0), None));
         assert_eq!(tried, [1.0, 2.0, 4.0, 8.0, 10.0]);
@@ -193,7 +206,8 @@ mod tests {
     fn a_curve_fills_the_loads_that_the_search_has_left_out() {
         assert_eq!(missing_speeds(8.0, 4, &[]), [2.0, 4.0, 6.0, 8.0]);
         assert_eq!(missing_speeds(8.0, 100, &[]).len(), SPEEDS_MAX);
-        let (_, tried) = found(SearchedSpeeds { max: 8.0, points: Some(4) }, 9.0, 9.0);
-        assert_eq!(tried, [1.0, 2.0, 4.0, 8.0, 6.0]);
+        let speeds = SearchedSpeeds { max: 9.0, trace_ns: 8_000_000_000, points: Some(4) };
+        let (found, tried) = found(speeds, 9.0, 9.0);
+        assert_eq!((found.is_too_short, tried), (true, vec![1.0, 2.0, 4.0, 8.0, 6.0]));
     }
 }

@@ -123,10 +123,11 @@ fn the_multiple_that_a_capped_server_can_not_carry_is_found() {
     let cap =
         BandwidthCap { bytes_per_s: 40_000_000, counts: CappedBytes::Payload, burst_bytes: 0 };
     for _ in 0..5 {
-        let found = find_limit(SearchedSpeeds { max: 16.0, points: None }, |speed| {
-            let faults = FaultPlan { bandwidth: Some(cap), ..FaultPlan::default() };
-            Ok::<_, ()>(Some(replay_at(&calls, faults, Pace::Open { speed })))
-        });
+        let found =
+            find_limit(SearchedSpeeds { max: 16.0, trace_ns: u64::MAX, points: None }, |speed| {
+                let faults = FaultPlan { bandwidth: Some(cap), ..FaultPlan::default() };
+                Ok::<_, ()>(Some(replay_at(&calls, faults, Pace::Open { speed })))
+            });
         let found = found.unwrap();
         // A machine that is too busy for the client says nothing about the server.
         if found.client_limit.is_none() {

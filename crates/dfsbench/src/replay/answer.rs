@@ -1,46 +1,31 @@
 //! `dfsbench ramp TRACE` and `dfsbench curve TRACE`: the multiple of a load that breaks a target.
 
-use replay::{LimitFound, Outcome, Pace, SearchedSpeeds, Verdict, fastest_speed, find_limit};
+use replay::{LimitFound, Outcome, Verdict};
 
-use super::ReplayWork;
 use super::document::failures_text;
-use crate::exit::Failure;
 
-/// The result of a search.
-pub struct SearchOutcome {
+/// The answer of a search.
+pub struct Answer {
     /// The answer as a sentence.
-    pub answer: String,
+    pub text: String,
     /// Whether it is one: neither interrupted nor limited by the client.
     pub is_known: bool,
-    /// The replays, the slowest first.
-    pub outcomes: Vec<Outcome>,
 }
 
-/// Searches the limit, and for a curve replays at evenly spaced loads below it.
-///
-/// # Errors
-/// When the target or a host can't be used.
-pub(super) fn run(work: &mut ReplayWork<'_, '_>) -> Result<SearchOutcome, Failure> {
-    let args = work.args;
-    let max = args.max.min(fastest_speed(work.plan.duration_ns));
-    let speeds = SearchedSpeeds { max, points: args.curve.then_some(args.points) };
-    let found = find_limit(speeds, |speed| -> Result<_, Failure> {
-        let outcome = work.replay_rounds(Pace::Open { speed })?;
-        Ok(outcome.filter(|_| !work.is_stopped()))
-    })?;
-    let is_interrupted = work.is_stopped();
+/// Says what a search has found.
+pub fn answer(found: &LimitFound) -> Answer {
     let failures = found.outcomes.first().and_then(failures_words);
-    let is_known = !is_interrupted
+    let is_known = !found.is_interrupted
         && found.client_limit.is_none()
         && !found.outcomes.is_empty()
         && failures.is_none();
-    let mut answer = if is_interrupted {
+    let mut text = if found.is_interrupted {
         "Interrupted before the limit was known.".to_owned()
     } else {
-        words(&found, max < args.max)
+        words(found)
     };
-    answer.extend(failures);
-    Ok(SearchOutcome { answer, is_known, outcomes: found.outcomes })
+    text.extend(failures);
+    Answer { text, is_known }
 }
 
 /// Says that operations failed at the lightest load already; `None` if none did.
@@ -54,8 +39,8 @@ fn failures_words(lightest: &Outcome) -> Option<String> {
 }
 
 /// Says what was found; the trace may have been too short for faster replays.
-fn words(found: &LimitFound, is_too_short: bool) -> String {
-    let LimitFound { held, broke, client_limit, .. } = *found;
+fn words(found: &LimitFound) -> String {
+    let LimitFound { held, broke, client_limit, is_too_short, .. } = *found;
     match (held, broke, client_limit) {
         (held, _, Some(late)) => {
             let sustained = match held {
@@ -92,20 +77,27 @@ mod tests {
 
     #[test]
     fn the_answer_says_what_is_known_and_what_is_not() {
-        let mut found =
-            LimitFound { held: Some(4.0), broke: None, client_limit: None, outcomes: Vec::new() };
+        let mut found = LimitFound {
+            held: Some(4.0),
+            broke: None,
+            client_limit: None,
+            is_too_short: false,
+            is_interrupted: false,
+            outcomes: Vec::new(),
+        };
         assert_eq!(
-            words(&found, false),
+            words(&found),
             "The target sustains 4 times this load, the most that was tried."
         );
-        assert!(words(&found, true).contains("takes less than a second"));
+        found.is_too_short = true;
+        assert!(words(&found).contains("takes less than a second"));
         found.broke = Some(4.4);
         assert_eq!(
-            words(&found, false),
+            words(&found),
             "The target sustains 4 times this load, and breaks at 4.4 times."
         );
         found.client_limit = Some(4.2);
-        assert!(words(&found, false).contains("at 4.2 times this client was late itself"));
+        assert!(words(&found).contains("at 4.2 times this client was late itself"));
     }
 
     #[test]
