@@ -13,6 +13,7 @@ mod host_setup;
 mod hosts;
 mod merge;
 mod one_directory;
+pub mod pace;
 mod pass;
 pub mod quiet;
 pub mod results_place;
@@ -20,6 +21,7 @@ pub mod search;
 mod setting_up;
 mod shared_kernel;
 pub mod site;
+pub mod soak;
 mod system_counts;
 mod trial;
 mod trial_error;
@@ -33,7 +35,7 @@ use model::{
     Campaign, CampaignState, Ceiling, IntervalSample, Pass, PassResult, RunSpec, Trial, TrialState,
     Workload,
 };
-use plan::{Plan, Step};
+use plan::{Plan, PlanError, Step};
 use results::{Standing, Store, StoreError};
 use stats::judge;
 
@@ -58,6 +60,12 @@ pub enum ControllerError {
     /// probably named the wrong one.
     #[error("{0}")]
     UnusableHere(String),
+    /// The request can't be carried out as it was written. Contains a sentence.
+    #[error("{0}")]
+    Request(String),
+    /// The plan can't be used.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// The campaign was stopped before its first trial.
     #[error("interrupted during set-up: nothing was measured")]
     Interrupted,

@@ -2,7 +2,7 @@
 //!
 //! [`run`] makes small trials of the plan's own runs, as the campaign would make them, and
 //! keeps none of their results. Runs that do the same share a probe. Hosts are not set up, so that
-//! a plan that needs that is refused; for those there is [`paces::of_campaign`](crate::paces).
+//! a plan that needs that is refused; for those there is [`of_campaign`](controller::pace::of_campaign).
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use controller::Walk;
+use controller::pace::{MINOR, Probed, likeness, likeness_of_kind, measured};
 use model::units::Nanos;
 use model::{RunSpec, TrialState};
 use plan::{Pace, Plan, ProbeTrial, can_be_reduced, reduced, work_of};
@@ -18,7 +19,6 @@ use plan::{Pace, Plan, ProbeTrial, can_be_reduced, reduced, work_of};
 use crate::args::RunArgs;
 use crate::campaign::{Means, Observers, with_agents};
 use crate::exit::{End, Failure};
-use crate::paces::{MINOR, Probed, likeness, likeness_of_kind, measured};
 use crate::progress::{Progress, Visibility, trial_figures, work_label};
 use crate::{campaign, dry_run, embedded, job, output, plan_source, signals};
 

@@ -13,7 +13,7 @@ use results::Store;
 use crate::args::ResumeArgs;
 use crate::campaign::{self, Means};
 use crate::exit::Failure;
-use crate::{input_file, joined, leftovers, output, signals, soak, target};
+use crate::{input_file, joined, leftovers, output, signals, target};
 
 /// Makes the missing trials of a stored campaign.
 ///
@@ -58,7 +58,7 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     let has_job = campaign::bring(&args.job, &means, &mut around, &stop)?;
     let mut plan = Plan::resolve(&raw, &around)?;
     if let Question::Soak(soak) = &stored.question {
-        soak::apply(&mut plan, soak)?;
+        controller::soak::apply(&mut plan, soak)?;
     }
     let mut same = true;
     for (run, spec) in std::iter::zip(&stored.runs, &plan.runs) {

@@ -9,7 +9,7 @@ use model::units::Nanos;
 use model::{Campaign, RunSpec, Trial};
 use plan::{Pace, Plan, ProbeTrial, TimedRates, work_of};
 
-use crate::exit::Failure;
+use crate::ControllerError;
 
 /// Findings of a probe or of an earlier campaign.
 pub struct Probed {
@@ -26,7 +26,7 @@ pub struct Probed {
 ///
 /// # Errors
 /// When the campaign has no two trials, or none of a run like one of the plan.
-pub fn of_campaign(plan: &Plan, earlier: &Campaign) -> Result<Probed, Failure> {
+pub fn of_campaign(plan: &Plan, earlier: &Campaign) -> Result<Probed, ControllerError> {
     let took_ns = trial_times(earlier);
     let mut found: Vec<(&RunSpec, Pace)> = Vec::new();
     for run in &earlier.runs {
@@ -53,7 +53,7 @@ pub fn of_campaign(plan: &Plan, earlier: &Campaign) -> Result<Probed, Failure> {
         paces.push(pace);
     }
     if paces.iter().all(Option::is_none) {
-        return Err(Failure::Usage(format!(
+        return Err(ControllerError::Request(format!(
             "--assume-pace: campaign {} has no two trials on a target of this plan (hint: a \
              campaign of the same plan, such as one with --scale 0.01 --trials 1)",
             earlier.id
