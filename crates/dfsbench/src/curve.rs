@@ -5,22 +5,30 @@
 //! closed loop finds it first. The report shows what was found, from the results file.
 
 mod bound;
-mod maximum;
 mod raw_plan;
 
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
+use controller::closed_loop;
 use model::question::{CurveRequest, LoadMaximum, Question, ResponseBound};
 use model::setting::Setting;
 use model::units::parse_time_ns;
 use model::{OpKind, Workload};
 use plan::{Overrides, Plan, RawPlan, Surroundings};
+use stats::Rate;
 use workload::opmix;
 
 use crate::args::{CurveArgs, Launcher};
-use crate::campaign::{self, Means};
+use crate::campaign::{self, Means, Observers};
+use crate::embedded::{self, Embedded};
 use crate::exit::{End, Failure};
+use crate::progress::{Progress, Visibility};
 use crate::{dry_run, job, output, plan_source, signals};
+
+/// A heaviest load below this is no load, in ops per second.
+const LEAST: u64 = 50;
 
 /// Draws the curve that the arguments ask for.
 ///
@@ -52,7 +60,7 @@ pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
     campaign::bring(&args.run.job, &means, &mut ask.around, &stop)?;
     let maximum = match args.max_load {
         Some(per_s) => LoadMaximum { per_s, found: None },
-        None => maximum::find(&means, light, &stop)?,
+        None => find_maximum(&means, light, &stop)?,
     };
     let loads_per_s = spread_loads(maximum.per_s, args.points);
     let mut plan = ask.plan(&loads_per_s)?;
@@ -100,13 +108,49 @@ impl Asking<'_> {
             None => format!(
                 "{points} load points, evenly spaced up to what a closed loop of {} finds first; \
                  --max-load names it\none load point:\n{}",
-                maximum::shown(light),
+                closed_loop::longest(light),
                 dry_run::describe(light, &self.args.run)?
             ),
         };
         output::text(&text)?;
         Ok(End::Ok.into())
     }
+}
+
+/// Finds the heaviest load; `light` is the plan with a load of next to nothing.
+///
+/// # Errors
+/// When the loop can't be made, or gets next to nothing done.
+fn find_maximum(
+    means: &Means<'_>,
+    mut light: Plan,
+    stop: &Arc<AtomicBool>,
+) -> Result<LoadMaximum, Failure> {
+    closed_loop::close_loops(&mut light);
+    if means.visibility() == Visibility::Shown {
+        let time = closed_loop::longest(&light);
+        output::message(&format!("the heaviest load is found by a closed loop of {time}"));
+    }
+    let server = embedded::start(&light)?;
+    if let Some(server) = &server {
+        server.set_addresses(&mut light);
+    }
+    let quiet = means.without_progress();
+    let mut observers = Observers::new(&quiet, Progress::new(&light, Visibility::Hidden), 0)?;
+    let local = server.as_ref().map(Embedded::as_local_server);
+    let found = campaign::with_agents(&quiet, &light, local, stop, &mut observers, |walk| {
+        Ok(closed_loop::find_best(walk)?)
+    })?;
+    if found.per_s() < LEAST {
+        let rate = Rate::Ops(found.per_s() as f64);
+        let what = format!("a closed loop reached only {rate}, too little for a curve");
+        return Err(Failure::Lab(format!("{what} (hint: more --clients, or --max-load)")));
+    }
+    if means.visibility() == Visibility::Shown {
+        let rate = Rate::Ops(found.per_s() as f64);
+        output::message(&format!("the heaviest load is {rate}"));
+    }
+    Ok(LoadMaximum { per_s: found.per_s(), found: Some(found) })
 }
 
 /// So many loads, evenly spaced up to the heaviest.
