@@ -8,7 +8,6 @@
 
 mod agent_group;
 mod applied_steps;
-pub mod closed_loop;
 mod faults;
 mod host_setup;
 mod hosts;
@@ -17,7 +16,6 @@ mod one_directory;
 pub mod pace;
 mod pass;
 pub mod quiet;
-pub mod raise;
 pub mod results_place;
 pub mod search;
 mod setting_up;

@@ -4,6 +4,10 @@
 //! the campaign and stored with its trials like any other run, so all measurements are kept no
 //! matter how the search ends.
 
+pub mod closed_loop;
+pub mod curve_plan;
+pub mod raised_load;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -4,26 +4,25 @@
 //! stored and gone on with as `dfsbench run` does it. Where the heaviest load is not named, a short
 //! closed loop finds it first. The report shows what was found, from the results file.
 
-mod bound;
-mod raw_plan;
-
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use controller::closed_loop;
+use controller::search::curve_plan::{self, CurveDefaults, mix_of, plan_with_loads, spread_loads};
+use controller::search::{LoadsUnderBound, closed_loop, find_loads_under_bound};
 use model::question::{CurveRequest, LoadMaximum, Question, ResponseBound};
 use model::setting::Setting;
 use model::units::parse_time_ns;
-use model::{OpKind, Workload};
-use plan::{Overrides, Plan, RawPlan, Surroundings};
+use model::{Campaign, CampaignState, Workload};
+use plan::{Overrides, Plan, RawPlan, Surroundings, TargetArg, User};
+use results::Store;
 use stats::Rate;
-use workload::opmix;
 
 use crate::args::{CurveArgs, Launcher};
 use crate::campaign::{self, Means, Observers};
 use crate::embedded::{self, Embedded};
 use crate::exit::{End, Failure};
+use crate::presets::Preset;
 use crate::progress::{Progress, Visibility};
 use crate::{dry_run, job, output, plan_source, signals};
 
@@ -46,75 +45,96 @@ pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
     }
     let mut around = plan_source::surroundings();
     around.job = job::stand_ins(&args.run.job)?;
-    let raw = raw_plan::plan(args, &around)?;
-    let mut ask = Asking { args, raw: &raw, around };
-    let light = ask.plan(&[1])?;
+    let raw = read_plan(args, &around)?;
+    let light = plan_with_loads(&raw, &around, &[1])?;
     campaign::warn_of_idle_settings(&light);
     light.check_destroy(&args.run.making.allow_destroy)?;
     if args.run.estimate.dry_run {
-        return ask.describe(&light);
+        return describe(args, &raw, &around, &light);
     }
     let stop = signals::stop_flag()?;
     let mut means = Means::of(&args.run.making);
     campaign::prepare(&means)?;
-    campaign::bring(&args.run.job, &means, &mut ask.around, &stop)?;
+    campaign::bring(&args.run.job, &means, &mut around, &stop)?;
     let maximum = match args.max_load {
         Some(per_s) => LoadMaximum { per_s, found: None },
         None => find_maximum(&means, light, &stop)?,
     };
     let loads_per_s = spread_loads(maximum.per_s, args.points);
-    let mut plan = ask.plan(&loads_per_s)?;
+    let mut plan = plan_with_loads(&raw, &around, &loads_per_s)?;
     let mut request = CurveRequest { loads_per_s, maximum, bound, ..mix_of(&plan) };
     if let Some(bound) = bound {
         // A search chooses its loads itself, by what it found so far.
         request.loads_per_s.clear();
-        return bound::search(&means, &ask, &request, bound, &stop);
+        let heaviest = plan_with_loads(&raw, &around, &[request.maximum.per_s])?;
+        return search_under_bound(&means, heaviest, &request, bound, &stop);
     }
     means.question = Question::Curve(request);
     campaign::make(&means, &mut plan, None, &stop)
 }
 
-/// The arguments that plans of a curve are made from.
-struct Asking<'a> {
-    args: &'a CurveArgs,
-    raw: &'a RawPlan,
-    around: Surroundings,
+/// Describes the campaign without running it.
+fn describe(
+    args: &CurveArgs,
+    raw: &RawPlan,
+    around: &Surroundings,
+    light: &Plan,
+) -> Result<ExitCode, Failure> {
+    let points = args.points;
+    let text = match args.max_load {
+        Some(per_s) => {
+            let plan = plan_with_loads(raw, around, &spread_loads(per_s, points))?;
+            dry_run::describe(&plan, &args.run)?
+        }
+        None => format!(
+            "{points} load points, evenly spaced up to what a closed loop of {} finds first; \
+             --max-load names it\none load point:\n{}",
+            closed_loop::longest(light),
+            dry_run::describe(light, &args.run)?
+        ),
+    };
+    output::text(&text)?;
+    Ok(End::Ok.into())
 }
 
-impl Asking<'_> {
-    /// The plan with these offered loads, in ops per second.
-    fn plan(&self, loads_per_s: &[u64]) -> Result<Plan, Failure> {
-        let mut raw = self.raw.clone();
-        let mut overrides = Overrides::default();
-        let mut levels = Vec::new();
-        let mut heaviest = 1;
-        for load in loads_per_s {
-            levels.push(load.to_string());
-            heaviest = heaviest.max(*load);
-        }
-        overrides.settings.insert(Setting::Rate, levels);
-        raw.apply(&overrides)?;
-        raw_plan::fit_set(&mut raw, &self.around, heaviest)?;
-        Ok(Plan::resolve(&raw, &self.around)?)
+/// Reads the plan and fills in what a curve wants.
+fn read_plan(args: &CurveArgs, around: &Surroundings) -> Result<RawPlan, Failure> {
+    let flags = args.run.overrides();
+    if flags.settings.contains_key(&Setting::Rate) {
+        let what = "--rate: the load points of a curve are its rates";
+        return Err(Failure::Usage(format!("{what} (hint: --max-load and --points)")));
     }
+    if args.run.until_broken.is_some() {
+        let what = "--until-broken: a curve does not search for the load that breaks a server";
+        return Err(Failure::Usage(format!("{what} (hint: dfsbench ramp)")));
+    }
+    let mut raw = read_named_plan(args)?;
+    plan_source::apply(&mut raw, &args.run)?;
+    let is_quick = args.run.target.is_none();
+    let defaults = if is_quick { CurveDefaults::Quick } else { CurveDefaults::Field };
+    curve_plan::fill_in(&mut raw, around, defaults)?;
+    Ok(raw)
+}
 
-    /// Describes the campaign without running it.
-    fn describe(&self, light: &Plan) -> Result<ExitCode, Failure> {
-        let points = self.args.points;
-        let text = match self.args.max_load {
-            Some(per_s) => {
-                dry_run::describe(&self.plan(&spread_loads(per_s, points))?, &self.args.run)?
-            }
-            None => format!(
-                "{points} load points, evenly spaced up to what a closed loop of {} finds first; \
-                 --max-load names it\none load point:\n{}",
-                closed_loop::longest(light),
-                dry_run::describe(light, &self.args.run)?
-            ),
-        };
-        output::text(&text)?;
-        Ok(End::Ok.into())
+/// Reads the plan that is named; without a name, one for the in-memory server.
+fn read_named_plan(args: &CurveArgs) -> Result<RawPlan, Failure> {
+    let mix =
+        Overrides { workload: vec![Workload::OpMix.name().to_owned()], ..Overrides::default() };
+    let mut raw = match args.run.target.as_deref() {
+        None if args.run.wants_null() => RawPlan::for_target(TargetArg::NULL),
+        None => RawPlan::for_target(TargetArg::embedded(User::default())),
+        Some(text) => plan_source::named(text)?,
+    };
+    // A plan has workloads of its own; a bare target gets the usual mix.
+    let is_plan = match args.run.target.as_deref() {
+        Some(text) => plan_source::is_plan_file(text) || Preset::named(text).is_some(),
+        None => false,
+    };
+    if !is_plan {
+        raw.apply(&mix)?;
+        "curve".clone_into(&mut raw.name);
     }
+    Ok(raw)
 }
 
 /// Finds the heaviest load; `light` is the plan with a load of next to nothing.
@@ -153,28 +173,48 @@ fn find_maximum(
     Ok(LoadMaximum { per_s: found.per_s(), found: Some(found) })
 }
 
-/// So many loads, evenly spaced up to the heaviest.
-fn spread_loads(max_per_s: u64, points: u32) -> Vec<u64> {
-    let mut loads = Vec::new();
-    for point in 1..=points {
-        let load = u128::from(max_per_s) * u128::from(point) / u128::from(points);
-        loads.push((load as u64).max(1));
+/// Searches for the heaviest load of each run, whatever its other settings are.
+///
+/// # Errors
+/// As [`campaign::make`].
+fn search_under_bound(
+    means: &Means<'_>,
+    mut heaviest: Plan,
+    request: &CurveRequest,
+    bound: ResponseBound,
+    stop: &Arc<AtomicBool>,
+) -> Result<ExitCode, Failure> {
+    let server = embedded::start(&heaviest)?;
+    if let Some(server) = &server {
+        server.set_addresses(&mut heaviest);
     }
-    loads
+    let progress = Progress::open_ended(&heaviest, means.visibility());
+    let mut observers = Observers::new(means, progress, 0)?;
+    let local = server.as_ref().map(Embedded::as_local_server);
+    let searched = campaign::with_agents(means, &heaviest, local, stop, &mut observers, |walk| {
+        controller::preflight(walk)?;
+        let header = campaign::header(walk, &Question::Curve(request.clone()))?;
+        let mut store = Store::open_or_create(means.results)?;
+        Ok(find_loads_under_bound(walk, &mut store, &header, request, &bound)?)
+    });
+    drop(server);
+    let made = match searched {
+        Ok(found) => report_search(means, found),
+        Err(failure) => Err(failure),
+    };
+    observers.end(&made);
+    Ok(made?.0.into())
 }
 
-/// The mix of a plan's first run, for the rule of a curve: all runs have the same, or they could
-/// not be compared.
-fn mix_of(plan: &Plan) -> CurveRequest {
-    let Some(run) = plan.runs.first() else { return CurveRequest::default() };
-    let (mix_name, mix) = if run.workload == Workload::OpMix {
-        (run.op_mix.name.clone(), opmix::call_shares(&run.op_mix))
-    } else {
-        // Shares count in hundredths of a percent.
-        let reads = run.read_percent * 100;
-        (String::new(), vec![(OpKind::Read, reads), (OpKind::Write, 10_000 - reads)])
-    };
-    CurveRequest { mix_name, mix, ..CurveRequest::default() }
+/// Reports what was found.
+fn report_search(means: &Means<'_>, found: LoadsUnderBound) -> Result<(End, Campaign), Failure> {
+    let LoadsUnderBound { campaign, are_known } = found;
+    let end = campaign::conclude(means, &campaign)?;
+    if !are_known || campaign.state != CampaignState::Complete {
+        return Ok((End::Invalid, campaign));
+    }
+    // Load points beyond the bound break a rule, and a search needs some of them.
+    Ok((if end == End::Invalid { End::Ok } else { end }, campaign))
 }
 
 fn bound_of(args: &CurveArgs) -> Result<Option<ResponseBound>, Failure> {
@@ -201,18 +241,5 @@ fn parse_quantile(text: &str) -> Result<u32, Failure> {
             "--bound-quantile `{text}`: is no share of the ops in percent (hint: 1 to 99.9, such \
              as 99)"
         ))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn load_points_are_evenly_spaced_and_end_at_the_heaviest() {
-        assert_eq!(spread_loads(5_000, 10), (1..=10).map(|n| n * 500).collect::<Vec<u64>>());
-        let uneven = spread_loads(1_234, 10);
-        assert_eq!((uneven[0], uneven[9], uneven.len()), (123, 1_234, 10));
-        assert!(uneven.windows(2).all(|pair| (123..=124).contains(&(pair[1] - pair[0]))));
     }
 }

@@ -1,13 +1,13 @@
 //! `dfsbench ramp`: raises the load until the server gives in, and says with how much, and how.
 //!
-//! What can be raised, [`controller::raise`] says. The rule by which a server gives in is that of
+//! [`RaisedLoad`] has what can be raised. The rule by which a server gives in is that of
 //! [`stats::breaking`]; the report shows what was found. `dfsbench run --until-broken` is the same
 //! with a plan's own workloads.
 
 use std::process::ExitCode;
 
-use controller::raise::{RaiseRequest, RaisedLoad};
 use controller::search::find_breaking_loads;
+use controller::search::raised_load::{RaiseRequest, RaisedLoad};
 use model::question::{Question, RampRequest};
 use model::setting::Setting;
 use model::units::parse_time_ns;

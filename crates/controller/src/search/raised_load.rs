@@ -22,7 +22,8 @@ const FIRST_RATE: u32 = 100;
 
 /// The request of a ramp beside its plan.
 pub struct RaiseRequest {
-    /// The setting to raise: clients, client hosts or the rate; `None` chooses one of the first two.
+    /// The setting to raise: clients, client hosts or the rate. `None` chooses client hosts if the
+    /// targets have some, and else clients.
     pub setting: Option<Setting>,
     pub first: Option<u32>,
     pub max: Option<u32>,
@@ -141,7 +142,9 @@ fn find_raised(
             }
             Ok((Setting::ClientHosts, 1, fewest.max(1)))
         }
-        None | Some(Setting::Clients) if emulated && (with_hosts == 0 || request.setting.is_some()) => {
+        None | Some(Setting::Clients)
+            if emulated && (with_hosts == 0 || request.setting.is_some()) =>
+        {
             Ok((Setting::Clients, workers, most.max(workers)))
         }
         Some(Setting::Rate) if offered => {
