@@ -12,7 +12,7 @@ use model::units::Nanos;
 use model::{Campaign, RunSpec, Trial, TrialState};
 use plan::{Pace, Plan, ProbeTrial, TimedRates, can_be_reduced, reduced, work_of};
 
-use crate::{ControllerError, Walk, once, preflight};
+use crate::{CampaignRunner, ControllerError};
 
 /// The time for the probes of all runs together.
 const ALL_NS: u64 = 10_000_000_000;
@@ -69,18 +69,18 @@ impl RunProbe {
 /// # Errors
 /// If no target can be used or the agent is gone.
 pub fn probe_plan(
-    walk: &mut Walk<'_>,
+    runner: &mut CampaignRunner<'_>,
     now_ns: &dyn Fn() -> u64,
 ) -> Result<PlanProbe, ControllerError> {
-    preflight(walk)?;
+    runner.preflight()?;
     let begun_ns = now_ns();
-    let plan = walk.plan;
+    let plan = runner.plan;
     let kinds = kinds_of(&plan.runs);
     let mut probes = Vec::with_capacity(kinds.len());
     for (number, run) in kinds.iter().enumerate() {
         // What a probe leaves of its time is for those that follow.
         let left_ns = ALL_NS.saturating_sub(now_ns() - begun_ns) / (kinds.len() - number) as u64;
-        probes.push(probe_run(walk, *run, left_ns, now_ns)?);
+        probes.push(probe_run(runner, *run, left_ns, now_ns)?);
     }
     let mut paces = Vec::with_capacity(plan.runs.len());
     for run in &plan.runs {
@@ -99,13 +99,13 @@ pub fn probe_plan(
 
 /// Makes trials of a run, each with more work, until one takes long enough to tell.
 fn probe_run(
-    walk: &mut Walk<'_>,
+    runner: &mut CampaignRunner<'_>,
     number: usize,
     time_ns: u64,
     now_ns: &dyn Fn() -> u64,
 ) -> Result<RunProbe, ControllerError> {
     let begun_ns = now_ns();
-    let plan = walk.plan;
+    let plan = runner.plan;
     let run = &plan.runs[number];
     let whole = work_of(run);
     let mut work = FIRST_WORK;
@@ -113,7 +113,7 @@ fn probe_run(
     loop {
         let small = reduced(run, work);
         let started_ns = now_ns();
-        let last = once(walk, &small)?;
+        let last = runner.run_once(&small)?;
         let trial_ns = now_ns() - started_ns;
         if last.state != TrialState::Done {
             return Ok(RunProbe { run: number, trials, last });
@@ -126,7 +126,7 @@ fn probe_run(
         // or it would tell little more.
         let growth = (left_ns / 3 / took_ns.max(1)).min(GROWTH.1);
         let is_enough = done >= whole || took_ns >= ENOUGH_NS;
-        if is_enough || growth < GROWTH.0 || walk.stop.load(Relaxed) {
+        if is_enough || growth < GROWTH.0 || runner.stop.load(Relaxed) {
             return Ok(RunProbe { run: number, trials, last });
         }
         work = done.max(work).saturating_mul(growth);

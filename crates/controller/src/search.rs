@@ -18,7 +18,7 @@ use stats::breaking::{Search, TrialOutcome};
 use stats::curve::{LoadPoint, bound_search, steps_to_load};
 use stats::judge;
 
-use crate::{ControllerError, Event, Walk, results_place, trial};
+use crate::{CampaignRunner, ControllerError, Event, results_on_target};
 
 /// Number of 100 ms pauses between checks whether a server has recovered. Without them, a server
 /// that refuses connections would be queried in a busy loop.
@@ -50,7 +50,7 @@ impl<'a> SearchCampaign<'a> {
     /// Runs and stores a trial with this load, in addition to earlier ones.
     fn make(
         &mut self,
-        walk: &mut Walk<'_>,
+        runner: &mut CampaignRunner<'_>,
         load: u64,
         spec: &RunSpec,
     ) -> Result<Trial, ControllerError> {
@@ -58,12 +58,12 @@ impl<'a> SearchCampaign<'a> {
             Some(run) => *run,
             None => (self.add(spec)?, 0),
         };
-        let mut trial = Trial { index: made, ..trial::run(walk, spec, self.trials)? };
-        results_place::note(self.store, spec, &mut trial);
+        let mut trial = Trial { index: made, ..runner.run_trial(spec, self.trials)? };
+        results_on_target::note(self.store, spec, &mut trial);
         self.store.add_trial(run_id, &trial)?;
         self.tried.insert(load, (run_id, made + 1));
         self.trials += 1;
-        (walk.observe)(Event::TrialEnded { spec, trial: &trial });
+        (runner.observe)(Event::TrialEnded { spec, trial: &trial });
         Ok(trial)
     }
 
@@ -86,7 +86,7 @@ impl<'a> SearchCampaign<'a> {
 /// If a run cannot be created, the results cannot be stored, or the agent is gone. Results stored
 /// so far are kept.
 pub fn find_breaking_loads(
-    walk: &mut Walk<'_>,
+    runner: &mut CampaignRunner<'_>,
     store: &mut Store,
     header: &Campaign,
     request: &RampRequest,
@@ -94,13 +94,13 @@ pub fn find_breaking_loads(
 ) -> Result<Campaign, ControllerError> {
     let mut campaign = SearchCampaign::begin(store, header)?;
     let mut state = CampaignState::Complete;
-    let plan = walk.plan;
+    let plan = runner.plan;
     for (number, run) in plan.runs.iter().enumerate() {
         if run.impossible().is_some() {
             continue;
         }
         let at = |load| at(number, load);
-        let search = find_breaking_load(walk, &mut campaign, request, &at)?;
+        let search = find_breaking_load(runner, &mut campaign, request, &at)?;
         if search.next().is_some() {
             state = CampaignState::Interrupted;
             break;
@@ -112,7 +112,7 @@ pub fn find_breaking_loads(
 /// Searches with one run. If the search was stopped early, the returned search still has a next
 /// load to try.
 fn find_breaking_load(
-    walk: &mut Walk<'_>,
+    runner: &mut CampaignRunner<'_>,
     campaign: &mut SearchCampaign<'_>,
     request: &RampRequest,
     at: &dyn Fn(u32) -> Result<RunSpec, String>,
@@ -122,14 +122,14 @@ fn find_breaking_load(
     while let Some(load) = search.next() {
         if search.awaits_recovery() {
             for _ in 0..PAUSES {
-                (walk.wait)(walk.hosts.wakeup());
+                runner.hosts.wait();
             }
         }
-        if walk.stop.load(Relaxed) {
+        if runner.stop.load(Relaxed) {
             break;
         }
         let spec = at(load).map_err(ControllerError::Unusable)?;
-        let trial = campaign.make(walk, load.into(), &spec)?;
+        let trial = campaign.make(runner, load.into(), &spec)?;
         if trial.state == TrialState::Interrupted {
             break;
         }
@@ -151,7 +151,7 @@ pub struct LoadsUnderBound {
 /// # Errors
 /// If the results cannot be stored or the agent is gone. Results stored so far are kept.
 pub fn find_loads_under_bound(
-    walk: &mut Walk<'_>,
+    runner: &mut CampaignRunner<'_>,
     store: &mut Store,
     header: &Campaign,
     request: &CurveRequest,
@@ -159,7 +159,7 @@ pub fn find_loads_under_bound(
 ) -> Result<LoadsUnderBound, ControllerError> {
     let mut campaign = SearchCampaign::begin(store, header)?;
     let mut are_known = true;
-    let plan = walk.plan;
+    let plan = runner.plan;
     for run in &plan.runs {
         if run.impossible().is_some() {
             continue;
@@ -167,14 +167,14 @@ pub fn find_loads_under_bound(
         campaign.begin_search();
         let mut search = bound_search();
         while let Some(steps) = search.next() {
-            if walk.stop.load(Relaxed) {
+            if runner.stop.load(Relaxed) {
                 break;
             }
             let load = steps_to_load(steps, request.maximum.per_s);
             let mut spec = run.clone();
             // The file set of an op mix follows it.
             spec.load.rate_per_s = load;
-            let trial = campaign.make(walk, load, &spec)?;
+            let trial = campaign.make(runner, load, &spec)?;
             if trial.state == TrialState::Interrupted {
                 break;
             }
@@ -187,7 +187,7 @@ pub fn find_loads_under_bound(
         }
         are_known &= search.good().is_some();
     }
-    let stopped = walk.stop.load(Relaxed);
+    let stopped = runner.stop.load(Relaxed);
     let state = if stopped { CampaignState::Interrupted } else { CampaignState::Complete };
     Ok(LoadsUnderBound { campaign: campaign.finish(state)?, are_known })
 }

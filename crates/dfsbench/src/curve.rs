@@ -6,7 +6,6 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use controller::search::curve_plan::{self, CurveDefaults, mix_of, plan_with_loads, spread_loads};
 use controller::search::{LoadsUnderBound, closed_loop, find_loads_under_bound};
@@ -19,12 +18,12 @@ use results::Store;
 use stats::Rate;
 
 use crate::args::{CurveArgs, Launcher};
-use crate::campaign::{self, Means, Observers};
-use crate::embedded::{self, Embedded};
+use crate::campaign::{self, Session};
+use crate::embedded;
 use crate::exit::{End, Failure};
 use crate::presets::Preset;
 use crate::progress::{Progress, Visibility};
-use crate::{dry_run, job, output, plan_source, signals};
+use crate::{dry_run, output, plan_source};
 
 /// A heaviest load below this is no load, in ops per second.
 const LEAST: u64 = 50;
@@ -43,8 +42,7 @@ pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
                 .to_owned(),
         ));
     }
-    let mut around = plan_source::surroundings();
-    around.job = job::stand_ins(&args.run.job)?;
+    let mut around = plan_source::surroundings_of_job(&args.run.job)?;
     let raw = read_plan(args, &around)?;
     let light = plan_with_loads(&raw, &around, &[1])?;
     campaign::warn_of_idle_settings(&light);
@@ -52,25 +50,22 @@ pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
     if args.run.estimate.dry_run {
         return describe(args, &raw, &around, &light);
     }
-    let stop = signals::stop_flag()?;
-    let mut means = Means::of(&args.run.making);
-    campaign::prepare(&means)?;
-    campaign::bring(&args.run.job, &means, &mut around, &stop)?;
+    let session = Session::start(&args.run.making, &args.run.job)?;
+    session.add_job_hosts(&mut around);
     let maximum = match args.max_load {
         Some(per_s) => LoadMaximum { per_s, found: None },
-        None => find_maximum(&means, light, &stop)?,
+        None => find_maximum(&session, light)?,
     };
     let loads_per_s = spread_loads(maximum.per_s, args.points);
-    let mut plan = plan_with_loads(&raw, &around, &loads_per_s)?;
+    let plan = plan_with_loads(&raw, &around, &loads_per_s)?;
     let mut request = CurveRequest { loads_per_s, maximum, bound, ..mix_of(&plan) };
     if let Some(bound) = bound {
         // A search chooses its loads itself, by what it found so far.
         request.loads_per_s.clear();
         let heaviest = plan_with_loads(&raw, &around, &[request.maximum.per_s])?;
-        return search_under_bound(&means, heaviest, &request, bound, &stop);
+        return search_under_bound(session, heaviest, &request, bound);
     }
-    means.question = Question::Curve(request);
-    campaign::make(&means, &mut plan, None, &stop)
+    session.run_plan(plan, &Question::Curve(request))
 }
 
 /// Describes the campaign without running it.
@@ -141,13 +136,9 @@ fn read_named_plan(args: &CurveArgs) -> Result<RawPlan, Failure> {
 ///
 /// # Errors
 /// When the loop can't be made, or gets next to nothing done.
-fn find_maximum(
-    means: &Means<'_>,
-    mut light: Plan,
-    stop: &Arc<AtomicBool>,
-) -> Result<LoadMaximum, Failure> {
+fn find_maximum(session: &Session<'_>, mut light: Plan) -> Result<LoadMaximum, Failure> {
     closed_loop::close_loops(&mut light);
-    if means.visibility() == Visibility::Shown {
+    if session.visibility() == Visibility::Shown {
         let time = closed_loop::longest(&light);
         output::message(&format!("the heaviest load is found by a closed loop of {time}"));
     }
@@ -155,18 +146,18 @@ fn find_maximum(
     if let Some(server) = &server {
         server.set_addresses(&mut light);
     }
-    let quiet = means.without_progress();
-    let mut observers = Observers::new(&quiet, Progress::new(&light, Visibility::Hidden), 0)?;
-    let local = server.as_ref().map(Embedded::as_local_server);
-    let found = campaign::with_agents(&quiet, &light, local, stop, &mut observers, |walk| {
-        Ok(closed_loop::find_best(walk)?)
+    let making = campaign::without_progress(session.making);
+    let mut silent = Session::silent(&making, Arc::clone(&session.stop));
+    let mut observer = silent.observe(Progress::new(&light, Visibility::Hidden), 0)?;
+    let found = silent.with_runner(&light, server.as_ref(), &mut observer, |runner| {
+        Ok(closed_loop::find_best(runner)?)
     })?;
     if found.per_s() < LEAST {
         let rate = Rate::Ops(found.per_s() as f64);
         let what = format!("a closed loop reached only {rate}, too little for a curve");
         return Err(Failure::Lab(format!("{what} (hint: more --clients, or --max-load)")));
     }
-    if means.visibility() == Visibility::Shown {
+    if session.visibility() == Visibility::Shown {
         let rate = Rate::Ops(found.per_s() as f64);
         output::message(&format!("the heaviest load is {rate}"));
     }
@@ -176,40 +167,42 @@ fn find_maximum(
 /// Searches for the heaviest load of each run, whatever its other settings are.
 ///
 /// # Errors
-/// As [`campaign::make`].
+/// As [`Session::run_plan`].
 fn search_under_bound(
-    means: &Means<'_>,
+    mut session: Session<'_>,
     mut heaviest: Plan,
     request: &CurveRequest,
     bound: ResponseBound,
-    stop: &Arc<AtomicBool>,
 ) -> Result<ExitCode, Failure> {
     let server = embedded::start(&heaviest)?;
     if let Some(server) = &server {
         server.set_addresses(&mut heaviest);
     }
-    let progress = Progress::open_ended(&heaviest, means.visibility());
-    let mut observers = Observers::new(means, progress, 0)?;
-    let local = server.as_ref().map(Embedded::as_local_server);
-    let searched = campaign::with_agents(means, &heaviest, local, stop, &mut observers, |walk| {
-        controller::preflight(walk)?;
-        let header = campaign::header(walk, &Question::Curve(request.clone()))?;
-        let mut store = Store::open_or_create(means.results)?;
-        Ok(find_loads_under_bound(walk, &mut store, &header, request, &bound)?)
+    let progress = Progress::open_ended(&heaviest, session.visibility());
+    let mut observer = session.observe(progress, 0)?;
+    let results = &session.making.results;
+    let searched = session.with_runner(&heaviest, server.as_ref(), &mut observer, |runner| {
+        runner.preflight()?;
+        let header = campaign::header(runner, &Question::Curve(request.clone()))?;
+        let mut store = Store::open_or_create(results)?;
+        Ok(find_loads_under_bound(runner, &mut store, &header, request, &bound)?)
     });
     drop(server);
     let made = match searched {
-        Ok(found) => report_search(means, found),
+        Ok(found) => report_search(&session, found),
         Err(failure) => Err(failure),
     };
-    observers.end(&made);
+    observer.end(&made);
     Ok(made?.0.into())
 }
 
 /// Reports what was found.
-fn report_search(means: &Means<'_>, found: LoadsUnderBound) -> Result<(End, Campaign), Failure> {
+fn report_search(
+    session: &Session<'_>,
+    found: LoadsUnderBound,
+) -> Result<(End, Campaign), Failure> {
     let LoadsUnderBound { campaign, are_known } = found;
-    let end = campaign::conclude(means, &campaign)?;
+    let end = session.report(&campaign)?;
     if !are_known || campaign.state != CampaignState::Complete {
         return Ok((End::Invalid, campaign));
     }

@@ -15,11 +15,11 @@ use model::TrialState;
 use model::units::Nanos;
 use plan::Plan;
 
-use crate::args::RunArgs;
-use crate::campaign::{Means, Observers, with_agents};
+use crate::args::{MakingArgs, RunArgs};
+use crate::campaign::{self, Session};
 use crate::exit::{End, Failure};
 use crate::progress::{Progress, Visibility, trial_figures, work_label};
-use crate::{campaign, dry_run, embedded, job, output, plan_source, signals};
+use crate::{dry_run, embedded, output, plan_source, signals};
 
 /// Prints what a plan would do, and what that takes as a probe of its targets finds it.
 ///
@@ -27,13 +27,12 @@ use crate::{campaign, dry_run, embedded, job, output, plan_source, signals};
 /// When the plan can't be used, hosts would have to be set up, or no target can be used.
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let raw = plan_source::read(args)?;
-    let mut around = plan_source::surroundings();
-    around.job = job::stand_ins(&args.job)?;
+    let around = plan_source::surroundings_of_job(&args.job)?;
     let mut plan = Plan::resolve(&raw, &around)?;
     campaign::warn_of_idle_settings(&plan);
     let rates = dry_run::assumed_rates(args)?;
     let stop = signals::stop_flag()?;
-    let probed = measure(&Means::of(&args.making), &mut plan, &stop)?;
+    let probed = measure(&args.making, &mut plan, &stop)?;
     if stop.load(Relaxed) {
         return Ok(End::Invalid.into());
     }
@@ -45,19 +44,23 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 ///
 /// # Errors
 /// When hosts would have to be set up, or no target can be used.
-fn measure(means: &Means<'_>, plan: &mut Plan, stop: &Arc<AtomicBool>) -> Result<Probed, Failure> {
+fn measure(
+    making: &MakingArgs,
+    plan: &mut Plan,
+    stop: &Arc<AtomicBool>,
+) -> Result<Probed, Failure> {
     check_hosts(plan)?;
     embedded::raise_descriptor_limit();
     let server = embedded::start(plan)?;
     if let Some(server) = &server {
         server.set_addresses(plan);
     }
-    let local = server.as_ref().map(embedded::Embedded::as_local_server);
-    let means = means.without_progress();
-    let mut observers = Observers::new(&means, Progress::new(plan, Visibility::Hidden), 0)?;
-    let probed = with_agents(&means, plan, local, stop, &mut observers, |walk| {
+    let making = campaign::without_progress(making);
+    let mut session = Session::silent(&making, Arc::clone(stop));
+    let mut observer = session.observe(Progress::new(plan, Visibility::Hidden), 0)?;
+    let probed = session.with_runner(plan, server.as_ref(), &mut observer, |runner| {
         let clock = SystemClock::new();
-        Ok(probe_plan(walk, &|| clock.now_ns())?)
+        Ok(probe_plan(runner, &|| clock.now_ns())?)
     });
     if let Some(server) = &server {
         server.warn_of_refused();

@@ -17,11 +17,11 @@ use results::Store;
 use stats::breaking::{Recovery, replay};
 
 use crate::args::{Raise, RampArgs, RunArgs};
-use crate::campaign::{self, Means, Observers};
-use crate::embedded::{self, Embedded};
+use crate::campaign::{self, Session};
+use crate::embedded;
 use crate::exit::{End, Failure};
 use crate::progress::Progress;
-use crate::{dry_run, job, output, plan_source, signals};
+use crate::{dry_run, output, plan_source};
 
 /// The heaviest load by default where nothing is named.
 const MAX_QUICK: u32 = 64;
@@ -40,8 +40,7 @@ pub fn run(args: &RampArgs) -> Result<ExitCode, Failure> {
         let what = "--until-broken: a ramp does that already";
         return Err(Failure::Usage(format!("{what} (hint: --max sets the limit)")));
     }
-    let mut around = plan_source::surroundings();
-    around.job = job::stand_ins(&args.run.job)?;
+    let around = plan_source::surroundings_of_job(&args.run.job)?;
     let is_quick = args.run.target.is_none();
     let mut raw = match args.run.target.as_deref() {
         None => quick_plan()?,
@@ -84,8 +83,7 @@ fn quick_plan() -> Result<RawPlan, Failure> {
 /// As [`run`].
 pub fn until_broken(args: &RunArgs, clients_max: u32) -> Result<ExitCode, Failure> {
     let raw = plan_source::read(args)?;
-    let mut around = plan_source::surroundings();
-    around.job = job::stand_ins(&args.job)?;
+    let around = plan_source::surroundings_of_job(&args.job)?;
     let RampRequest { recovery_ms, slow_factor, .. } = RampRequest::default();
     let max = Some(clients_max);
     let request = RaiseRequest { setting: None, first: None, max, recovery_ms, slow_factor };
@@ -110,11 +108,9 @@ fn search_plan(
         return Ok(End::Ok.into());
     }
     plan.check_destroy(&args.making.allow_destroy)?;
-    let stop = signals::stop_flag()?;
-    let means = Means::of(&args.making);
-    campaign::prepare(&means)?;
+    let mut session = Session::start(&args.making, &args.job)?;
     let mut around = around.clone();
-    campaign::bring(&args.job, &means, &mut around, &stop)?;
+    session.add_job_hosts(&mut around);
     // Again, since the hosts of a job have names only now.
     let raised = RaisedLoad::new(raw, &around, request)?;
     let ramp = raised.ramp();
@@ -131,32 +127,32 @@ fn search_plan(
         set_embedded(&mut plan);
         raised.take_run(plan, number, load)
     };
-    let progress = Progress::open_ended(&plan, means.visibility());
-    let mut observers = Observers::new(&means, progress, 0)?;
-    let local = server.as_ref().map(Embedded::as_local_server);
-    let searched = campaign::with_agents(&means, &plan, local, &stop, &mut observers, |walk| {
-        controller::preflight(walk)?;
-        let header = campaign::header(walk, &Question::Ramp(ramp.clone()))?;
-        let mut store = Store::open_or_create(means.results)?;
-        Ok(find_breaking_loads(walk, &mut store, &header, ramp, &at)?)
+    let progress = Progress::open_ended(&plan, session.visibility());
+    let mut observer = session.observe(progress, 0)?;
+    let results = &session.making.results;
+    let searched = session.with_runner(&plan, server.as_ref(), &mut observer, |runner| {
+        runner.preflight()?;
+        let header = campaign::header(runner, &Question::Ramp(ramp.clone()))?;
+        let mut store = Store::open_or_create(results)?;
+        Ok(find_breaking_loads(runner, &mut store, &header, ramp, &at)?)
     });
     let made = match searched {
-        Ok(stored) => report_campaign(&means, stored, ramp),
+        Ok(stored) => report_campaign(&session, stored, ramp),
         Err(failure) => Err(failure),
     };
     // The server goes only now: agents that clean up use it to the end.
     drop(server);
-    observers.end(&made);
+    observer.end(&made);
     Ok(made?.0.into())
 }
 
 /// Reports what was found. That some trials failed was wanted.
 fn report_campaign(
-    means: &Means<'_>,
+    session: &Session<'_>,
     stored: Campaign,
     ramp: &RampRequest,
 ) -> Result<(End, Campaign), Failure> {
-    campaign::conclude(means, &stored)?;
+    session.report(&stored)?;
     let mut is_known = stored.state == CampaignState::Complete;
     for one in replay(&stored, ramp) {
         is_known &= !matches!(one.search.found().recovery, Some(Recovery::Never { .. }));

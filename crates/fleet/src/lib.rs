@@ -7,6 +7,7 @@
 
 pub mod clock;
 pub mod in_process;
+pub mod job;
 mod json;
 mod order;
 pub mod remote;

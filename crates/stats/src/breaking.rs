@@ -4,8 +4,8 @@
 //! itself. A [`LoadSearch`] proposes the loads. A load must break the server twice. A load that
 //! looks worse than a lighter one is alternated with it; see `turns`. After each bad load, the
 //! lightest one is tried until it is served as before or time is up, because recovery is half of
-//! the answer. [`How`] lists the ways to fail. Results from a client at its own limit don't describe
-//! the server and are ignored.
+//! the answer. [`How`] lists the ways to fail. Results from a client at its own limit don't
+//! describe the server and are ignored.
 
 mod found;
 mod replay;

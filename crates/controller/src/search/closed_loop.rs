@@ -11,7 +11,7 @@ use model::units::Nanos;
 use model::{RunSpec, TrialState, Workload};
 use plan::Plan;
 
-use crate::{ControllerError, Walk, once, preflight};
+use crate::{CampaignRunner, ControllerError};
 
 /// How long the loop runs at most: a thousand ops of a server that does five hundred a second.
 const DURATION_MS: u64 = 2_000;
@@ -42,16 +42,16 @@ pub fn close_loops(plan: &mut Plan) {
 ///
 /// # Errors
 /// If a loop fails or the agent is gone.
-pub fn find_best(walk: &mut Walk<'_>) -> Result<ClosedLoop, ControllerError> {
-    preflight(walk)?;
+pub fn find_best(runner: &mut CampaignRunner<'_>) -> Result<ClosedLoop, ControllerError> {
+    runner.preflight()?;
     let mut best = ClosedLoop::default();
-    let plan = walk.plan;
+    let plan = runner.plan;
     for run in &plan.runs {
         if run.impossible().is_some() {
             continue;
         }
-        let trial = once(walk, run)?;
-        if walk.stop.load(Relaxed) {
+        let trial = runner.run_once(run)?;
+        if runner.stop.load(Relaxed) {
             return Err(ControllerError::Interrupted);
         }
         if let TrialState::Failed(reason) = trial.state {
