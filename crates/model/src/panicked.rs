@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 
 /// Where to report bugs.
-pub const ISSUES_URL: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/issues");
+pub(crate) const ISSUES_URL: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/issues");
 
 /// The message with which a scope reports the panic of one of its threads. The thread's own message
 /// is recorded separately.

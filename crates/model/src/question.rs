@@ -9,7 +9,7 @@ mod ramp;
 
 use serde::{Deserialize, Serialize};
 
-use crate::soak::Soak;
+use crate::faults::soak::Soak;
 pub use ladder::Ladder;
 
 pub use curve::{ClosedLoop, CurveRequest, LoadMaximum, ResponseBound};

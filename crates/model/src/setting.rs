@@ -12,12 +12,12 @@ mod table;
 
 use std::sync::LazyLock;
 
-use crate::lab::{Host, LabSpec};
-use crate::nfs::{NfsSettings, NfsTarget};
-use crate::pass::Pass;
-use crate::spec::RunSpec;
-use crate::target::{Ability, Target};
-use crate::workload::Workload;
+use crate::runs::pass::Pass;
+use crate::runs::spec::RunSpec;
+use crate::runs::workload::Workload;
+use crate::systems::lab::{Host, LabSpec};
+use crate::targets::nfs::{NfsSettings, NfsTarget};
+use crate::targets::target::{Ability, Target};
 use field::{Field, Place};
 use row::Row;
 

@@ -6,14 +6,14 @@
 
 use std::path::Path;
 
-use crate::lab::LabSpec;
-use crate::pass::Pass;
-use crate::sampling::Sampling;
-use crate::soak::Soak;
-use crate::spec::{Durability, RunSpec};
-use crate::target::{BackendKind, Target};
-use crate::work::{Command, DataSettings, Layout, Load, OpMix, Transactions, Tree};
-use crate::workload::Workload;
+use crate::faults::soak::Soak;
+use crate::runs::pass::Pass;
+use crate::runs::sampling::Sampling;
+use crate::runs::spec::{Durability, RunSpec};
+use crate::runs::work::{Command, DataSettings, Layout, Load, OpMix, Transactions, Tree};
+use crate::runs::workload::Workload;
+use crate::systems::lab::LabSpec;
+use crate::targets::target::{BackendKind, Target};
 
 /// Builds a run, one setting at a time.
 #[derive(Clone, Debug)]

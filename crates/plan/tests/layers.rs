@@ -1,4 +1,4 @@
-//! The layers of this crate: `written`, then `reading`, then `meaning`.
+//! The layers of this crate: `syntax`, then `parse`, then `resolve`.
 //!
 //! Reads the sources: a layer may name itself and those before it, and the modules within it must
 //! form no circle. Tests at the end of a file may use whatever they need.
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-const LAYERS: [&str; 3] = ["written", "reading", "meaning"];
+const LAYERS: [&str; 3] = ["syntax", "parse", "resolve"];
 
 /// For each module, as `layer::module`, the other modules that it names.
 type Edges = BTreeMap<String, BTreeSet<String>>;
@@ -86,6 +86,6 @@ fn no_modules_form_a_circle() {
     assert!(edges.len() > 40, "{edges:?}");
     assert_eq!(keep_circles(edges.clone()), Edges::new());
     let mut circle = edges;
-    circle.entry("written::text".to_owned()).or_default().insert("written::near".to_owned());
-    assert!(keep_circles(circle).contains_key("written::near"));
+    circle.entry("syntax::text".to_owned()).or_default().insert("syntax::near".to_owned());
+    assert!(keep_circles(circle).contains_key("syntax::near"));
 }

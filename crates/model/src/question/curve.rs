@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::op::OpKind;
-use crate::units::Nanos;
+use crate::runs::op::OpKind;
+use crate::text::units::Nanos;
 
 /// A requested load curve.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

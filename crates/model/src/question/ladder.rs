@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::words::words;
+use crate::text::words::words;
 
 words! {
     /// A layer, from the minimum to the full data path.

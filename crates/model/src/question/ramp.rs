@@ -4,8 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::lab::Host;
-use crate::spec::RunSpec;
+use crate::runs::spec::RunSpec;
+use crate::systems::lab::Host;
 
 /// A requested ramp.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,13 +3,13 @@
 //! The rows of the table name these functions, so each reads as a sentence there: a setting
 //! applies `when(leaves_server)`. They see a run whose earlier settings are known.
 
-use crate::lab::{DataPath, FileSystem, Host, LabSpec, Raid, ServerKind};
-use crate::nfs::{NfsVersion, Proto};
-use crate::pass::Pass;
-use crate::placement::Placement;
-use crate::spec::RunSpec;
-use crate::target::{Ability, BackendKind};
-use crate::work::{Fill, Sharing};
+use crate::runs::pass::Pass;
+use crate::runs::placement::Placement;
+use crate::runs::spec::RunSpec;
+use crate::runs::work::{Fill, Sharing};
+use crate::systems::lab::{DataPath, FileSystem, Host, LabSpec, Raid, ServerKind};
+use crate::targets::nfs::{NfsVersion, Proto};
+use crate::targets::target::{Ability, BackendKind};
 
 /// A synchronous system call is one op in flight, so there is no depth to choose.
 pub(super) fn is_asynchronous(run: &RunSpec) -> bool {

@@ -7,13 +7,13 @@
 use std::collections::HashSet;
 
 use super::Value;
-use crate::lab::{
+use crate::runs::pass::Pass;
+use crate::runs::spec::{Durability, RunSpec};
+use crate::runs::work::{Arrivals, Fill, Sharing};
+use crate::systems::lab::{
     DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, Raid, ServerKind, TunnelForwards,
 };
-use crate::nfs::{NfsSettings, NfsVersion, Proto, Stable, UdpWindow, XprtSec};
-use crate::pass::Pass;
-use crate::spec::{Durability, RunSpec};
-use crate::work::{Arrivals, Fill, Sharing};
+use crate::targets::nfs::{NfsSettings, NfsVersion, Proto, Stable, UdpWindow, XprtSec};
 
 /// Accessors of the field that holds a setting, by the part of a run that it belongs to.
 #[derive(Clone, Copy)]

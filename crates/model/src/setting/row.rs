@@ -5,8 +5,8 @@
 
 use super::field::Place;
 use super::{Family, Kind, Range, Value};
-use crate::spec::RunSpec;
-use crate::workload::{SettingGroup, Workload};
+use crate::runs::spec::RunSpec;
+use crate::runs::workload::{SettingGroup, Workload};
 
 /// Everything that is known about a setting.
 #[derive(Clone, Copy)]
@@ -121,56 +121,56 @@ impl Row {
         }
     }
 
-    pub const fn family(self, family: Family) -> Self {
+    pub(super) const fn family(self, family: Family) -> Self {
         Self { family, ..self }
     }
 
-    pub const fn unit(self, unit: &'static str) -> Self {
+    pub(super) const fn unit(self, unit: &'static str) -> Self {
         Self { unit, ..self }
     }
 
     /// Sets the legal values of a number; `reason` is the hint for those who want more.
-    pub const fn range(self, min: u64, max: u64, reason: &'static str) -> Self {
+    pub(super) const fn range(self, min: u64, max: u64, reason: &'static str) -> Self {
         Self { range: Some(Range { min, max, reason }), ..self }
     }
 
-    pub const fn open(self, word: &'static str) -> Self {
+    pub(super) const fn open(self, word: &'static str) -> Self {
         Self { open: Some(word), ..self }
     }
 
-    pub const fn separator(self, separator: char) -> Self {
+    pub(super) const fn separator(self, separator: char) -> Self {
         Self { separator, ..self }
     }
 
     /// States the default.
-    pub const fn default(self, level: Stated) -> Self {
+    pub(super) const fn default(self, level: Stated) -> Self {
         Self { default: Some(level), ..self }
     }
 
     /// Describes a default that depends on the settings before it.
-    pub const fn default_rule(self, described: &'static str) -> Self {
+    pub(super) const fn default_rule(self, described: &'static str) -> Self {
         Self { default_rule: described, ..self }
     }
 
     /// Restricts it to some workloads.
-    pub const fn only(self, workloads: &'static [Workload]) -> Self {
+    pub(super) const fn only(self, workloads: &'static [Workload]) -> Self {
         Self { workloads, ..self }
     }
 
     /// Restricts it to runs with certain settings before it.
-    pub const fn when(self, when: fn(&RunSpec) -> bool) -> Self {
+    pub(super) const fn when(self, when: fn(&RunSpec) -> bool) -> Self {
         Self { when, ..self }
     }
 
-    pub const fn of_targets(self) -> Self {
+    pub(super) const fn of_targets(self) -> Self {
         Self { of_targets: true, ..self }
     }
 
-    pub const fn always_shown(self) -> Self {
+    pub(super) const fn always_shown(self) -> Self {
         Self { always_shown: true, ..self }
     }
 
-    pub const fn meaning(self, meaning: &'static str) -> Self {
+    pub(super) const fn meaning(self, meaning: &'static str) -> Self {
         Self { meaning, ..self }
     }
 }

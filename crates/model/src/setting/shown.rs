@@ -7,10 +7,10 @@
 use std::sync::LazyLock;
 
 use super::{Kind, Setting, Value};
-use crate::pass::Pass;
-use crate::spec::RunSpec;
-use crate::units::{Nanos, Size};
-use crate::workload::Workload;
+use crate::runs::pass::Pass;
+use crate::runs::spec::RunSpec;
+use crate::runs::workload::Workload;
+use crate::text::units::{Nanos, Size};
 
 /// How a list without words is shown, such as options of a mount of which none was given.
 const NO_WORDS: &str = "none";
@@ -22,7 +22,7 @@ impl Setting {
     }
 
     /// Says whether it is a list that has no words in a run.
-    pub fn has_no_words(self, run: &RunSpec) -> bool {
+    pub(crate) fn has_no_words(self, run: &RunSpec) -> bool {
         matches!(self.get(run), Value::Words(words) if words.is_empty())
     }
 
@@ -160,11 +160,11 @@ fn show_scaled(value: u64, units: &[(&str, u64)]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::{DataPath, Host, LabSpec};
-    use crate::nfs::{NfsTarget, NfsVersion, Proto};
-    use crate::target::{BackendKind, Target};
+    use crate::runs::work::Sharing;
+    use crate::systems::lab::{DataPath, Host, LabSpec};
+    use crate::targets::nfs::{NfsTarget, NfsVersion, Proto};
+    use crate::targets::target::{BackendKind, Target};
     use crate::testing::RunBuilder;
-    use crate::work::Sharing;
 
     /// A run over NFS by our own client.
     fn nfs_run(workload: Workload) -> RunSpec {

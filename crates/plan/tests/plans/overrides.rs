@@ -118,7 +118,7 @@ fn a_bad_flag_is_named() {
     );
     refused(
         &none().with(Setting::Workers, &["2000"]),
-        "--workers: must be 1 to 1024, not `2000` (hint: each worker is a thread of its own)",
+        "--workers: must be 1 to 1024, not `2000` (hint: each worker is a thread)",
     );
     refused(
         &Overrides { scale: Some("0".into()), ..none() },
@@ -149,7 +149,7 @@ fn a_flag_that_does_not_go_with_the_plan_is_named() {
     refused(
         &none().with(Setting::SmallFileSize, &["4MiB"]),
         "--small-file-size: must be 0 B to 1 MiB, not `4MiB` (hint: each small file is written \
-         with one op)",
+         in one op)",
     );
     refused(
         &none().with(Setting::SmallFiles, &["1"]),

@@ -1,0 +1,10 @@
+//! What results are worth, and which statements about them a plan asks for.
+//!
+//! A caveat is a reservation about a result, with advice that fits its run. A conclusion is a
+//! sentence that a report confirms or contradicts, and contenders are the systems that a plan
+//! compares. Uses the groups that describe runs.
+
+mod advice;
+pub(crate) mod caveat;
+pub(crate) mod conclusion;
+pub mod contender;

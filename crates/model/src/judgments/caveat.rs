@@ -1,0 +1,413 @@
+//! Caveats attached to results, each with a stable code, and the verdict they add up to.
+//!
+//! Scripts may match the codes. Each code has a severity, a sentence and advice, all defined here.
+//! The evidence is written by the code that raises the caveat: a sentence for people, and the
+//! number, limit, unit and source for programs ([`Evidence`]). Nothing is dropped silently: tables
+//! print the codes next to the result.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::text::units::three_digits;
+
+/// How much a caveat takes from a figure.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Says how to read the figure; the figure stands.
+    Note,
+    /// The figure may mislead.
+    Degraded,
+    /// The figure is not one.
+    Invalid,
+}
+
+impl Severity {
+    /// Name in results, metrics and documents.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Degraded => "degraded",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
+/// Whether a result can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// There are no objections.
+    Valid,
+    /// It can be used, but has caveats.
+    Degraded,
+    /// It must not be used.
+    Invalid,
+}
+
+impl Verdict {
+    /// Returns the verdict's name in tables and exports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::Degraded => "degraded",
+            Self::Invalid => "invalid",
+        }
+    }
+
+    /// Returns the verdict for a set of caveats, which is as bad as the worst of them.
+    pub fn of<'a>(caveats: impl IntoIterator<Item = &'a Caveat>) -> Self {
+        match caveats.into_iter().map(|caveat| caveat.code.severity()).max() {
+            Some(Severity::Invalid) => Self::Invalid,
+            Some(Severity::Degraded) => Self::Degraded,
+            Some(Severity::Note) | None => Self::Valid,
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+macro_rules! codes {
+    ($(
+        $name:ident, $code:literal, $severity:ident, $sentence:literal,
+        $advice:literal;
+    )+) => {
+        /// A reason why a result may be misleading.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum CaveatCode {
+            $(#[doc = $sentence] $name,)+
+        }
+
+        impl CaveatCode {
+            /// All codes, in the order of this file.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)+];
+
+            /// Returns the stable code, as printed in tables and exports.
+            pub const fn code(self) -> &'static str {
+                match self { $(Self::$name => $code,)+ }
+            }
+
+            /// Finds a code by its stable name.
+            pub fn from_code(code: &str) -> Option<Self> {
+                match code {
+                    $($code => Some(Self::$name),)+
+                    _ => None,
+                }
+            }
+
+            /// Returns how serious the caveat is.
+            pub const fn severity(self) -> Severity {
+                match self { $(Self::$name => Severity::$severity,)+ }
+            }
+
+            /// Explains the caveat in one sentence.
+            pub const fn sentence(self) -> &'static str {
+                match self { $(Self::$name => $sentence,)+ }
+            }
+
+            /// Returns the advice on how to avoid the caveat.
+            pub const fn advice(self) -> &'static str {
+                match self { $(Self::$name => $advice,)+ }
+            }
+        }
+    };
+}
+
+codes! {
+    Accounting, "accounting", Invalid,
+        "The ops issued, the ops accounted and the bytes found at the target are not the same.",
+        "Do not use the figure; please report it as a bug, with the plan.";
+    DataMismatch, "data-mismatch", Invalid,
+        "Bytes that were read are not the bytes that were written.",
+        "Check the target: it lost or altered data.";
+    Errors, "errors", Invalid,
+        "Ops failed.",
+        "See the errors of the pass; repeat when their cause is gone.";
+    Interrupted, "interrupted", Invalid,
+        "The trial was stopped before its end.",
+        "Let it run to its end.";
+    Cached, "cached", Degraded,
+        "Data was read from this host's memory and not from the target.",
+        "For data use --direct true or files larger than memory; for names remount between passes; \
+         for a loop device use losetup --direct-io=on.";
+    Localio, "localio", Degraded,
+        "The data did not pass RPC: the kernel used the server's files on this host directly.",
+        "Write N to /sys/module/nfs/parameters/localio_enabled and mount again to measure NFS.";
+    Unsynchronised, "unsynchronised", Degraded,
+        "The workers were not all busy for the whole measured window.",
+        "Use longer passes, or fewer workers than cores.";
+    Straggler, "straggler", Degraded,
+        "One host was much slower than the others and held them up.",
+        "Look at that host and its way to the target; leave it out to see what the others can do.";
+    OptionNotEffective, "option-not-effective", Degraded,
+        "A requested setting is not the effective one.",
+        "Ask for what the target can do, or change the target.";
+    SlotsLimited, "slots-limited", Degraded,
+        "The server granted a session fewer slots than the queue depth asks for; they bound it.",
+        "Ask for a lower --queue-depth or more --nconnect, or have the server grant more slots.";
+    ClockRate, "clock-rate", Degraded,
+        "The clock of the host that measured ran at another rate than the controller's.",
+        "Look at its clock source and time service; repeat when both clocks agree.";
+    BackendFallback, "backend-fallback", Degraded,
+        "The requested backend is refused here; another one did the work.",
+        "Allow io_uring (sysctl kernel.io_uring_disabled, seccomp), or ask for --backend posix.";
+    ClientSaturated, "client-saturated", Degraded,
+        "The workers had no processor time left: the client limits the figure.",
+        "Use fewer or larger ops, or a faster client; more workers only where processors are idle.";
+    ProcessorContention, "processor-contention", Degraded,
+        "Workers were runnable but not running because other programs used the CPUs.",
+        "Stop what else runs on the host, or use another host for it; the evidence names who it \
+         was.";
+    Traced, "traced", Degraded,
+        "A tracer or debugger was attached to the program that was measured: it slows every call.",
+        "Detach it (the evidence names it) and repeat.";
+    ConcurrentCampaign, "concurrent-campaign", Degraded,
+        "Another campaign worked in the same target at the same time.",
+        "Run one campaign after the other, or give each a target of its own.";
+    Stalled, "stalled", Degraded,
+        "Workers had ops in flight and ended none for a long time.",
+        "Look at what the target did then; --stall says how long is too long.";
+    NotSteady, "not-steady", Degraded,
+        "The rate had not settled: it changed during the pass.",
+        "Use a longer --warmup and --duration; the time series shows when it changed.";
+    Retransmits, "retransmits", Degraded,
+        "Calls were sent again because their answers did not come in time.",
+        "Look for loss on the way (netstat -su, ethtool -S); use TCP, or smaller transfers.";
+    TcpRetransmits, "tcp-retransmits", Degraded,
+        "TCP sent data again: something on the way drops it, and TCP slows down for that.",
+        "Look for full queues and bad links (ss -ti, tc -s qdisc, ethtool -S); compare with iperf3.";
+    Recovered, "recovered", Degraded,
+        "The connection dropped or data was lost during the test and was recovered: that took time.",
+        "Look at the server's log; repeat when it is stable.";
+    ServerBusy, "server-busy", Degraded,
+        "The server put calls off until later.",
+        "Wait for the end of its grace period, or offer it less.";
+    ShortTransfers, "short-transfers", Degraded,
+        "The server moved less data than calls asked for: blocks took further calls.",
+        "Ask for transfers as small as the server moves in one call (rsize, wsize), or fix the \
+         server.";
+    BelowOffered, "below-offered", Degraded,
+        "Less load was done than was offered: response times are those of a queue that grows.",
+        "Offer less, or find out what is full; the highest load without this caveat is the limit.";
+    MixShares, "mix-shares", Degraded,
+        "The shares of the ops are not the requested ones.",
+        "Let the mix run for longer, or look for ops that fail.";
+    Compressible, "compressible", Degraded,
+        "The data can be made smaller on its way, and something on the way may do so.",
+        "Use --data random without --compress and --dedup, or say what your own data is like.";
+    TooShort, "too-short", Degraded,
+        "The pass was too short to time.",
+        "Use larger files, more files, or a longer duration.";
+    TooFewTrials, "too-few-trials", Degraded,
+        "There are too few trials to tell the spread.",
+        "Use --trials 5 or more.";
+    WideInterval, "wide-interval", Degraded,
+        "The trials differ so much that the median is uncertain.",
+        "Use more or longer trials, and a quiet machine.";
+    MixedTrials, "mixed-trials", Degraded,
+        "Some trials were served from a cache and others were not: the row is two rows.",
+        "Use --discard cached, or empty the caches before each trial (--invalidation).";
+    Outlier, "outlier", Degraded,
+        "Some trials lie far from the others.",
+        "Look at the trials; repeat on a quiet machine.";
+    Drift, "drift", Degraded,
+        "The trials rise or fall in the order in which they were made.",
+        "Find what changes from trial to trial: a cache that fills, a disk that ages, heat.";
+    TrialsInteract, "trials-interact", Degraded,
+        "The rate of a trial depends on what ran before it.",
+        "Find what a trial leaves behind: inodes or blocks released late, a journal, a cache.";
+    Skew, "skew", Note,
+        "The hosts did not start at the same moment.",
+        "Make passes longer than the skew by far, or see what keeps hosts from starting.";
+    NotQuiet, "not-quiet", Degraded,
+        "Disks or networks of the hosts were at work before the trial began.",
+        "See what works there, or wait longer for it to end: quiet = \"5m\" in the plan.";
+    Interference, "interference", Note,
+        "Most trials were disturbed from outside, so none was set aside for that.",
+        "Stop what the evidence names, or use a machine that is not shared; more trials of this \
+         kind don't help.";
+    FitsMemory, "fits-memory", Note,
+        "The files fit in this host's memory, and no counter shows that storage delivered them.",
+        "Use files larger than memory, or remount between passes.";
+    Emulated, "emulated", Degraded,
+        "A host's processors are emulated in software: speeds are not representative.",
+        "Take from it what works and what does not; measure on real or virtual processors.";
+    ServerCached, "server-cached", Note,
+        "The server answered reads from its memory, not from its disk.",
+        "Use files larger than the server's memory, or --invalidation server-remount.";
+    MayBeServerCached, "may-be-server-cached", Note,
+        "What was read may have come from the server's memory: it was written there before.",
+        "Use files larger than the server's memory; --server-memory-size says how large that is.";
+    SharedHost, "shared-host", Note,
+        "Clients and server, or clients, shared the processors of one host.",
+        "Read the figure as that of the whole machine, not of a server or of many clients.";
+    ResultsOnTarget, "results-on-target", Note,
+        "The results file is on the file system that is measured.",
+        "Keep the results file elsewhere; it is written between trials, never during a pass.";
+    Clock, "clock", Note,
+        "The wall clock was set, or the host slept, while it was measured.",
+        "The rates stand: another clock tells them. Its instants don't fit those of other logs.";
+    NotDurable, "not-durable", Note,
+        "The client did not wait until the written data was safe.",
+        "Use --durability sync to include fsync or COMMIT.";
+}
+
+impl fmt::Display for CaveatCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+impl CaveatCode {
+    /// Returns true if the caveat shows that data was read from a cache of the client or the
+    /// server.
+    pub const fn is_cache_hit(self) -> bool {
+        matches!(self, Self::Cached | Self::ServerCached)
+    }
+
+    /// Returns true if the caveat is raised when a number exceeds a limit. Its evidence then
+    /// contains both as data.
+    ///
+    /// Other caveats describe a setting or an arrangement, such as a server on the same host, or
+    /// can be raised when the number is unknown.
+    pub const fn has_threshold(self) -> bool {
+        !matches!(
+            self,
+            Self::Interrupted
+                | Self::OptionNotEffective
+                | Self::BackendFallback
+                | Self::Traced
+                | Self::ConcurrentCampaign
+                | Self::Compressible
+                | Self::Emulated
+                | Self::MayBeServerCached
+                | Self::SharedHost
+                | Self::NotDurable
+        )
+    }
+
+    /// Creates the caveat with its evidence: the numbers and their sources.
+    pub fn because(self, evidence: impl Into<String>) -> Caveat {
+        Caveat { code: self, evidence: evidence.into(), data: None }
+    }
+}
+
+/// A caveat with its evidence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Caveat {
+    /// The code of the caveat.
+    #[schemars(with = "String")]
+    pub code: CaveatCode,
+    /// The numbers that show it, with their sources.
+    pub evidence: String,
+    /// The number that decided, as data; null if the caveat has no limit.
+    #[serde(default)]
+    pub data: Option<Evidence>,
+}
+
+impl Caveat {
+    /// Adds the number that was decisive.
+    #[must_use]
+    pub fn with_data(self, data: Evidence) -> Self {
+        Self { data: Some(data), ..self }
+    }
+}
+
+/// The number that decided about a caveat, and the limit that it passed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Evidence {
+    /// The number that was found.
+    pub found: f64,
+    /// The limit that it passed: the most or the least, as the sentence says.
+    pub limit: f64,
+    /// Unit of both: `%`, `ns`, `B`, or the things that are counted.
+    pub unit: String,
+    /// Source that the number was read from, or what counted it.
+    pub source: String,
+}
+
+// `Eq` is sound because the constructors never produce NaN.
+impl Eq for Evidence {}
+
+impl Evidence {
+    /// Creates evidence in any unit. NaN (the ratio of nothing to nothing) becomes 0.
+    pub fn new(found: f64, limit: f64, unit: &str, source: impl Into<String>) -> Self {
+        let found = if found.is_nan() { 0.0 } else { found };
+        let limit = if limit.is_nan() { 0.0 } else { limit };
+        Self { found, limit, unit: unit.to_owned(), source: source.into() }
+    }
+
+    /// Creates evidence in percent from shares between 0 and 1.
+    pub fn shares(found: f64, limit: f64, source: impl Into<String>) -> Self {
+        Self::new(found * 100.0, limit * 100.0, "%", source)
+    }
+
+    /// Creates evidence from times in nanoseconds.
+    pub fn nanos(found_ns: u64, limit_ns: u64, source: impl Into<String>) -> Self {
+        Self::counts(found_ns, limit_ns, "ns", source)
+    }
+
+    /// Creates evidence from amounts of data in bytes.
+    pub fn bytes(found_bytes: u64, limit_bytes: u64, source: impl Into<String>) -> Self {
+        Self::counts(found_bytes, limit_bytes, "B", source)
+    }
+
+    /// Creates evidence from counts of whatever `unit` names.
+    pub fn counts(found: u64, limit: u64, unit: &str, source: impl Into<String>) -> Self {
+        Self::new(found as f64, limit as f64, unit, source)
+    }
+}
+
+impl fmt::Display for Evidence {
+    /// Formats the data on one line, such as `12.5 % (limit 10 %; /proc/stat)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { found, limit, unit, source } = self;
+        let (found, limit) = (three_digits(*found), three_digits(*limit));
+        write!(f, "{found} {unit} (limit {limit} {unit}; {source})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_is_as_bad_as_the_worst_caveat() {
+        let note = CaveatCode::SharedHost.because("");
+        let degrading = CaveatCode::Cached.because("");
+        let broken = CaveatCode::Accounting.because("");
+        assert_eq!(Verdict::of([]), Verdict::Valid);
+        assert_eq!(Verdict::of([&note]), Verdict::Valid);
+        assert_eq!(Verdict::of([&note, &degrading]), Verdict::Degraded);
+        assert_eq!(Verdict::of([&broken, &degrading]), Verdict::Invalid);
+    }
+
+    #[test]
+    fn codes_are_unique_and_found_again() {
+        for code in CaveatCode::ALL {
+            assert_eq!(CaveatCode::from_code(code.code()), Some(*code));
+        }
+    }
+
+    #[test]
+    fn evidence_is_data() {
+        let data = Evidence::shares(0.125, 0.1, "/proc/stat");
+        assert_eq!(data.to_string(), "12.5 % (limit 10.0 %; /proc/stat)");
+        let caveat = CaveatCode::ProcessorContention.because("they waited").with_data(data);
+        let json = serde_json::to_value(&caveat).unwrap();
+        assert_eq!(json["data"]["found"], 12.5);
+        assert_eq!(serde_json::from_value::<Caveat>(json).unwrap(), caveat);
+        // NaN must not make evidence differ from itself.
+        let nothing = Evidence::shares(f64::NAN, 0.9, "none");
+        assert_eq!((nothing.found, &nothing), (0.0, &nothing));
+    }
+}

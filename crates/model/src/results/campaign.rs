@@ -1,0 +1,381 @@
+//! Results of a campaign, in the form in which they are stored, judged and reported.
+//!
+//! Each trial is stored completely, with the histograms of each kind of op. Medians, intervals and
+//! verdicts are computed by `stats` every time and never stored.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::faults::soak::{FaultEvent, IntervalStats};
+use crate::judgments::caveat::{Caveat, CaveatCode, Evidence};
+use crate::question::Question;
+use crate::results::client::ClientResult;
+use crate::results::durability::StoredDurability;
+use crate::results::histogram::Histogram;
+use crate::results::scope::Scope;
+use crate::results::share::HostResult;
+use crate::results::telemetry::Telemetry;
+use crate::runs::op::{OpError, OpKind};
+use crate::runs::pass::Pass;
+use crate::runs::spec::RunSpec;
+use crate::systems::fact::Fact;
+use crate::text::units::Nanos;
+
+/// Minimum share of the window in which all workers must be busy. Below it, the rate is that of
+/// fewer workers.
+pub(crate) const COMMON_SHARE_MIN: f64 = 0.9;
+
+/// How a campaign stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CampaignState {
+    /// It runs, or it was killed.
+    Running,
+    /// Every trial that was planned has been made.
+    Complete,
+    /// The user stopped it.
+    Interrupted,
+}
+
+/// Summary of a campaign for lists: its header, size and tags.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CampaignLine {
+    /// Key in the results file.
+    pub id: i64,
+    /// UUID, which is the same in all files that contain the campaign.
+    pub uuid: String,
+    /// Name of the plan.
+    pub name: String,
+    pub state: CampaignState,
+    /// When it started, in milliseconds since 1970 UTC.
+    pub started_unix_ms: u64,
+    /// Runs stored so far.
+    pub runs: u32,
+    /// Trials stored so far.
+    pub trials: u32,
+    /// Number of failed trials among them.
+    pub trials_failed: u32,
+    /// Tags assigned by users, in alphabetical order.
+    pub tags: Vec<String>,
+}
+
+/// All runs of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Campaign {
+    /// Key in the results file.
+    pub id: i64,
+    /// Name of the plan: `quick`, a file name or `run`.
+    pub name: String,
+    /// When it started, in milliseconds since 1970 UTC.
+    pub started_unix_ms: u64,
+    /// Version of dfsbench that measured it.
+    pub tool_version: String,
+    /// The command line.
+    pub command: String,
+    /// The question that the campaign answers.
+    pub question: Question,
+    /// The complete plan as TOML, with all defaults filled in.
+    pub plan_toml: String,
+    /// Seed for all random choices.
+    pub seed: u64,
+    pub state: CampaignState,
+    /// Settings of the host, captured once.
+    pub facts: Vec<Fact>,
+    /// The tool's own upper limit on this host.
+    pub ceiling: Option<Ceiling>,
+    /// Durability measurements of its contenders, the latest last.
+    pub durability: Vec<StoredDurability>,
+    /// Runs, in the order of the matrix.
+    pub runs: Vec<Run>,
+}
+
+/// The tool's own ceiling: the null backend, measured in the same campaign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ceiling {
+    /// Ops per second of one worker.
+    pub ops_per_s: u64,
+    /// Median service time of an op that does nothing, as the recorder measures it.
+    pub service_time_p50_ns: u64,
+}
+
+/// One point of the matrix and its trials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Position in the matrix, from 0.
+    pub index: u32,
+    /// All settings of the run, fully resolved.
+    pub spec: RunSpec,
+    /// Trials in the order in which they ran.
+    pub trials: Vec<Trial>,
+}
+
+/// How a trial ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", content = "reason", rename_all = "lowercase")]
+pub enum TrialState {
+    /// All passes were completed.
+    Done,
+    /// The trial could not start or finish; contains the reason as a sentence.
+    Failed(String),
+    /// The user stopped it.
+    Interrupted,
+}
+
+/// One repetition of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trial {
+    /// Number within the run, from 0.
+    pub index: u32,
+    /// Position in the campaign's order, from 0.
+    pub position: u32,
+    /// When it started, in milliseconds since 1970 UTC.
+    pub started_unix_ms: u64,
+    /// How it ended.
+    pub state: TrialState,
+    /// The passes that were measured.
+    pub passes: Vec<PassResult>,
+    /// Effective settings of the target.
+    pub facts: Vec<Fact>,
+}
+
+/// A count at the target, taken independently of the recorder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CrossCheck {
+    /// The count that follows from what the recorder reports.
+    pub expected: u64,
+    /// The count found at the target.
+    pub found: u64,
+    /// The description of the count, and where it was read.
+    pub source: String,
+}
+
+/// One pass of one trial, merged over all workers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PassResult {
+    /// The kind of pass.
+    pub pass: Pass,
+    /// From the first worker's start to the last worker's end.
+    pub window_ns: u64,
+    /// From the last worker's start to the first worker's end, while all were busy.
+    pub common_window_ns: u64,
+    /// Ops completed when the first worker finished (`first_done`), not counting `Sync`.
+    pub first_done_ops: u64,
+    /// Bytes transferred when the first worker finished (`first_done`).
+    pub first_done_bytes: u64,
+    /// From the first worker's start to the first worker's end.
+    pub first_done_ns: u64,
+    /// Between the first and the last worker's start.
+    pub start_skew_ns: u64,
+    /// CPU time of the client, summed over all workers.
+    pub client_cpu_ns: u64,
+    /// CPU time of the server, if it is ours and on this host.
+    pub server_cpu_ns: Option<u64>,
+    /// Bytes that storage read for this process, if the kernel counts them.
+    pub storage_read_bytes: Option<u64>,
+    /// Independent counts at the target.
+    pub cross_checks: Vec<CrossCheck>,
+    pub samples: Vec<IntervalSample>,
+    /// Statistics of each interval of a soak.
+    #[serde(default)]
+    pub intervals: Vec<IntervalStats>,
+    /// Faults that were injected during the pass of a soak.
+    #[serde(default)]
+    pub fault_events: Vec<FaultEvent>,
+    /// Results for each kind of op.
+    pub kinds: Vec<KindResult>,
+    /// Results of each emulated client by number; empty unless requested.
+    pub clients: Vec<ClientResult>,
+    /// Results of each host, in the order of their workers; empty if there was only one host.
+    #[serde(default)]
+    pub hosts: Vec<HostResult>,
+    /// The offered load, and the part of the file set that the pass touched.
+    pub scope: Scope,
+    /// Telemetry during the pass, one entry per watched host.
+    pub telemetry: Vec<Telemetry>,
+    /// Caveats raised during the measurement.
+    pub caveats: Vec<Caveat>,
+}
+
+impl PassResult {
+    /// Returns an empty pass.
+    pub fn new(pass: Pass) -> Self {
+        Self {
+            pass,
+            window_ns: 0,
+            common_window_ns: 0,
+            first_done_ops: 0,
+            first_done_bytes: 0,
+            first_done_ns: 0,
+            start_skew_ns: 0,
+            client_cpu_ns: 0,
+            server_cpu_ns: None,
+            storage_read_bytes: None,
+            cross_checks: Vec::new(),
+            samples: Vec::new(),
+            intervals: Vec::new(),
+            fault_events: Vec::new(),
+            kinds: Vec::new(),
+            clients: Vec::new(),
+            hosts: Vec::new(),
+            scope: Scope::default(),
+            telemetry: Vec::new(),
+            caveats: Vec::new(),
+        }
+    }
+
+    /// Returns the number of ops that count for the rate: all except `Sync`.
+    ///
+    /// All sums here saturate, because an agent or a file may report arbitrary numbers.
+    pub fn ops(&self) -> u64 {
+        self.rated().fold(0, |sum, kind| sum.saturating_add(kind.done))
+    }
+
+    /// Returns how many ops of an open loop the target completed in the measured window, but no
+    /// more than were scheduled there. Returns `None` for a closed loop.
+    ///
+    /// Ops started only after the end of the window don't count. Ops scheduled before the window
+    /// but completed in it do, because the target worked on them instead.
+    pub fn carried_ops(&self) -> Option<u64> {
+        let offered = self.scope.offered.filter(|offered| offered.scheduled_ops > 0)?;
+        // A backlog from the warm-up displaces ops of the window. What is left at the end of the
+        // window is completed later and doesn't count.
+        let in_time = self.ops().saturating_sub(self.scope.overdue_ops());
+        Some(in_time.saturating_add(offered.carried_over_ops).min(offered.scheduled_ops))
+    }
+
+    /// Adds the statistics of each interval from another host's part of the pass.
+    pub fn add_intervals(&mut self, other: &Self) {
+        for (index, interval) in other.intervals.iter().enumerate() {
+            match self.intervals.get_mut(index) {
+                None => self.intervals.push(*interval),
+                Some(known) => known.add(interval),
+            }
+        }
+    }
+
+    /// Returns the bytes transferred by ops.
+    pub fn bytes(&self) -> u64 {
+        self.rated().fold(0, |sum, kind| sum.saturating_add(kind.bytes))
+    }
+
+    /// Returns how many ops the target answered with an error.
+    pub fn answered_errors(&self) -> u64 {
+        let mut answered = 0_u64;
+        for (error, count) in self.kinds.iter().flat_map(|kind| &kind.errors) {
+            if *error != OpError::LOST {
+                answered = answered.saturating_add(*count);
+            }
+        }
+        answered
+    }
+
+    /// Returns the number of failed ops, including `Sync`.
+    pub fn errors(&self) -> u64 {
+        let mut failed = 0_u64;
+        for (_, count) in self.kinds.iter().flat_map(|kind| &kind.errors) {
+            failed = failed.saturating_add(*count);
+        }
+        failed
+    }
+
+    /// Returns a caveat if the workers were not all busy for most of the window.
+    pub fn unsynchronised(&self, workers: u32) -> Option<Caveat> {
+        // Before some workers have started or after they have finished, the target has less to do
+        // than planned, so the rate is that of fewer workers.
+        let share = self.common_window_ns as f64 / self.window_ns.max(1) as f64;
+        if workers <= 1 || share >= COMMON_SHARE_MIN {
+            return None;
+        }
+        let evidence = format!(
+            "all {workers} workers were busy for {} of {} ({:.0} %); start skew {}",
+            Nanos(self.common_window_ns),
+            Nanos(self.window_ns),
+            share * 100.0,
+            Nanos(self.start_skew_ns),
+        );
+        let source = "instants of the workers' starts and ends";
+        let data = Evidence::shares(share, COMMON_SHARE_MIN, source);
+        Some(CaveatCode::Unsynchronised.because(evidence).with_data(data))
+    }
+
+    /// Returns the merged response times of all ops that count for the rate.
+    pub fn response_time(&self) -> Histogram {
+        self.merged(|kind| &kind.response_time)
+    }
+
+    /// Returns the merged service times of all ops that count for the rate.
+    pub fn service_time(&self) -> Histogram {
+        self.merged(|kind| &kind.service_time)
+    }
+
+    fn merged(&self, times: fn(&KindResult) -> &Histogram) -> Histogram {
+        // Quantiles must come from merged counts; averaging the quantiles of several kinds would be
+        // wrong.
+        let mut merged = Histogram::sparse();
+        for kind in self.rated() {
+            merged.merge(times(kind));
+        }
+        merged
+    }
+
+    fn rated(&self) -> impl Iterator<Item = &KindResult> {
+        self.kinds.iter().filter(|kind| kind.kind != OpKind::Sync)
+    }
+}
+
+/// Results for one kind of op in one pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KindResult {
+    /// The kind of op.
+    pub kind: OpKind,
+    /// Ops that the workload passed to the backend.
+    pub issued: u64,
+    /// Ops that succeeded.
+    pub done: u64,
+    /// Bytes transferred by them.
+    pub bytes: u64,
+    /// Number of failed ops by error.
+    pub errors: Vec<(OpError, u64)>,
+    /// Time from sending to completion.
+    pub service_time: Histogram,
+    /// Time from the scheduled start to completion.
+    pub response_time: Histogram,
+}
+
+impl KindResult {
+    /// Merges the results of others by kind, as if everything had been recorded together.
+    pub fn merge_all(all: &mut Vec<Self>, more: Vec<Self>) {
+        for result in more {
+            match all.iter_mut().find(|known| known.kind == result.kind) {
+                None => all.push(result),
+                Some(known) => known.merge(result),
+            }
+        }
+        all.sort_by_key(|result| result.kind);
+    }
+
+    fn merge(&mut self, more: Self) {
+        self.issued = self.issued.saturating_add(more.issued);
+        self.done = self.done.saturating_add(more.done);
+        self.bytes = self.bytes.saturating_add(more.bytes);
+        self.service_time.merge(&more.service_time);
+        self.response_time.merge(&more.response_time);
+        for (error, count) in more.errors {
+            match self.errors.iter_mut().find(|(seen, _)| *seen == error) {
+                Some((_, total)) => *total = total.saturating_add(count),
+                None => self.errors.push((error, count)),
+            }
+        }
+    }
+}
+
+/// The work of all workers together within one interval of a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IntervalSample {
+    /// End of the interval, from the start of the pass.
+    pub at_ns: u64,
+    /// Ops done in it.
+    pub ops: u64,
+    /// Bytes moved in it.
+    pub bytes: u64,
+}

@@ -1,0 +1,132 @@
+//! Scope of a pass: the load it was offered, the files it touched, and its progress.
+//!
+//! This shows what the results of a pass apply to. Every part is optional.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::faults::interference::Interference;
+use crate::faults::soak::{Kept, Recovery};
+use crate::runs::op::OpKind;
+use crate::runs::sampling::{ProcessorWait, Stalls, Work};
+
+/// Offered load of a pass, the data it touched, and its progress.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Scope {
+    /// The offered load of an open loop.
+    pub offered: Option<Offered>,
+    /// The actual working set; `None` if no file was accessed by number.
+    pub working_set: Option<WorkingSet>,
+    /// Work before the measurement, by kind. It is in no result but visible at the target.
+    pub warmup: Vec<WarmedUp>,
+    /// Resources used by a timed user-defined command.
+    pub program: Option<ProgramUse>,
+    /// Work between the last worker's start and the first worker's end, while all were busy.
+    pub common: Option<Work>,
+    /// Periods without a completion; `None` if they were not sampled.
+    pub stalls: Option<Stalls>,
+    /// How long the workers waited for a CPU; `None` if the kernel doesn't report it.
+    pub processor_wait: Option<ProcessorWait>,
+    /// State of a soak's data after verification.
+    pub kept: Option<Kept>,
+    /// Recovery work of a client during a soak, beyond the requested ops.
+    pub recovery: Option<Recovery>,
+    /// Maximum number of ops in flight over all workers; 0 if unknown.
+    pub slots: u32,
+    /// What disturbed the pass from outside.
+    pub interference: Interference,
+}
+
+impl Scope {
+    /// Returns the ops of an open loop that were started after the end of the window, except for as
+    /// many as there are slots. They were too late to count toward the load. Even a server that
+    /// keeps up always has a few ops waiting, including at the end.
+    pub fn overdue_ops(&self) -> u64 {
+        self.offered.map_or(0, |offered| offered.late_ops.saturating_sub(self.slots.into()))
+    }
+
+    /// Returns ops and bytes of a kind from before the measurement.
+    pub fn warmed_up(&self, kind: OpKind) -> (u64, u64) {
+        let of_kind = self.warmup.iter().filter(|warm| warm.kind == kind);
+        of_kind.fold((0, 0), |(ops, bytes), warm| (ops + warm.done, bytes + warm.bytes))
+    }
+}
+
+/// The offered load of an open loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Offered {
+    /// The requested rate, in ops per second.
+    pub rate_per_s: u64,
+    /// Ops scheduled in the measured window, over all workers.
+    pub scheduled_ops: u64,
+    /// Length of the schedule, in nanoseconds.
+    pub span_ns: u64,
+    /// Completed ops that could only be started after the end of the window. Their response times
+    /// count, but the load was not sustained.
+    pub late_ops: u64,
+    /// Ops that were scheduled but never started before the pass ended. They count in the response
+    /// times with the time they had waited so far.
+    pub unanswered_ops: u64,
+    /// Ops scheduled in the warm-up but completed in the measured window. If the load is far above
+    /// a target's capacity, the warm-up leaves a backlog that the target works on first, so these
+    /// may be all that it completes.
+    pub carried_over_ops: u64,
+}
+
+impl Offered {
+    /// Returns the load actually offered, in ops per second. With random arrivals, it never matches
+    /// the request exactly.
+    pub fn ops_per_s(&self) -> f64 {
+        self.scheduled_ops as f64 * 1e9 / self.span_ns.max(1) as f64
+    }
+}
+
+/// The distinct data that a pass touched, however often.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkingSet {
+    /// Number of distinct files.
+    pub files: u64,
+    /// Different bytes, in whole units.
+    pub bytes: u64,
+    /// The granularity of distinct bytes, in bytes; 0 where every byte was touched once at most.
+    pub unit_bytes: u64,
+}
+
+/// The resources used by a command and its awaited children.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProgramUse {
+    /// Processor time in user mode, in nanoseconds.
+    pub user_ns: u64,
+    /// Processor time in the kernel, in nanoseconds.
+    pub system_ns: u64,
+    /// Largest resident memory of any one process, in bytes.
+    pub rss_max_bytes: u64,
+}
+
+impl WarmedUp {
+    /// Adds the work of others.
+    pub fn merge_all(all: &mut Vec<Self>, more: &[Self]) {
+        for warm in more {
+            match all.iter_mut().find(|known| known.kind == warm.kind) {
+                None => all.push(*warm),
+                Some(known) => {
+                    known.done = known.done.saturating_add(warm.done);
+                    known.bytes = known.bytes.saturating_add(warm.bytes);
+                }
+            }
+        }
+    }
+}
+
+/// The warm-up ops of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarmedUp {
+    /// The kind of op.
+    pub kind: OpKind,
+    /// Ops that succeeded.
+    pub done: u64,
+    /// Bytes transferred by them.
+    pub bytes: u64,
+}

@@ -1,0 +1,14 @@
+//! What a run is, what it does, and how it is repeated and sampled.
+//!
+//! A run is one point of the matrix: a workload, whose passes consist of ops, on a target. The
+//! settings of a run are in `setting`. Uses `text`, `faults`, `targets` and `systems`.
+
+pub(crate) mod impossible;
+pub(crate) mod op;
+pub(crate) mod pass;
+pub(crate) mod placement;
+pub(crate) mod repetition;
+pub(crate) mod sampling;
+pub(crate) mod spec;
+pub mod work;
+pub(crate) mod workload;

@@ -1,0 +1,355 @@
+//! Runs that are impossible because their settings contradict the protocols.
+//!
+//! A product of factors may contain such combinations. They appear in results with their reason,
+//! like a server that refuses a setting, but no trials are run. [`RunSpec::impossible`] decides;
+//! plan, controller and report all call it, so that they agree.
+
+use std::fmt;
+
+use crate::runs::spec::RunSpec;
+use crate::runs::work::Fill;
+use crate::runs::workload::Workload;
+use crate::systems::lab::{LabSpec, ServerKind, TunnelForwards};
+use crate::targets::nfs::{NfsSettings, NfsTarget, NfsVersion, Proto, Sec, XprtSec};
+use crate::targets::target::BackendKind;
+
+/// Maximum payload of one datagram, in bytes. The 64 KiB of an IPv4 packet must also hold the RPC
+/// and NFS headers, with credentials and handles of any size.
+///
+/// **Source:** RFC 768 and 791: 65,535 bytes with the headers of IP and UDP.
+pub(crate) const UDP_TRANSFER_BYTES_MAX: u32 = 60 << 10;
+
+/// Why a run is impossible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Impossible {
+    /// NFS v4 requires a transport with congestion control.
+    ///
+    /// **Source:** RFC 7530, 3.1; RFC 8881, 2.9.1.
+    VersionOverUdp(NfsVersion),
+    /// TLS needs a stream transport.
+    TlsOverUdp,
+    /// RPC-over-TLS is only used with v3 and v4.
+    TlsWithV2,
+    /// A UDP client has a single socket without connections.
+    ConnectionsOverUdp,
+    /// v2 has 32-bit offsets.
+    FileTooLargeForV2,
+    /// v2 transfers at most 8 KiB at a time.
+    TransferTooLargeForV2,
+    /// A transfer doesn't fit in a datagram.
+    TransferTooLargeForUdp,
+    /// Each worker needs a client of its own.
+    FewerClientsThanWorkers,
+    /// Mapped memory is the page cache, which `O_DIRECT` bypasses.
+    MappedDirectly,
+    /// Zeros cannot be told apart from blocks that were never written.
+    ZerosVerified,
+    /// A stamped block isn't all zeros.
+    ZerosStamped,
+    /// Stamped blocks never repeat.
+    RepeatsStamped,
+    /// An external tool needs a directory and makes its own system calls.
+    ProgramElsewhere,
+    /// An external tool cannot coordinate with other hosts, and instances on each would not start
+    /// together.
+    ProgramOnManyHosts,
+    /// User IDs have 32 bits.
+    UidsBeyondTheLast,
+    /// AUTH_NONE sends no user ID.
+    UidsWithoutAuthSys,
+    /// Nothing is exported if the storage is used on the server itself.
+    DiskByNfs,
+    /// ssh only forwards streams.
+    DatagramsInTunnel,
+    /// Not every server supports every version.
+    ///
+    /// **Source:** unfs3, README: "NFSv3 server"; nfs-ganesha, `Protocols` of
+    /// ganesha-export-config(8): 3 and 4.
+    VersionOfServer(ServerKind, NfsVersion),
+    /// A client on another host has no certificate to trust.
+    TlsOfOwnServer,
+    /// Extended attributes are part of v4.2.
+    ///
+    /// **Source:** RFC 8276.
+    XattrsOfVersion(NfsVersion),
+}
+
+impl fmt::Display for Impossible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::VersionOverUdp(version) => write!(f, "v{version} runs over TCP only"),
+            Self::TlsOverUdp => f.write_str("TLS runs over TCP only"),
+            Self::TlsWithV2 => f.write_str("TLS is for v3 and newer"),
+            Self::ConnectionsOverUdp => f.write_str("nconnect is for TCP only"),
+            Self::FileTooLargeForV2 => f.write_str("file too large for v2"),
+            Self::TransferTooLargeForV2 => f.write_str("v2 moves at most 8 KiB at a time"),
+            Self::TransferTooLargeForUdp => f.write_str("transfer too large for a UDP datagram"),
+            Self::FewerClientsThanWorkers => f.write_str("fewer clients than workers"),
+            Self::MappedDirectly => f.write_str("mapped memory can't bypass the page cache"),
+            Self::ZerosVerified => f.write_str("zeros look like what was never written"),
+            Self::ZerosStamped => f.write_str("zeros have no room for a stamp"),
+            Self::RepeatsStamped => f.write_str("stamped blocks are never alike"),
+            Self::ProgramElsewhere => {
+                f.write_str("programs work in a directory, with system calls of their own")
+            }
+            Self::ProgramOnManyHosts => f.write_str("an external tool works on one client host"),
+            Self::UidsBeyondTheLast => f.write_str("client_uids leads past the largest uid"),
+            Self::UidsWithoutAuthSys => f.write_str("client_uids with sec none: no uid is sent"),
+            Self::DiskByNfs => f.write_str("data_path disk is used by system calls, not by NFS"),
+            Self::DatagramsInTunnel => f.write_str("a tunnel of ports carries TCP only"),
+            Self::VersionOfServer(kind, version) => write!(f, "{kind} has no v{version}"),
+            Self::TlsOfOwnServer => f.write_str("server_kind dfsbench has no TLS"),
+            Self::XattrsOfVersion(version) => write!(f, "v{version} has no extended attributes"),
+        }
+    }
+}
+
+impl RunSpec {
+    /// Returns why no trial of this run is possible, or `None` if it can be tried.
+    pub fn impossible(&self) -> Option<Impossible> {
+        if let Some(why) = of_work(self) {
+            return Some(why);
+        }
+        if let Some(nfs) = self.target.nfs() {
+            if self.clients > 0 && self.clients < self.all_workers() {
+                return Some(Impossible::FewerClientsThanWorkers);
+            }
+            if let Some(why) = of_users(nfs) {
+                return Some(why);
+            }
+        }
+        let nfs = self.nfs();
+        if let Some(lab) = &self.lab
+            && let Some(why) = of_lab(lab, &nfs)
+        {
+            return Some(why);
+        }
+        if !self.speaks_nfs() {
+            return None;
+        }
+        let needs_xattrs = self.passes.iter().any(|pass| pass.needs_xattrs());
+        if needs_xattrs && nfs.version != NfsVersion::V4_2 {
+            return Some(Impossible::XattrsOfVersion(nfs.version));
+        }
+        match of_transport(&nfs) {
+            Some(why) => Some(why),
+            None => of_sizes(self, &nfs),
+        }
+    }
+}
+
+fn of_work(run: &RunSpec) -> Option<Impossible> {
+    let zeros = run.data.fill == Fill::Zeros;
+    // fio has an engine for io_uring.
+    let by_calls = run.backend == BackendKind::Posix
+        || (run.backend == BackendKind::Uring && run.workload == Workload::Fio);
+    if run.workload.is_external() && !by_calls {
+        Some(Impossible::ProgramElsewhere)
+    } else if run.workload.is_external() && run.agents() > 1 {
+        Some(Impossible::ProgramOnManyHosts)
+    } else if run.layout.mmap && run.direct {
+        Some(Impossible::MappedDirectly)
+    } else if zeros && run.verify {
+        Some(Impossible::ZerosVerified)
+    } else if zeros && run.data.stamp {
+        Some(Impossible::ZerosStamped)
+    } else if run.data.dedup_percent > 0 && run.data.stamp {
+        Some(Impossible::RepeatsStamped)
+    } else {
+        None
+    }
+}
+
+fn of_users(nfs: &NfsTarget) -> Option<Impossible> {
+    let further = nfs.settings.client_uids.saturating_sub(1);
+    if further > 0 && nfs.identity.sec == Sec::None {
+        return Some(Impossible::UidsWithoutAuthSys);
+    }
+    match nfs.identity.uid.checked_add(further) {
+        Some(_) => None,
+        None => Some(Impossible::UidsBeyondTheLast),
+    }
+}
+
+fn of_lab(lab: &LabSpec, nfs: &NfsSettings) -> Option<Impossible> {
+    if !lab.is_served() {
+        return if lab.own_client { Some(Impossible::DiskByNfs) } else { None };
+    }
+    if lab.has_tunnel(TunnelForwards::Ports) && nfs.proto == Proto::Udp {
+        return Some(Impossible::DatagramsInTunnel);
+    }
+    let kind = lab.serving.kind;
+    if kind == ServerKind::Own && nfs.xprtsec == XprtSec::Tls {
+        return Some(Impossible::TlsOfOwnServer);
+    }
+    let has_version = match kind {
+        ServerKind::Unfs3 => nfs.version == NfsVersion::V3,
+        ServerKind::Ganesha => nfs.version != NfsVersion::V2,
+        ServerKind::Knfsd | ServerKind::Running | ServerKind::Own => true,
+    };
+    if has_version { None } else { Some(Impossible::VersionOfServer(kind, nfs.version)) }
+}
+
+fn of_transport(nfs: &NfsSettings) -> Option<Impossible> {
+    let udp = nfs.proto == Proto::Udp;
+    let tls = nfs.xprtsec == XprtSec::Tls;
+    match nfs.version {
+        version if udp && version.major() > 3 => Some(Impossible::VersionOverUdp(version)),
+        _ if udp && tls => Some(Impossible::TlsOverUdp),
+        NfsVersion::V2 if tls => Some(Impossible::TlsWithV2),
+        _ if udp && nfs.nconnect > 1 => Some(Impossible::ConnectionsOverUdp),
+        _ => None,
+    }
+}
+
+fn of_sizes(run: &RunSpec, nfs: &NfsSettings) -> Option<Impossible> {
+    if run.file_size_bytes > nfs.version.file_bytes_max() {
+        return Some(Impossible::FileTooLargeForV2);
+    }
+    // A size chosen by the server always fits, since it offers no more than version and transport
+    // allow.
+    let transfer = run.transfer_size_bytes?;
+    if let Some(most) = nfs.version.transfer_bytes_max()
+        && transfer > most
+    {
+        return Some(Impossible::TransferTooLargeForV2);
+    }
+    if nfs.proto == Proto::Udp && transfer > UDP_TRANSFER_BYTES_MAX {
+        return Some(Impossible::TransferTooLargeForUdp);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DataPath;
+    use crate::runs::pass::Pass;
+    use crate::runs::spec::tests::run;
+    use crate::systems::lab::Host;
+    use crate::targets::target::Target;
+
+    fn why(change: impl Fn(&mut RunSpec, &mut NfsSettings)) -> Option<String> {
+        let mut spec = run(Workload::Stream, 0);
+        spec.backend = BackendKind::Nfs;
+        let mut target = NfsTarget::new("h", "/e");
+        change(&mut spec, &mut target.settings);
+        spec.target = Target::Nfs(target);
+        spec.impossible().map(|why| why.to_string())
+    }
+
+    #[test]
+    fn contradictions_are_found_and_nothing_else() {
+        assert_eq!(why(|_, _| ()), None);
+        let udp = |version| why(move |_, nfs| (nfs.version, nfs.proto) = (version, Proto::Udp));
+        assert_eq!((udp(NfsVersion::V2), udp(NfsVersion::V3)), (None, None));
+        assert_eq!(udp(NfsVersion::V4_0).unwrap(), "v4.0 runs over TCP only");
+        assert_eq!(udp(NfsVersion::V4_2).unwrap(), "v4.2 runs over TCP only");
+        let tls = |version, proto| {
+            why(move |_, nfs| {
+                (nfs.version, nfs.proto, nfs.xprtsec) = (version, proto, XprtSec::Tls);
+            })
+        };
+        assert_eq!(tls(NfsVersion::V3, Proto::Tcp), None);
+        assert_eq!(tls(NfsVersion::V3, Proto::Udp).unwrap(), "TLS runs over TCP only");
+        assert_eq!(tls(NfsVersion::V2, Proto::Tcp).unwrap(), "TLS is for v3 and newer");
+        let xattrs = |version| {
+            why(move |spec, nfs| (spec.passes, nfs.version) = (vec![Pass::SetXattr], version))
+        };
+        assert_eq!(xattrs(NfsVersion::V4_2), None);
+        assert_eq!(xattrs(NfsVersion::V4_1).unwrap(), "v4.1 has no extended attributes");
+        let connections = why(|_, nfs| (nfs.proto, nfs.nconnect) = (Proto::Udp, 2));
+        assert_eq!(connections.unwrap(), "nconnect is for TCP only");
+    }
+
+    #[test]
+    fn sizes_stop_at_what_the_version_and_the_transport_can_hold() {
+        let v2 = |file: u64, transfer: u32| {
+            why(move |spec, nfs| {
+                nfs.version = NfsVersion::V2;
+                (spec.file_size_bytes, spec.transfer_size_bytes) = (file, Some(transfer));
+            })
+        };
+        assert_eq!(v2((1 << 31) - 1, 8_192), None);
+        assert_eq!(v2(1 << 31, 8_192).unwrap(), "file too large for v2");
+        assert_eq!(v2(1, 8_193).unwrap(), "v2 moves at most 8 KiB at a time");
+        let udp = |transfer| {
+            why(move |spec, nfs| {
+                (nfs.proto, spec.transfer_size_bytes) = (Proto::Udp, Some(transfer));
+            })
+        };
+        assert_eq!(udp(32 << 10), None);
+        assert_eq!(udp(64 << 10).unwrap(), "transfer too large for a UDP datagram");
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_found_on_every_target() {
+        let data = |change: fn(&mut RunSpec)| why(move |spec, _| change(spec));
+        assert_eq!(data(|s| s.data.fill = Fill::Zeros), None);
+        let zeros = data(|s| (s.data.fill, s.verify) = (Fill::Zeros, true));
+        assert_eq!(zeros.unwrap(), "zeros look like what was never written");
+        let stamped = data(|s| (s.data.fill, s.data.stamp) = (Fill::Zeros, true));
+        assert_eq!(stamped.unwrap(), "zeros have no room for a stamp");
+        let alike = data(|s| (s.data.dedup_percent, s.data.stamp) = (1, true));
+        assert_eq!(alike.unwrap(), "stamped blocks are never alike");
+        let mapped = data(|s| (s.layout.mmap, s.direct) = (true, true));
+        assert_eq!(mapped.unwrap(), "mapped memory can't bypass the page cache");
+        let tool = data(|s| s.workload = Workload::Fio);
+        assert!(tool.unwrap().starts_with("programs work in a directory"));
+        let mut local = RunSpec::null(Workload::App);
+        local.backend = BackendKind::Posix;
+        assert_eq!(local.impossible(), None);
+    }
+
+    #[test]
+    fn what_hosts_can_not_do_is_found() {
+        let lab = |change: fn(&mut LabSpec)| {
+            let mut spec = run(Workload::Stream, 0);
+            spec.backend = BackendKind::Posix;
+            spec.target = Target::Directory { path: "/m".into() };
+            let mut lab = LabSpec::new(Host::here("s"), Host::here("c"));
+            change(&mut lab);
+            spec.lab = Some(Box::new(lab));
+            spec.impossible().map(|why| why.to_string())
+        };
+        assert_eq!(lab(|_| ()), None);
+        let udp = lab(|l| (l.mounting.nfs.proto, l.path) = (Proto::Udp, DataPath::Tunnel));
+        assert_eq!(udp.unwrap(), "a tunnel of ports carries TCP only");
+        let unfs3 = lab(|l| {
+            (l.serving.kind, l.mounting.nfs.version) = (ServerKind::Unfs3, NfsVersion::V4_0);
+        });
+        assert_eq!(unfs3.unwrap(), "unfs3 has no v4.0");
+        let own_tls = |l: &mut LabSpec| {
+            (l.serving.kind, l.mounting.nfs.xprtsec) = (ServerKind::Own, XprtSec::Tls);
+        };
+        assert_eq!(lab(own_tls).unwrap(), "server_kind dfsbench has no TLS");
+        let mounted = lab(|l| (l.mounting.nfs.proto, l.mounting.nfs.nconnect) = (Proto::Udp, 2));
+        assert_eq!(mounted.unwrap(), "nconnect is for TCP only");
+        // Mount settings don't matter if nothing is mounted.
+        assert_eq!(lab(|l| (l.path, l.mounting.nfs.nconnect) = (DataPath::Disk, 2)), None);
+        let own = lab(|l| (l.path, l.own_client) = (DataPath::Disk, true));
+        assert!(own.unwrap().starts_with("data_path disk"));
+    }
+
+    #[test]
+    fn each_worker_needs_a_client() {
+        let clients = |n| why(move |spec, _| (spec.workers, spec.clients) = (4, n));
+        assert_eq!(clients(3).unwrap(), "fewer clients than workers");
+        assert_eq!((clients(4), clients(0)), (None, None));
+    }
+
+    #[test]
+    fn a_range_of_uids_is_sent_and_ends_with_the_last() {
+        let of = |uid, sec, client_uids| {
+            let mut target = NfsTarget::new("h", "/e");
+            (target.identity.uid, target.identity.sec) = (uid, sec);
+            target.settings.client_uids = client_uids;
+            of_users(&target)
+        };
+        assert_eq!(of(u32::MAX, Sec::Sys, 1), None);
+        assert_eq!(of(u32::MAX - 9, Sec::Sys, 10), None);
+        assert_eq!(of(u32::MAX - 9, Sec::Sys, 11), Some(Impossible::UidsBeyondTheLast));
+        assert_eq!(of(0, Sec::None, 1), None);
+        assert_eq!(of(0, Sec::None, 2), Some(Impossible::UidsWithoutAuthSys));
+    }
+}

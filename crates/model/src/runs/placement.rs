@@ -1,0 +1,96 @@
+//! Which hosts a run works on, and who reads whose files.
+//!
+//! A [`Placement`] lists the client hosts of a run in order, with one agent each. The sequence of
+//! ops depends on a worker's number among all workers, not on its host. A host that runs several
+//! agents is listed several times; see [`Host::further`].
+
+use serde::{Deserialize, Serialize};
+
+use crate::systems::lab::Host;
+
+/// The hosts that a run works on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Placement {
+    /// Client hosts in order, with one agent each; empty for the default host, see
+    /// [`crate::RunSpec::client_hosts`].
+    pub hosts: Vec<Host>,
+    /// Maximum number of agents per host; `None` for no limit. Kept consistent with
+    /// [`Placement::hosts`].
+    pub agents_per_host: Option<u32>,
+    /// The hosts belong to a batch job whose agents connect to us.
+    pub of_job: bool,
+    /// In passes that read, each agent reads the files written by the agent this many positions
+    /// later, which defeats client caches; 0 reads its own files.
+    pub neighbour: u32,
+    /// All hosts must work in the same directory, which is checked. If `false`, each may have its
+    /// own.
+    pub shared: bool,
+    /// How long to wait for a lost host, in milliseconds; `None` continues without it at once.
+    pub lost_wait_ms: Option<u64>,
+}
+
+impl Default for Placement {
+    /// Returns the placement on the default host.
+    fn default() -> Self {
+        Self {
+            hosts: Vec::new(),
+            agents_per_host: None,
+            of_job: false,
+            neighbour: 0,
+            shared: true,
+            lost_wait_ms: None,
+        }
+    }
+}
+
+impl Host {
+    /// Separates a host's name from the number of a further agent on it; not allowed in plans.
+    const FURTHER: char = ':';
+
+    /// Returns the same host for its agent `number`, counted from 2 on.
+    #[must_use]
+    pub fn further(&self, number: u32) -> Self {
+        Self { name: format!("{}{}{number}", self.name, Self::FURTHER), ..self.clone() }
+    }
+
+    /// Counts the hosts in a list that has an entry for each agent.
+    pub fn count_distinct(agents: &[Self]) -> u32 {
+        agents.iter().filter(|host| host.name_and_slot().1 == 1).count() as u32
+    }
+
+    /// Returns the host name without the agent's number, and this number, from 1 on.
+    pub fn name_and_slot(&self) -> (&str, u32) {
+        let further = self.name.rsplit_once(Self::FURTHER);
+        let numbered = further.and_then(|(name, number)| Some((name, number.parse().ok()?)));
+        numbered.unwrap_or((&self.name, 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::workload::Workload;
+    use crate::systems::lab::LabSpec;
+    use crate::testing::RunBuilder;
+
+    #[test]
+    fn the_hosts_that_work_are_those_named_or_the_one_that_mounts() {
+        let mut run = RunBuilder::new(Workload::Stream).workers(3).build();
+        assert_eq!((run.client_hosts(), run.agents(), run.all_workers()), (&[][..], 1, 3));
+        let lab = LabSpec::new(Host::here("s"), Host::here("c"));
+        run.lab = Some(Box::new(lab));
+        assert_eq!(run.client_hosts(), [Host::here("c")]);
+        run.placement.hosts = vec![Host::here("c"), Host::here("d")];
+        assert_eq!((run.client_hosts().len(), run.agents(), run.all_workers()), (2, 2, 6));
+        assert_eq!((run.for_agents().all_workers(), run.clients()), (6, 6));
+    }
+
+    #[test]
+    fn a_host_that_plays_several_clients_has_a_name_for_each() {
+        let host = Host { address: Some("10.0.0.1".into()), ..Host::here("c.1") };
+        let third = host.further(3);
+        assert_eq!((third.name.as_str(), third.reached_at()), ("c.1:3", Some("10.0.0.1")));
+        assert_eq!((third.name_and_slot(), host.name_and_slot()), (("c.1", 3), ("c.1", 1)));
+    }
+}

@@ -1,0 +1,350 @@
+//! Kinds of work that a run can do, with a table row for each.
+//!
+//! A [`WorkloadRow`] defines the passes of a workload, the groups of settings that apply to it, its
+//! executor and its description. Plan reader, defaults, checks, engine and reports use the row. A
+//! new workload needs a variant and a row here, and its ops in `workload::stream`. The rows are in
+//! the order of the variants.
+
+use crate::runs::pass::Pass;
+use crate::text::words::words;
+
+use self::SettingGroup as G;
+
+words! {
+    /// The kind of work that a run does.
+    Workload {
+        /// Whole files, sequentially or block by block.
+        Stream = "stream",
+        /// Reads and writes in the given proportions on prepared files, for a given time.
+        Mixed = "mixed",
+        /// Create, stat, read, rename and remove many files and directories.
+        Metadata = "metadata",
+        /// The passes of bonnie over one large file.
+        Bonnie = "bonnie",
+        /// The pool of small files of a mail or news server, as in `PostMark`.
+        Transactions = "transactions",
+        /// All kinds of NFS calls in the proportions of a field study, at an offered load.
+        OpMix = "op_mix",
+        /// A user-defined command.
+        App = "app",
+        /// Runs fio and parses its results.
+        Fio = "fio",
+        /// Runs iozone and parses its results.
+        Iozone = "iozone",
+        /// Runs bonnie++ and parses its results.
+        Bonniexx = "bonnie++",
+        /// Runs dd and parses its results.
+        Dd = "dd",
+    }
+}
+
+/// A group of settings that applies to some workloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingGroup {
+    /// Settings only supported by our own engine: depths, loads, content, protocol.
+    Engine,
+    /// The number of threads.
+    Workers,
+    /// A choice of passes.
+    Passes,
+    /// The number of data files created by our engine.
+    Files,
+    /// Data files of the same size.
+    FileSize,
+    /// Reads and writes of data, including direct I/O and durability.
+    Data,
+    /// The size of one read or write.
+    IoSize,
+    /// Transfers that may need more than one call.
+    Transfers,
+}
+
+/// The executor of a workload's ops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Executor {
+    /// Our own engine.
+    Engine,
+    /// An external tool whose results are parsed.
+    Tool {
+        /// Name of the program.
+        program: &'static str,
+        /// Argument that makes it print its version.
+        version_argument: &'static str,
+    },
+    /// A user-defined command, timed as a whole.
+    Command,
+}
+
+/// Properties of a workload.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkloadRow {
+    pub workload: Workload,
+    /// Description for readers unfamiliar with it, without a period at the end.
+    pub description: &'static str,
+    /// Default passes of a trial.
+    pub passes: &'static [Pass],
+    /// Passes that a run may select; empty if there is no choice.
+    pub passes_allowed: &'static [Pass],
+    /// Groups of settings that apply.
+    pub settings: &'static [SettingGroup],
+    pub executor: Executor,
+    /// Default size of one read or write, in bytes.
+    pub io_size_bytes: u64,
+    /// All workers use all files, so there may be fewer files than workers.
+    pub shares_files: bool,
+    /// The workload is about names and many small files.
+    pub is_about_names: bool,
+}
+
+/// I/O size of a stream in bytes: the rsize currently offered by kernels, and the size used by copy
+/// tools.
+const STREAM_IO_SIZE: u64 = 1 << 20;
+
+/// I/O size of random reads and writes: a page, the unit of databases and paging.
+const RANDOM_IO_SIZE: u64 = 4 << 10;
+
+/// I/O size of transactions in bytes.
+///
+/// **Source:** `PostMark` 1.51, `show`: read and write blocks of 512 bytes.
+const POOL_IO_SIZE: u64 = 512;
+
+/// Block size of bonnie and bonnie++, and of the mixes of their predecessors.
+///
+/// **Source:** bonnie++(8), `-s`: chunk-size 8 KiB.
+const BONNIE_IO_SIZE: u64 = 8 << 10;
+
+const BONNIE_PASSES: &[Pass] =
+    &[Pass::CharWrite, Pass::Write, Pass::Update, Pass::CharRead, Pass::Read, Pass::Seeks];
+
+const BLOCK_PASSES: &[Pass] = &[
+    Pass::Write,
+    Pass::Rewrite,
+    Pass::Read,
+    Pass::Reread,
+    Pass::RandomRead,
+    Pass::RandomWrite,
+    Pass::BackwardRead,
+    Pass::StrideRead,
+];
+
+/// Groups that apply to every tool that transfers data.
+const TOOL: &[G] = &[G::Passes, G::FileSize, G::Data, G::IoSize, G::Transfers];
+
+/// Groups that apply to such tools with several workers.
+const TOOL_WITH_WORKERS: &[G] =
+    &[G::Workers, G::Passes, G::FileSize, G::Data, G::IoSize, G::Transfers];
+
+/// Default row; other rows only specify the differences.
+const USUAL: WorkloadRow = WorkloadRow {
+    workload: Workload::Stream,
+    description: "",
+    passes: &[],
+    passes_allowed: &[],
+    settings: &[],
+    executor: Executor::Engine,
+    io_size_bytes: RANDOM_IO_SIZE,
+    shares_files: false,
+    is_about_names: false,
+};
+
+/// Groups that apply to workloads of passes over the blocks of large files.
+const FILE_PASS_SETTINGS: &[G] =
+    &[G::Engine, G::Workers, G::Passes, G::Files, G::FileSize, G::Data, G::IoSize, G::Transfers];
+
+const ROWS: [WorkloadRow; Workload::ALL.len()] = [
+    WorkloadRow {
+        workload: Workload::Stream,
+        description: "Files are written and read from their first byte to their last",
+        passes: &[Pass::Write, Pass::Read],
+        passes_allowed: BLOCK_PASSES,
+        settings: FILE_PASS_SETTINGS,
+        io_size_bytes: STREAM_IO_SIZE,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::Mixed,
+        description: "Blocks of large files are read and written, in a mix",
+        passes: &[Pass::Mix],
+        settings: &[G::Engine, G::Workers, G::Files, G::FileSize, G::Data, G::IoSize, G::Transfers],
+        shares_files: true,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::Metadata,
+        description: "Many small files are made, looked at and removed",
+        passes: &[Pass::Create, Pass::Stat, Pass::Remove],
+        passes_allowed: &[
+            Pass::Create,
+            Pass::Stat,
+            Pass::ReadFiles,
+            Pass::Rename,
+            Pass::Remove,
+            Pass::Mkdir,
+            Pass::StatDirs,
+            Pass::RenameDirs,
+            Pass::Rmdir,
+            Pass::SetXattr,
+            Pass::GetXattr,
+        ],
+        settings: &[G::Engine, G::Workers, G::Passes],
+        is_about_names: true,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::Bonnie,
+        description: "What the benchmark bonnie does, pass by pass",
+        passes: BONNIE_PASSES,
+        passes_allowed: BONNIE_PASSES,
+        settings: FILE_PASS_SETTINGS,
+        io_size_bytes: BONNIE_IO_SIZE,
+        shares_files: true,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::Transactions,
+        description: "Small files come and go as in a mail server, as postmark does it",
+        passes: &[Pass::Create, Pass::Transactions, Pass::Remove],
+        settings: &[G::Engine, G::Workers, G::IoSize, G::Transfers],
+        io_size_bytes: POOL_IO_SIZE,
+        is_about_names: true,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::OpMix,
+        description: "Calls of a file server are made in the shares of a given mix",
+        passes: &[Pass::OpMix],
+        settings: &[G::Engine, G::Workers, G::Data, G::IoSize, G::Transfers],
+        io_size_bytes: BONNIE_IO_SIZE,
+        shares_files: true,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::App,
+        description: "A command of yours runs in the target, and its time is taken",
+        passes: &[Pass::App],
+        settings: &[G::Transfers],
+        executor: Executor::Command,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::Fio,
+        description: "fio does the work, and this program starts and checks it",
+        passes: &[Pass::Write, Pass::Read],
+        passes_allowed: &[
+            Pass::Write,
+            Pass::Rewrite,
+            Pass::Read,
+            Pass::RandomRead,
+            Pass::RandomWrite,
+        ],
+        settings: TOOL_WITH_WORKERS,
+        executor: Executor::Tool { program: "fio", version_argument: "--version" },
+        io_size_bytes: STREAM_IO_SIZE,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::Iozone,
+        description: "iozone does the work, and this program starts and checks it",
+        passes: &[Pass::Write, Pass::Rewrite, Pass::Read, Pass::Reread],
+        passes_allowed: BLOCK_PASSES,
+        settings: TOOL_WITH_WORKERS,
+        executor: Executor::Tool { program: "iozone", version_argument: "-v" },
+        io_size_bytes: STREAM_IO_SIZE,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::Bonniexx,
+        description: "What the benchmark bonnie does, pass by pass",
+        passes: BONNIE_PASSES,
+        passes_allowed: BONNIE_PASSES,
+        settings: TOOL,
+        executor: Executor::Tool { program: "bonnie++", version_argument: "-?" },
+        io_size_bytes: BONNIE_IO_SIZE,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::Dd,
+        description: "dd does the work, and this program starts and checks it",
+        passes: &[Pass::Write, Pass::Read],
+        passes_allowed: &[Pass::Write, Pass::Rewrite, Pass::Read, Pass::Reread],
+        settings: TOOL,
+        executor: Executor::Tool { program: "dd", version_argument: "--version" },
+        io_size_bytes: STREAM_IO_SIZE,
+        ..USUAL
+    },
+];
+
+// Rows are indexed by the number of their variant.
+const _: () = {
+    let mut at = 0;
+    while at < ROWS.len() {
+        assert!(ROWS[at].workload as usize == at, "rows stand in the order of the variants");
+        at += 1;
+    }
+};
+
+impl Workload {
+    /// Returns the workload's properties.
+    pub const fn row(self) -> &'static WorkloadRow {
+        &ROWS[self as usize]
+    }
+
+    /// Returns the default passes of a trial.
+    pub const fn passes(self) -> &'static [Pass] {
+        self.row().passes
+    }
+
+    /// Returns the passes that a run may select; empty if there is no choice.
+    pub const fn passes_allowed(self) -> &'static [Pass] {
+        self.row().passes_allowed
+    }
+
+    /// Returns true if another program does the work.
+    pub const fn is_external(self) -> bool {
+        !matches!(self.row().executor, Executor::Engine)
+    }
+
+    /// Returns the default time limit in milliseconds for a reply or a program. For a reply, this
+    /// is ten times what a loaded disk takes and less than a person's patience. For a program, it
+    /// is enough for a build, or for a tool that runs a matrix of its own.
+    pub const fn default_timeout_ms(self) -> u64 {
+        if self.is_external() { 3_600_000 } else { 5_000 }
+    }
+
+    /// Returns true if a group of settings applies.
+    const fn has_group(self, group: SettingGroup) -> bool {
+        let groups = self.row().settings;
+        let mut at = 0;
+        while at < groups.len() {
+            if groups[at] as u8 == group as u8 {
+                return true;
+            }
+            at += 1;
+        }
+        false
+    }
+
+    /// Returns the number of workloads to which a group of settings applies.
+    pub(crate) const fn count_with(group: SettingGroup) -> usize {
+        let (mut count, mut at) = (0, 0);
+        while at < Self::ALL.len() {
+            count += Self::ALL[at].has_group(group) as usize;
+            at += 1;
+        }
+        count
+    }
+
+    /// Returns the workloads to which a group of settings applies; `N` is their number.
+    pub(crate) const fn list_with<const N: usize>(group: SettingGroup) -> [Self; N] {
+        let mut list = [Self::Stream; N];
+        let (mut count, mut at) = (0, 0);
+        while at < Self::ALL.len() {
+            if Self::ALL[at].has_group(group) {
+                list[count] = Self::ALL[at];
+                count += 1;
+            }
+            at += 1;
+        }
+        list
+    }
+}

@@ -1,0 +1,346 @@
+//! Tests of recipes.
+
+use super::*;
+use crate::systems::action::SystemSteps;
+
+fn recipe() -> Recipe {
+    let choice = RecipeSetting {
+        kind: SettingKind::Choice,
+        meaning: "how files are kept".to_owned(),
+        default: "one".to_owned(),
+        choices: vec!["one".to_owned(), "two".to_owned()],
+        ..RecipeSetting::default()
+    };
+    let number = RecipeSetting {
+        kind: SettingKind::Number,
+        meaning: "how many".to_owned(),
+        default: "2".to_owned(),
+        min: 1,
+        max: 4,
+        ..RecipeSetting::default()
+    };
+    let by = Variable {
+        by: "layout".to_owned(),
+        values: [("one", ""), ("two", "copies {parts}")]
+            .map(|(name, text)| (name.to_owned(), text.to_owned()))
+            .into(),
+        ..Variable::default()
+    };
+    let list = Variable {
+        repeat: "{address}:{storage}/{n}".to_owned(),
+        count: "{parts}".to_owned(),
+        separator: " ".to_owned(),
+        ..Variable::default()
+    };
+    Recipe {
+        name: "plain".to_owned(),
+        title: "a system".to_owned(),
+        tried: "nowhere".to_owned(),
+        durability: "none".to_owned(),
+        settings: [("layout".to_owned(), choice), ("parts".to_owned(), number)].into(),
+        variables: [("words".to_owned(), by), ("list".to_owned(), list)].into(),
+        storage: true,
+        folders: vec!["{dir}/a".to_owned(), "{storage}/{n}".to_owned()],
+        files: vec![RecipeFile {
+            path: "{dir}/f{n}".to_owned(),
+            text: "A { b = {parts}; {{parts}} }".to_owned(),
+            count: "{parts}".to_owned(),
+        }],
+        steps: vec![RecipeStep {
+            start: words("server {*words} {*list} end"),
+            within_s: 1,
+            ..RecipeStep::default()
+        }],
+        access: AccessWays {
+            fuse: Some(FuseAccess {
+                run: words("mounter {address} {point}"),
+                ..FuseAccess::default()
+            }),
+            ..AccessWays::default()
+        },
+        ..Recipe::default()
+    }
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(' ').map(str::to_owned).collect()
+}
+
+fn places() -> Places {
+    Places {
+        dir: "/run/dfsbench/systems/plain".to_owned(),
+        storage: "/s".to_owned(),
+        hosts: vec!["h".to_owned()],
+        servers: 1,
+        roles: BTreeMap::new(),
+        way: None,
+        clients: "c".to_owned(),
+        point: "/p".to_owned(),
+    }
+}
+
+fn given(name: &str, value: &str) -> Vec<(String, String)> {
+    vec![(name.to_owned(), value.to_owned())]
+}
+
+/// Formats the steps, each after the index of its host.
+fn shown(steps: &[PlacedStep]) -> Vec<String> {
+    let mut shown = Vec::new();
+    for placed in steps {
+        let words = match &placed.step {
+            FilledStep::Start(words)
+            | FilledStep::Run { words, .. }
+            | FilledStep::Ready(words, _) => words.join(" "),
+            FilledStep::Port(port, _) => port.to_string(),
+        };
+        shown.push(format!("{}: {words}", placed.host));
+    }
+    shown
+}
+
+#[test]
+fn variables_follow_from_settings_and_are_repeated() {
+    let recipe = recipe();
+    recipe.validate().unwrap();
+    let filled = recipe.fill_in(&[], &places()).unwrap();
+    let host = &filled.hosts[0];
+    assert_eq!(host.folders, ["/run/dfsbench/systems/plain/a", "/s/1", "/s/2"]);
+    assert_eq!(host.files.len(), 2);
+    assert_eq!(host.files[1].path, "/run/dfsbench/systems/plain/f2");
+    // A brace without a name is literal.
+    assert_eq!(host.files[1].text, "A { b = 2; {parts} }");
+    assert_eq!(shown(&filled.steps), ["0: server h:/s/1 h:/s/2 end"]);
+    assert_eq!(filled.fuse.unwrap().run, words("mounter h /p"));
+    let two = recipe.fill_in(&given("layout", "two"), &places()).unwrap();
+    assert_eq!(shown(&two.steps), ["0: server copies 2 h:/s/1 h:/s/2 end"]);
+    let three = recipe.fill_in(&given("parts", "3"), &places()).unwrap();
+    assert_eq!((three.hosts[0].folders.len(), three.hosts[0].files.len()), (4, 3));
+}
+
+#[test]
+fn servers_are_started_again_without_what_makes_the_system() {
+    let mut recipe = recipe();
+    let run = |text: &str, again| RecipeStep {
+        run: words(text),
+        within_s: 9,
+        again,
+        ..RecipeStep::default()
+    };
+    recipe.steps.insert(0, run("make", false));
+    recipe.steps.push(run("activate", true));
+    recipe.validate().unwrap();
+    let filled = recipe.fill_in(&[], &places()).unwrap();
+    let server = "0: server h:/s/1 h:/s/2 end";
+    assert_eq!(shown(&filled.steps), ["0: make", server, "0: activate"]);
+    let steps = filled.steps.iter().map(|placed| placed.step.clone()).collect();
+    let (system, dir) = (recipe.name.clone(), "/run/plain".into());
+    let all = SystemSteps { system, dir, first: 0, has_program: false, steps };
+    let mut again = Vec::new();
+    for step in all.that_start_again().steps {
+        again.push(PlacedStep { host: 0, step });
+    }
+    assert_eq!(shown(&again), [server, "0: activate"]);
+}
+
+#[test]
+fn what_servers_remember_is_on_storage_where_the_server_has_one() {
+    let mut recipe = recipe();
+    recipe.folders = vec!["{state}/names".to_owned(), "{state}/maps".to_owned()];
+    recipe.validate().unwrap();
+    let on_storage = recipe.fill_in(&[], &places()).unwrap();
+    assert_eq!(on_storage.hosts[0].folders, ["/s/state", "/s/state/names", "/s/state/maps"]);
+    recipe.storage = false;
+    recipe.validate().unwrap();
+    let state = "/run/dfsbench/systems/plain/state";
+    let elsewhere = recipe.fill_in(&[], &places()).unwrap();
+    let expected = [state.to_owned(), format!("{state}/names"), format!("{state}/maps")];
+    assert_eq!(elsewhere.hosts[0].folders, expected);
+}
+
+#[test]
+fn what_a_way_needs_is_started_for_that_way_alone() {
+    let mut recipe = recipe();
+    let gateway = RecipeStep {
+        start: words("gateway"),
+        access: Some(AccessWay::Nfs),
+        ..RecipeStep::default()
+    };
+    recipe.steps.push(RecipeStep { within_s: 1, ..gateway });
+    let no_way = recipe.validate().unwrap_err().to_string();
+    assert!(no_way.starts_with("step 2: access: nfs is no way of it"), "{no_way}");
+    recipe.access.nfs = Some(NfsAccess {
+        port: 9,
+        export: "/x".to_owned(),
+        programs: vec!["gateway".to_owned()],
+        ..NfsAccess::default()
+    });
+    recipe.validate().unwrap();
+    for (way, steps, programs) in [(AccessWay::Fuse, 1, 0), (AccessWay::Nfs, 2, 1)] {
+        let filled = recipe.fill_in(&[], &Places { way: Some(way), ..places() }).unwrap();
+        let host = &filled.hosts[0];
+        assert_eq!(
+            (filled.steps.len(), host.programs.len(), host.ports.len()),
+            (steps, programs, programs)
+        );
+    }
+}
+
+#[test]
+fn roles_have_the_hosts_that_a_plan_gives_them() {
+    let mut recipe = recipe();
+    recipe.storage = false;
+    let role = Role {
+        meaning: "keeps files".to_owned(),
+        hosts_max: 3,
+        storage: true,
+        programs: vec!["keeper".to_owned()],
+        ports: vec![7],
+    };
+    recipe.roles.insert("data".to_owned(), role);
+    recipe.files[0].text = "of {host}".to_owned();
+    recipe.steps[0].on = "data".to_owned();
+    recipe.steps[0].count = "{parts}".to_owned();
+    let list = recipe.variables.get_mut("list").unwrap();
+    (list.repeat, list.on) = ("{host}:{storage}/{n}".to_owned(), "data".to_owned());
+    recipe.validate().unwrap();
+    // A role without hosts of its own runs on the server.
+    let alone = recipe.fill_in(&[], &places()).unwrap();
+    let copy = |host: usize, list: &str| format!("{host}: server {list} end");
+    assert_eq!(shown(&alone.steps), [copy(0, "h:/s/1 h:/s/2"), copy(0, "h:/s/1 h:/s/2")]);
+    assert_eq!((alone.hosts[0].has_storage, alone.hosts[0].ports.as_slice()), (true, &[7][..]));
+    let apart = Places {
+        hosts: ["h", "a", "b"].map(str::to_owned).to_vec(),
+        servers: 3,
+        roles: [("data".to_owned(), vec![1, 2])].into(),
+        ..places()
+    };
+    let filled = recipe.fill_in(&given("parts", "3"), &apart).unwrap();
+    let list = "a:/s/1 b:/s/2 a:/s/3";
+    assert_eq!(shown(&filled.steps), [copy(1, list), copy(2, list), copy(1, list)]);
+    let [server, first, second] = filled.hosts.as_slice() else { panic!("{filled:?}") };
+    assert_eq!(server.folders, ["/run/dfsbench/systems/plain/a"]);
+    assert_eq!((server.has_storage, server.programs.len()), (false, 0));
+    assert_eq!((first.has_storage, &first.programs[..]), (true, &["keeper".to_owned()][..]));
+    assert_eq!(first.folders.len(), 4);
+    assert_eq!((first.files[0].text.as_str(), second.files[2].text.as_str()), ("of a", "of b"));
+    recipe.check_role("data", 3).unwrap();
+    assert!(recipe.check_role("data", 4).unwrap_err().to_string().contains("at most 3"));
+    assert!(recipe.check_role("other", 1).unwrap_err().to_string().contains("(hint: data)"));
+}
+
+#[test]
+fn clients_have_a_part_where_they_mount_it() {
+    let mut recipe = recipe();
+    let role = Role {
+        meaning: "mounts".to_owned(),
+        hosts_max: 9,
+        programs: vec!["helper".to_owned()],
+        ..Role::default()
+    };
+    recipe.roles.insert(CLIENT_ROLE.to_owned(), role);
+    let start = vec!["helper".to_owned(), "{host}".to_owned(), "{n}".to_owned()];
+    let on = CLIENT_ROLE.to_owned();
+    recipe.steps.insert(0, RecipeStep { start, on, within_s: 1, ..RecipeStep::default() });
+    let (run, on) = (vec!["look".to_owned()], "all".to_owned());
+    recipe.steps.insert(1, RecipeStep { run, on, within_s: 1, ..RecipeStep::default() });
+    recipe.validate().unwrap();
+    let shown_on = |clients: Vec<usize>| {
+        let places = Places {
+            hosts: ["h", "a", "b"].map(str::to_owned).to_vec(),
+            roles: [(CLIENT_ROLE.to_owned(), clients)].into(),
+            ..places()
+        };
+        let filled = recipe.fill_in(&[], &places).unwrap();
+        let programs: Vec<usize> = filled.hosts.iter().map(|host| host.programs.len()).collect();
+        (shown(&filled.steps), programs)
+    };
+    let (steps, programs) = shown_on(vec![1, 2]);
+    // `all` hosts are the servers, without clients.
+    assert_eq!(steps[..4], ["1: helper a 1", "2: helper b 2", "0: look", &steps[3]]);
+    assert!(steps[3].starts_with("0: server"), "{steps:?}");
+    assert_eq!(programs, [0, 1, 1]);
+    assert_eq!(shown_on(vec![0]).0[..2], ["0: helper h 1", "0: look"]);
+    // Our own client mounts nothing, so no host has the client role.
+    assert_eq!(shown_on(Vec::new()).0[0], "0: look");
+    let placed = recipe.check_role(CLIENT_ROLE, 1).unwrap_err().to_string();
+    assert!(placed.contains("those that mount it (hint: name them by `client`"), "{placed}");
+    recipe.roles.get_mut(CLIENT_ROLE).unwrap().storage = true;
+    let keeps = recipe.validate().unwrap_err().to_string();
+    assert!(keeps.starts_with("roles.client: clients keep no files of it"), "{keeps}");
+}
+
+#[test]
+fn settings_that_a_recipe_lacks_or_that_are_out_of_range_are_refused() {
+    let recipe = recipe();
+    let refused =
+        |given: &[(String, String)]| recipe.check_settings(given).unwrap_err().to_string();
+    assert_eq!(refused(&given("x", "1")), "plain has no setting `x` (hint: layout, parts)");
+    assert_eq!(refused(&given("layout", "x")), "plain can't have layout `x` (hint: one, two)");
+    assert_eq!(refused(&given("parts", "5")), "plain can't have parts `5` (hint: 1 to 4)");
+    let twice = [given("parts", "1"), given("parts", "2")].concat();
+    assert!(refused(&twice).contains("given twice"));
+    recipe.check_settings(&given("parts", "4")).unwrap();
+}
+
+#[test]
+fn each_mistake_of_a_recipe_is_named() {
+    fn mistake(change: impl FnOnce(&mut Recipe)) -> String {
+        let mut recipe = recipe();
+        change(&mut recipe);
+        recipe.validate().unwrap_err().to_string()
+    }
+    let unknown = mistake(|recipe| recipe.steps[0].start.push("{nothing}".to_owned()));
+    assert!(unknown.contains("step.start: there is no variable `nothing`"), "{unknown}");
+    assert!(unknown.contains("one of address, clients, dir, host, layout"), "{unknown}");
+    let uncounted = mistake(|recipe| recipe.steps[0].start.push("{n}".to_owned()));
+    assert!(uncounted.contains("give a `count`"), "{uncounted}");
+    let point = mistake(|recipe| recipe.steps[0].start.push("{point}".to_owned()));
+    assert!(point.contains("[access] alone"), "{point}");
+    let both = mistake(|recipe| recipe.steps[0].port = "1".to_owned());
+    assert!(both.starts_with("step 1: doesn't say what it is"), "{both}");
+    let again = mistake(|recipe| recipe.steps[0].again = true);
+    assert!(again.starts_with("step 1: again: only `run`"), "{again}");
+    assert!(mistake(|recipe| recipe.steps.clear()).contains("nothing is started"));
+    assert!(mistake(|recipe| recipe.access.fuse = None).contains("no way to it"));
+    assert!(mistake(|recipe| recipe.name = "A b".to_owned()).contains("`A b` is no name"));
+    assert!(mistake(|recipe| recipe.ports.push(0)).contains("0 is no port"));
+    let role = |name: &str| {
+        let role = Role { meaning: "x".to_owned(), hosts_max: 9, ..Role::default() };
+        (name.to_owned(), role)
+    };
+    let nowhere = mistake(|recipe| recipe.roles.extend([role("data")]));
+    assert!(nowhere.contains("roles.data: nothing is on its hosts"), "{nowhere}");
+    let all = mistake(|recipe| recipe.roles.extend([role("all")]));
+    assert!(all.contains("roles.all: stands for every host"), "{all}");
+    let on = mistake(|recipe| recipe.steps[0].on = "data".to_owned());
+    assert!(on.starts_with("step 1: on: there is no role `data` (hint: all)"), "{on}");
+    let counted = mistake(|recipe| {
+        recipe.steps[0].on = "all".to_owned();
+        recipe.steps[0].count = "2".to_owned();
+    });
+    assert!(counted.starts_with("step 1: count: there is one on each host"), "{counted}");
+    let unkept = mistake(|recipe| recipe.storage = false);
+    assert!(unkept.contains("`{storage}/{n}` may not be made"), "{unkept}");
+    let outside = mistake(|recipe| recipe.folders.push("/etc/x".to_owned()));
+    assert!(outside.contains("`/etc/x` may not be made"), "{outside}");
+    let up = mistake(|recipe| recipe.files[0].path = "{dir}/../x".to_owned());
+    assert!(up.contains("may not be made"), "{up}");
+    for path in ["/", "/etc/x", "/var/lib/", "/run/a/../b", "/run/dfsbench/x", "/var/lib/dfsbench"]
+    {
+        let left = mistake(|recipe| recipe.leaves.push(path.to_owned()));
+        assert!(left.contains("nothing may be removed"), "{path}: {left}");
+    }
+    let no_value = mistake(|recipe| {
+        recipe.variables.get_mut("words").unwrap().values.remove("two");
+    });
+    assert!(no_value.contains("variables.words: values: there is none for `two`"), "{no_value}");
+    let default = mistake(|recipe| {
+        recipe.settings.get_mut("parts").unwrap().default = "9".to_owned();
+    });
+    assert!(default.contains("settings.parts: default: can't be `9`"), "{default}");
+    let name = mistake(|recipe| {
+        let setting = recipe.settings["parts"].clone();
+        recipe.settings.insert("storage".to_owned(), setting);
+    });
+    assert!(name.contains("is a variable of every recipe"), "{name}");
+}

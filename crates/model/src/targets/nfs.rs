@@ -1,0 +1,345 @@
+//! NFS settings: versions, transports, and everything that a mount can configure.
+//!
+//! [`NfsTarget`] is the location of an export and the client's identity. Each field of
+//! [`NfsSettings`] may be a factor. Names follow the mount options if there is one.
+//! **Source:** nfs(5), nfsvers, proto, xprtsec, nconnect, timeo, retrans, sec, resvport.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::text::words::words;
+
+words! {
+    /// A version of NFS, including the minor version.
+    NfsVersion {
+        /// Version 2: RFC 1094.
+        V2 = "2",
+        /// Version 3: RFC 1813.
+        V3 = "3",
+        /// Version 4.0: RFC 7530.
+        V4_0 = "4.0",
+        /// Version 4.1, with sessions: RFC 8881.
+        V4_1 = "4.1",
+        /// Version 4.2: RFC 7862.
+        V4_2 = "4.2",
+    }
+}
+
+impl NfsVersion {
+    /// Returns the version of the RPC program: 2, 3 or 4.
+    pub const fn major(self) -> u32 {
+        match self {
+            Self::V2 => 2,
+            Self::V3 => 3,
+            Self::V4_0 | Self::V4_1 | Self::V4_2 => 4,
+        }
+    }
+
+    /// Returns the minor version of NFS v4, or `None` for older versions.
+    pub const fn minor(self) -> Option<u32> {
+        match self {
+            Self::V2 | Self::V3 => None,
+            Self::V4_0 => Some(0),
+            Self::V4_1 => Some(1),
+            Self::V4_2 => Some(2),
+        }
+    }
+
+    /// Returns the maximum payload of READ and WRITE in bytes, if the protocol has a limit.
+    ///
+    /// **Source:** RFC 1094, 2.3.1, MAXDATA.
+    pub(crate) const fn transfer_bytes_max(self) -> Option<u32> {
+        match self {
+            Self::V2 => Some(8_192),
+            _ => None,
+        }
+    }
+
+    /// Returns the maximum file size in bytes. v2 has 32-bit offsets, which clients treat as
+    /// signed.
+    ///
+    /// **Source:** RFC 1094, 2.3.5 (fattr.size); the large file summit's limit for such clients.
+    pub const fn file_bytes_max(self) -> u64 {
+        match self {
+            Self::V2 => (1 << 31) - 1,
+            _ => i64::MAX as u64,
+        }
+    }
+}
+
+words! {
+    /// The transport used by RPC.
+    Proto {
+        /// A stream with record marks.
+        Tcp = "tcp",
+        /// One datagram per message.
+        Udp = "udp",
+    }
+}
+
+words! {
+    /// How the transport is protected.
+    XprtSec {
+        /// No protection.
+        None = "none",
+        /// RPC-over-TLS: encryption and a server certificate (RFC 9289).
+        Tls = "tls",
+    }
+}
+
+words! {
+    /// How durable a WRITE must be before the server replies.
+    ///
+    /// **Source:** RFC 1813, 3.3.7, stable_how. A WRITE of v2 is always `FileSync`.
+    Stable {
+        /// The server may keep it in memory until COMMIT.
+        Unstable = "unstable",
+        /// The data, and the metadata needed to find it.
+        DataSync = "data_sync",
+        /// The data and all attributes.
+        FileSync = "file_sync",
+    }
+}
+
+words! {
+    /// How the client authenticates.
+    Sec {
+        /// AUTH_NONE.
+        None = "none",
+        /// AUTH_SYS: with uid, gid and groups.
+        Sys = "sys",
+    }
+}
+
+words! {
+    /// The address family of a host.
+    Family {
+        /// Addresses of IPv4 only.
+        Ipv4 = "ipv4",
+        /// Addresses of IPv6 only.
+        Ipv6 = "ipv6",
+    }
+}
+
+/// Maximum number of groups in AUTH_SYS besides the gid.
+///
+/// **Source:** RFC 5531, appendix A.
+pub const GROUPS_MAX: usize = 16;
+
+words! {
+    /// How the number of unanswered UDP calls is limited.
+    UdpWindow {
+        /// By a window that grows with replies and is halved on losses, as in kernels.
+        Adaptive = "adaptive",
+        /// Not limited: all calls are sent at once, up to the queue depth.
+        Off = "off",
+    }
+}
+
+/// NFS settings of a run. Every field may be a factor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NfsSettings {
+    /// Version of NFS.
+    pub version: NfsVersion,
+    /// The transport used by RPC.
+    pub proto: Proto,
+    /// How the transport is protected.
+    pub xprtsec: XprtSec,
+    /// Connections per client, 1 to 16.
+    pub nconnect: u32,
+    /// How long to wait for a reply over UDP before retransmitting, in milliseconds. Doubles with
+    /// each retransmission.
+    pub timeo_ms: u64,
+    /// Number of retransmissions over UDP before the waiting time starts over.
+    pub retrans: u32,
+    /// How the number of unanswered UDP calls is limited.
+    pub udp_window: UdpWindow,
+    /// Keep read delegations and open their files without a call; v4.1 and later.
+    pub delegations: bool,
+    /// Transfers that a sequential reader keeps in flight ahead of its ops.
+    pub read_ahead: u32,
+    /// Transfers that a sequential writer keeps in flight after their ops have completed.
+    pub write_behind: u32,
+    /// How durable a WRITE must be before the server replies.
+    pub stable: Stable,
+    /// Number of user IDs that the emulated clients rotate through, starting at the target's uid;
+    /// at least 1.
+    pub client_uids: u32,
+    /// Record ops, bytes and times of each client separately.
+    pub per_client: bool,
+}
+
+impl Default for NfsSettings {
+    /// Version 3 over one TCP connection, with nothing in flight beyond the ops. This was the
+    /// behavior before these settings existed.
+    fn default() -> Self {
+        Self {
+            version: NfsVersion::V3,
+            proto: Proto::Tcp,
+            xprtsec: XprtSec::None,
+            nconnect: 1,
+            timeo_ms: 1_100,
+            retrans: 3,
+            udp_window: UdpWindow::Adaptive,
+            delegations: false,
+            read_ahead: 0,
+            write_behind: 0,
+            stable: Stable::Unstable,
+            client_uids: 1,
+            per_client: false,
+        }
+    }
+}
+
+/// Location of an export, with the identity and options of its client.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct NfsTarget {
+    /// Host name or address.
+    pub host: String,
+    /// Port of the NFS program; `None` queries the portmapper.
+    pub port: Option<u16>,
+    /// Port of the MOUNT program; `None` queries the portmapper.
+    pub mount_port: Option<u16>,
+    /// Address family to use; `None` for any.
+    #[serde(default)]
+    pub family: Option<Family>,
+    /// Path to mount; may be below an export.
+    pub path: String,
+    /// Identity of the client.
+    #[serde(flatten)]
+    pub identity: Identity,
+    /// TLS certificates and keys.
+    #[serde(flatten)]
+    pub tls: Box<TlsOptions>,
+    /// The export is served by the in-memory server of this process.
+    pub embedded: bool,
+    /// The in-memory server of this process injects no faults.
+    #[serde(default)]
+    pub faultless: bool,
+    #[serde(default)]
+    pub settings: NfsSettings,
+}
+
+/// TLS certificates of a client. All files are PEM.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TlsOptions {
+    /// Trusted CA certificates; `None` for those of the system.
+    #[serde(rename = "tls_ca")]
+    pub ca: Option<PathBuf>,
+    /// The client's certificate and its chain, in case the server requests one.
+    #[serde(rename = "tls_cert")]
+    pub cert: Option<PathBuf>,
+    /// Private key for `cert`.
+    #[serde(rename = "tls_key")]
+    pub key: Option<PathBuf>,
+    /// Name that the server's certificate must have; `None` for the host's name.
+    #[serde(rename = "tls_server_name")]
+    pub server_name: Option<String>,
+}
+
+/// Identity of a client.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Identity {
+    /// How the client authenticates.
+    #[serde(default = "sys")]
+    pub sec: Sec,
+    /// User ID sent with each call.
+    pub uid: u32,
+    /// Group ID sent with each call.
+    pub gid: u32,
+    /// Further groups sent with each call, at most [`GROUPS_MAX`].
+    #[serde(default)]
+    pub groups: Vec<u32>,
+    /// Use a source port below 1024, which some exports require.
+    #[serde(default)]
+    pub resvport: bool,
+}
+
+const fn sys() -> Sec {
+    Sec::Sys
+}
+
+impl Identity {
+    /// Returns a user with one group, using AUTH_SYS from any port.
+    pub const fn of(uid: u32, gid: u32) -> Self {
+        Self { sec: Sec::Sys, uid, gid, groups: Vec::new(), resvport: false }
+    }
+}
+
+impl NfsTarget {
+    /// Returns an export with all defaults: v3 over TCP, ports from the portmapper, as root.
+    pub fn new(host: impl Into<String>, path: impl Into<String>) -> Self {
+        Self {
+            host: host.into(),
+            port: None,
+            mount_port: None,
+            family: None,
+            path: path.into(),
+            identity: Identity::of(0, 0),
+            tls: Box::default(),
+            embedded: false,
+            faultless: false,
+            settings: NfsSettings::default(),
+        }
+    }
+
+    /// Returns the user ID of an emulated client. The first one has the target's uid.
+    pub fn uid_of(&self, client: u32) -> u32 {
+        self.identity.uid.saturating_add(client % self.settings.client_uids.max(1))
+    }
+
+    /// Returns true if the server is on this host, judging by its name.
+    pub fn is_loopback(&self) -> bool {
+        let address = self.host.parse::<std::net::IpAddr>();
+        self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    }
+}
+
+impl fmt::Display for NfsTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.embedded {
+            return write!(f, "nfs://(in-memory server){}", self.path);
+        }
+        let host =
+            if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        match self.port {
+            Some(port) => write!(f, "nfs://{host}:{port}{}", self.path),
+            None => write!(f, "nfs://{host}{}", self.path),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_found_by_their_names() {
+        for version in NfsVersion::ALL {
+            assert_eq!(NfsVersion::from_name(version.name()), Some(*version));
+        }
+        // Each name must mean exactly one version, so 4 is not accepted.
+        assert_eq!(NfsVersion::from_name("4"), None);
+        assert_eq!((NfsVersion::V4_2.major(), NfsVersion::V4_2.minor()), (4, Some(2)));
+        assert_eq!(Stable::NAMES, ["unstable", "data_sync", "file_sync"]);
+    }
+
+    #[test]
+    fn uids_start_at_the_targets_and_come_round_again() {
+        let mut nfs = NfsTarget { identity: Identity::of(1_000, 1), ..NfsTarget::new("h", "/e") };
+        assert_eq!([0, 1, 7].map(|client| nfs.uid_of(client)), [1_000; 3]);
+        nfs.settings.client_uids = 3;
+        assert_eq!([0, 1, 2, 3, 7].map(|c| nfs.uid_of(c)), [1_000, 1_001, 1_002, 1_000, 1_001]);
+    }
+
+    #[test]
+    fn an_ipv6_target_prints_as_a_url() {
+        let nfs = NfsTarget { port: Some(2049), ..NfsTarget::new("::1", "/export") };
+        assert_eq!(nfs.to_string(), "nfs://[::1]:2049/export");
+        assert!(nfs.is_loopback());
+    }
+}

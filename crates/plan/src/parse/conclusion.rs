@@ -1,0 +1,200 @@
+//! Reads the sentences that a report is to judge: each `[[conclusion]]` of a plan.
+//!
+//! Whether a factor and its levels are those of a setting is judged here; whether any run has them
+//! is not: flags may leave levels out, and the report says then that the data can't tell.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use model::setting::Setting;
+use model::{Conclusion, Expectation, Pass};
+
+use crate::parse::document::{Field, Table};
+use crate::parse::section::Section;
+use crate::syntax::error::{Fault, PlanError, value_or};
+use crate::syntax::limits::SENTENCE_LENGTH_MAX;
+use crate::syntax::near::{known_word, unknown_word};
+use crate::syntax::text::{list_of, quoted};
+
+/// Reads every `[[conclusion]]`, in the order of the text.
+pub(crate) fn read_conclusions(root: &Table<'_>) -> Result<Vec<Conclusion>, PlanError> {
+    let mut conclusions = Vec::new();
+    if let Some(field) = root.field("conclusion") {
+        for table in field.tables(Section::Conclusion)? {
+            conclusions.push(read_one(&table)?);
+        }
+    }
+    Ok(conclusions)
+}
+
+fn read_one(table: &Table<'_>) -> Result<Conclusion, PlanError> {
+    let text = table.required("text", "such as `text = \"Larger transfers are faster.\"`")?;
+    let text = read_sentence(&text)?;
+    let factor = table.read("factor", read_factor)?.unwrap_or_default();
+    let expect = table.read("expect", |field| field.parse("\"faster\"", expectation_named))?;
+    let is_ranking = expect.is_some_and(|expect| expect.value == Expectation::Ranking);
+    if is_ranking {
+        return read_ranking(table, text);
+    }
+    if factor.is_empty() {
+        refuse_without_factor(table)?;
+        let why = table.read("why", read_sentence)?.unwrap_or_default();
+        return Ok(Conclusion { text, why, ..Conclusion::default() });
+    }
+    if let Some(field) = table.field("why") {
+        let fault = Fault::new("the comparison of `factor` says why");
+        return Err(field.error(fault.hint("leave one of the two out")));
+    }
+    table.required("expect", "such as `expect = \"faster\"`")?;
+    let from = table.read("from", |field| read_level(&factor, field))?.unwrap_or_default();
+    let to = table.read("to", |field| read_level(&factor, field))?.unwrap_or_default();
+    if !to.is_empty() && to == from {
+        let field = table.required("to", "a level of the factor")?;
+        return Err(field.error(Fault::new(format!("`{to}` would be compared with itself"))));
+    }
+    Ok(Conclusion {
+        text,
+        from,
+        to,
+        passes: table.read_each("passes", read_pass)?.unwrap_or_default(),
+        only: table.read("where", read_conditions)?.unwrap_or_default(),
+        expect: value_or(expect, Expectation::Faster),
+        factor,
+        why: String::new(),
+    })
+}
+
+/// Reads a question whose answer is the ranking of all factors.
+fn read_ranking(table: &Table<'_>, text: String) -> Result<Conclusion, PlanError> {
+    if let Some(field) = table.first_field(&["factor", "from", "to", "why"]) {
+        let fault = Fault::new("a ranking has all factors").hint("leave it out");
+        return Err(field.error(fault));
+    }
+    Ok(Conclusion {
+        text,
+        passes: table.read_each("passes", read_pass)?.unwrap_or_default(),
+        only: table.read("where", read_conditions)?.unwrap_or_default(),
+        expect: Expectation::Ranking,
+        ..Conclusion::default()
+    })
+}
+
+/// Refuses keys that say how a factor is compared where none is named.
+fn refuse_without_factor(table: &Table<'_>) -> Result<(), PlanError> {
+    match table.first_field(&["from", "to", "passes", "where", "expect"]) {
+        Some(field) => Err(field.error(
+            Fault::new("no `factor` is named").hint("such as `factor = \"transfer_size\"`"),
+        )),
+        None => Ok(()),
+    }
+}
+
+fn expectation_named(name: &str) -> Result<Expectation, Fault> {
+    known_word(Expectation::from_name(name), "expectation", name, Expectation::NAMES)
+}
+
+fn read_sentence(field: &Field<'_>) -> Result<String, PlanError> {
+    let text = field.text("\"Larger transfers are faster.\"")?.value;
+    let length = text.chars().count();
+    let fits = (1..=SENTENCE_LENGTH_MAX).contains(&length);
+    if !fits || text.trim().is_empty() || text.contains(char::is_control) {
+        let what = format!("must be 1 to {SENTENCE_LENGTH_MAX} characters on one line");
+        return Err(field.error(Fault::new(what).hint("it stands in a table of the report")));
+    }
+    Ok(text.to_owned())
+}
+
+fn read_factor(field: &Field<'_>) -> Result<String, PlanError> {
+    let name = field.text("\"transfer_size\"")?.value;
+    match check_factor(name) {
+        Ok(()) => Ok(name.to_owned()),
+        Err(fault) => Err(field.error(fault)),
+    }
+}
+
+fn check_factor(name: &str) -> Result<(), Fault> {
+    if setting_named(name).is_some() || Conclusion::is_property(name) {
+        return Ok(());
+    }
+    let mut known = Setting::ALL.map(Setting::key).to_vec();
+    known.extend(Conclusion::IDENTITIES);
+    Err(unknown_word("factor", name, &known))
+}
+
+fn setting_named(name: &str) -> Option<Setting> {
+    Setting::ALL.into_iter().find(|setting| setting.key() == name)
+}
+
+/// Reads a level as it is written; that of a setting must be one that the setting can have.
+fn read_level(factor: &str, field: &Field<'_>) -> Result<String, PlanError> {
+    let text = match field.as_text() {
+        Some(text) => text.to_owned(),
+        None if field.is_numeric() || field.as_flag().is_some() => field.shown(),
+        None => return Err(field.wrong_type("a level", "\"32KiB\"")),
+    };
+    if text.trim().is_empty() {
+        return Err(field.error(Fault::new("it is empty").hint("leave it out for the usual one")));
+    }
+    if let Some(setting) = setting_named(factor)
+        && let Err(fault) = crate::parse::level::read(setting, &text)
+    {
+        return Err(field.error(fault));
+    }
+    Ok(text)
+}
+
+/// Reads the name of a pass, alone or behind that of its workload.
+fn read_pass(field: &Field<'_>) -> Result<String, PlanError> {
+    let text = field.text("\"read\"")?.value;
+    let name = text.rsplit(' ').next().unwrap_or(text);
+    let names: Vec<&str> = Pass::ALL.iter().map(|pass| pass.name()).collect();
+    let workloads = model::Workload::NAMES;
+    if names.contains(&name) || workloads.contains(&text) {
+        return Ok(text.to_owned());
+    }
+    Err(field.error(unknown_word("pass", name, &names)))
+}
+
+fn read_conditions(field: &Field<'_>) -> Result<BTreeMap<String, Vec<String>>, PlanError> {
+    let mut conditions = BTreeMap::new();
+    for entry in field.entries("such as `where = { workers = 1 }`")? {
+        if let Err(fault) = check_factor(entry.key()) {
+            return Err(entry.error(fault));
+        }
+        let mut levels = Vec::new();
+        for item in entry.items()? {
+            levels.push(read_level(entry.key(), &item)?);
+        }
+        conditions.insert(entry.key().to_owned(), levels);
+    }
+    Ok(conditions)
+}
+
+/// Writes them as a plan does; the report reads them back from this form.
+pub(crate) fn write(out: &mut String, conclusions: &[Conclusion]) {
+    for one in conclusions {
+        // Writing to a String can't fail.
+        let _ = writeln!(out, "\n[[conclusion]]\ntext = {}", quoted(&one.text));
+        for (key, value) in [("factor", &one.factor), ("from", &one.from), ("to", &one.to)] {
+            if !value.is_empty() {
+                let _ = writeln!(out, "{key} = {}", quoted(value));
+            }
+        }
+        if !one.passes.is_empty() {
+            let _ = writeln!(out, "passes = {}", list_of(&one.passes));
+        }
+        if !one.only.is_empty() {
+            let mut conditions = Vec::new();
+            for (name, levels) in &one.only {
+                conditions.push(format!("{} = {}", quoted(name), list_of(levels)));
+            }
+            let _ = writeln!(out, "where = {{ {} }}", conditions.join(", "));
+        }
+        if !one.factor.is_empty() || one.expect == Expectation::Ranking {
+            let _ = writeln!(out, "expect = {}", quoted(one.expect.name()));
+        }
+        if !one.why.is_empty() {
+            let _ = writeln!(out, "why = {}", quoted(&one.why));
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Reads disturbances of a soak: `[[disturb]]` of a plan, `--disturb` and `--fault` of a command
+//! line.
+//!
+//! All are read to a [`Disturbance`] with its place and judged by the same rules ([`checked`]),
+//! and a plan writes what reads back to the same. Whether one fits into a soak, and whether any
+//! host of the plan can make it, is not known here.
+
+use std::fmt::Write as _;
+
+use model::soak::{Disturbance, FaultKind};
+use model::units::parse_time_ns;
+
+use crate::parse::document::Table;
+use crate::parse::placement::known_host;
+use crate::parse::section::Section;
+use crate::syntax::error::{Fault, Located, Place, PlanError};
+use crate::syntax::fault::KINDS;
+use crate::syntax::hosts::PlannedHost;
+use crate::syntax::limits;
+use crate::syntax::near::known_word;
+use crate::syntax::text::{quoted, time};
+
+const FORM: &str = "write WHAT [on HOST] at TIME [for TIME] [by TIME], such as `server-stall at \
+                    20s for 3s`";
+
+/// The names that planned faults of the in-memory server have for two disturbances of it.
+const SHORT_NAMES: [(&str, FaultKind); 2] =
+    [("restart", FaultKind::ServerRestart), ("stall", FaultKind::ServerStall)];
+
+/// Returns true if a text of the command line begins with the name of a disturbance.
+pub fn names_disturbance(text: &str) -> bool {
+    let name = text.split_whitespace().next().unwrap_or_default();
+    find_kind(name).is_some()
+}
+
+/// Reads a disturbance from a flag: `WHAT [on HOST] at TIME [for TIME] [by TIME]`, or as faults of
+/// the in-memory server have it, `stall TIME at TIME`.
+///
+/// # Errors
+/// When it has neither form, or what it asks for can't be.
+pub fn parse_disturbance(
+    flag: &'static str,
+    text: &str,
+) -> Result<Located<Disturbance>, PlanError> {
+    let place = Place::Flag(flag);
+    let read = read_words(text).and_then(checked);
+    place.accept(
+        read.map_err(|fault| Fault { message: format!("`{text}`: {}", fault.message), ..fault }),
+    )
+}
+
+fn read_words(text: &str) -> Result<Disturbance, Fault> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [name, rest @ ..] = words.as_slice() else {
+        return Err(Fault::new("it is empty").hint(FORM));
+    };
+    let mut one =
+        Disturbance { fault: fault_named(name)?, host: None, at_ms: 0, lasts_ms: 0, by_ms: 0 };
+    let mut seen: Vec<&str> = Vec::new();
+    let mut rest = rest;
+    if rest.len() % 2 == 1
+        && let [time, pairs @ ..] = rest
+        && let Ok(lasts_ms) = read_ms(time)
+    {
+        (one.lasts_ms, rest) = (lasts_ms, pairs);
+        seen.push("for");
+    }
+    for pair in rest.chunks(2) {
+        match *pair {
+            // A word that stands twice, or without a value, is none of these.
+            [word, _] if seen.contains(&word) => return Err(malformed()),
+            ["on", host] => one.host = Some(host.to_owned()),
+            ["at", time] => one.at_ms = read_ms(time)?,
+            ["for", time] => one.lasts_ms = read_ms(time)?,
+            ["by", time] => one.by_ms = read_signed_ms(time)?,
+            _ => return Err(malformed()),
+        }
+        seen.push(pair[0]);
+    }
+    if seen.contains(&"at") { Ok(one) } else { Err(malformed()) }
+}
+
+fn malformed() -> Fault {
+    Fault::new("its times can't be read").hint(FORM)
+}
+
+/// Reads every `[[disturb]]`, in the order of the text.
+pub(crate) fn read_disturbances(
+    root: &Table<'_>,
+    hosts: &[PlannedHost],
+) -> Result<Vec<Located<Disturbance>>, PlanError> {
+    let mut disturbances = Vec::new();
+    if let Some(field) = root.field("disturb") {
+        for table in field.tables(Section::Disturb)? {
+            disturbances.push(read_one(&table, hosts)?);
+        }
+    }
+    Ok(disturbances)
+}
+
+fn read_one(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<Located<Disturbance>, PlanError> {
+    let field = table.required("kind", "such as `kind = \"server-restart\"`")?;
+    let fault = field.parse("\"server-restart\"", fault_named)?.value;
+    let host = table.read("host", |field| Ok(known_host(field, hosts)?.host.name))?;
+    let at_ms = table.required("at", "such as `at = \"20s\"`")?.parse("\"20s\"", read_ms)?.value;
+    let lasts_ms = match table.field("for") {
+        Some(lasts) => lasts.parse("\"20s\"", read_ms)?.value,
+        None => 0,
+    };
+    let by_ms = match table.field("by") {
+        Some(by) => by.parse("\"-5s\"", read_signed_ms)?.value,
+        None => 0,
+    };
+    field.accept(checked(Disturbance { fault, host, at_ms, lasts_ms, by_ms }))
+}
+
+/// Refuses what contradicts itself.
+fn checked(one: Disturbance) -> Result<Disturbance, Fault> {
+    let kind = one.fault;
+    let (lasts, steps) = (one.lasts_ms > 0, one.by_ms != 0);
+    let is_step = kind == FaultKind::ClockStep;
+    if kind.lasts() && !lasts {
+        let fault = Fault::new(format!("it does not say how long {kind} lasts"));
+        return Err(fault.hint("`for`, such as `for 30s` of a flag and `for = \"30s\"` of a plan"));
+    }
+    if kind == FaultKind::ClientKill && lasts {
+        let fault = Fault::new("a killed client does not return until its segment ends");
+        return Err(fault.hint("leave `for` out"));
+    }
+    if is_step && !steps {
+        let fault = Fault::new("it does not say how far the clock steps");
+        return Err(fault.hint("`by`, such as `by 5s`, or `by -5s` for a step back"));
+    }
+    if !is_step && steps {
+        return Err(Fault::new(format!("{kind} has no `by`")).hint("only clock-step has it"));
+    }
+    Ok(one)
+}
+
+fn find_kind(name: &str) -> Option<FaultKind> {
+    let short = SHORT_NAMES.iter().find(|(short, _)| *short == name);
+    short.map(|(_, kind)| *kind).or_else(|| FaultKind::from_name(name))
+}
+
+fn fault_named(name: &str) -> Result<FaultKind, Fault> {
+    let kind = find_kind(name);
+    if kind.is_none() && KINDS.iter().any(|known| known.name == name.replace('-', "_")) {
+        let what = format!("`{name}` is a fault of the in-memory server and not a disturbance");
+        return Err(Fault::new(what).hint(format!("--fault '{name} ...'")));
+    }
+    known_word(kind, "disturbance", name, FaultKind::NAMES)
+}
+
+/// Reads a time of at most a day, in milliseconds.
+fn read_ms(text: &str) -> Result<u64, Fault> {
+    let ms = parse_time_ns(text)? / 1_000_000;
+    if ms > limits::SOAK_MS_MAX {
+        let most = time(limits::SOAK_MS_MAX);
+        return Err(Fault::new(format!("must be at most {most}, not `{text}`"))
+            .hint("no soak lasts longer"));
+    }
+    Ok(ms)
+}
+
+/// Reads a time that may be negative.
+fn read_signed_ms(text: &str) -> Result<i64, Fault> {
+    let (is_back, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let ms = read_ms(text)?.cast_signed();
+    Ok(if is_back { -ms } else { ms })
+}
+
+/// Writes them as a plan does.
+pub(crate) fn write(out: &mut String, disturbances: &[Disturbance]) {
+    for one in disturbances {
+        // Writing to a String can't fail.
+        let _ = writeln!(out, "\n[[disturb]]\nkind = {}", quoted(one.fault.name()));
+        if let Some(host) = &one.host {
+            let _ = writeln!(out, "host = {}", quoted(host));
+        }
+        let _ = writeln!(out, "at = {}", quoted(&time(one.at_ms)));
+        if one.lasts_ms > 0 {
+            let _ = writeln!(out, "for = {}", quoted(&time(one.lasts_ms)));
+        }
+        if one.by_ms != 0 {
+            let sign = if one.by_ms < 0 { "-" } else { "" };
+            let by = format!("{sign}{}", time(one.by_ms.unsigned_abs()));
+            let _ = writeln!(out, "by = {}", quoted(&by));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FLAG: &str = "--disturb";
+
+    #[test]
+    fn a_flag_says_what_to_whom_when_for_how_long_and_how_far() {
+        let one = parse_disturbance(FLAG, "clock-step on one at 10s for 500ms by -5s").unwrap();
+        let (host, fault) = (Some("one".to_owned()), FaultKind::ClockStep);
+        let wanted = Disturbance { fault, host, at_ms: 10_000, lasts_ms: 500, by_ms: -5_000 };
+        assert_eq!((one.value, one.place), (wanted, Place::Flag(FLAG)));
+        let restart = parse_disturbance(FLAG, "server-restart at 1m").unwrap().value;
+        assert_eq!((restart.at_ms, restart.lasts_ms, restart.host), (60_000, 0, None));
+    }
+
+    #[test]
+    fn reads_both_vocabularies() {
+        for (short, long) in [
+            ("restart at 3s", "server-restart at 3s"),
+            ("stall 2s at 3s", "server-stall at 3s for 2s"),
+            ("stall at 3s for 2s", "server-stall at 3s for 2s"),
+        ] {
+            assert!(names_disturbance(short) && names_disturbance(long));
+            let [short, long] = [short, long].map(|text| parse_disturbance("--fault", text));
+            assert_eq!(short, long);
+            assert_eq!(short.unwrap().place, Place::Flag("--fault"));
+        }
+        assert!(!names_disturbance("drop 1%") && !names_disturbance(""));
+    }
+
+    #[test]
+    fn what_a_flag_can_t_mean_is_refused_with_its_text() {
+        for (text, words) in [
+            ("", "--disturb: ``: it is empty"),
+            ("server-stal at 1s for 1s", "unknown disturbance `server-stal` (hint: did you mean"),
+            ("server-stall at 1s", "how long server-stall lasts"),
+            ("server-stall for 1s", "its times can't be read"),
+            ("server-stall at 1s at 2s for 1s", "its times can't be read"),
+            ("server-stall at 1s for", "its times can't be read"),
+            ("stall 2s at 1s for 3s", "its times can't be read"),
+            ("drop 1%", "`drop` is a fault of the in-memory server and not a disturbance"),
+            ("server-stall at soon for 1s", "`soon`"),
+            ("server-stall at 25h for 1s", "at most 24h, not `25h`"),
+            ("client-kill on a at 1s for 1s", "leave `for` out"),
+            ("clock-step on a at 1s for 1s", "how far the clock steps"),
+            ("network-cut at 1s for 1s by 5s", "network-cut has no `by`"),
+        ] {
+            let error = parse_disturbance(FLAG, text).unwrap_err().to_string();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

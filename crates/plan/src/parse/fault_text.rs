@@ -1,0 +1,232 @@
+//! Writes planned faults as they are read.
+//!
+//! What is written here reads back as the same fault: the tests of plans hold it to that.
+
+use std::fmt;
+
+use crate::syntax::fault::{
+    Calls, CappedBytes, ChangingVerifier, ClaimedStability, EndlessListing, PartsPerMillion,
+    PlannedFault, ServiceTime,
+};
+use crate::syntax::text::{size, time_ns};
+
+impl PlannedFault {
+    /// The value as it stands in a plan; empty where the kind says all.
+    pub fn value(self) -> String {
+        match self {
+            Self::ServiceTime { time, calls: Calls::All } => service_time(time),
+            Self::ServiceTime { time, calls } => format!("{} on {calls}", service_time(time)),
+            Self::Bandwidth { bytes_per_s, counts, burst_bytes } => {
+                let wire = if counts == CappedBytes::Wire { " wire" } else { "" };
+                let after = match burst_bytes {
+                    0 => String::new(),
+                    burst_bytes => format!(" after {}", size(burst_bytes)),
+                };
+                format!("{}/s{wire}{after}", size(bytes_per_s))
+            }
+            Self::Drop(share)
+            | Self::Duplicate(share)
+            | Self::ShortReads(share)
+            | Self::ShortWrites(share)
+            | Self::LoseWrites(share)
+            | Self::WrongXid(share)
+            | Self::OversizedRecords(share) => percent(share),
+            Self::Delay { share, time_ns: late } => {
+                format!("{} {}", percent(share), time_ns(late))
+            }
+            Self::WriteStability(ClaimedStability::Unstable) => "UNSTABLE".to_owned(),
+            Self::WriteStability(ClaimedStability::FileSync) => "FILE_SYNC".to_owned(),
+            Self::Error { calls, error, share } => {
+                format!("{calls} {error} {}", percent(share))
+            }
+            Self::Stall { lasts_ns, at_ns } => {
+                format!("{} at {}", time_ns(lasts_ns), time_ns(at_ns))
+            }
+            Self::Restart { at_ns } => format!("at {}", time_ns(at_ns)),
+            Self::LoseUnstable
+            | Self::LoseCommitted
+            | Self::RefuseMount
+            | Self::ReservedPorts
+            | Self::DirectoryLoops
+            | Self::SymlinkLoops => String::new(),
+            Self::HangFromClients(n)
+            | Self::HangAfter(n)
+            | Self::CloseAfter(n)
+            | Self::ChangingHandles(n) => n.to_string(),
+            Self::EndlessReaddir(EndlessListing::RepeatedCookies) => "cookies".to_owned(),
+            Self::EndlessReaddir(EndlessListing::InventedNames) => "names".to_owned(),
+            Self::Trickle(bytes_per_s) => format!("{}/s", size(bytes_per_s)),
+            Self::ChangingVerifier(ChangingVerifier::EveryCommit) => "COMMIT".to_owned(),
+            Self::ChangingVerifier(ChangingVerifier::EveryWrite) => "WRITE".to_owned(),
+            Self::SessionSlots(slots) => slots.to_string(),
+            Self::LoseLast(writes) => writes.to_string(),
+            Self::CutReplies { share, close } => {
+                format!("{}{}", percent(share), if close { " close" } else { "" })
+            }
+            Self::IdleClose(time) | Self::Grace(time) => time_ns(time),
+            Self::ReadSize(bytes) | Self::WriteSize(bytes) => size(bytes.into()),
+        }
+    }
+
+    /// The whole fault as the command line takes it.
+    pub fn text(self) -> String {
+        let text = format!("{} {}", self.kind().replace('_', "-"), self.value());
+        text.trim_end().to_owned()
+    }
+}
+
+fn service_time(time: ServiceTime) -> String {
+    match time {
+        ServiceTime::Fixed { time_ns: fixed } => time_ns(fixed),
+        ServiceTime::Uniform { min_ns, max_ns } => {
+            format!("uniform {} {}", time_ns(min_ns), time_ns(max_ns))
+        }
+        ServiceTime::Exponential { mean_ns } => format!("exponential {}", time_ns(mean_ns)),
+    }
+}
+
+impl fmt::Display for Calls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("all"),
+            Self::Named { version: Some(version), name } => write!(f, "v{version}.{name}"),
+            Self::Named { version: None, name } => f.write_str(name),
+        }
+    }
+}
+
+fn percent(share: PartsPerMillion) -> String {
+    let (whole, rest) = (share.0 / 10_000, share.0 % 10_000);
+    if rest == 0 {
+        return format!("{whole}%");
+    }
+    let fraction = format!("{rest:04}");
+    format!("{whole}.{}%", fraction.trim_end_matches('0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::parse::fault::{check_faults, parse_fault};
+    use crate::syntax::fault::KINDS;
+
+    const EXAMPLES: [&str; 47] = [
+        "service-time 200us",
+        "service-time uniform 100us 1ms",
+        "service-time exponential 1500ns",
+        "service-time 1ms on v3.READ",
+        "bandwidth 100000000B/s",
+        "bandwidth 12MiB/s wire",
+        "bandwidth 2MiB/s after 24MiB",
+        "bandwidth 2MiB/s wire after 24MiB",
+        "drop 0.1%",
+        "delay 5% 200ms",
+        "duplicate 100%",
+        "short-reads 50%",
+        "short-writes 0.0001%",
+        "write-stability UNSTABLE",
+        "write-stability FILE_SYNC",
+        "error READ IO 1%",
+        "error v4.OPEN GRACE 50%",
+        "error all STALE 12.5%",
+        "stall 5s at 10s",
+        "restart at 1500ms",
+        "lose-unstable",
+        "lose-committed",
+        "lose-writes 1%",
+        "lose-last 3",
+        "hang-from-clients 40",
+        "hang-after 3000",
+        "close-after 100",
+        "idle-close 2s",
+        "refuse-mount",
+        "reserved-ports",
+        "read-size 64KiB",
+        "write-size 8KiB",
+        "restart at 2s",
+        "grace 10s",
+        "endless-readdir cookies",
+        "endless-readdir names",
+        "trickle 1B/s",
+        "changing-verifier COMMIT",
+        "changing-verifier WRITE",
+        "session-slots 1",
+        "wrong-xid 100%",
+        "cut-replies 10%",
+        "cut-replies 10% close",
+        "oversized-records 1%",
+        "directory-loops",
+        "symlink-loops",
+        "changing-handles 100",
+    ];
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let faults = EXAMPLES.map(|text| parse_fault(text).expect(text));
+        for (fault, text) in faults.iter().zip(EXAMPLES) {
+            assert_eq!(fault.text(), text);
+        }
+        for kind in &KINDS {
+            assert!(faults.iter().any(|fault| fault.kind() == kind.name), "{}", kind.name);
+        }
+        let loose = parse_fault("  error  read NFS3ERR_io 1.0%").unwrap();
+        assert_eq!(loose.text(), "error READ IO 1%");
+        assert_eq!(parse_fault("bandwidth 100MB/s").unwrap().text(), "bandwidth 100000000B/s");
+    }
+
+    #[test]
+    fn every_kind_is_a_key_of_plans() {
+        let page = crate::reference_page();
+        for kind in &KINDS {
+            assert!(page.contains(&format!("| `{}` |", kind.name)), "{}", kind.name);
+        }
+    }
+
+    #[test]
+    fn what_can_not_be_meant_is_refused_with_its_form() {
+        for (text, message) in [
+            ("drpo 1%", "--fault: unknown fault `drpo` (hint: did you mean `drop`?)"),
+            ("drop", "--fault: `` is no value of drop (hint: the form is drop SHARE)"),
+            ("drop 1", "--fault: `1` is no share (hint: 0% to 100%, to the millionth: `0.1%`)"),
+            (
+                "drop 101%",
+                "--fault: `101%` is no share (hint: 0% to 100%, to the millionth: `0.1%`)",
+            ),
+            ("refuse-mount yes", "--fault: `yes` is no value of refuse_mount (hint: it has none)"),
+            ("error RAED IO 1%", "--fault: unknown call `RAED` (hint: did you mean `READ`?)"),
+            (
+                "error v5.READ IO 1%",
+                "--fault: `v5.READ` names no version (hint: write v2., v3. or v4. before the \
+                 call, or nothing)",
+            ),
+            ("service-time uniform 2ms 1ms", "--fault: `uniform 2ms 1ms` is no range"),
+            ("bandwidth 0B/s", "--fault: `0B/s` lets nothing pass"),
+            ("lose-last 1000001", "--fault: must be 1 to 1000000, not `1000001`"),
+            ("session-slots 0", "--fault: must be 1 or more, not `0`"),
+            ("trickle 0B/s", "--fault: `0B/s` lets nothing pass"),
+            (
+                "changing-verifier READ",
+                "--fault: `READ` is no value of changing_verifier (hint: the form is \
+                 changing_verifier COMMIT | WRITE)",
+            ),
+            ("read-size 2MiB", "--fault: must be 512 B to 1 MiB, not `2MiB`"),
+            (
+                "stall 5s",
+                "--fault: `5s` is no value of stall (hint: the form is stall TIME at TIME)",
+            ),
+        ] {
+            assert_eq!(parse_fault(text).unwrap_err().to_string(), message);
+        }
+        let clash = |texts: &[&str]| {
+            let faults: Vec<_> = texts.iter().map(|text| parse_fault(text).unwrap()).collect();
+            check_faults(&faults).map_err(|error| error.to_string())
+        };
+        assert_eq!(clash(&EXAMPLES[1..2]), Ok(()));
+        assert_eq!(clash(&["restart at 1s", "restart at 2s", "error READ IO 1%"]), Ok(()));
+        assert_eq!(
+            clash(&["drop 1%", "drop 2%"]).unwrap_err(),
+            "--fault: `drop 2%` contradicts an earlier one (hint: say each once)"
+        );
+        assert!(clash(&["service-time 1ms", "service-time 2ms on READ"]).is_ok());
+        assert!(clash(&["service-time 1ms", "service-time 2ms"]).is_err());
+    }
+}

@@ -1,0 +1,155 @@
+//! Names and options that become arguments of other programs.
+//!
+//! No shell ever reads them: each is a single argument. What is refused here is what isn't in
+//! the lists of `model::options`, or what another setting says already.
+
+use model::options;
+
+use model::setting::Setting;
+
+use crate::syntax::error::Fault;
+
+/// Options of nfs(5) that are settings of their own, with those settings.
+///
+/// **Source:** nfs(5).
+const OWN_SETTINGS: &[(&str, Setting)] = &[
+    ("vers", Setting::NfsVers),
+    ("nfsvers", Setting::NfsVers),
+    ("minorversion", Setting::NfsVers),
+    ("proto", Setting::Proto),
+    ("tcp", Setting::Proto),
+    ("udp", Setting::Proto),
+    ("xprtsec", Setting::XprtSec),
+    ("nconnect", Setting::Nconnect),
+    ("rsize", Setting::TransferSize),
+    ("wsize", Setting::TransferSize),
+];
+
+/// Reads a name that another program knows, such as that of a cipher.
+pub(super) fn read_name(setting: Setting, text: &str) -> Result<String, Fault> {
+    // A leading `-` would make it an option of the program that gets it.
+    let others = if setting == Setting::CryptCipher { "@._-:" } else { "@._-" };
+    if text.is_empty() || text.starts_with('-') || !is_made_of(text, others) {
+        return Err(Fault::new(format!("`{text}` is no name"))
+            .hint("letters, digits, `@`, `.`, `_` and `-`, not at the beginning"));
+    }
+    match setting {
+        Setting::TunnelCipher => options::check_tunnel_cipher(text)?,
+        Setting::CryptCipher => options::check_crypt_cipher(text)?,
+        _ => options::check_congestion(text)?,
+    }
+    Ok(text.to_owned())
+}
+
+/// Says whether a text is made of ASCII letters, digits and these characters alone.
+fn is_made_of(text: &str, others: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c))
+}
+
+/// Reads the words of one level; none of an empty text.
+pub(super) fn read(setting: Setting, text: &str) -> Result<Vec<String>, Fault> {
+    let separator = setting.separator();
+    let mut words = Vec::new();
+    for word in text.split(separator) {
+        let word = word.trim();
+        // Any number of spaces stands between arguments; an empty text has no words at all.
+        if word.is_empty() && (separator == ' ' || text.is_empty()) {
+            continue;
+        }
+        check(setting, word, text)?;
+        words.push(word.to_owned());
+    }
+    Ok(words)
+}
+
+/// Checks one word as far as its setting alone decides; what depends on the file system is
+/// checked with the run (`checks::lab`).
+fn check(setting: Setting, word: &str, text: &str) -> Result<(), Fault> {
+    if word.contains(char::is_control) {
+        return Err(Fault::new(format!("`{}` holds a control character", word.escape_debug())));
+    }
+    match setting {
+        Setting::ServerSysctl | Setting::ClientSysctl => check_sysctl(word),
+        Setting::FormatOptions => Ok(()),
+        Setting::SystemSettings => match word.split_once('=') {
+            Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok(()),
+            _ => Err(Fault::new(format!("`{word}` sets nothing"))
+                .hint("name=value, such as `layout=replica`; several with `+` between them")),
+        },
+        _ if word.is_empty() => Err(Fault::new(format!("an option is missing in `{text}`"))
+            .hint("options with `,` between them, such as `noatime,nodiratime`")),
+        _ if word.starts_with('-') || word.contains(char::is_whitespace) => {
+            Err(Fault::new(format!("`{word}` is no option"))
+                .hint("the options alone, without the `-o` that a command line has"))
+        }
+        Setting::MountOptions => check_mount_option(word),
+        Setting::ExportOptions => Ok(options::check_export_options(&[word.to_owned()])?),
+        _ => Ok(()),
+    }
+}
+
+fn check_mount_option(word: &str) -> Result<(), Fault> {
+    let name = word.split('=').next().unwrap_or_default();
+    if let Some((_, setting)) = OWN_SETTINGS.iter().find(|(option, _)| *option == name) {
+        return Err(Fault::new(format!("`{word}` is a setting of its own"))
+            .hint(format!("write it as `{}`", setting.key())));
+    }
+    Ok(options::check_nfs_options(&[word.to_owned()])?)
+}
+
+/// Checks `name=value`: the name is of a sysctl that a plan may change, and has a value.
+fn check_sysctl(word: &str) -> Result<(), Fault> {
+    let (name, value) = word.split_once('=').unwrap_or((word, ""));
+    // An empty part, as of `..`, could lead out of /proc/sys.
+    let is_whole = name.split(['.', '/']).all(|part| !part.is_empty());
+    if !is_whole || !is_made_of(name, "._-/") || value.trim().is_empty() {
+        return Err(Fault::new(format!("`{word}` sets no sysctl"))
+            .hint("name=value, such as `vm.dirty_ratio=5`; several with `+` between them"));
+    }
+    Ok(options::check_sysctl(name, value)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_split_where_their_setting_says() {
+        let words = |setting, text| read(setting, text).unwrap();
+        assert_eq!(words(Setting::FormatOptions, " -E  a=1,b -K"), ["-E", "a=1,b", "-K"]);
+        assert_eq!(words(Setting::ExportOptions, "async, no_wdelay"), ["async", "no_wdelay"]);
+        let sysctls = words(Setting::ServerSysctl, "net.ipv4.tcp_rmem=4096 1 2+vm.x=1");
+        assert_eq!(sysctls, ["net.ipv4.tcp_rmem=4096 1 2", "vm.x=1"]);
+        assert!(words(Setting::MountOptions, "").is_empty());
+    }
+
+    #[test]
+    fn what_could_be_taken_for_something_else_is_refused() {
+        let refused = |setting, text| read(setting, text).unwrap_err().message;
+        assert_eq!(
+            refused(Setting::MountOptions, "noac,,hard"),
+            "an option is missing in `noac,,hard`"
+        );
+        assert_eq!(
+            refused(Setting::MountOptions, "rsize=8192"),
+            "`rsize=8192` is a setting of its own"
+        );
+        assert_eq!(refused(Setting::ExportOptions, "-o async"), "`-o async` is no option");
+        assert_eq!(refused(Setting::FsMountOptions, "a\nb"), "`a\\nb` holds a control character");
+        assert!(refused(Setting::ExportOptions, "rw,refer=/a@h").contains("another host"));
+        assert!(refused(Setting::MountOptions, "noac,remount").contains("not allowed"));
+        let program = "kernel.core_pattern=|/tmp/x";
+        assert!(refused(Setting::ServerSysctl, program).contains("kernel.core_pattern"));
+        for sysctl in ["vm.x", "vm.x=", "../../etc/x=1", "a..b=1", "=1", "a b=1", ""] {
+            assert!(check_sysctl(sysctl).is_err(), "{sysctl}");
+        }
+        for name in ["", "-oX", "a b", "a;b"] {
+            assert!(read_name(Setting::TunnelCipher, name).is_err(), "{name}");
+            assert!(read_name(Setting::CryptCipher, name).is_err(), "{name}");
+            assert!(read_name(Setting::Congestion, name).is_err(), "{name}");
+        }
+        read_name(Setting::TunnelCipher, "aes128-gcm@openssh.com").unwrap();
+        read_name(Setting::CryptCipher, "aes-cbc-essiv:sha256").unwrap();
+        read_name(Setting::Congestion, "bbr").unwrap();
+    }
+}

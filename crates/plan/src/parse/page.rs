@@ -1,0 +1,85 @@
+//! The reference of plans as a page of Markdown, printed from the table that the reader obeys.
+//!
+//! `cargo run -p dfsbench-plan --example reference > docs/plan.md` writes it; a test holds the page
+//! to it.
+
+use std::fmt::Write as _;
+
+use crate::parse::keys::reference;
+use crate::parse::section::{KeyDoc, Section};
+
+/// The page's text before the first table.
+const BEGIN: &str = "\
+# Plans: every key
+
+A plan is a TOML file. `dfsbench run plan.toml --dry-run` says what it would do; a key that isn't
+one, a value that can't be, or a contradiction is one error with its line. The presets are plans
+with comments: copy the one that comes nearest. A plan may come from a pipe: `dfsbench run -`
+reads stdin, `dfsbench run <(make-plan)` works in bash; either is read up to 16 MiB.
+
+Sizes are bytes, or carry a unit in powers of 1024 (`64KiB`); times carry `us`, `ms`, `s`, `m` or
+`h`. A setting with a list of values is a factor, and the runs of a plan are all combinations.
+
+This page is printed from the table by which plans are read.
+";
+
+/// The sections in the order in which a plan is best written, with what they are.
+const SECTIONS: [(Section, &str); 9] = [
+    (Section::Plan, "Before any table."),
+    (Section::Host, "Once for each host that is set up or works."),
+    (
+        Section::Target,
+        "Once for each thing that is measured; of the settings, those of NFS may stand here.",
+    ),
+    (
+        Section::Workload,
+        "Once for each workload; any setting may stand here, and wins over `[factors]`.",
+    ),
+    (Section::Settings, "Settings of all workloads. Each is a flag of `dfsbench run`, too."),
+    (Section::Server, "The in-memory server, for targets with `embedded = true`."),
+    (Section::Faults, "What the in-memory server does wrong on purpose."),
+    (
+        Section::Disturb,
+        "Once for each thing that is done to a host while `dfsbench soak` runs; docs/soak.md says \
+         more.",
+    ),
+    (
+        Section::Conclusion,
+        "Once for each sentence that the report judges by the data: borne out, contradicted, or \
+         undecided; docs/statistics.md says how.",
+    ),
+];
+
+/// The whole page.
+pub fn reference_page() -> String {
+    let mut page = BEGIN.to_owned();
+    for (section, about) in SECTIONS {
+        let title = section.title();
+        // Writing to a string can't fail.
+        let _ = write!(page, "\n## {title}\n\n{about}\n\n| key | what it does |\n|---|---|\n");
+        for doc in reference() {
+            if doc.section == section {
+                page.push_str(&key_row(doc));
+            }
+        }
+    }
+    page
+}
+
+fn key_row(doc: &KeyDoc) -> String {
+    let KeyDoc { key, kind, unit, legal, default, meaning, .. } = doc;
+    let holds = if unit.is_empty() || unit == kind { String::new() } else { format!(" ({unit})") };
+    let legal =
+        if legal.is_empty() || legal == kind { String::new() } else { format!(", {legal}") };
+    let default = match default.as_ref() {
+        "required" => "required".to_owned(),
+        default => format!("left out: {default}"),
+    };
+    let about = cell(&format!("{meaning}<br>*{kind}{holds}{legal}; {default}*"));
+    format!("| `{key}` | {about} |\n")
+}
+
+/// A text that can't end its cell.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}

@@ -1,0 +1,81 @@
+//! Recipes of systems: those that are built in, and how one is read from text.
+//!
+//! Their texts are those of `systems/`. Here a derived `Deserialize` reads them: a recipe has no
+//! settings of the program, no flags and no other spellings.
+
+use std::path::Path;
+
+use model::system::Recipe;
+
+use crate::parse::document::PlanText;
+use crate::syntax::error::{Fault, Place, PlanError};
+use crate::syntax::near::unknown_word;
+
+/// A recipe that is built in: its name and its text.
+type BuiltIn = (&'static str, &'static str);
+
+/// Every recipe that is built in.
+pub const RECIPES: [BuiltIn; 12] = [
+    ("afs", include_str!("../../systems/afs.toml")),
+    ("cephfs", include_str!("../../systems/cephfs.toml")),
+    ("dfsbench", include_str!("../../systems/dfsbench.toml")),
+    ("ganesha", include_str!("../../systems/ganesha.toml")),
+    ("gfs2", include_str!("../../systems/gfs2.toml")),
+    ("glusterfs", include_str!("../../systems/glusterfs.toml")),
+    ("knfsd", include_str!("../../systems/knfsd.toml")),
+    ("ksmbd", include_str!("../../systems/ksmbd.toml")),
+    ("moosefs", include_str!("../../systems/moosefs.toml")),
+    ("rclone", include_str!("../../systems/rclone.toml")),
+    ("unfs3", include_str!("../../systems/unfs3.toml")),
+    ("zerofs", include_str!("../../systems/zerofs.toml")),
+];
+
+/// Says whether a text names a file with a recipe, and not one that is built in.
+pub(crate) fn is_recipe_path(text: &str) -> bool {
+    text.contains('/') || Path::new(text).extension().is_some_and(|end| end == "toml")
+}
+
+/// Returns the text of a recipe that is built in.
+///
+/// # Errors
+/// When there is none of that name.
+pub fn built_in_recipe(name: &str) -> Result<&'static str, PlanError> {
+    for (known, text) in RECIPES {
+        if known == name {
+            return Ok(text);
+        }
+    }
+    Err(unknown_recipe(name).at(Place::Whole).in_source("system"))
+}
+
+pub(crate) fn unknown_recipe(name: &str) -> Fault {
+    unknown_word("system", name, &RECIPES.map(|(known, _)| known))
+}
+
+/// Reads a recipe and checks it as far as no host is needed; `source_name` is what errors call the
+/// text.
+///
+/// # Errors
+/// When it is no TOML, has a key or a value that a recipe can't have, or names a variable that
+/// doesn't exist.
+pub fn parse_recipe(text: &str, source_name: &str) -> Result<Recipe, PlanError> {
+    read(text).map_err(|error| error.in_source(source_name))
+}
+
+fn read(text: &str) -> Result<Recipe, PlanError> {
+    let recipe: Recipe = match toml::from_str(text) {
+        Ok(recipe) => recipe,
+        Err(error) => {
+            let place = match error.span() {
+                Some(span) => PlanText::new(text).place_of(&span),
+                None => Place::Whole,
+            };
+            let message = error.message().replace('\n', "; ");
+            return Err(Fault::new(message).hint("docs/systems.md describes every key").at(place));
+        }
+    };
+    match recipe.validate() {
+        Ok(()) => Ok(recipe),
+        Err(error) => Err(Fault::new(error.what).hint(error.hint).at(Place::Whole)),
+    }
+}

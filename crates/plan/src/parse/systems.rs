@@ -1,0 +1,189 @@
+//! The systems of a plan's text: `system`, `access`, `roles`, `settings` and `mount` of a
+//! `[[target]]`.
+//!
+//! Settings and their values are those of the recipe: the run's checks compare them, since a recipe
+//! may be read from a file later.
+
+use model::SiteMount;
+use model::options::{check_remote_options, check_remote_source, check_remote_type};
+use model::setting::{Setting, Value};
+use model::system::AccessWay;
+
+use crate::parse::document::{Field, Table};
+use crate::parse::placement;
+use crate::parse::recipe::{built_in_recipe, is_recipe_path, parse_recipe, unknown_recipe};
+use crate::syntax::error::{Fault, Located, PlanError};
+use crate::syntax::hosts::PlannedHost;
+use crate::syntax::lab::{RoleArg, SystemArg};
+use crate::syntax::near::unknown_word;
+use crate::syntax::raw::RawPlan;
+use crate::syntax::settings::Settings;
+use crate::syntax::target::TargetArg;
+
+/// Most combinations of the settings of one system.
+const COMBINATIONS_MAX: usize = 1_000;
+
+/// Reads which system a target is, by which way it is used, and which hosts its roles are on.
+pub(crate) fn read_system(
+    table: &Table<'_>,
+    hosts: &[PlannedHost],
+) -> Result<Option<SystemArg>, PlanError> {
+    let Some(field) = table.field("system") else {
+        for key in ["access", "roles"] {
+            if let Some(field) = table.field(key) {
+                let fault = Fault::new("is only for a target with `system`");
+                return Err(field.error(fault.hint("name the system, such as \"glusterfs\"")));
+            }
+        }
+        return Ok(None);
+    };
+    let name = field.text("\"glusterfs\"")?;
+    let recipe = match built_in_recipe(name.value) {
+        _ if is_recipe_path(name.value) => None,
+        Ok(text) => Some(parse_recipe(text, name.value)?),
+        Err(_) => return Err(field.error(unknown_recipe(name.value))),
+    };
+    Ok(Some(SystemArg {
+        source: Located { value: name.value.to_owned(), place: name.place },
+        recipe,
+        access: table.read("access", read_access)?,
+        roles: read_roles(table, hosts)?,
+    }))
+}
+
+fn read_access(field: &Field<'_>) -> Result<Located<AccessWay>, PlanError> {
+    field.parse("\"fuse\"", |text| {
+        AccessWay::from_name(text).ok_or_else(|| unknown_word("way", text, AccessWay::NAMES))
+    })
+}
+
+/// Reads the hosts of each role: `roles = { data = ["node1", "node2"] }`.
+fn read_roles(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<Vec<RoleArg>, PlanError> {
+    let mut roles = Vec::new();
+    let Some(field) = table.field("roles") else { return Ok(roles) };
+    for entry in field.entries("such as `roles = { data = [\"node1\", \"node2\"] }`")? {
+        let mut of_role = Vec::new();
+        for planned in placement::read_list(&entry, hosts)? {
+            of_role.push(planned.host);
+        }
+        roles.push(RoleArg { name: entry.located(entry.key().to_owned()), hosts: of_role });
+    }
+    Ok(roles)
+}
+
+/// Reads the settings of a system: every combination of their values is a level of the setting
+/// `system_settings`.
+pub(crate) fn read_settings(table: &Table<'_>) -> Result<Settings, PlanError> {
+    let mut settings = Settings::default();
+    let Some(field) = table.field("settings") else { return Ok(settings) };
+    if table.field("system").is_none() {
+        let fault = Fault::new("is only for a target with `system`");
+        return Err(field.error(fault.hint("settings of a run stand in [factors]")));
+    }
+    let mut combinations: Vec<Vec<String>> = vec![Vec::new()];
+    for entry in field.entries("such as `layout = \"replica\"` below [target.settings]")? {
+        let mut longer = Vec::new();
+        for combination in &combinations {
+            for item in entry.items()? {
+                let mut with_item = combination.clone();
+                with_item.push(format!("{}={}", entry.key(), read_value(&item)?));
+                longer.push(with_item);
+            }
+        }
+        combinations = longer;
+        if combinations.len() > COMBINATIONS_MAX {
+            let fault = Fault::new(format!("there are more than {COMBINATIONS_MAX} combinations"));
+            return Err(field.error(fault.hint("shorten some of the lists")));
+        }
+    }
+    let mut levels = Vec::new();
+    for words in combinations {
+        levels.push(field.located(Value::Words(words)));
+    }
+    settings.insert(Setting::SystemSettings, levels);
+    Ok(settings)
+}
+
+/// Reads one value of a setting as text.
+fn read_value(item: &Field<'_>) -> Result<String, PlanError> {
+    let text = match (item.as_text(), item.as_number(), item.as_flag()) {
+        (Some(text), ..) => text.to_owned(),
+        (_, Some(number), _) => number.to_string(),
+        (_, _, Some(yes)) => yes.to_string(),
+        _ => return Err(item.wrong_type("a text, a number, true or false", "\"replica\"")),
+    };
+    if text.is_empty() || text.contains(['+', '=', ',']) || text.contains(char::is_control) {
+        let fault = Fault::new(format!("`{}` is no value of a setting", text.escape_debug()));
+        return Err(item.error(fault.hint("without `+`, `=` and `,`")));
+    }
+    Ok(text)
+}
+
+/// Reads what the site has set up: `mount = { type = .., source = .., options = [..] }`.
+pub(crate) fn read_site_mount(table: &Table<'_>) -> Result<Option<SiteMount>, PlanError> {
+    const HINT: &str = "such as `mount = { type = \"ceph\", source = \"10.0.0.1:/\" }`";
+    let Some(field) = table.field("mount") else { return Ok(None) };
+    for other in ["system", "devices", "directory", "path", "loop_size", "tmpfs_size"] {
+        if let Some(other) = table.field(other) {
+            let fault = Fault::new("stands beside `mount`");
+            return Err(other.error(fault.hint("leave it out: the site has set up its files")));
+        }
+    }
+    let (mut kind, mut source, mut options) = (None, None, Vec::new());
+    for entry in field.entries(HINT)? {
+        match entry.key() {
+            "type" => {
+                let read = |text: &str| Ok(check_remote_type(text).map(|()| text.to_owned())?);
+                kind = Some(entry.parse("\"ceph\"", read)?.value);
+            }
+            "source" => {
+                let read = |text: &str| Ok(check_remote_source(text).map(|()| text.to_owned())?);
+                source = Some(entry.parse("\"10.0.0.1:/\"", read)?.value);
+            }
+            "options" => {
+                for item in entry.items()? {
+                    options.push(item.text("[\"noatime\"]")?.value.to_owned());
+                }
+                entry.accept(check_remote_options(&options).map_err(Fault::from))?;
+            }
+            other => {
+                let fault = Fault::new(format!("unknown key `{other}` in mount"));
+                return Err(entry.error(fault.hint("known keys: type, source, options")));
+            }
+        }
+    }
+    match (kind, source) {
+        (Some(kind), Some(source)) => Ok(Some(SiteMount { kind, source, options })),
+        (None, _) => Err(field.error(Fault::new("`type` is missing").hint(HINT))),
+        (_, None) => Err(field.error(Fault::new("`source` is missing").hint(HINT))),
+    }
+}
+
+impl RawPlan {
+    /// Reads the recipes of systems that are named by paths; `read` returns the text of a file.
+    ///
+    /// # Errors
+    /// When `read` can't, with its message, or a recipe is wrong.
+    pub fn read_systems(
+        &mut self,
+        mut read: impl FnMut(&str) -> Result<String, String>,
+    ) -> Result<(), PlanError> {
+        for target in &mut self.targets {
+            let TargetArg::Lab(lab) = &mut target.what else { continue };
+            let Some(system) = &mut lab.system else { continue };
+            if system.recipe.is_some() {
+                continue;
+            }
+            let (path, place) = (&system.source.value, system.source.place);
+            match read(path) {
+                Ok(text) => system.recipe = Some(parse_recipe(&text, path)?),
+                Err(why) => {
+                    let fault = Fault::new(format!("can't read recipe `{path}`: {why}"));
+                    let error = fault.hint("the path of a file, or a name of `dfsbench systems`");
+                    return Err(error.of_key("system", place).in_source(&self.source_name));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! Reads what is measured from one text: a directory, `null`, an NFS address, `host:port`.
+//!
+//! What comes out is a [`TargetArg`], with what only the surroundings know left open. Addresses
+//! are read by `address`.
+
+use std::path::PathBuf;
+
+use model::Target;
+
+use crate::parse::address::{guess_address, parse_url};
+use crate::syntax::address::User;
+use crate::syntax::error::{Fault, Place, PlanError};
+use crate::syntax::target::TargetArg;
+
+/// Reads a target from the command line: `null`, `memory`, `embedded`, `nfs://...` or a directory.
+///
+/// A directory with one of those names is written `./null`.
+///
+/// # Errors
+/// When it is an address that can't be used; the error says what is wrong with it.
+pub fn parse_target(text: &str) -> Result<TargetArg, PlanError> {
+    let place = Place::Flag("TARGET");
+    if let Some(plain) = Target::plain(text) {
+        return Ok(TargetArg::Ready(plain));
+    }
+    Ok(match text {
+        "embedded" => TargetArg::embedded(User::default()),
+        _ if text.contains("://") => TargetArg::Nfs(place.accept(parse_url(text, place))?.value),
+        _ => TargetArg::directory(place.accept(parse_directory(text))?.value),
+    })
+}
+
+/// Reads where a server of ours is spoken to without RPC: `host:port`, or `embedded`.
+pub(crate) fn parse_tcp(text: &str) -> Result<TargetArg, Fault> {
+    if text == "embedded" {
+        return Ok(TargetArg::tcp_embedded());
+    }
+    // The last colon ends the host: an IPv6 address has colons of its own, within brackets.
+    let (host, port) = text.rsplit_once(':').unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    match port.parse() {
+        Ok(port) if port > 0 && !host.is_empty() && !host.contains('/') => {
+            Ok(TargetArg::tcp(host.to_owned(), Some(port)))
+        }
+        _ => Err(Fault::new(format!("`{text}` is no address"))
+            .hint("write host:port, the port of NFS of a `dfsbench serve`, or embedded")),
+    }
+}
+
+/// Reads a directory; refuses what looks like something else.
+pub(crate) fn parse_directory(text: &str) -> Result<PathBuf, Fault> {
+    if text.trim().is_empty() {
+        return Err(Fault::new("the path is empty").hint("write `.` for this directory"));
+    }
+    if text.contains("://") {
+        return Err(Fault::new(format!("`{text}` is an address, not a directory"))
+            .hint(format!("write `url = \"{text}\"`")));
+    }
+    if text.starts_with("nfs:") {
+        let hint = format!("did you mean `{}`?", guess_address(text).unwrap_or_default());
+        return Err(Fault::new(format!("`{text}` is an address, not a directory")).hint(hint));
+    }
+    if let Some((host, path)) = text.split_once(":/")
+        && !host.contains('/')
+    {
+        // NFS has no user names in its addresses.
+        let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+        return Err(Fault::new(format!("`{text}` is an address, not a directory"))
+            .hint(format!("write `nfs://{host}/{path}`, or `./{text}` for a directory")));
+    }
+    if let Some((host, rest)) = text.split_once(':')
+        && let Some((port, _)) = rest.split_once('/')
+        && !host.contains('/')
+        && port.parse::<u16>().is_ok()
+    {
+        return Err(Fault::new(format!("`{text}` is an address, not a directory"))
+            .hint(format!("write `nfs://{text}`, or `./{text}` for a directory")));
+    }
+    if text == "~" || text.starts_with("~/") {
+        return Err(Fault::new(format!("`{text}`: `~` is not expanded"))
+            .hint("write the whole path of your home directory"));
+    }
+    Ok(PathBuf::from(text))
+}

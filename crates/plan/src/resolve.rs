@@ -1,0 +1,143 @@
+//! The third layer: from what was written to what is meant, with nothing left open.
+//!
+//! Fills in defaults and surroundings, multiplies the matrix, refuses what does not go together,
+//! and writes a whole plan. It uses `syntax` and `parse`, and neither of them uses it.
+
+pub(crate) mod checks;
+pub(crate) mod defaults;
+pub(crate) mod destroy;
+pub(crate) mod estimate;
+pub(crate) mod idle;
+pub(crate) mod lab;
+pub(crate) mod ladder;
+pub(crate) mod matrix;
+pub(crate) mod order;
+pub(crate) mod pace;
+pub(crate) mod placement;
+pub(crate) mod plan;
+pub(crate) mod programs;
+pub(crate) mod server;
+pub(crate) mod surroundings;
+pub(crate) mod target;
+pub(crate) mod thin;
+pub(crate) mod write;
+
+use model::contender::{Fairness, contenders, differences};
+use model::{Discard, RunSpec};
+
+use crate::syntax::error::{Fault, Located, Place, PlanError, value_or};
+use crate::syntax::limits;
+use crate::syntax::raw::RawPlan;
+use crate::syntax::repetition::RawRepetition;
+use matrix::Matrix;
+use plan::Plan;
+use surroundings::Surroundings;
+
+impl Plan {
+    /// Fills in every default and makes the runs.
+    ///
+    /// Everything that a plan leaves to its surroundings comes in as [`Surroundings`]; two calls
+    /// with the same arguments give equal plans.
+    ///
+    /// # Errors
+    /// When settings don't go together, or a workload names a target that isn't there; the error
+    /// names the line or the flag that must change.
+    pub fn resolve(raw: &RawPlan, around: &Surroundings) -> Result<Self, PlanError> {
+        resolve_all(raw, around).map_err(|error| error.in_source(&raw.source_name))
+    }
+}
+
+fn resolve_all(raw: &RawPlan, around: &Surroundings) -> Result<Plan, PlanError> {
+    check_files_are_read(raw)?;
+    checks::lab::check_systems(raw)?;
+    let plan = defaults::fill_in(raw, around);
+    check_repetition(&raw.repetition, plan.trials)?;
+    let Matrix { mut runs, without_effect, thinned } = matrix::multiply(raw, around, &plan.server)?;
+    for run in &mut runs {
+        run.repetition = plan.repetition;
+    }
+    check_paths(&runs)?;
+    check_fairness(raw.fair, &runs)?;
+    let quiet_ms = value_or(raw.quiet_ms, defaults::quiet_ms(&runs));
+    Ok(Plan { quiet_ms, runs, without_effect, thinned, ..plan })
+}
+
+/// Refuses a plan that names a file whose text is not known yet.
+fn check_files_are_read(raw: &RawPlan) -> Result<(), PlanError> {
+    for workload in &raw.workloads {
+        if let Some(path) = &workload.mix_from {
+            let fault = Fault::new(format!("`{}` was not read", path.value));
+            return Err(fault.of_key("mix_from", path.place));
+        }
+    }
+    for target in &raw.targets {
+        if let Some(lab) = target.what.lab()
+            && let Some(system) = &lab.system
+            && system.recipe.is_none()
+        {
+            let fault = Fault::new(format!("`{}` was not read", system.source.value));
+            return Err(fault.of_key("system", system.source.place));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what leaves nothing to judge by: too few trials for the discard policy, or for the
+/// interval of `until`.
+fn check_repetition(raw: &RawRepetition, trials: u32) -> Result<(), PlanError> {
+    // The number of trials is the first to change.
+    let place_of = |other: Place| raw.trials.map_or(other, |trials| trials.place);
+    if let Some(Located { value: discard, place }) = raw.discard
+        && discard != Discard::None
+        && trials < limits::DISCARD_TRIALS_MIN
+    {
+        let s = if trials == 1 { "" } else { "s" };
+        let what = format!("discard {discard} of {trials} trial{s} leaves nothing to judge by");
+        let hint = format!("at least {} trials", limits::DISCARD_TRIALS_MIN);
+        return Err(Fault::new(what).hint(hint).at(place_of(place)));
+    }
+    let least = limits::UNTIL_TRIALS_MIN;
+    if let Some(until) = raw.until_permille
+        && trials <= least
+    {
+        let what = format!("until has no effect on {trials} trials: {least} are always made");
+        let hint = "trials is then the most that are made";
+        return Err(Fault::new(what).hint(hint).at(place_of(until.place)));
+    }
+    Ok(())
+}
+
+/// Refuses a plan that shall be fair to all contenders and isn't, with all that differs.
+fn check_fairness(fair: Option<Located<Fairness>>, runs: &[RunSpec]) -> Result<(), PlanError> {
+    let Some(Located { value: Fairness::Strict, place }) = fair else { return Ok(()) };
+    let differences = differences(runs);
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let names = contenders(runs);
+    let mut listed = Vec::with_capacity(differences.len());
+    for difference in &differences {
+        let mut values = Vec::with_capacity(names.len());
+        for (name, value) in names.iter().zip(difference.shown()) {
+            values.push(format!("{value} ({name})"));
+        }
+        listed.push(format!("{}: {}", difference.what, values.join(", ")));
+    }
+    let what = format!("the contenders differ in more than the system: {}", listed.join("; "));
+    let hint = "make them equal, or write fair = \"named\"";
+    Err(Fault::new(what).hint(hint).of_key("fair", place))
+}
+
+/// Refuses directories that neither a plan nor a results file could name.
+fn check_paths(runs: &[RunSpec]) -> Result<(), PlanError> {
+    for run in runs {
+        for path in run.target.paths() {
+            if path.to_str().is_none() {
+                let (path, target) = (path.display(), &run.target_name);
+                let what = format!("the path `{path}` of `{target}` is not UTF-8");
+                return Err(Fault::new(what).at(Place::Whole));
+            }
+        }
+    }
+    Ok(())
+}

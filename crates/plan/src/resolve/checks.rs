@@ -1,0 +1,359 @@
+//! Settings that don't go together.
+//!
+//! Each check sees one run and names the setting that is best changed, with the line or flag
+//! where its level was written. Single values were judged when they were read.
+
+pub(crate) mod lab;
+mod work;
+
+use model::setting::{Setting, Value};
+use model::units::Size;
+use model::{Impossible, RunSpec, Sharing, Target, Workload};
+
+use workload::opmix::OpMixSet;
+
+use crate::resolve::defaults;
+use crate::resolve::server::ServerPlan;
+use crate::syntax::error::{Fault, Located, Place, PlanError};
+use crate::syntax::limits::{self, show_size};
+use crate::syntax::settings::Settings;
+use crate::syntax::text;
+
+/// Settings written for a run: by its workload, which wins, with its target, or as a factor.
+pub(crate) struct Written<'a> {
+    pub workload: &'a Settings,
+    /// The target's own settings, which win over the factors.
+    pub target: Option<&'a Settings>,
+    pub factors: &'a Settings,
+    /// The in-memory server.
+    pub server: &'a ServerPlan,
+}
+
+impl Written<'_> {
+    /// The levels of a setting, or its default in `run`.
+    pub(crate) fn levels(&self, setting: Setting, run: &RunSpec) -> Vec<Value> {
+        match self.written(setting) {
+            Some(levels) => levels.iter().map(|level| level.value.clone()).collect(),
+            None => vec![defaults::level(setting, run)],
+        }
+    }
+
+    /// The levels of a setting, where any were written.
+    pub(crate) fn written(&self, setting: Setting) -> Option<&[Located<Value>]> {
+        // A workload wins over a target, and both over the factors.
+        [Some(self.workload), self.target, Some(self.factors)]
+            .into_iter()
+            .find_map(|settings| settings?.get(setting))
+    }
+
+    /// Returns the place where the level that `run` has was written.
+    fn place_of_level(&self, setting: Setting, run: &RunSpec) -> Place {
+        let value = setting.get(run);
+        for level in self.written(setting).unwrap_or_default() {
+            if level.value == value {
+                return level.place;
+            }
+        }
+        Place::Whole
+    }
+
+    /// Places a fault at the first of `settings` that was written.
+    fn fault(&self, run: &RunSpec, settings: &[Setting], fault: Fault) -> PlanError {
+        let written = settings.iter().find(|s| self.place_of_level(**s, run) != Place::Whole);
+        let message = format!("{} workload: {}", run.workload.name(), fault.message);
+        let fault = Fault { message, ..fault };
+        match written.or(settings.first()) {
+            Some(setting) => fault.of_key(setting.key(), self.place_of_level(*setting, run)),
+            None => fault.at(Place::Whole),
+        }
+    }
+}
+
+/// Says what is wrong with a run that contradicts the protocols.
+pub(crate) fn contradiction(run: &RunSpec, written: &Written<'_>) -> Option<PlanError> {
+    let why = run.impossible()?;
+    let (settings, hint): (&[Setting], &str) = match why {
+        Impossible::VersionOverUdp(_) => {
+            (&[Setting::Proto, Setting::NfsVers], "proto tcp, or nfsvers 2 or 3")
+        }
+        Impossible::TlsOverUdp => {
+            (&[Setting::Proto, Setting::XprtSec], "proto tcp, or xprtsec none")
+        }
+        Impossible::TlsWithV2 => {
+            (&[Setting::XprtSec, Setting::NfsVers], "xprtsec none, or nfsvers 3 or newer")
+        }
+        Impossible::XattrsOfVersion(_) => {
+            (&[Setting::Passes, Setting::NfsVers], "nfsvers 4.2, or other passes")
+        }
+        Impossible::ConnectionsOverUdp => {
+            (&[Setting::Nconnect, Setting::Proto], "nconnect 1, or proto tcp")
+        }
+        Impossible::FileTooLargeForV2 => (
+            &[Setting::FileSize, Setting::NfsVers],
+            "at most 2147483647 bytes, or nfsvers 3 or newer",
+        ),
+        Impossible::TransferTooLargeForV2 => (
+            &[Setting::TransferSize, Setting::NfsVers],
+            "transfer_size 8KiB, or nfsvers 3 or newer",
+        ),
+        Impossible::TransferTooLargeForUdp => {
+            (&[Setting::TransferSize, Setting::Proto], "transfer_size 32KiB, or proto tcp")
+        }
+        Impossible::MappedDirectly => {
+            (&[Setting::Mmap, Setting::Direct], "mmap false, or direct false")
+        }
+        Impossible::ZerosVerified => {
+            (&[Setting::Verify, Setting::Data], "verify false, or data random")
+        }
+        Impossible::ZerosStamped => {
+            (&[Setting::Stamp, Setting::Data], "stamp false, or data random")
+        }
+        Impossible::RepeatsStamped => {
+            (&[Setting::Dedup, Setting::Stamp], "dedup 0, or stamp false")
+        }
+        Impossible::ProgramElsewhere => {
+            (&[], "name a `path` as target: programs work in a mounted directory")
+        }
+        Impossible::ProgramOnManyHosts => {
+            (&[Setting::ClientHosts], "client_hosts 1 takes the first host")
+        }
+        Impossible::FewerClientsThanWorkers => (
+            &[Setting::Clients, Setting::Workers],
+            "each worker drives clients of its own: at least as many as workers",
+        ),
+        Impossible::UidsBeyondTheLast => {
+            (&[Setting::ClientUids], "fewer client_uids, or a smaller uid: ids have 32 bits")
+        }
+        Impossible::UidsWithoutAuthSys => (&[Setting::ClientUids], "client_uids 1, or sec sys"),
+        Impossible::DiskByNfs => {
+            (&[Setting::DataPath], "backend posix or uring, or data_path loopback")
+        }
+        Impossible::DatagramsInTunnel => {
+            (&[Setting::Proto, Setting::TunnelForwards], "proto tcp, or tunnel_forwards packets")
+        }
+        Impossible::VersionOfServer(..) => {
+            (&[Setting::NfsVers, Setting::ServerKind], "nfsvers 3, or server_kind knfsd")
+        }
+        Impossible::TlsOfOwnServer => {
+            (&[Setting::XprtSec, Setting::ServerKind], "xprtsec none, or server_kind knfsd")
+        }
+    };
+    Some(written.fault(run, settings, Fault::new(why.to_string()).hint(hint)))
+}
+
+/// Refuses a run whose settings contradict each other.
+pub(crate) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    lab::check(run, written)?;
+    check_neighbour(run, written)?;
+    if run.workload == Workload::App {
+        return Ok(());
+    }
+    check_files(run, written)?;
+    if Setting::FileSize.has_workload(run.workload) {
+        check_data(run, written)?;
+    }
+    if Setting::IoSize.has_workload(run.workload) {
+        check_direct(run, written)?;
+    }
+    check_buffers(run, written)?;
+    work::check(run, written)?;
+    check_server(run, written)
+}
+
+/// Refuses a neighbour that is the host itself.
+fn check_neighbour(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    let (places, agents) = (run.placement.neighbour, run.agents());
+    if agents == 1 || places == 0 || !places.is_multiple_of(agents) {
+        return Ok(());
+    }
+    let what = format!("{places} places on among {agents} client hosts is each host itself");
+    let fault = Fault::new(what).hint("1 is the next one");
+    Err(written.fault(run, &[Setting::Neighbour], fault))
+}
+
+/// The settings that say how many files the run has, and how large they are.
+fn file_settings(workload: Workload) -> [Setting; 2] {
+    if workload.row().is_about_names {
+        [Setting::SmallFiles, Setting::SmallFileSize]
+    } else {
+        [Setting::Files, Setting::FileSize]
+    }
+}
+
+fn check_files(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    let [files, _] = file_settings(run.workload);
+    let directories = defaults::directories(&run.target);
+    if u64::from(run.files) < directories && files.has_workload(run.workload) {
+        let what = format!("{} files leave some of {directories} directories idle", run.files);
+        let fault = Fault::new(what).hint(format!("at least {directories}"));
+        return Err(written.fault(run, &[files], fault));
+    }
+    // Workers of a mix share all files, and so do bonnie's; elsewhere each works on files of its
+    // own, unless the plan shares them.
+    let shared = run.workload.row().shares_files || run.layout.sharing == Sharing::Shared;
+    if shared || run.workload.is_external() || run.files >= run.all_workers() {
+        return Ok(());
+    }
+    let workers = run.all_workers();
+    let what = format!("{} files are too few for {workers} workers", run.files);
+    let hint = format!("each worker has files of its own: at least {workers}");
+    Err(written.fault(run, &[files, Setting::Workers], Fault::new(what).hint(hint)))
+}
+
+fn check_data(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    let (file, io) = (run.file_size_bytes, u64::from(run.io_size_bytes));
+    let sizes = [Setting::IoSize, Setting::FileSize];
+    if io > file {
+        let what =
+            format!("io_size {} is larger than file_size {}", show_size(io), show_size(file));
+        let fault = Fault::new(what).hint(format!("at most \"{}\"", text::size(file)));
+        return Err(written.fault(run, &sizes, fault));
+    }
+    if !file.is_multiple_of(io) {
+        let [file_shown, io_shown] = [file, io].map(|bytes| Size(bytes).exact().replace(' ', ""));
+        let what = format!("file_size {file_shown} is no multiple of io_size {io_shown}");
+        let hint = describe_decimal("io_size", io)
+            .or_else(|| describe_decimal("file_size", file))
+            .unwrap_or_else(|| {
+                let near = text::size(file - file % io);
+                format!("every op has the same size: \"{near}\" would do")
+            });
+        let fault = Fault::new(what).hint(hint);
+        return Err(written.fault(run, &[Setting::FileSize, Setting::IoSize], fault));
+    }
+    Ok(())
+}
+
+/// Suggests the binary unit for a size that was written in a decimal one, such as `4kb`.
+fn describe_decimal(key: &str, bytes: u64) -> Option<String> {
+    const UNITS: [(u64, &str); 3] = [(1_000_000_000, "GiB"), (1_000_000, "MiB"), (1_000, "KiB")];
+    let (factor, binary) = UNITS.iter().find(|(factor, _)| bytes.is_multiple_of(*factor))?;
+    let count = bytes / factor;
+    // What is a short number of binary units, such as 500KiB, was meant so.
+    let exact = text::size(bytes);
+    let is_binary = exact.ends_with("iB") && exact.len() <= "1023KiB".len();
+    if is_binary || count >= 1 << 10 {
+        return None;
+    }
+    Some(format!("{key} is {bytes} bytes; did you mean \"{count}{binary}\"?"))
+}
+
+fn check_direct(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    let io = u64::from(run.io_size_bytes);
+    if !run.direct || io.is_multiple_of(limits::DIRECT_ALIGNMENT) {
+        return Ok(());
+    }
+    let what = format!("direct I/O can't move {} at a time", show_size(io));
+    let hint = format!(
+        "O_DIRECT needs an io_size that is a multiple of {} bytes, such as \"{}\"",
+        limits::DIRECT_ALIGNMENT,
+        text::size(io.next_multiple_of(limits::DIRECT_ALIGNMENT))
+    );
+    Err(written.fault(run, &[Setting::IoSize, Setting::Direct], Fault::new(what).hint(hint)))
+}
+
+fn check_buffers(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    // Each client of a worker has that many in flight.
+    let clients = run.clients().div_ceil(run.agents());
+    let in_flight = u64::from(clients.max(run.workers)) * u64::from(run.queue_depth);
+    let bytes = in_flight * u64::from(run.io_size_bytes);
+    if bytes <= limits::BUFFERS_MAX {
+        return Ok(());
+    }
+    let what = format!("{in_flight} ops in flight need {} of buffers", show_size(bytes));
+    // A small file is written with one op.
+    let [_, file_size] = file_settings(run.workload);
+    let size = if run.workload == Workload::Metadata { file_size } else { Setting::IoSize };
+    let hint = format!(
+        "{} x queue_depth x {} may be {} at most",
+        if clients > run.workers { "clients" } else { "workers" },
+        size.key(),
+        show_size(limits::BUFFERS_MAX)
+    );
+    let settings = [Setting::QueueDepth, Setting::Workers, size];
+    Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
+}
+
+/// Refuses a file set that the in-memory server could not hold.
+fn check_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    if !matches!(&run.target, Target::Nfs(nfs) if nfs.embedded) {
+        return Ok(());
+    }
+    if run.verify && written.server.discard {
+        let fault = Fault::new("the in-memory server throws written data away");
+        let fault = fault.hint("leave verify out, or `discard` in [server]");
+        return Err(written.fault(run, &[Setting::Verify], fault));
+    }
+    if run.workload == Workload::OpMix {
+        return check_mix_on_server(run, written);
+    }
+    let files = u64::from(run.files);
+    let needed = files * (server_bytes(run.file_size_bytes) + limits::SERVER_FILE_OVERHEAD);
+    let [of_files, of_size] = file_settings(run.workload);
+    let shown = format!("{files} x {} of files", show_size(run.file_size_bytes));
+    let settings = [of_size, of_files, Setting::Workers];
+    let lower = [of_size, of_files];
+    fits(run, written, &MemoryNeed { bytes: needed, shown, settings, lower })
+}
+
+/// The file set of an op mix follows from its rate.
+fn check_mix_on_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    let set = OpMixSet::of(run);
+    // Sizes are powers of two; what is appended may double a file's last block.
+    let (files, bytes) = set.totals();
+    let inodes = files + u64::from(set.directories()) + u64::from(set.links());
+    let appended = set.appended_bytes(run).saturating_mul(2);
+    let needed = bytes + appended + inodes * limits::SERVER_FILE_OVERHEAD;
+    let shown = if run.op_mix.set_bytes_per_rate > 0 {
+        let (rate, each) = (run.load.rate_per_s, show_size(run.op_mix.set_bytes_per_rate));
+        format!("{rate} op/s x {each} of files")
+    } else {
+        format!("{files} files of {}", show_size(bytes))
+    };
+    let settings = [Setting::SetPerRate, Setting::Rate, Setting::Duration];
+    let lower = [Setting::SetPerRate, Setting::Rate];
+    fits(run, written, &MemoryNeed { bytes: needed, shown, settings, lower })
+}
+
+/// The memory of the in-memory server that a run needs.
+struct MemoryNeed {
+    bytes: u64,
+    /// The files that need it, for people.
+    shown: String,
+    /// The settings that it follows from; the first one that was written is to blame.
+    settings: [Setting; 3],
+    /// The settings to lower.
+    lower: [Setting; 2],
+}
+
+/// Refuses what needs more memory than the in-memory server has.
+fn fits(run: &RunSpec, written: &Written<'_>, need: &MemoryNeed) -> Result<(), PlanError> {
+    let MemoryNeed { bytes, shown, settings, lower } = need;
+    let memory = written.server.memory_bytes;
+    let for_files = model::server_memory::file_bytes(memory);
+    if *bytes <= for_files {
+        return Ok(());
+    }
+    let what = format!(
+        "{shown}, with their inodes, do not fit in {}, the part of the in-memory server's {} that \
+         is for files",
+        show_size(for_files),
+        show_size(memory)
+    );
+    let hint = format!(
+        "raise `memory` in [server] or --server-memory, or lower {} or {}",
+        lower[0].key(),
+        lower[1].key()
+    );
+    Err(written.fault(run, settings, Fault::new(what).hint(hint)))
+}
+
+/// Memory that the data of one file takes in the in-memory server.
+fn server_bytes(file_size_bytes: u64) -> u64 {
+    let rest = file_size_bytes % limits::SERVER_BLOCK;
+    let last = match rest {
+        0 => 0,
+        _ => rest.next_power_of_two().max(limits::SERVER_BLOCK_MIN),
+    };
+    file_size_bytes - rest + last
+}

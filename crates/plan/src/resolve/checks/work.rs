@@ -1,0 +1,187 @@
+//! Settings of one kind of work that don't go together.
+//!
+//! Each check sees one run, as in `checks`: passes that its workload has not, blocks too few for
+//! the workers, places that nothing can be drawn from, trees and pools of impossible sizes.
+
+use model::setting::Setting;
+use model::{OpKind, Pass, RunSpec, Sharing, Workload};
+
+use super::Written;
+use crate::syntax::error::{Fault, PlanError};
+use crate::syntax::limits::{self, show_size};
+use crate::syntax::text;
+
+/// Refuses what this kind of work can't be.
+pub(super) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    check_passes(run, written)?;
+    match run.workload {
+        Workload::Stream => check_shared(run, written),
+        Workload::Mixed => check_random(run, written),
+        Workload::Metadata => check_tree(run, written),
+        Workload::Transactions => check_pool(run, written),
+        Workload::OpMix => check_offered(run, written),
+        _ => Ok(()),
+    }
+}
+
+fn check_passes(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    let allowed = run.workload.passes_allowed();
+    if let Some(pass) = run.passes.iter().find(|pass| !allowed.contains(pass)) {
+        let names: Vec<&str> = allowed.iter().map(|pass| pass.name()).collect();
+        let fault = Fault::new(format!("`{pass}` is no pass of it"))
+            .hint(format!("its passes are {}", text::either(&names)));
+        return Err(written.fault(run, &[Setting::Passes], fault));
+    }
+    // What was removed can't be worked on; what was never made is made before the clock starts.
+    for (index, removed) in run.passes.iter().enumerate() {
+        let (makes, needs): (Pass, &[Pass]) = match removed {
+            Pass::Remove => {
+                let needs = &[
+                    Pass::Stat,
+                    Pass::ReadFiles,
+                    Pass::Rename,
+                    Pass::Remove,
+                    Pass::SetXattr,
+                    Pass::GetXattr,
+                ];
+                (Pass::Create, needs)
+            }
+            Pass::Rmdir => (Pass::Mkdir, &[Pass::StatDirs, Pass::RenameDirs, Pass::Rmdir]),
+            _ => continue,
+        };
+        for pass in &run.passes[index + 1..] {
+            if *pass == makes {
+                break;
+            }
+            if needs.contains(pass) {
+                let fault = Fault::new(format!("{pass} comes after {removed}: nothing is there"))
+                    .hint(format!("put {makes} between them, or {removed} last"));
+                return Err(written.fault(run, &[Setting::Passes], fault));
+            }
+        }
+    }
+    check_xattr_passes(run, written)
+}
+
+/// Attributes that are read must have been set: by a pass before, on the same files, and on all.
+fn check_xattr_passes(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    let mut are_set = false;
+    for pass in &run.passes {
+        let fault = match pass {
+            Pass::SetXattr => {
+                are_set = true;
+                continue;
+            }
+            Pass::Create | Pass::Remove => {
+                are_set = false;
+                continue;
+            }
+            Pass::GetXattr if !are_set => {
+                Fault::new("no file has the attribute that get_xattr reads".to_owned())
+                    .hint("put set_xattr before it, and no create or remove between them")
+            }
+            Pass::GetXattr if run.is_cut() => {
+                Fault::new("a bound on the work leaves files without the attribute".to_owned())
+                    .hint("leave out ops_max, bytes_max and time_max, or get_xattr")
+            }
+            _ => continue,
+        };
+        return Err(written.fault(run, &[Setting::Passes], fault));
+    }
+    Ok(())
+}
+
+/// Each worker needs a block of a shared file.
+fn check_shared(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    if run.layout.sharing != Sharing::Shared {
+        return Ok(());
+    }
+    let (file, io) = (run.file_size_bytes, u64::from(run.io_size_bytes));
+    let block = run.layout.block_size_bytes;
+    if !block.is_multiple_of(io) {
+        let what = format!(
+            "block_size {} is no multiple of io_size {}",
+            text::size(block),
+            text::size(io)
+        );
+        let fault = Fault::new(what).hint("a worker's block is moved in whole ops");
+        return Err(written.fault(run, &[Setting::BlockSize, Setting::IoSize], fault));
+    }
+    let size = if block == 0 { io } else { block };
+    let blocks = file.div_ceil(size);
+    if blocks >= u64::from(run.all_workers()) {
+        return Ok(());
+    }
+    let what = format!(
+        "{} workers are more than the {blocks} blocks of {} in a shared file of {}",
+        run.all_workers(),
+        show_size(size),
+        show_size(file)
+    );
+    let hint = format!("at most {blocks} workers, larger files or smaller blocks");
+    let settings = [Setting::Workers, Setting::BlockSize, Setting::FileSize, Setting::IoSize];
+    Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
+}
+
+/// A random place needs a choice of places.
+fn check_random(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    let single = run.file_size_bytes <= u64::from(run.io_size_bytes);
+    // All ops at random places of many such files are at random files.
+    let random = run.layout.random_percent;
+    if random == 0 || !single || (random == 100 && run.files > 1) {
+        return Ok(());
+    }
+    let what = format!(
+        "{} % of the ops go to random places, but a file of {} is one op of {}",
+        run.layout.random_percent,
+        show_size(run.file_size_bytes),
+        show_size(run.io_size_bytes.into())
+    );
+    let settings = [Setting::RandomPercent, Setting::FileSize, Setting::IoSize];
+    let hint = "a file_size larger than one io_size, or random_percent 0";
+    Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
+}
+
+fn check_tree(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    let mut all: u64 = 1;
+    for level in 1..=run.tree.depth {
+        all = all.saturating_add(u64::from(run.tree.branching).saturating_pow(level));
+    }
+    if all <= limits::DIRECTORIES_MAX {
+        return Ok(());
+    }
+    let what = format!(
+        "depth {} with branching {} is {all} directories",
+        run.tree.depth, run.tree.branching
+    );
+    let hint = format!("at most {}: each is made before the clock starts", limits::DIRECTORIES_MAX);
+    let settings = [Setting::Depth, Setting::Branching];
+    Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
+}
+
+fn check_pool(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    let pool = run.transactions;
+    if pool.size_min_bytes <= pool.size_max_bytes {
+        return Ok(());
+    }
+    let what = format!(
+        "size_min {} is larger than size_max {}",
+        text::size(pool.size_min_bytes.into()),
+        text::size(pool.size_max_bytes.into())
+    );
+    let settings = [Setting::SizeMin, Setting::SizeMax];
+    Err(written.fault(run, &settings, Fault::new(what).hint("files lie between the two")))
+}
+
+/// The file set of an op mix follows from its load.
+fn check_offered(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    // Empty calls need no files.
+    let is_empty = !run.op_mix.shares.is_empty()
+        && run.op_mix.shares.iter().all(|(kind, _)| *kind == OpKind::Null);
+    if run.load.rate_per_s > 0 || is_empty {
+        return Ok(());
+    }
+    let fault = Fault::new("an op mix without a rate has no load, and no files")
+        .hint("offer some ops per second, such as rate 500");
+    Err(written.fault(run, &[Setting::Rate], fault))
+}

@@ -1,0 +1,99 @@
+//! The hosts that a plan uses, and what would be lost on them.
+//!
+//! A device that is formatted must be repeated by the user who starts the plan; nothing here acts
+//! on a host.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use model::Host;
+
+use crate::resolve::plan::Plan;
+use crate::syntax::error::{Fault, Place, PlanError};
+
+/// The flag that repeats a device.
+const FLAG: &str = "--allow-destroy";
+
+impl Plan {
+    /// The hosts that the plan names and uses, each once, in the order of their first use.
+    pub fn hosts(&self) -> Vec<&Host> {
+        let mut seen = HashSet::new();
+        let mut hosts = Vec::new();
+        for run in &self.runs {
+            let mut used: Vec<&Host> = Vec::new();
+            if let Some(lab) = &run.lab {
+                used.extend(lab.servers());
+                used.push(&lab.client);
+            }
+            // The plan does not know the hosts of a job.
+            if !run.placement.of_job {
+                used.extend(&run.placement.hosts);
+            }
+            for host in used {
+                // Further agents of a host are no hosts of their own.
+                if host.name_and_slot().1 == 1 && seen.insert(&host.name) {
+                    hosts.push(host);
+                }
+            }
+        }
+        hosts
+    }
+
+    /// The devices that are formatted, with the names of their hosts; what is on them is lost.
+    pub fn destroys(&self) -> Vec<(&str, &Path)> {
+        let mut devices = Vec::new();
+        for run in &self.runs {
+            let Some(lab) = &run.lab else { continue };
+            // A loop device's file must not exist before, so that nothing is lost with it.
+            if run.impossible().is_some() || !lab.has_storage() || lab.storage.loop_bytes > 0 {
+                continue;
+            }
+            for host in lab.storage_hosts() {
+                for device in lab.storage.used() {
+                    let device = (host.name.as_str(), device.as_path());
+                    if !devices.contains(&device) {
+                        devices.push(device);
+                    }
+                }
+            }
+        }
+        devices
+    }
+
+    /// Checks that `allowed` repeats every device that is formatted, and no other.
+    ///
+    /// # Errors
+    /// When one is missing there, or is not in the plan; the error shows the flag.
+    pub fn check_destroy(&self, allowed: &[PathBuf]) -> Result<(), PlanError> {
+        let devices = self.destroys();
+        for path in allowed {
+            if !devices.iter().any(|(_, device)| device == path) {
+                let fault = Fault::new(format!("the plan formats no `{}`", path.display()));
+                let hint =
+                    if devices.is_empty() { "leave it out".to_owned() } else { flags(&devices) };
+                return Err(fault.hint(hint).at(Place::Flag(FLAG)));
+            }
+        }
+        let mut missing = devices;
+        missing.retain(|(_, device)| !allowed.iter().any(|path| path == device));
+        let Some((_, path)) = missing.first() else { return Ok(()) };
+        let of_path = missing.iter().filter(|(_, device)| device == path);
+        let hosts: Vec<String> = of_path.map(|(host, _)| format!("`{host}`")).collect();
+        let (path, hosts) = (path.display(), hosts.join(", "));
+        let what = format!("what is on {path} of host {hosts} would be lost");
+        let hint = format!("if that is meant, add {}", flags(&missing));
+        Err(Fault::new(what).hint(hint).at(Place::Flag(FLAG)))
+    }
+}
+
+/// Writes the flags that allow devices to be formatted.
+fn flags(devices: &[(&str, &Path)]) -> String {
+    let mut flags: Vec<String> = Vec::new();
+    for (_, path) in devices {
+        let flag = format!("{FLAG} {}", path.display());
+        if !flags.contains(&flag) {
+            flags.push(flag);
+        }
+    }
+    flags.join(" ")
+}

@@ -1,0 +1,113 @@
+//! The set-up of hosts that a run wants for its target.
+//!
+//! `spec` begins with what the target says; `aim` keeps a run's target and its lab spec in step
+//! while settings are put into it. Nothing here acts on a host.
+
+use model::lab::TUNNEL_SERVER;
+use model::setting::{Family, Setting, Value};
+use model::{
+    BackendKind, DataPath, FileSystem, Fresh, Invalidation, LabSpec, Proto, RunSpec, Storage,
+    System, Target, TunnelForwards,
+};
+
+use crate::resolve::placement;
+use crate::syntax::error::value_or;
+use crate::syntax::lab::{LabArg, SystemArg};
+
+impl LabArg {
+    /// The hosts with the default of every setting.
+    pub(crate) fn spec(&self, backend: BackendKind) -> LabSpec {
+        let client = self.client.as_ref().unwrap_or(&self.server);
+        let mut spec = LabSpec::new(self.server.clone(), client.clone());
+        let devices = value_or(self.devices.clone(), Vec::new());
+        spec.path = if self.client.is_some() { DataPath::Network } else { DataPath::Loopback };
+        spec.own_client = matches!(backend, BackendKind::Nfs | BackendKind::Tcp);
+        spec.invalidation = Invalidation::Caches;
+        if let Some(SystemArg { source, recipe: Some(recipe), access, roles }) = &self.system {
+            spec.invalidation = spec.invalidation.max(recipe.caches.cold);
+            // A new system has the space that the files of the last trial had.
+            if recipe.keeps_removed {
+                spec.fresh = Fresh::Trial;
+            }
+            let roles = roles.iter().map(|role| (role.name.value.clone(), role.hosts.clone()));
+            spec.system = Some(Box::new(System {
+                source: source.value.clone(),
+                recipe: recipe.clone(),
+                access: access.as_ref().map(|access| access.value),
+                roles: roles.collect(),
+            }));
+        }
+        if let Some(mount) = &self.site_mount {
+            spec.invalidation = Invalidation::Remount;
+            spec.site_mount = Some(mount.clone());
+        }
+        let mut directories = value_or(self.directories.clone(), Vec::new()).into_iter();
+        let directory = directories.next().unwrap_or_default();
+        spec.storage = Storage {
+            file_system: match (&self.directories, devices.is_empty()) {
+                (Some(_), _) => FileSystem::Existing,
+                (None, false) => FileSystem::Ext4,
+                (None, true) => FileSystem::Tmpfs,
+            },
+            devices,
+            loop_bytes: self.loop_bytes,
+            size_bytes: self.tmpfs_bytes,
+            directory,
+            more_directories: directories.collect(),
+            is_spread: self.is_spread,
+            ..Storage::default()
+        };
+        spec
+    }
+}
+
+/// Brings in step what follows from a run's settings: where its files are, by which address, and
+/// whether the server must speak UDP.
+pub(crate) fn aim(run: &mut RunSpec) {
+    placement::aim(run);
+    let proto = run.nfs().proto;
+    let Some(lab) = run.lab.as_deref_mut() else { return };
+    lab.serving.udp = lab.is_served() && proto == Proto::Udp;
+    // A mount takes it as an option; our own client asks for it by itself.
+    lab.mounting.transfer_size_bytes =
+        if lab.is_mounted() { run.transfer_size_bytes } else { None };
+    run.invalidate = lab.invalidation >= Invalidation::Files;
+    let host = match lab.path {
+        DataPath::Network => lab.server.reached_at().unwrap_or_default().to_owned(),
+        DataPath::Tunnel if lab.has_tunnel(TunnelForwards::Packets) => TUNNEL_SERVER.to_string(),
+        DataPath::Tunnel | DataPath::Disk | DataPath::Loopback => "127.0.0.1".to_owned(),
+    };
+    let ports = lab.ports();
+    match &mut run.target {
+        Target::Nfs(nfs) => {
+            nfs.host.clone_from(&host);
+            (nfs.port, nfs.mount_port) = ports.unzip();
+            nfs.path = lab.export().to_string_lossy().into_owned();
+        }
+        Target::Tcp(tcp) => {
+            tcp.host = host;
+            tcp.port = ports.map(|(port, _)| port);
+        }
+        _ => {
+            let mut paths =
+                if lab.is_mounted() { lab.mount_points() } else { lab.storage.places() };
+            run.target = match paths.len() {
+                1 => Target::Directory { path: paths.remove(0) },
+                _ => Target::Directories { paths },
+            };
+        }
+    }
+}
+
+/// Puts a level into a run, and aims the run's target where it changed.
+///
+/// # Panics
+/// Where the level is of another setting's kind, or the run has no such part: a bug of this crate.
+pub(crate) fn put(setting: Setting, run: &mut RunSpec, value: Value) {
+    let done = setting.put(run, value);
+    assert!(done, "{setting:?} has no place in {run:?}, or is of another kind");
+    let moves_target = matches!(setting.family(), Family::Lab | Family::Nfs);
+    if moves_target || matches!(setting, Setting::ClientHosts | Setting::AgentsPerHost) {
+        aim(run);
+    }
+}

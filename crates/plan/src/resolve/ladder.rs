@@ -1,0 +1,461 @@
+//! From a plan with one target to one with a target for each layer below it.
+//!
+//! [`RawPlan::into_ladder`] keeps the work and repeats it on other targets: the plan's own target
+//! last, and before it every layer that it contains, as far as it can be measured from here. What
+//! can't is named with its reason. The ladder is an ordinary plan then, whose trials are made block
+//! by block: a machine that is slow for a while is so on every layer.
+
+use std::path::PathBuf;
+
+use model::question::ladder::{Ladder, Layer, Missing, Placed};
+use model::setting::{Setting, Value};
+use model::{BackendKind, DataPath, OpKind, Order, ServerKind, Target, Workload, XprtSec};
+
+use crate::parse::targets::fits;
+use crate::parse::work::OWN_MIX;
+use crate::resolve::plan::Plan;
+use crate::syntax::address::NfsAddress;
+use crate::syntax::error::{Fault, Located, Place, PlanError};
+use crate::syntax::hosts::UsedFrom;
+use crate::syntax::lab::LabArg;
+use crate::syntax::raw::{RawPlan, RawTarget, RawWorkload};
+use crate::syntax::settings::Settings;
+use crate::syntax::target::TargetArg;
+
+/// How long empty calls are made, in milliseconds: thousands of them.
+const EMPTY_CALLS_MS: u64 = 300;
+
+/// The settings that belong to the plan's own target and not to the work.
+const OF_TARGET: [Setting; 2] = [Setting::TransferSize, Setting::DataPath];
+
+/// Why TCP to the server's host can't be measured.
+const NO_NETWORK: &str = "the network can't be separated from the server: `dfsbench serve` on its \
+                          host and --own-server nfs://host:port/export would do that";
+
+const NO_SERVER: &str = "what is behind the directory is not known: where a server is, \
+                         nfs://server/export separates its share from the client's";
+
+const NO_DISK: &str = "the server's disk can't be separated from the server: --server-disk DIR would \
+                       do that where the server is this host, else a plan with its [[host]]";
+
+const NO_MOUNT: &str = "the kernel's client is not compared: a plan with [[host]]s, and root there, \
+                        would do that";
+
+/// Facts about the server's host that the plan does not have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BesideServer {
+    /// A server of ours there, without faults.
+    pub own_server: Option<NfsAddress>,
+    /// The directory that it serves, where it is a directory of this host.
+    pub disk: Option<PathBuf>,
+}
+
+impl BesideServer {
+    /// Refuses facts about a server where there is none.
+    fn check_none(&self) -> Result<(), PlanError> {
+        let flag = match self {
+            Self { own_server: Some(_), .. } => "--own-server",
+            Self { disk: Some(_), .. } => "--server-disk",
+            _ => return Ok(()),
+        };
+        let hint = "leave it out, or name nfs://server/export";
+        let fault = Fault::new("is for a ladder to a server outside of this process").hint(hint);
+        Err(fault.at(Place::Flag(flag)))
+    }
+}
+
+/// The layers of a ladder, and the target of each.
+#[derive(Default)]
+struct Layers {
+    ladder: Ladder,
+    targets: Vec<RawTarget>,
+}
+
+impl RawPlan {
+    /// Makes a ladder of a plan with one target.
+    ///
+    /// # Errors
+    /// When it has several targets, levels of a setting, or nothing below its one layer.
+    pub fn into_ladder(self, beside: BesideServer) -> Result<(Self, Ladder), PlanError> {
+        let source = self.source_name.clone();
+        self.make_ladder(beside).map_err(|error| error.in_source(&source))
+    }
+
+    fn make_ladder(mut self, beside: BesideServer) -> Result<(Self, Ladder), PlanError> {
+        let [own] = self.targets.as_slice() else {
+            let names: Vec<&str> = self.targets.iter().map(|t| t.name.value.as_str()).collect();
+            let what = format!("a ladder leads to one target, and not to {}", names.join(", "));
+            return Err(Fault::new(what).hint("keep one [[target]]").at(Place::Whole));
+        };
+        // `own` is what the layers below are made like; `top` has those of its settings, too, that
+        // they must not have.
+        let mut own = own.clone();
+        self.check_levels()?;
+        if own.what.lab().is_some() {
+            // Our server stands in for the plan's on some layers, and has settings of its own.
+            self.move_to(&mut own, &[Setting::ServerKind, Setting::XprtSec]);
+        }
+        let mut top = own.clone();
+        self.move_to(&mut top, &OF_TARGET);
+        let layers = self.layers(&own, top, beside)?;
+        self.workloads = vec![self.stream(), empty_calls(&layers)];
+        self.targets = layers.targets;
+        self.repetition.order.get_or_insert(Located::unwritten(Order::Blocks));
+        if self.name == "run" {
+            "ladder".clone_into(&mut self.name);
+        }
+        Ok((self, layers.ladder))
+    }
+
+    /// Refuses settings with several levels: a ladder has one run for each layer.
+    fn check_levels(&self) -> Result<(), PlanError> {
+        let mut all = Vec::new();
+        for workload in &self.workloads {
+            if workload.kind.value == Workload::Stream {
+                all.push(&workload.settings);
+            }
+        }
+        all.extend(self.targets[0].what.settings());
+        all.push(&self.factors);
+        for settings in all {
+            for setting in Setting::ALL {
+                if let Some([_, second, ..]) = settings.get(setting) {
+                    let what = "a ladder has one run for each layer, and one level of each";
+                    let fault = Fault::new(what).hint("keep one of them");
+                    return Err(fault.of_key(setting.key(), second.place));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves settings from the work to a target, whose own win.
+    fn move_to(&mut self, target: &mut RawTarget, moved: &[Setting]) {
+        for setting in moved.iter().copied() {
+            let mut found = None;
+            for workload in &mut self.workloads {
+                move_level(&mut workload.settings, setting, &mut found);
+            }
+            move_level(&mut self.factors, setting, &mut found);
+            if let (Some(levels), Some(own)) = (found, target.what.settings_mut())
+                && own.get(setting).is_none()
+            {
+                own.insert(setting, levels);
+            }
+        }
+    }
+
+    /// The one workload with bytes.
+    fn stream(&self) -> RawWorkload {
+        let mut stream = RawWorkload::usual(Workload::Stream, Place::Whole);
+        for workload in &self.workloads {
+            if workload.kind.value == Workload::Stream {
+                stream = RawWorkload { targets: None, backends: None, ..workload.clone() };
+                break;
+            }
+        }
+        stream
+    }
+
+    fn layers(
+        &self,
+        own: &RawTarget,
+        top: RawTarget,
+        beside: BesideServer,
+    ) -> Result<Layers, PlanError> {
+        let mut layers = Layers::default();
+        layers.add(Layer::Null, "null", TargetArg::NULL);
+        if !matches!(top.what, TargetArg::Ready(Target::Null | Target::Memory)) {
+            layers.add(Layer::Memory, "memory", TargetArg::Ready(Target::Memory));
+        }
+        match &top.what {
+            TargetArg::Nfs(_) | TargetArg::Lab(_) | TargetArg::Ready(Target::Null) => {}
+            _ => beside.check_none()?,
+        }
+        match &top.what {
+            TargetArg::Ready(Target::Null) => {
+                let what = "the null target is the lowest layer itself, and one layer is no ladder";
+                let hint = "name a directory, nfs://host/export, embedded or a plan";
+                return Err(Fault::new(what).hint(hint).at(Place::Whole));
+            }
+            TargetArg::Ready(Target::Memory) => layers.add_top(Layer::Memory, top),
+            TargetArg::Ready(Target::Tcp(_)) => layers.add_top(Layer::Tcp, top),
+            TargetArg::Ready(_) | TargetArg::Temporary => {
+                layers.add_missing(Layer::Server, NO_SERVER);
+                layers.add_top(Layer::Disk, top);
+            }
+            TargetArg::Embedded(_) | TargetArg::Nfs(_) => {
+                self.add_nfs(&mut layers, own, top, beside);
+            }
+            TargetArg::Lab(_) => layers.add_lab(own, top, beside)?,
+        }
+        Ok(layers)
+    }
+
+    /// Adds the layers below a server that our client speaks with.
+    fn add_nfs(
+        &self,
+        layers: &mut Layers,
+        own: &RawTarget,
+        top: RawTarget,
+        BesideServer { own_server, disk }: BesideServer,
+    ) {
+        let (TargetArg::Embedded(address) | TargetArg::Nfs(address)) = &top.what else { return };
+        let is_ours = matches!(top.what, TargetArg::Embedded(_));
+        let is_clean = is_ours && self.server.faults.planned.is_empty();
+        let is_near = is_ours || is_loopback(&address.host);
+        layers.ladder.network_unknown = !is_near && own_server.is_none();
+        match &disk {
+            Some(path) => layers.add(Layer::Disk, "disk", TargetArg::directory(path.clone())),
+            None => layers.add(Layer::Local, "dir", TargetArg::Temporary),
+        }
+        layers.add_own(address, own_server, is_clean);
+        if layers.ladder.network_unknown {
+            layers.add_missing(Layer::Tcp, NO_NETWORK);
+        }
+        if !is_ours && disk.is_none() {
+            layers.add_missing(Layer::Disk, NO_DISK);
+        }
+        if !is_ours {
+            layers.add_missing(Layer::Network, NO_MOUNT);
+        }
+        let mut whole = top.clone();
+        if let Some(settings) = whole.what.settings_mut()
+            && settings.get(Setting::TransferSize).is_some()
+        {
+            settings.remove(Setting::TransferSize);
+            layers.add_like(Layer::Whole, "whole", whole);
+        }
+        let layer = if is_clean { Layer::Own } else { Layer::Server };
+        layers.add_top(layer, RawTarget { name: own.name.clone(), ..top });
+    }
+}
+
+/// Removes a setting; its levels are kept where they are the first that were found.
+fn move_level(from: &mut Settings, setting: Setting, found: &mut Option<Vec<Located<Value>>>) {
+    if found.is_none() {
+        *found = from.get(setting).map(<[_]>::to_vec);
+    }
+    from.remove(setting);
+}
+
+impl Layers {
+    fn add(&mut self, layer: Layer, name: &str, what: TargetArg) {
+        self.add_like(layer, name, RawTarget::usual(what));
+    }
+
+    fn add_like(&mut self, layer: Layer, name: &str, like: RawTarget) {
+        self.push(layer, RawTarget { name: Located::unwritten(name.to_owned()), ..like });
+    }
+
+    /// Adds TCP and our server without faults, unless that is the plan's own target.
+    fn add_own(&mut self, like: &NfsAddress, own: Option<NfsAddress>, is_top: bool) {
+        let tcp = match &own {
+            Some(NfsAddress { host, port, .. }) => {
+                TargetArg::tcp(host.clone(), Some(port.unwrap_or(model::lab::NFS_PORT)))
+            }
+            None => TargetArg::tcp_embedded(),
+        };
+        self.add(Layer::Tcp, "tcp", tcp);
+        if is_top {
+            return;
+        }
+        let mut what = match own {
+            Some(address) => TargetArg::Nfs(address),
+            None => TargetArg::faultless(like.user.clone()),
+        };
+        if let Some(settings) = what.settings_mut() {
+            for setting in Setting::OF_TARGETS {
+                if let Some(levels) = like.settings.get(setting) {
+                    settings.insert(setting, levels.to_vec());
+                }
+            }
+            settings.remove(Setting::TransferSize);
+        }
+        self.add(Layer::Own, "own", what);
+    }
+
+    fn add_missing(&mut self, layer: Layer, why: &str) {
+        self.ladder.missing.push(Missing { layer, why: why.to_owned() });
+    }
+
+    /// Adds the plan's own target; a layer that has its name already is renamed.
+    fn add_top(&mut self, layer: Layer, target: RawTarget) {
+        for (placed, other) in self.ladder.layers.iter_mut().zip(&mut self.targets) {
+            if placed.target == target.name.value {
+                placed.target.push_str("-layer");
+                other.name.value.push_str("-layer");
+            }
+        }
+        self.push(layer, target);
+    }
+
+    fn push(&mut self, layer: Layer, target: RawTarget) {
+        self.ladder.layers.push(Placed { layer, target: target.name.value.clone() });
+        self.targets.push(target);
+    }
+
+    /// Adds the layers of hosts that are set up: each path that data can take there.
+    fn add_lab(
+        &mut self,
+        own: &RawTarget,
+        top: RawTarget,
+        beside: BesideServer,
+    ) -> Result<(), PlanError> {
+        let TargetArg::Lab(lab) = &own.what else { return Ok(()) };
+        if beside.disk.is_some() {
+            let hint = "leave it out: the plan's server has its disk measured";
+            let fault = Fault::new("is for servers that aren't set up").hint(hint);
+            return Err(fault.at(Place::Flag("--server-disk")));
+        }
+        let near = if lab.client.is_none() { DataPath::Loopback } else { DataPath::Network };
+        let path = match first_word(&top, Setting::DataPath) {
+            Some(word) => DataPath::from_name(word).unwrap_or(near),
+            None => near,
+        };
+        let serves_itself = first_word(&top, Setting::ServerKind) == Some(ServerKind::Own.name());
+        let is_tcp = top.backends == [BackendKind::Tcp];
+        let is_ours = is_tcp || top.backends == [BackendKind::Nfs];
+        if !serves_itself && path != DataPath::Disk {
+            self.add_along(Layer::Disk, own, DataPath::Disk, BackendKind::Posix);
+        }
+        if let Some(server) = beside.own_server {
+            self.add_own(&server.clone(), Some(server), false);
+        } else if path != DataPath::Disk && !is_tcp {
+            self.add_like(Layer::Tcp, "tcp", served_by_us(own, near, BackendKind::Tcp));
+            // Unless that is the plan's own target.
+            if !(serves_itself && is_ours && path != DataPath::Tunnel) {
+                self.add_like(Layer::Own, "own", served_by_us(own, near, BackendKind::Nfs));
+            }
+        }
+        let is_mounted = path != DataPath::Disk && !is_ours;
+        let is_tunnelled = is_ours && path == DataPath::Tunnel;
+        if (is_mounted || is_tunnelled) && !serves_itself {
+            self.add_along(Layer::Server, own, near, BackendKind::Nfs);
+        }
+        if is_mounted && path != DataPath::Loopback {
+            self.add_along(Layer::Loopback, own, DataPath::Loopback, BackendKind::Posix);
+        }
+        if is_mounted && path == DataPath::Tunnel {
+            self.add_along(Layer::Network, own, DataPath::Network, BackendKind::Posix);
+        }
+        let layer = match path {
+            _ if is_tcp => Layer::Tcp,
+            DataPath::Tunnel => Layer::Tunnel,
+            _ if is_ours && serves_itself => Layer::Own,
+            _ if is_ours => Layer::Server,
+            DataPath::Disk => Layer::Disk,
+            DataPath::Loopback => Layer::Loopback,
+            DataPath::Network => Layer::Network,
+        };
+        self.work_on_client(&own.used_from, lab);
+        self.add_top(layer, top);
+        Ok(())
+    }
+
+    /// Adds the plan's own hosts with the data on another path.
+    fn add_along(&mut self, layer: Layer, own: &RawTarget, path: DataPath, backend: BackendKind) {
+        let mut target = RawTarget { backends: vec![backend], ..own.clone() };
+        if let Some(settings) = target.what.settings_mut() {
+            settings.insert(Setting::DataPath, word_level(path.name()));
+        }
+        self.add_like(layer, layer.name(), target);
+    }
+
+    /// Moves the layers without a server to the host that works.
+    fn work_on_client(&mut self, used_from: &UsedFrom, lab: &LabArg) {
+        let from = match used_from {
+            UsedFrom::One => {
+                UsedFrom::Hosts(vec![lab.client.as_ref().unwrap_or(&lab.server).clone()])
+            }
+            hosts => hosts.clone(),
+        };
+        for target in &mut self.targets {
+            if target.what.lab().is_none() {
+                target.used_from.clone_from(&from);
+            }
+        }
+    }
+}
+
+/// Returns the first level that a target has of a setting, where that is a word.
+fn first_word(target: &RawTarget, setting: Setting) -> Option<&'static str> {
+    match target.what.settings()?.get(setting)?.first()?.value {
+        Value::Word(word) => Some(word),
+        _ => None,
+    }
+}
+
+/// Makes the one level of a setting that the plan does not contain.
+fn word_level(word: &'static str) -> Vec<Located<Value>> {
+    vec![Located::unwritten(Value::Word(word))]
+}
+
+/// Puts our server in place of the plan's, on its host: without anything that files lie on.
+fn served_by_us(own: &RawTarget, path: DataPath, backend: BackendKind) -> RawTarget {
+    let mut target = RawTarget { backends: vec![backend], ..own.clone() };
+    if let TargetArg::Lab(lab) = &mut target.what {
+        (lab.devices, lab.loop_bytes, lab.directories) = (None, 0, None);
+        lab.is_spread = false;
+        lab.settings.insert(Setting::DataPath, word_level(path.name()));
+        lab.settings.insert(Setting::ServerKind, word_level(ServerKind::Own.name()));
+        // A server of ours has no certificate there; a layer above it shows what TLS takes.
+        lab.settings.insert(Setting::XprtSec, word_level(XprtSec::None.name()));
+    }
+    target
+}
+
+/// Plans calls that do nothing, wherever there are calls: they show what a round trip takes.
+fn empty_calls(layers: &Layers) -> RawWorkload {
+    let mut calls = RawWorkload::usual(Workload::OpMix, Place::Whole);
+    OWN_MIX.clone_into(&mut calls.mix.name);
+    calls.mix.shares = vec![(OpKind::Null, 10_000)];
+    let mut names = Vec::new();
+    for target in &layers.targets {
+        if target.what == TargetArg::NULL || has_calls(target) {
+            names.push(target.name.clone());
+        }
+    }
+    calls.targets = Some(names);
+    let settings = [
+        (Setting::Rate, 0),
+        (Setting::SetPerRate, 0),
+        (Setting::QueueDepth, 1),
+        (Setting::Duration, EMPTY_CALLS_MS),
+    ];
+    for (setting, number) in settings {
+        calls.settings.insert(setting, vec![Located::unwritten(Value::Number(number))]);
+    }
+    calls
+}
+
+/// Says whether ops on a target are calls of our client, or frames over TCP.
+fn has_calls(target: &RawTarget) -> bool {
+    let calls = [BackendKind::Tcp, BackendKind::Nfs];
+    calls.iter().any(|backend| fits(&target.what, *backend).is_ok())
+        && target.backends.iter().all(|backend| calls.contains(backend))
+}
+
+fn is_loopback(host: &str) -> bool {
+    model::NfsTarget::new(host, "/").is_loopback()
+}
+
+impl Plan {
+    /// Refuses a ladder whose layers have more than one run for each kind of work.
+    ///
+    /// # Errors
+    /// When settings multiply a layer.
+    pub fn check_ladder(&self) -> Result<(), PlanError> {
+        let mut seen = Vec::new();
+        for run in &self.runs {
+            let place = (&run.target_name, run.workload);
+            if seen.contains(&place) {
+                let what = format!("layer `{}` would have several runs", run.target_name);
+                let fault = Fault::new(what).hint("a ladder has one level of each setting");
+                return Err(fault.at(Place::Whole).in_source(&self.name));
+            }
+            seen.push(place);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,303 @@
+//! The product of all factors.
+//!
+//! For each workload, target and backend, the levels of every setting that matters there are
+//! multiplied, in the order of [`Setting::ALL`], the last varying fastest. A setting that doesn't
+//! matter has one fixed value, so runs that would do the same are equal, and only the first of
+//! equal runs is kept.
+
+use std::collections::HashSet;
+
+use model::setting::{Setting, Value};
+use model::{BackendKind, NfsSettings, NfsVersion, RunSpec, Stable, Storage, Target, Workload};
+
+use crate::resolve::checks::{self, Written};
+use crate::resolve::idle::{describe_idle, describe_overridden};
+use crate::resolve::lab;
+use crate::resolve::placement;
+use crate::resolve::server::ServerPlan;
+use crate::resolve::surroundings::Surroundings;
+use crate::resolve::thin::thin;
+use crate::syntax::error::{Fault, Place, PlanError};
+use crate::syntax::hosts::UsedFrom;
+use crate::syntax::limits::RUNS_MAX;
+use crate::syntax::near::unknown_word;
+use crate::syntax::raw::{RawPlan, RawTarget, RawWorkload};
+use crate::syntax::settings::Settings;
+
+/// The runs of a plan, and what was written for none of them.
+pub(crate) struct Matrix {
+    pub runs: Vec<RunSpec>,
+    /// A warning for each setting that was written and that no run depends on.
+    pub without_effect: Vec<PlanError>,
+    /// Runs that a scaled plan leaves out.
+    pub thinned: usize,
+}
+
+/// Multiplies the factors of a plan with this in-memory server.
+pub(crate) fn multiply(
+    raw: &RawPlan,
+    around: &Surroundings,
+    server: &ServerPlan,
+) -> Result<Matrix, PlanError> {
+    let mut runs = Vec::new();
+    // The number of the first run of each workload.
+    let mut starts = Vec::new();
+    let mut seen = HashSet::new();
+    let mut refused = Vec::new();
+    let mut used = UsedSettings::default();
+    for (number, workload) in raw.workloads.iter().enumerate() {
+        check_names(raw, workload)?;
+        starts.push(runs.len());
+        for (target, backend) in raw.places(workload) {
+            let written = Written {
+                workload: &workload.settings,
+                target: target.what.settings(),
+                factors: &raw.factors,
+                server,
+            };
+            placement::check(target, around, &written)?;
+            let base = base_run(target, around, backend, workload);
+            for mut run in product(base, |setting, run| written.levels(setting, run))? {
+                used.add(number, &run, &written);
+                if run.workload == Workload::App {
+                    run.command.limit_ms = run.timeout_ms;
+                }
+                match checks::contradiction(&run, &written) {
+                    // A row that says why, if others of its kind can be made.
+                    Some(error) => refused.push((group(&run), error)),
+                    None => checks::check(&run, &written)?,
+                }
+                if seen.insert(run.clone()) {
+                    runs.push(run);
+                }
+            }
+            if runs.len() > RUNS_MAX {
+                return Err(too_many());
+            }
+        }
+    }
+    if runs.is_empty() {
+        let fault = Fault::new("the plan makes no run")
+            .hint("its workloads name only targets that the requested backends don't fit");
+        return Err(fault.at(Place::Whole));
+    }
+    check_possible(&runs, refused)?;
+    checks::lab::check_used(raw, &runs)?;
+    let without_effect = used.list_unused(raw);
+    // A plan may serve many runs, but a flag is typed for this one and must change something.
+    for unused in &without_effect {
+        if let Place::Flag(_) = unused.place {
+            return Err(unused.clone());
+        }
+    }
+    let all = runs.len();
+    if let Some(scale) = raw.scale {
+        runs = thin(runs, &starts, scale.runs_kept(all));
+    }
+    let thinned = all - runs.len();
+    Ok(Matrix { runs, without_effect, thinned })
+}
+
+/// The place where a setting was written, for the question whether it had any effect there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Source {
+    Factors,
+    Target(String),
+    /// The workload of this number.
+    Workload(usize),
+}
+
+/// The settings that some run depends on, each with the place where that run's level was written.
+#[derive(Default)]
+struct UsedSettings(HashSet<(Setting, Source)>);
+
+impl UsedSettings {
+    /// Adds what a run of the workload of this number depends on.
+    fn add(&mut self, number: usize, run: &RunSpec, written: &Written<'_>) {
+        for setting in Setting::ALL {
+            if !setting.applies(run) {
+                continue;
+            }
+            // In the order in which one place wins over the other.
+            let source = if written.workload.get(setting).is_some() {
+                Source::Workload(number)
+            } else if let Some(own) = written.target
+                && own.get(setting).is_some()
+            {
+                Source::Target(run.target_name.clone())
+            } else if written.factors.get(setting).is_some() {
+                Source::Factors
+            } else {
+                continue;
+            };
+            self.0.insert((setting, source));
+        }
+    }
+
+    /// Lists a warning for each setting that was written and that no run depends on.
+    fn list_unused(&self, raw: &RawPlan) -> Vec<PlanError> {
+        let mut unused = self.unused_of(raw, &raw.factors, &Source::Factors);
+        for target in &raw.targets {
+            if let Some(settings) = target.what.settings() {
+                let source = Source::Target(target.name.value.clone());
+                unused.extend(self.unused_of(raw, settings, &source));
+            }
+        }
+        for (number, workload) in raw.workloads.iter().enumerate() {
+            unused.extend(self.unused_of(raw, &workload.settings, &Source::Workload(number)));
+        }
+        for warning in &mut unused {
+            warning.source_name.clone_from(&raw.source_name);
+        }
+        unused
+    }
+
+    fn unused_of(&self, raw: &RawPlan, settings: &Settings, source: &Source) -> Vec<PlanError> {
+        let mut unused = Vec::new();
+        for setting in Setting::ALL {
+            let Some([first, ..]) = settings.get(setting) else { continue };
+            let is_used = self.0.contains(&(setting, source.clone()));
+            // A ladder sets some for its layers that the plan does not contain.
+            if !is_used && first.place != Place::Whole {
+                let is_set_elsewhere = self.0.iter().any(|(used, _)| *used == setting);
+                let fault = if is_set_elsewhere {
+                    describe_overridden()
+                } else {
+                    describe_idle(setting, raw)
+                };
+                unused.push(fault.of_key(setting.key(), first.place));
+            }
+        }
+        unused
+    }
+}
+
+/// Runs that belong together: those of one workload on one target.
+fn group(run: &RunSpec) -> (String, Workload) {
+    (run.target_name.clone(), run.workload)
+}
+
+/// Refuses what contradicts the protocols, unless it is part of a product with runs that don't:
+/// there it becomes a row that says why; on its own it can only be a mistake.
+fn check_possible(
+    runs: &[RunSpec],
+    refused: Vec<((String, Workload), PlanError)>,
+) -> Result<(), PlanError> {
+    let mut possible = HashSet::new();
+    for run in runs {
+        if run.impossible().is_none() {
+            possible.insert(group(run));
+        }
+    }
+    for (group, error) in refused {
+        if !possible.contains(&group) {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+fn too_many() -> PlanError {
+    Fault::new(format!("the factors make more than {RUNS_MAX} runs"))
+        .hint("every list multiplies the runs: shorten some, or split the plan")
+        .at(Place::Whole)
+}
+
+/// Refuses targets and backends that a workload names but the plan doesn't have.
+fn check_names(raw: &RawPlan, workload: &RawWorkload) -> Result<(), PlanError> {
+    let known: Vec<&str> = raw.targets.iter().map(|target| target.name.value.as_str()).collect();
+    let known_names: HashSet<&str> = known.iter().copied().collect();
+    for name in workload.targets.iter().flatten() {
+        if !known_names.contains(name.value.as_str()) {
+            return Err(unknown_word("target", &name.value, &known).of_key("targets", name.place));
+        }
+    }
+    for backend in workload.backends.iter().flatten() {
+        if !raw.places(workload).iter().any(|(_, other)| *other == backend.value) {
+            let what = format!("no target of this workload has backend `{}`", backend.value.name());
+            let hint = "name it under `backend` of a [[target]]";
+            return Err(Fault::new(what).hint(hint).of_key("backends", backend.place));
+        }
+    }
+    Ok(())
+}
+
+/// Makes a run in which every setting has the value it has where it doesn't matter.
+fn base_run(
+    target: &RawTarget,
+    around: &Surroundings,
+    backend: BackendKind,
+    workload: &RawWorkload,
+) -> RunSpec {
+    let mut what: Target = target.what.resolve(around, backend);
+    if let Target::Nfs(nfs) = &mut what {
+        nfs.settings = NfsSettings::default();
+    }
+    let mut run = RunSpec {
+        target_name: target.name.value.clone(),
+        target: what,
+        backend,
+        timeout_ms: Workload::Stream.default_timeout_ms(),
+        lab: target.what.lab().map(|lab| Box::new(lab.spec(backend))),
+        command: workload.command.clone(),
+        op_mix: workload.mix.clone(),
+        ..RunSpec::null(workload.kind.value)
+    };
+    run.placement.hosts = target.used_from.agents(around).to_vec();
+    run.placement.of_job = target.used_from == UsedFrom::Job;
+    lab::aim(&mut run);
+    run
+}
+
+/// Multiplies the levels of the settings that matter; `levels` sees the settings before its own.
+pub(crate) fn product(
+    base: RunSpec,
+    levels: impl Fn(Setting, &RunSpec) -> Vec<Value>,
+) -> Result<Vec<RunSpec>, PlanError> {
+    let written_storage = base.lab.as_ref().map(|lab| lab.storage.clone());
+    let mut runs = vec![base];
+    for setting in Setting::ALL {
+        let mut longer = Vec::with_capacity(runs.len());
+        for run in runs {
+            // Whether a setting matters depends on those before it in the order of the table.
+            if !setting.applies(&run) {
+                longer.push(run);
+                continue;
+            }
+            for level in levels(setting, &run) {
+                let mut next = run.clone();
+                lab::put(setting, &mut next, level);
+                longer.push(next);
+            }
+            if longer.len() > RUNS_MAX {
+                return Err(too_many());
+            }
+        }
+        runs = longer;
+    }
+    for run in &mut runs {
+        settle(run, written_storage.as_ref());
+    }
+    Ok(runs)
+}
+
+/// Sets what is no choice once all settings of a run are known.
+fn settle(run: &mut RunSpec, written_storage: Option<&Storage>) {
+    // Only the kind of the server, which comes late, says whether files lie on a file system.
+    // Where they don't, runs that differ in storage alone must become equal.
+    if let (Some(lab), Some(storage)) = (&mut run.lab, written_storage)
+        && !lab.has_storage()
+    {
+        lab.storage.clone_from(storage);
+    }
+    // A small file is written with one op.
+    if !Setting::IoSize.applies(run) {
+        run.io_size_bytes = run.file_size_bytes.max(1) as u32;
+    }
+    // A WRITE of v2 is safe when it is answered.
+    if let Target::Nfs(nfs) = &mut run.target
+        && nfs.settings.version == NfsVersion::V2
+    {
+        nfs.settings.stable = Stable::FileSync;
+    }
+}

@@ -1,0 +1,99 @@
+//! From which hosts a run is made.
+//!
+//! The hosts of a job are known from the surroundings alone. A target must have as many agents as
+//! `client_hosts` asks for, and what a run wants of its hosts is kept in step with them.
+
+use model::setting::{Setting, Value};
+use model::{Host, RunSpec};
+
+use crate::resolve::checks::Written;
+use crate::resolve::surroundings::Surroundings;
+use crate::syntax::error::{Fault, PlanError};
+use crate::syntax::hosts::UsedFrom;
+use crate::syntax::raw::RawTarget;
+
+impl UsedFrom {
+    /// The hosts, each agent apart; none where this process works.
+    pub(crate) fn agents<'a>(&'a self, around: &'a Surroundings) -> &'a [Host] {
+        match self {
+            Self::One => &[],
+            Self::Hosts(hosts) => hosts,
+            Self::Job => around.job.as_deref().unwrap_or_default(),
+        }
+    }
+}
+
+impl RawTarget {
+    /// The agents that may work on it at most, each as a host; none where this process works.
+    pub fn agents<'a>(&'a self, around: &'a Surroundings) -> &'a [Host] {
+        self.used_from.agents(around)
+    }
+}
+
+/// Refuses a target whose hosts are unknown, and levels of `client_hosts` and `agents_per_host`
+/// beyond what it has.
+pub(crate) fn check(
+    target: &RawTarget,
+    around: &Surroundings,
+    written: &Written<'_>,
+) -> Result<(), PlanError> {
+    let name = &target.name.value;
+    if target.used_from == UsedFrom::Job && around.job.is_none() {
+        let what = format!("`{name}` is used from the hosts of a job, and this is none");
+        let hint = "start it by a launcher; `dfsbench run --help` names them";
+        return Err(Fault::new(what).hint(hint).of_key("hosts", target.name.place));
+    }
+    let agents = target.used_from.agents(around);
+    if agents.is_empty() {
+        return Ok(());
+    }
+    let hosts = u64::from(Host::count_distinct(agents));
+    for level in written.written(Setting::ClientHosts).unwrap_or_default() {
+        if let Value::Number(requested) = level.value
+            && requested > hosts
+        {
+            let plural = if hosts == 1 { "" } else { "s" };
+            let what = format!("`{name}` has {hosts} host{plural}, and not {requested}");
+            let hint = "name more hosts; agents_per_host says how many agents work on each";
+            let fault = Fault::new(what).hint(hint);
+            return Err(fault.of_key(Setting::ClientHosts.key(), level.place));
+        }
+    }
+    let mut slots = 1;
+    for agent in agents {
+        slots = slots.max(agent.name_and_slot().1);
+    }
+    for level in written.written(Setting::AgentsPerHost).unwrap_or_default() {
+        if let Value::Number(requested) = level.value
+            && requested > slots.into()
+        {
+            let what = format!("no host of `{name}` has more than {slots}");
+            let hint = if target.used_from == UsedFrom::Job {
+                "have the launcher start more on each, by --agents-per-node"
+            } else {
+                "raise `slots` in their [[host]]"
+            };
+            let fault = Fault::new(format!("{what}, and {requested} are requested")).hint(hint);
+            return Err(fault.of_key(Setting::AgentsPerHost.key(), level.place));
+        }
+    }
+    Ok(())
+}
+
+/// Brings in step what follows from where data travels, and from how many hosts work.
+pub(crate) fn aim(run: &mut RunSpec) {
+    if let Some(most) = run.placement.agents_per_host {
+        run.placement.hosts.retain(|host| host.name_and_slot().1 <= most);
+    }
+    let Some(lab) = run.lab.as_deref_mut() else { return };
+    if !lab.leaves_server() {
+        // The server works alone.
+        run.placement.hosts.clear();
+    }
+    let hosts = &run.placement.hosts;
+    let mut first_agents = hosts.iter().filter(|host| host.name_and_slot().1 == 1).cloned();
+    if let Some(first) = first_agents.next() {
+        lab.client = first;
+    }
+    lab.more_clients = first_agents.collect();
+}

@@ -1,0 +1,99 @@
+//! The programs that the author of a plan chose, and that run if the plan does.
+//!
+//! A plan that came with a results file may be anybody's, so these are shown before one of them is
+//! started. Programs that this program chooses by itself, such as `fio` or `mkfs`, are not listed.
+
+use model::Workload;
+
+use crate::parse::recipe::is_recipe_path;
+use crate::syntax::raw::RawPlan;
+use crate::syntax::target::TargetArg;
+
+/// Lists the commands and the files with commands that a plan names, each once.
+pub fn chosen_programs(raw: &RawPlan) -> Vec<String> {
+    let mut programs = Vec::new();
+    for workload in &raw.workloads {
+        let command = &workload.command;
+        for argv in [&command.setup, &command.run, &command.cleanup] {
+            if argv.is_empty() {
+                continue;
+            }
+            let mut words = Vec::new();
+            if workload.kind.value != Workload::App {
+                // The command of an adapter is further arguments, which may start programs.
+                words.push(workload.kind.value.name().to_owned());
+            }
+            words.extend(argv.iter().map(|word| shown(word)));
+            programs.push(words.join(" "));
+        }
+    }
+    for host in &raw.hosts {
+        if let (Some(ssh), Some(config)) = (&host.ssh, &host.ssh_config) {
+            programs.push(format!("ssh -F {} {}", shown(&config.to_string_lossy()), shown(ssh)));
+        }
+    }
+    for target in &raw.targets {
+        let TargetArg::Lab(lab) = &target.what else { continue };
+        if let Some(system) = &lab.system
+            && is_recipe_path(&system.source.value)
+        {
+            programs.push(format!("the steps of the recipe {}", shown(&system.source.value)));
+        }
+        if let Some(mount) = &lab.site_mount {
+            programs.push(format!("mount -t {} {}", shown(&mount.kind), shown(&mount.source)));
+        }
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    programs.retain(|program| seen.insert(program.clone()));
+    programs
+}
+
+/// Quotes a word that would not be seen as one, or that would change a terminal.
+fn shown(word: &str) -> String {
+    let is_plain =
+        !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || c.is_control());
+    if is_plain { word.to_owned() } else { format!("{word:?}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn programs(text: &str) -> Vec<String> {
+        let text = format!("name = \"p\"\n{text}");
+        chosen_programs(&RawPlan::parse(&text, "plan").unwrap())
+    }
+
+    #[test]
+    fn lists_each_program_once() {
+        let app = "[[workload]]\nkind = \"app\"\nsetup = [\"./make\"]\n\
+                   run = [\"sh\", \"-c\", \"rm -rf ~\\u001b\"]\ncleanup = [\"./make\"]\n";
+        let adapter = "[[workload]]\nkind = \"fio\"\nrun = [\"--exec_prerun=x\"]\n";
+        let target = "[[target]]\nname = \"d\"\npath = \"/d\"\n";
+        assert_eq!(
+            programs(&[app, adapter, target].concat()),
+            ["./make", "sh -c \"rm -rf ~\\u{1b}\"", "fio --exec_prerun=x"]
+        );
+    }
+
+    #[test]
+    fn lists_files_that_name_programs() {
+        let text = "[[host]]\nname = \"a\"\nssh = \"x\"\nssh_config = \"./config\"\n\
+                    [[host]]\nname = \"b\"\nssh = \"y\"\n\
+                    [[target]]\nname = \"t\"\nserver = \"a\"\nclient = \"b\"\n\
+                    system = \"./s.toml\"\n\
+                    [[target]]\nname = \"u\"\nserver = \"a\"\nclient = \"b\"\n\
+                    mount = { type = \"fuse.x\", source = \"s:/\" }\n\
+                    [[workload]]\nkind = \"stream\"\n";
+        let expected =
+            ["ssh -F ./config x", "the steps of the recipe ./s.toml", "mount -t fuse.x s:/"];
+        assert_eq!(programs(text), expected);
+    }
+
+    #[test]
+    fn lists_nothing_of_a_plan_without_programs() {
+        let text = "[[target]]\nname = \"d\"\npath = \"/d\"\n[[workload]]\nkind = \"stream\"\n\
+                    [[workload]]\nkind = \"fio\"\n";
+        assert_eq!(programs(text), [""; 0]);
+    }
+}

@@ -1,0 +1,67 @@
+//! The in-memory server of a plan: its memory, its versions of NFS, and its faults.
+//!
+//! [`ServerPlan`] is `[server]` with every default filled in, and writes what reads back to the
+//! same.
+
+use std::fmt::Write as _;
+
+use model::NfsVersion;
+
+use crate::syntax::fault::KINDS;
+use crate::syntax::fault::PlannedFault;
+use crate::syntax::text::{list_of, quoted, size};
+
+/// The in-memory server of targets with `embedded = true`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerPlan {
+    /// Memory it may use for files, in bytes.
+    pub memory_bytes: u64,
+    /// Threads it runs.
+    pub threads: u32,
+    /// Written data is thrown away, and zeros are read.
+    pub discard: bool,
+    /// Mode bits and owners decide what a caller may do.
+    pub permissions: bool,
+    /// Clients of v4.1 and later get delegations to read.
+    pub delegations: bool,
+    /// Versions of NFS that it offers.
+    pub versions: Vec<NfsVersion>,
+    /// The faults that it plans.
+    pub faults: Vec<PlannedFault>,
+    /// Seed of the random choices of faults.
+    pub fault_seed: u64,
+}
+
+impl ServerPlan {
+    /// Writes it as a plan does.
+    pub(crate) fn write(&self, out: &mut String) {
+        let versions: Vec<&str> = self.versions.iter().map(|version| version.name()).collect();
+        // Writing to a String can't fail.
+        let _ = write!(
+            out,
+            "[server]\nmemory = {}\nthreads = {}\ndiscard = {}\npermissions = {}\n\
+             delegations = {}\nnfsvers = {}\n",
+            quoted(&size(self.memory_bytes)),
+            self.threads,
+            self.discard,
+            self.permissions,
+            self.delegations,
+            list_of(&versions)
+        );
+        let _ = write!(out, "\n[server.faults]\nseed = {}\n", self.fault_seed);
+        for kind in &KINDS {
+            let mut values = Vec::new();
+            for fault in &self.faults {
+                if fault.kind() == kind.name {
+                    values.push(fault.value());
+                }
+            }
+            let _ = match values.as_slice() {
+                [] => Ok(()),
+                _ if kind.form.is_empty() => writeln!(out, "{} = true", kind.name),
+                [one] => writeln!(out, "{} = {}", kind.name, quoted(one)),
+                many => writeln!(out, "{} = {}", kind.name, list_of(many)),
+            };
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The one error of this crate: where, what, and how to put it right.
+//!
+//! A [`PlanError`] prints on one line, as compilers do: `plan.toml:7:1: unknown key ... (hint:
+//! ...)`, or `--io-size: ...` where a flag of the command line is at fault. Every value that was
+//! written carries its [`Place`], so that a contradiction that is found late still names the
+//! line.
+
+use std::fmt;
+
+/// The place where something was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// In the text of the plan.
+    Text {
+        /// Line, from 1.
+        line: u32,
+        /// Column in characters, from 1.
+        column: u32,
+    },
+    /// On the command line, under this flag or argument.
+    Flag(&'static str),
+    /// Nowhere: it was left to a default, or it concerns the plan as a whole.
+    Whole,
+}
+
+/// A value and where it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Located<T> {
+    /// The value that was written.
+    pub value: T,
+    /// The place where it was written.
+    pub place: Place,
+}
+
+impl<T> Located<T> {
+    /// Holds a value that the plan does not contain: a default, or what another value implies.
+    pub const fn unwritten(value: T) -> Self {
+        Self { value, place: Place::Whole }
+    }
+}
+
+impl Place {
+    /// Locates a value that was read here, or makes its fault an error of this place.
+    pub(crate) fn accept<T>(self, read: Result<T, Fault>) -> Result<Located<T>, PlanError> {
+        match read {
+            Ok(value) => Ok(Located { value, place: self }),
+            Err(fault) => Err(fault.at(self)),
+        }
+    }
+}
+
+/// Returns the value that was written, or the default where none was.
+pub(crate) fn value_or<T>(written: Option<Located<T>>, default: T) -> T {
+    match written {
+        Some(written) => written.value,
+        None => default,
+    }
+}
+
+/// Why a plan can't be carried out as it was written; the user must change it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct PlanError {
+    /// Name of the text: a file name, or the name of a preset.
+    pub source_name: String,
+    /// The place of the fault.
+    pub place: Place,
+    /// The reason why it is wrong, with the value.
+    pub message: String,
+    /// Advice on what to write instead.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place {
+            Place::Text { line, column } => write!(f, "{}:{line}:{column}", self.source_name)?,
+            Place::Flag(flag) => f.write_str(flag)?,
+            Place::Whole => f.write_str(&self.source_name)?,
+        }
+        write!(f, ": {}", self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, " (hint: {hint})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A wrong value and how to write it, before it is known where the value stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl Fault {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Makes it an error of `key`; a flag names itself, so the key is left out there.
+    pub(crate) fn of_key(mut self, key: &str, place: Place) -> PlanError {
+        if !matches!(place, Place::Flag(_)) {
+            self.message = format!("{key}: {}", self.message);
+        }
+        self.at(place)
+    }
+
+    /// Makes it an error whose message says all.
+    pub(crate) fn at(self, place: Place) -> PlanError {
+        PlanError { source_name: String::new(), place, message: self.message, hint: self.hint }
+    }
+}
+
+impl From<model::options::OptionError> for Fault {
+    fn from(error: model::options::OptionError) -> Self {
+        Self::new(error.what).hint(error.hint)
+    }
+}
+
+impl From<model::units::UnitError> for Fault {
+    fn from(error: model::units::UnitError) -> Self {
+        match error {
+            model::units::UnitError::Malformed { what, value, hint } => {
+                Self::new(format!("`{value}` is not a {what}")).hint(hint)
+            }
+            other @ model::units::UnitError::TooLarge { .. } => Self::new(other.to_string()),
+        }
+    }
+}
+
+impl PlanError {
+    /// Says in which text the fault is; done once, where the crate is left.
+    pub(crate) fn in_source(mut self, source_name: &str) -> Self {
+        source_name.clone_into(&mut self.source_name);
+        self
+    }
+}

@@ -1,0 +1,184 @@
+//! Limits of settings and of a plan, and their reasons.
+//!
+//! The limits of settings stand in their rows (`model::setting`); every other limit of a plan
+//! stands here, with its reason, which is also the hint a user gets. A test holds the relations
+//! between limits, so that products of settings fit the integers that hold them.
+
+use model::setting::{Kind, Range, Setting};
+use model::units::Size;
+
+use crate::syntax::text::{self, either};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const TIB: u64 = 1 << 40;
+
+/// No soak lasts longer, in milliseconds: a day, as the `duration` of its mix.
+pub(crate) const SOAK_MS_MAX: u64 = 24 * 3_600_000;
+/// Trials that never count.
+pub(crate) const WARMUP_TRIALS: Range =
+    Range { min: 0, max: 100, reason: "a warm machine is warm after a few" };
+/// How wide half an interval may be, in thousandths of the median.
+pub(crate) const UNTIL_PERMILLE: Range =
+    Range { min: 1, max: 500, reason: "an interval as wide as the figure says nothing" };
+/// Trials that are always made before `until` is judged: up to so many, the interval is their
+/// range.
+pub(crate) const UNTIL_TRIALS_MIN: u32 = 5;
+/// How long a campaign may take, in milliseconds.
+pub(crate) const BUDGET_MS: Range =
+    Range { min: 1_000, max: 7 * 24 * 3_600_000, reason: "each run has five trials in any case" };
+/// How long a trial waits at most until its hosts are quiet, in milliseconds.
+pub(crate) const QUIET_MS: Range =
+    Range { min: 0, max: 3_600_000, reason: "what is not quiet in an hour never is; 0s: no wait" };
+/// The same where nothing is written and systems are compared.
+pub(crate) const QUIET_MS_OF_CONTENDERS: u64 = 10_000;
+/// Without the highest and the lowest there must be one left.
+pub(crate) const DISCARD_TRIALS_MIN: u32 = 3;
+/// Repetitions of one run.
+pub(crate) const TRIALS: Range =
+    Range { min: 1, max: 1_000, reason: "a few trials show the spread; 5 to 30 are usual" };
+
+/// Memory of the in-memory server, in bytes.
+pub(crate) const SERVER_MEMORY: Range =
+    Range { min: MIB, max: TIB, reason: "file data is held in memory, up to this bound" };
+
+/// Threads of the in-memory server.
+pub(crate) const SERVER_THREADS: Range =
+    Range { min: 1, max: 64, reason: "each thread runs an event loop; more than cores is waste" };
+
+/// Agents on one host.
+pub(crate) const SLOTS_OF_HOST: Range =
+    Range { min: 1, max: 4_096, reason: "each is a process, and a host runs only so many" };
+
+/// Bytes of the file of a loop device: the smallest that every file system fits in.
+///
+/// **Source:** mkfs.xfs(8): 300 MiB since 5.19.
+pub(crate) const LOOP_SIZE: Range =
+    Range { min: 16 * MIB, max: TIB, reason: "the server's disk must hold it" };
+
+/// Most bytes of a tmpfs.
+pub(crate) const TMPFS_SIZE: Range =
+    Range { min: MIB, max: TIB, reason: "it is the server's memory" };
+
+/// Runs of one plan: a list of them is still readable, and so is the time they take.
+pub(crate) const RUNS_MAX: usize = 10_000;
+
+/// Memory of all buffers of a run, in bytes: more would measure swapping.
+pub(crate) const BUFFERS_MAX: u64 = 4 * GIB;
+
+/// Alignment that `O_DIRECT` requires, in bytes: the smallest logical block of a disk.
+///
+/// **Source:** open(2), NOTES, O_DIRECT.
+pub(crate) const DIRECT_ALIGNMENT: u64 = 512;
+
+/// Memory of the in-memory server for a file beside its data, in bytes: 384 for the inode, 128
+/// for the entry and 9 for the name, rounded up, which pays for the directories too.
+///
+/// **Source:** `nfs-server`, `fs/inode.rs` and `fs/directory.rs`.
+pub(crate) const SERVER_FILE_OVERHEAD: u64 = 640;
+
+/// The in-memory server holds data in blocks of this size, in bytes; the last of a file is a
+/// smaller power of two, but not below [`SERVER_BLOCK_MIN`].
+///
+/// **Source:** `nfs-server`, `fs/block.rs`.
+pub(crate) const SERVER_BLOCK: u64 = 256 * KIB;
+
+/// Smallest block of the in-memory server, in bytes.
+pub(crate) const SERVER_BLOCK_MIN: u64 = 512;
+
+/// Directories of one tree.
+pub(crate) const DIRECTORIES_MAX: u64 = 1_000_000;
+
+/// Characters of a name: it must fit the first column of a table.
+pub(crate) const NAME_LENGTH_MAX: usize = 64;
+
+/// Characters of a sentence of a plan.
+pub(crate) const SENTENCE_LENGTH_MAX: usize = 400;
+
+/// Characters of a label: a few words.
+pub(crate) const LABEL_LENGTH_MAX: usize = 200;
+
+/// Says what a setting may be, for people: `1 B to 64 MiB`, `true or false`.
+pub(crate) fn legal(setting: Setting) -> String {
+    let legal = match setting.kind() {
+        Kind::Size => numbers(setting, &show_size),
+        Kind::Count | Kind::Kib | Kind::Percent => numbers(setting, &|number| number.to_string()),
+        Kind::Time => numbers(setting, &text::time),
+        Kind::FineTime => numbers(setting, &text::time_ns),
+        Kind::MicroTime => numbers(setting, &|us| text::time_ns(us * 1_000)),
+        Kind::BitRate => numbers(setting, &text::bit_rate),
+        Kind::Frequency => numbers(setting, &text::frequency),
+        Kind::Text => "a name".to_owned(),
+        Kind::Words => match setting.separator() {
+            ' ' => "arguments with a space between them".to_owned(),
+            '+' => "name=value, with `+` between several".to_owned(),
+            _ => "options with `,` between them".to_owned(),
+        },
+        Kind::Flag => "true or false".to_owned(),
+        Kind::Mix => {
+            either(&workload::opmix::PROFILES.iter().map(|mix| mix.name).collect::<Vec<_>>())
+        }
+        Kind::Passes => "names with `+` between them, or \"usual\"".to_owned(),
+        Kind::Word => either(&words(setting).iter().map(String::as_str).collect::<Vec<_>>()),
+    };
+    match setting.open() {
+        Some(word) => format!("{legal}, or \"{word}\""),
+        None => legal,
+    }
+}
+
+/// Says the range of a setting; empty where its values have no limits.
+fn numbers(setting: Setting, shown: &dyn Fn(u64) -> String) -> String {
+    match setting.range() {
+        Some(range) => span(range, shown),
+        None => String::new(),
+    }
+}
+
+/// One legal word of a setting, as a plan writes it.
+pub(crate) fn example(setting: Setting) -> String {
+    words(setting).swap_remove(0)
+}
+
+/// The words of a setting as a plan writes them; versions look better bare.
+fn words(setting: Setting) -> Vec<String> {
+    let bare = setting == Setting::NfsVers;
+    let words = setting.words().iter();
+    words.map(|word| if bare { (*word).to_owned() } else { format!("\"{word}\"") }).collect()
+}
+
+/// Prints both ends of a range.
+pub(crate) fn span(range: Range, shown: &dyn Fn(u64) -> String) -> String {
+    format!("{} to {}", shown(range.min), shown(range.max))
+}
+
+/// Prints bytes for people.
+pub(crate) fn show_size(bytes: u64) -> String {
+    Size(bytes).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_of_settings_fit_the_integers_that_hold_them() {
+        let max = |setting: Setting| setting.range().unwrap().max;
+        let fits_32_bits = |product: Option<u64>| product.is_some_and(|n| u32::try_from(n).is_ok());
+        // A file set has a size in 64 bits, also in whole blocks of the in-memory server.
+        assert!(max(Setting::FileSize).checked_mul(max(Setting::Files)).is_some());
+        assert!(max(Setting::FileSize).is_multiple_of(SERVER_BLOCK));
+        // A small file is written with one op, whose size has 32 bits.
+        assert!(max(Setting::SmallFileSize) <= max(Setting::IoSize));
+        assert!(fits_32_bits(Some(max(Setting::IoSize))));
+        // What a run has in flight is multiplied before it is compared with a limit.
+        let in_flight = max(Setting::Clients).checked_mul(max(Setting::QueueDepth)).unwrap();
+        assert!(in_flight.checked_mul(max(Setting::IoSize)).is_some());
+        assert!(max(Setting::Workers) <= max(Setting::Clients));
+        assert!(max(Setting::ClientUids) <= max(Setting::Clients));
+        // All workers of all hosts can be counted, and so can a file for each.
+        assert!(fits_32_bits(max(Setting::ClientHosts).checked_mul(max(Setting::Workers))));
+        assert!(fits_32_bits(Some(max(Setting::Files))));
+    }
+}

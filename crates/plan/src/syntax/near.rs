@@ -1,0 +1,48 @@
+//! The known word that a wrong one was most likely meant to be.
+//!
+//! Every list of known words is refused alike: with the nearest of them as the hint, or with all
+//! of them where none is near.
+
+use crate::syntax::error::Fault;
+use crate::syntax::text;
+
+/// Finds the word that `given` was most likely meant to be: at most a third of it is wrong.
+pub fn nearest_word<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
+    // `io-size`, `IO_SIZE` and `io_size` are one word to a user.
+    let given = given.to_lowercase().replace('-', "_");
+    let mut nearest: Option<(usize, &str)> = None;
+    for word in known {
+        let plain = word.to_lowercase().replace('-', "_");
+        // Damerau-Levenshtein counts a swap of two neighbours, the usual typo, as one error.
+        let distance = strsim::damerau_levenshtein(&given, &plain);
+        if nearest.is_none_or(|(least, _)| distance < least) {
+            nearest = Some((distance, word));
+        }
+    }
+    let (distance, word) = nearest?;
+    let allowed = word.chars().count().max(given.chars().count()) / 3;
+    if distance <= allowed { Some(word) } else { None }
+}
+
+/// Refuses a word that isn't one of `known`, with the nearest or all of them.
+pub(crate) fn unknown_word(what: &str, given: &str, known: &[&str]) -> Fault {
+    let hint = match nearest_word(given, known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.is_empty() => "there is none".to_owned(),
+        None => format!("write {}", text::either(known)),
+    };
+    Fault::new(format!("unknown {what} `{given}`")).hint(hint)
+}
+
+/// Returns what a word was found to stand for, or refuses the word.
+pub(crate) fn known_word<T>(
+    found: Option<T>,
+    what: &str,
+    given: &str,
+    known: &[&str],
+) -> Result<T, Fault> {
+    match found {
+        Some(value) => Ok(value),
+        None => Err(unknown_word(what, given, known)),
+    }
+}
