@@ -1,15 +1,16 @@
 //! A machine that slows down while a campaign runs: who sees it, and whom the order blames for it.
 
+#[path = "../../agent/tests/agent_thread/mod.rs"]
+mod agent_thread;
 mod campaign;
 
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use agent::Agent;
 use controller::{Event, Hosts, Launched};
 use engine::SystemClock;
-use fleet::{ClockReading, Gone, Opening, in_process};
+use fleet::{ClockReading, Gone, Opening};
 use model::{CaveatCode, Host, Pass};
 use nfs_server::{FaultPlan, Server, ServerConfig, ServiceTime};
 use stats::{Outcome, compare, criteria, judge};
@@ -72,15 +73,8 @@ fn drift(times_ns: [u64; 5]) -> Option<String> {
             serving.replace(Some(server(port, time_ns)));
         }
     };
-    let (mut transport, end) = in_process::pair();
-    let agent = Agent {
-        clock: Arc::new(SystemClock::new()),
-        stop: Arc::default(),
-        state_dir: std::env::temp_dir().join("dfsbench-no-state"),
-        local_server: None,
-        give_up: None,
-    };
-    let serving_agent = std::thread::spawn(move || agent::serve(&agent, &end));
+    let clock = Arc::new(SystemClock::new());
+    let (mut transport, serving_agent) = agent_thread::start(clock, Arc::default(), None);
     let folder = tempfile::tempdir().unwrap();
     let read_clocks = || ClockReading { mono_ns: 0, wall_ns: 0 };
     let mut launch = |hosts: &[&Host]| -> Vec<Launched> {

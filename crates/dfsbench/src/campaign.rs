@@ -26,8 +26,8 @@ use crate::{contenders, dry_run, output, plan_source};
 
 pub use measure::{command_line, header};
 pub use observer::without_progress;
-pub use reporting::{page_path, write_page};
-pub use session::{Session, check_outputs};
+pub use reporting::write_page;
+pub use session::{Session, check_outputs, page_path};
 
 /// Makes the campaign that the arguments ask for.
 ///

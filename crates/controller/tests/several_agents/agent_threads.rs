@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use agent::Agent;
 use engine::SystemClock;
-use fleet::in_process::{self, InProcess};
+use fleet::in_process::InProcess;
 use fleet::{Gone, Order, Report, Transport, Wakeup};
 use model::{Campaign, Host};
 use plan::Plan;
 
-use crate::shared_directory;
+use crate::{agent_thread, shared_directory};
 
 /// What becomes of an agent: its host, and the order with which it is gone.
 pub type Death = Option<(&'static str, fn(&Order) -> bool)>;
@@ -23,15 +22,9 @@ pub fn run(plan: &Plan, death: Death) -> (Campaign, Vec<Duration>) {
     let ran = shared_directory::run(plan, &mut |host: &Host| {
         // Every agent's clock began at another instant.
         std::thread::park_timeout(Duration::from_millis(3));
-        let (way, end) = in_process::pair();
-        let agent = Agent {
-            clock: Arc::new(SystemClock::new()),
-            stop: Arc::default(),
-            state_dir: std::env::temp_dir().join("dfsbench-no-state"),
-            local_server: None,
-            give_up: None,
-        };
-        threads.borrow_mut().push(std::thread::spawn(move || agent::serve(&agent, &end)));
+        let clock = Arc::new(SystemClock::new());
+        let (way, thread) = agent_thread::start(clock, Arc::default(), None);
+        threads.borrow_mut().push(thread);
         let dies = death.filter(|(name, _)| *name == host.name).map(|(_, dies)| dies);
         Ok(Box::new(Mortal { way: Some(way), host: host.name.clone(), dies }))
     });

@@ -1,6 +1,8 @@
 //! Trials that several agents make at one moment, each a real one with a clock of its own: what
 //! they count together, when they start, and what becomes of one that is lost.
 
+#[path = "../../../agent/tests/agent_thread/mod.rs"]
+mod agent_thread;
 mod agent_threads;
 #[path = "../campaign/mod.rs"]
 mod campaign;

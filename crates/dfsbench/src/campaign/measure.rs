@@ -1,4 +1,7 @@
 //! Prepares a campaign and measures it, with everything that this needs of this host.
+//!
+//! Preparations are a check of the targets, a wait for idle disks, and the header of the campaign
+//! with the ceiling of the tool itself.
 
 use std::path::Path;
 

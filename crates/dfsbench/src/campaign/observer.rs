@@ -1,4 +1,6 @@
 //! What a campaign shows while it runs: progress for people, lines and metrics for programs.
+//!
+//! Events of working directories also tell signals and leftovers what would be left behind.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,12 +1,13 @@
 //! Reports a campaign: the table, the page beside the results file, and how the program ends.
+//!
+//! Reports are made from what is stored, so that `dfsbench report` shows the same later.
 
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use model::{Campaign, CampaignState, PassResult, TrialState, Verdict};
 use report::{Extent, Format};
 
-use super::session::Session;
+use super::session::{Session, last_written, page_path};
 use crate::exit::{End, Failure};
 use crate::output::Printable;
 use crate::progress::Visibility;
@@ -94,13 +95,4 @@ fn is_complete(campaign: &Campaign) -> bool {
 pub fn write_page(page: &Path, results: &Path, campaign: &Campaign) -> Result<(), Failure> {
     let text = report::render(campaign, Format::Html);
     output_file::write(page, text.as_bytes(), Some(results))
-}
-
-/// Returns the path of the page that belongs to a results file.
-pub fn page_path(results: &Path) -> PathBuf {
-    results.with_extension("html")
-}
-
-pub(super) fn last_written(path: &Path) -> Option<SystemTime> {
-    path.metadata().and_then(|found| found.modified()).ok()
 }

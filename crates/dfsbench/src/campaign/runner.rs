@@ -1,4 +1,7 @@
 //! Reaches the agents: that of this process in a thread, those of other hosts when they are needed.
+//!
+//! [`Session::with_runner`] is the way in. Whatever happens, hosts are restored and left, and the
+//! agent of this process ends before its server does.
 
 use std::sync::Arc;
 
@@ -15,7 +18,8 @@ use crate::agents::{self, Agents};
 use crate::calendar::token;
 use crate::embedded::Embedded;
 use crate::exit::Failure;
-use crate::{foreign_folder, leftovers, output, user_dirs};
+use crate::leftovers::{self, Record};
+use crate::{foreign_folder, output, user_dirs};
 
 impl Session<'_> {
     /// Runs the agent in a thread and the controller here; the agent ends with its transport.
@@ -49,14 +53,7 @@ impl Session<'_> {
                 Agents::new(Arc::clone(&self.stop), self.visibility()).with_job(self.job.take());
             let mut launch = |hosts: &[&Host]| agents.launch(hosts);
             let campaign = controller::campaign_name(token());
-            foreign_folder::warn_of_targets(&plan.runs);
-            leftovers::warn(&making.results, &plan.runs);
-            let _record = if making.keep {
-                None
-            } else {
-                leftovers::Record::begin(&making.results, &campaign, &plan.runs, self.resumes)?
-                    .map(|record| record.with_index(&making.results))
-            };
+            let _record = self.record_directories(plan, &campaign)?;
             let read_clocks = || agent::read(&*clock);
             let opening = Opening {
                 campaign,
@@ -96,5 +93,18 @@ impl Session<'_> {
             }
         }
         result.unwrap_or_else(|panicked| Err(panicked.into()))
+    }
+
+    /// Warns of what others have in the targets of a plan, and records that its working directories
+    /// are about to be made; `None` if they are kept.
+    fn record_directories(&self, plan: &Plan, campaign: &str) -> Result<Option<Record>, Failure> {
+        let results = &self.making.results;
+        foreign_folder::warn_of_targets(&plan.runs);
+        leftovers::warn(results, &plan.runs);
+        if self.making.keep {
+            return Ok(None);
+        }
+        let record = Record::begin(results, campaign, &plan.runs, self.resumes)?;
+        Ok(record.map(|record| record.with_index(results)))
     }
 }

@@ -1,7 +1,9 @@
 //! What a process does before it makes a campaign: it checks the outputs and gathers the agents of
 //! a job.
+//!
+//! Principal type: [`Session`], which all commands that make trials start.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
@@ -11,7 +13,6 @@ use plan::Surroundings;
 use results::{Store, StoreError};
 
 use super::observer::{CampaignObserver, visibility};
-use super::reporting::{last_written, page_path};
 use crate::args::{JobArgs, MakingArgs};
 use crate::exit::Failure;
 use crate::progress::{Progress, Visibility, check_screen};
@@ -90,4 +91,13 @@ pub fn check_outputs(results: &Path) -> Result<(), Failure> {
         }
     }
     render::check_page(&page_path(results), results)
+}
+
+/// Returns the path of the page that belongs to a results file.
+pub fn page_path(results: &Path) -> PathBuf {
+    results.with_extension("html")
+}
+
+pub(super) fn last_written(path: &Path) -> Option<SystemTime> {
+    path.metadata().and_then(|found| found.modified()).ok()
 }

@@ -6,7 +6,7 @@
 mod agent_processes;
 #[path = "../../../controller/tests/campaign/mod.rs"]
 mod campaign;
-#[path = "../command/rig.rs"]
+#[path = "../command/cli.rs"]
 #[allow(dead_code, reason = "what is served is for the tests of commands")]
 mod command;
 mod full;

@@ -106,8 +106,8 @@ fn read_names(sources: &[Source], scheduler: &Scheduler<'_>) -> Result<Vec<Strin
         variables.push(source.variable);
     }
     Err(JobError::Request(format!(
-        "this is no job of that scheduler: {} is not set (hint: run it in the script of a job or in \
-         an interactive one; elsewhere name the hosts in the plan)",
+        "this is no job of that scheduler: {} is not set (hint: run it in the script of a job or \
+         in an interactive one; elsewhere name the hosts in the plan)",
         variables.join(" or ")
     )))
 }

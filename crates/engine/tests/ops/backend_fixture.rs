@@ -10,10 +10,10 @@ use std::sync::{Arc, LazyLock};
 use engine::backend::{Backend, NO_LIMIT, Tally};
 use engine::target::mount_options;
 use engine::{Clock as _, Monitor, Opened, Stop, SystemClock, TargetConfig, TrialTarget, measure};
-use model::testing::RunBuilder;
+use model::testing::{RunBuilder, nfs_target};
 use model::{
-    BackendKind, Completion, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, Outcome, Pass,
-    RunSpec, Share, Target, Workload,
+    BackendKind, Completion, NfsSettings, NfsVersion, Op, OpKind, Outcome, Pass, RunSpec, Share,
+    Target, Workload,
 };
 use nfs_client::Mount;
 use nfs_client::proto::client::File;
@@ -27,12 +27,12 @@ pub const IO_BYTES: u32 = 6_000;
 pub const FILES: u32 = 4;
 
 /// A backend at work in a directory of its own.
-pub struct Rig {
+pub struct BackendFixture {
     pub pattern: Pattern,
     pub target: TrialTarget,
     pub backend: Box<dyn Backend>,
     eyes: Eyes,
-    /// It ends with the rig.
+    /// It ends with the fixture.
     pub server: Option<Server>,
 }
 
@@ -42,7 +42,7 @@ enum Eyes {
     Nfs(Box<RefCell<Mount>>, String),
 }
 
-impl Rig {
+impl BackendFixture {
     /// A backend on a directory of this host, with files, directories and links to work on.
     pub fn on_directory(backend: BackendKind, change: impl FnOnce(&mut RunSpec)) -> Self {
         let directory = tempfile::tempdir().unwrap();
@@ -55,21 +55,16 @@ impl Rig {
     /// A backend on a server of ours in this process, which keeps all in memory.
     pub fn on_nfs(version: NfsVersion, change: impl FnOnce(&mut RunSpec)) -> Self {
         let server = Server::start(ServerConfig::default()).unwrap();
-        let port = Some(server.address().port());
         let settings = NfsSettings { version, ..NfsSettings::default() };
-        let target = NfsTarget {
-            port,
-            mount_port: port,
-            settings,
-            ..NfsTarget::new("127.0.0.1", "/export")
-        };
+        let target = nfs_target(server.address().port(), settings);
         let eyes = Mount::connect(&mount_options(&target)).unwrap();
         let mut spec =
             RunBuilder::from(mix()).target(Target::Nfs(target)).backend(BackendKind::Nfs).build();
         change(&mut spec);
-        let mut rig = Self::new(&spec, Pass::OpMix, |name| Eyes::Nfs(Box::new(eyes.into()), name));
-        rig.server = Some(server);
-        rig
+        let mut fixture =
+            Self::new(&spec, Pass::OpMix, |name| Eyes::Nfs(Box::new(eyes.into()), name));
+        fixture.server = Some(server);
+        fixture
     }
 
     /// A target, and the directory that it works in.
@@ -89,14 +84,14 @@ impl Rig {
         let target = TrialTarget::create(spec, config).unwrap();
         target.prepare(spec, pass).unwrap();
         let Opened { backend, .. } = target.open(spec, pass, 0).unwrap();
-        let mut rig = Self { pattern, target, backend, eyes: eyes(work_name), server: None };
+        let mut fixture = Self { pattern, target, backend, eyes: eyes(work_name), server: None };
         // Files of a mix have sizes of their own; here all are made equal.
         for file in 0..FILES {
             for offset in (0..FILE_BYTES).step_by(4_000) {
-                rig.op(OpKind::Write, file, offset, 4_000);
+                fixture.op(OpKind::Write, file, offset, 4_000);
             }
         }
-        rig
+        fixture
     }
 
     /// Executes an op and says what became of it.

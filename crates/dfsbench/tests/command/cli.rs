@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 /// A folder with a target directory, and the program in it.
-pub struct Rig {
+pub struct Cli {
     folder: tempfile::TempDir,
 }
 
@@ -17,7 +17,7 @@ pub struct End {
     pub stderr: String,
 }
 
-impl Rig {
+impl Cli {
     pub fn new() -> Self {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         std::fs::create_dir(folder.path().join("target")).unwrap();
@@ -103,13 +103,13 @@ pub struct Served {
 }
 
 impl Served {
-    pub fn start(rig: &Rig, args: &[&str]) -> Self {
-        Self::of(rig, &[&["serve"], args].concat())
+    pub fn start(cli: &Cli, args: &[&str]) -> Self {
+        Self::of(cli, &[&["serve"], args].concat())
     }
 
     /// Anything that prints its address first.
-    pub fn of(rig: &Rig, args: &[&str]) -> Self {
-        let mut command = rig.command(args);
+    pub fn of(cli: &Cli, args: &[&str]) -> Self {
+        let mut command = cli.command(args);
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let mut url = String::new();

@@ -1,7 +1,8 @@
 //! The client under test, with one operation at a time or several in flight.
 //!
-//! [`Rig`] holds a mount and one connection, so that every operation of a check goes the measured
-//! way and is counted there. Attributes and handles are taken from the replies as they come.
+//! [`TestedClient`] holds a mount and one connection, so that every operation of a check goes the
+//! measured way and is counted there. Attributes and handles are taken from the replies as they
+//! come.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ pub struct Name {
 }
 
 /// See the module.
-pub struct Rig {
+pub struct TestedClient {
     mount: Mount,
     connection: Connection,
     scratch: Scratch,
@@ -56,16 +57,16 @@ pub struct Rig {
 }
 
 /// Tells whether the version has what only v2 lacks.
-pub fn is_not_v2(rig: &Rig) -> bool {
-    rig.version > ProtocolVersion::V2
+pub fn is_not_v2(client: &TestedClient) -> bool {
+    client.version > ProtocolVersion::V2
 }
 
 /// Tells whether the version is 4.2.
-pub fn is_v42(rig: &Rig) -> bool {
-    rig.version == ProtocolVersion::V4_2
+pub fn is_v42(client: &TestedClient) -> bool {
+    client.version == ProtocolVersion::V4_2
 }
 
-impl Rig {
+impl TestedClient {
     /// Mounts and connects.
     pub fn connect(settings: &Settings) -> Result<Self, String> {
         let mount = Mount::connect(&settings.options).map_err(|error| error.to_string())?;
@@ -165,7 +166,8 @@ impl Rig {
         result.map_err(|error| format!("{}: {error}", operation.kind()))
     }
 
-    /// As [`Rig::one`], for an operation that finds or makes an object; a server may not name it.
+    /// As [`TestedClient::one`], for an operation that finds or makes an object; a server may not
+    /// name it.
     fn object(&mut self, operation: &Operation<'_>) -> Result<Option<File>, String> {
         self.event(operation, |event| match event.result {
             Ok(Outcome::Object { .. }) => Ok(event.file.copied()),
@@ -173,7 +175,7 @@ impl Rig {
         })?
     }
 
-    /// As [`Rig::one`], for an operation with nothing to tell.
+    /// As [`TestedClient::one`], for an operation with nothing to tell.
     pub fn done(&mut self, operation: &Operation<'_>) -> Done {
         self.one(operation).map(|_| ())
     }

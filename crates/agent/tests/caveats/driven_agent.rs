@@ -6,17 +6,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
-use agent::{Agent, Calls, LocalServer, ServerCounts};
+use agent::{Calls, LocalServer, ServerCounts};
 use engine::{Clock, SystemClock};
-use fleet::in_process::{self, InProcess};
+use fleet::in_process::InProcess;
 use fleet::{Assignment, JournalLocation, Order, PassEnd, Report, Transport as _};
+use model::testing::nfs_target;
 use model::{
-    BackendKind, Caveat, CaveatCode, Durability, NfsTarget, Pass, RunSpec, Share, Target, Workload,
+    BackendKind, Caveat, CaveatCode, Durability, NfsSettings, Pass, RunSpec, Share, Target,
+    Workload,
 };
 use nfs_server::{Server, ServerConfig};
 
+use crate::agent_thread;
+
 /// A controller's hand on an agent.
-pub struct Rig {
+pub struct DrivenAgent {
     transport: Option<InProcess>,
     thread: Option<JoinHandle<Vec<String>>>,
     stop: Arc<AtomicBool>,
@@ -27,7 +31,7 @@ pub struct Rig {
     pub stops_after_work: bool,
 }
 
-impl Rig {
+impl DrivenAgent {
     pub fn new() -> Self {
         Self::with(None, Arc::new(SystemClock::new()))
     }
@@ -53,17 +57,8 @@ impl Rig {
     }
 
     fn with(local_server: Option<LocalServer>, clock: Arc<dyn Clock>) -> Self {
-        let (transport, end) = in_process::pair();
         let stop = Arc::new(AtomicBool::new(false));
-        let agent = Agent {
-            clock,
-            state_dir: std::env::temp_dir().join("dfsbench-no-state"),
-            stop: Arc::clone(&stop),
-            local_server,
-            give_up: None,
-        };
-        let thread = std::thread::Builder::new().name("agent-of-test".into());
-        let thread = thread.spawn(move || agent::serve(&agent, &end)).unwrap();
+        let (transport, thread) = agent_thread::start(clock, Arc::clone(&stop), local_server);
         Self {
             transport: Some(transport),
             thread: Some(thread),
@@ -196,7 +191,7 @@ impl Rig {
     }
 }
 
-impl Drop for Rig {
+impl Drop for DrivenAgent {
     fn drop(&mut self) {
         drop(self.transport.take());
         let ended = self.thread.take().unwrap().join();
@@ -271,14 +266,10 @@ pub fn server(config: ServerConfig) -> Server {
 }
 
 pub fn nfs(server: &Server) -> RunSpec {
-    let port = Some(server.address().port());
+    let target = nfs_target(server.address().port(), NfsSettings::default());
     RunSpec {
         target_name: "nfs".into(),
-        target: Target::Nfs(NfsTarget {
-            port,
-            mount_port: port,
-            ..NfsTarget::new("127.0.0.1", "/export")
-        }),
+        target: Target::Nfs(target),
         backend: BackendKind::Nfs,
         queue_depth: 8,
         ..stream(Path::new("/"))

@@ -14,31 +14,31 @@ use fleet::{ClockReading, stdio};
 /// Generous, because the machine may be busy.
 pub const SOON: Duration = Duration::from_secs(60);
 
-pub struct Rig {
-    pub meeting: Rendezvous,
+pub struct Meeting {
+    pub rendezvous: Rendezvous,
     pub address: SocketAddr,
     pub token: Token,
     pub stop: Arc<AtomicBool>,
 }
 
-impl Rig {
+impl Meeting {
     pub fn new() -> Self {
         Self::at((Ipv4Addr::LOCALHOST, 0).into(), Token::draw().unwrap())
     }
 
     pub fn at(address: SocketAddr, token: Token) -> Self {
-        let meeting = Rendezvous::open(address, token.clone()).unwrap();
-        let address = meeting.address().unwrap();
-        Self { meeting, address, token, stop: Arc::default() }
+        let rendezvous = Rendezvous::open(address, token.clone()).unwrap();
+        let address = rendezvous.address().unwrap();
+        Self { rendezvous, address, token, stop: Arc::default() }
     }
 
     pub fn parts(self, count: u32, within: Duration) -> (Rendezvous, ExpectedAgents) {
-        (self.meeting, ExpectedAgents { count, within, stop: self.stop })
+        (self.rendezvous, ExpectedAgents { count, within, stop: self.stop })
     }
 
     pub fn gather(self, count: u32, within: Duration) -> Result<Gathered, GatherError> {
-        let (meeting, wanted) = self.parts(count, within);
-        meeting.gather(&wanted, &mut || Ok(()))
+        let (rendezvous, wanted) = self.parts(count, within);
+        rendezvous.gather(&wanted, &mut || Ok(()))
     }
 
     /// A client that connects as an agent and does nothing.
