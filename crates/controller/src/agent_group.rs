@@ -9,10 +9,10 @@ mod rounds;
 
 use std::ops::Range;
 
+use fleet::clock::{Exchanges, Sample};
 use fleet::{Answer, Begun, Order, Report, Request, request};
 use model::{Host, LabSpec, RunSpec, Share};
 
-use crate::clock::{Exchanges, Sample};
 use crate::error::TrialError;
 use crate::hosts::Hosts;
 use rounds::Rounds;

@@ -4,6 +4,7 @@
 //! continues. Errors that end the campaign are returned to the caller.
 
 use fleet::Gone;
+use plan::PlanError;
 use results::StoreError;
 
 /// Why a campaign could not start or finish.
@@ -17,6 +18,12 @@ pub enum ControllerError {
     /// probably named the wrong one.
     #[error("{0}")]
     UnusableHere(String),
+    /// The request can't be carried out as it was written. Contains a sentence.
+    #[error("{0}")]
+    Request(String),
+    /// The plan can't be used.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// The campaign was stopped before its first trial.
     #[error("interrupted during set-up: nothing was measured")]
     Interrupted,

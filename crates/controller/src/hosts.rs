@@ -8,13 +8,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Display;
 
+use fleet::clock::Drift;
 use fleet::{
     Answer, Gone, LEFT_TO_AGENT, Opening, Order, Report, Request, Transport, Wakeup, request,
 };
 use model::{EffectiveSettings, Fact, Host, LabSpec, panicked, work};
 
 use crate::applied_steps::{AppliedSteps, on_host};
-use crate::clock::Drift;
 use crate::shared_kernel;
 
 mod clocks;

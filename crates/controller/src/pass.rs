@@ -7,11 +7,11 @@
 
 use std::sync::atomic::AtomicBool;
 
+use fleet::clock::{FRESH_NS, Mapping, Sample};
 use fleet::{Done, Order, PassEnd, Report, request};
 use model::{Fact, IntervalSample, Pass, RunSpec};
 
 use crate::agent_group::AgentGroup;
-use crate::clock::{FRESH_NS, Mapping, Sample};
 use crate::error::TrialError;
 use crate::faults::FaultSchedule;
 use crate::hosts::Hosts;

@@ -6,10 +6,10 @@
 use std::path::Path;
 
 use agent::{accounting, caveats};
-use controller::clock::{Drift, Sample};
 use controller::{quiet_hosts, results_on_target, server_telemetry};
 use engine::backend::{Recovered, ShortTransfers, Tally, TcpCounters};
 use engine::worker::Ending;
+use fleet::clock::{Drift, Sample};
 use fleet::{ClockReading, QuietWait};
 use lab::memory::Memory;
 use lab::mounts::Mount;

@@ -68,7 +68,10 @@ impl From<ControllerError> for Failure {
         match error {
             ControllerError::Store(error) => Self::Store(error),
             // A directory of this host is the user's to name, a server is not.
-            ControllerError::UnusableHere(reason) => Self::Usage(reason),
+            ControllerError::UnusableHere(reason) | ControllerError::Request(reason) => {
+                Self::Usage(reason)
+            }
+            ControllerError::Plan(error) => Self::Plan(error),
             error @ ControllerError::Interrupted => Self::Interrupted(error.to_string()),
             error => Self::Lab(error.to_string()),
         }

@@ -41,7 +41,6 @@ mod output;
 mod output_file;
 mod own_program;
 mod pace;
-mod paces;
 mod plan_source;
 mod presets;
 mod probe;

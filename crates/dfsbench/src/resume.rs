@@ -13,7 +13,7 @@ use results::Store;
 use crate::args::ResumeArgs;
 use crate::campaign::Session;
 use crate::exit::Failure;
-use crate::{input_file, joined, leftovers, output, soak, target};
+use crate::{input_file, joined, leftovers, output, target};
 
 /// Makes the missing trials of a stored campaign.
 ///
@@ -57,7 +57,7 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     let has_job = session.add_job_hosts(&mut around);
     let mut plan = Plan::resolve(&raw, &around)?;
     if let Question::Soak(soak) = &stored.question {
-        soak::apply(&mut plan, soak)?;
+        controller::soak::apply(&mut plan, soak)?;
     }
     let mut same = true;
     for (run, spec) in std::iter::zip(&stored.runs, &plan.runs) {

@@ -6,6 +6,7 @@
 //! everything else.
 #![warn(unreachable_pub)]
 
+pub mod clock;
 pub mod in_process;
 pub mod job;
 mod json;

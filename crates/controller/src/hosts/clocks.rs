@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
+use fleet::clock::{self, Drift, Exchanges, Sample};
 use fleet::{ClockReading, Wakeup, request};
 
 use super::Hosts;
-use crate::clock::{self, Drift, Exchanges, Sample};
 
 /// Maximum time to wait for agents before the stop flag and silent agents are checked again.
 const WAIT_MAX: Duration = Duration::from_millis(100);

@@ -1,18 +1,14 @@
 //! Replays as they are stored.
 
 use std::collections::BTreeMap;
-use std::io::BufReader;
-use std::path::Path;
 
-use replay::Outcome;
 use serde::{Deserialize, Serialize};
 
-use crate::exit::Failure;
-use crate::input_file;
+use crate::outcome::Outcome;
 
 /// A replay as it is stored: with `--format json`, for `dfsbench compare`.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Stored {
+pub struct StoredReplay {
     /// Says that this is a replay, and in which format.
     pub dfsbench_replay: u32,
     /// Name and version of the program that made it.
@@ -48,35 +44,10 @@ pub struct Stored {
     pub outcomes: Vec<Outcome>,
 }
 
-/// The version of a directory.
-pub const DIRECTORY: &str = "directory";
+impl StoredReplay {
+    /// The version of a directory.
+    pub const DIRECTORY: &str = "directory";
 
-/// The format of [`Stored`].
-pub(super) const FORMAT: u32 = 1;
-
-/// Tells whether an argument of `dfsbench compare` names a stored replay.
-pub fn is_document(name: &str) -> bool {
-    Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("json"))
-}
-
-/// Reads a stored replay.
-///
-/// # Errors
-/// When it is none, or of a newer release.
-pub(super) fn read_document(name: &str) -> Result<Stored, Failure> {
-    let source = input_file::open_stream(Path::new(name), "replay")?;
-    let stored: Stored = serde_json::from_reader(BufReader::new(source)).map_err(|error| {
-        Failure::Usage(format!(
-            "`{name}` is no replay: {error} (hint: `dfsbench replay ... --format json -o \
-                 FILE.json` makes one)"
-        ))
-    })?;
-    if stored.dfsbench_replay > FORMAT {
-        return Err(Failure::Usage(format!(
-            "`{name}` has format {}; this release reads up to {FORMAT} (hint: use a newer \
-             dfsbench)",
-            stored.dfsbench_replay
-        )));
-    }
-    Ok(stored)
+    /// The format that this release writes, and the newest that it reads.
+    pub const FORMAT: u32 = 1;
 }

@@ -4,25 +4,32 @@
 //! its own, and replays them from an instant that all have. What its operations need of other
 //! hosts comes as messages through the controller.
 
-use std::io;
+use std::io::Read;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use engine::SystemClock;
+use engine::{Clock, SystemClock};
 use fleet::stdio::{self, Flags};
-use fleet::{ClockReading, MessageSender};
-use nfs_proto::ProtocolVersion;
-use nfs_proto::nfs3::FileHandle;
-use replay::{
-    Clients, Course, Division, Exchange, Files, KnownHandle, NoticeSender, OpenExchange, Pace,
-    PlanSettings, ReplayPlan, Replayer, ShareRecord, StepEnd, TargetKind, Window,
-};
+use fleet::{ClockReading, MessageSender, Output};
+use nfs_client::proto::client::ProtocolVersion;
+use nfs_client::proto::nfs3::FileHandle;
+use plan::Surroundings;
 use serde::{Deserialize, Serialize};
 
-use super::site::Found;
-use crate::output::lock_always;
+use crate::division::Division;
+use crate::exchange::{Exchange, NoticeSender, OpenExchange, StepEnd};
+use crate::executor::Course;
+use crate::lanes::Pace;
+use crate::operation::{Files, KnownHandle};
+use crate::outcome::ShareRecord;
+use crate::plan::ReplayPlan;
+use crate::planner::PlanSettings;
+use crate::replayer::{Clients, Replayer};
+use crate::target::NamedTarget;
+use crate::target_kind::TargetKind;
+use crate::window::Window;
 
 /// An order to a host.
 #[derive(Debug, Serialize, Deserialize)]
@@ -129,8 +136,24 @@ impl From<Notice> for StepEnd {
 /// The queue into which the thread that reads messages puts notices; `None` between replays.
 type Incoming = Arc<Mutex<Option<NoticeSender>>>;
 
-/// Obeys the controller of a replay until it is gone.
-pub fn serve(clock: SystemClock, flags: Flags) {
+/// Reads the clocks of this host.
+pub(crate) fn read_clocks(clock: SystemClock) -> ClockReading {
+    ClockReading { mono_ns: clock.now_ns(), wall_ns: clock.calendar_ns() }
+}
+
+fn lock(incoming: &Incoming) -> MutexGuard<'_, Option<NoticeSender>> {
+    incoming.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Obeys the controller of a replay until it is gone. `around` has the ids of the caller, for
+/// targets that name none.
+pub fn serve_share(
+    input: impl Read + Send + 'static,
+    output: impl Output + 'static,
+    clock: SystemClock,
+    flags: Flags,
+    around: Surroundings,
+) {
     let stop = Arc::clone(&flags.stop);
     let (sender, orders) = channel();
     let at_end = sender.clone();
@@ -139,7 +162,7 @@ pub fn serve(clock: SystemClock, flags: Flags) {
     let handle = move |order| {
         match order {
             ShareOrder::Ended(end) => {
-                if let Some(incoming) = &*lock_always(&incoming_here) {
+                if let Some(incoming) = &*lock(&incoming_here) {
                     incoming.send(end.into());
                 }
             }
@@ -148,13 +171,16 @@ pub fn serve(clock: SystemClock, flags: Flags) {
         }
     };
     let on_end = move || _ = at_end.send(None);
-    let reports = stdio::message_end(io::stdin(), io::stdout(), flags, handle, on_end);
-    ShareHost { clock, stop, incoming, reports: &reports, trace: Vec::new() }.obey(&orders);
+    let reports = stdio::message_end(input, output, flags, handle, on_end);
+    let mut host =
+        SharingHost { clock, around, stop, incoming, reports: &reports, trace: Vec::new() };
+    host.obey(&orders);
 }
 
 /// A host with its share of a replay.
-struct ShareHost<'a> {
+struct SharingHost<'a> {
     clock: SystemClock,
+    around: Surroundings,
     stop: Arc<AtomicBool>,
     incoming: Incoming,
     reports: &'a MessageSender<ShareReport>,
@@ -177,7 +203,7 @@ struct Ready<'a> {
     outgoing: Receiver<StepEnd>,
 }
 
-impl ShareHost<'_> {
+impl SharingHost<'_> {
     fn obey(&mut self, orders: &Receiver<Option<ShareOrder>>) {
         let (clock, stop) = (self.clock, Arc::clone(&self.stop));
         let mut planned: Option<Planned<'_>> = None;
@@ -200,7 +226,7 @@ impl ShareHost<'_> {
                     None
                 }
                 (ShareOrder::Connect, Some(planned)) => Some(self.connect(planned)),
-                (ShareOrder::Clock, _) => Some(ShareReport::Clock(agent::read(&clock))),
+                (ShareOrder::Clock, _) => Some(ShareReport::Clock(read_clocks(clock))),
                 (ShareOrder::Replay(begin), Some(planned)) => Some(self.replay(planned, begin)),
                 (order, _) => Some(ShareReport::Failed(format!("{order:?} comes too early"))),
             };
@@ -218,8 +244,9 @@ impl ShareHost<'_> {
     ) -> Result<MadePlan<'c>, String> {
         let version: ProtocolVersion =
             task.version.parse().map_err(|_| format!("`{}` is no version of NFS", task.version))?;
-        let found = Found::find(&task.target, None).map_err(|failure| failure.to_string())?;
-        let Found::Server(mut options, None) = found else {
+        let named = NamedTarget::find(&task.target, None, &self.around);
+        let NamedTarget::Server(mut options, None) = named.map_err(|error| error.to_string())?
+        else {
             return Err(format!("`{}` is no NFS server that other hosts reach", task.target));
         };
         options.version = version;
@@ -251,7 +278,7 @@ impl ShareHost<'_> {
         };
         match Exchange::open() {
             Ok(OpenExchange { exchange, incoming, outgoing }) => {
-                *lock_always(&self.incoming) = Some(incoming);
+                *lock(&self.incoming) = Some(incoming);
                 planned.ready = Some(Ready { clients, files, exchange, outgoing });
                 ShareReport::Connected
             }
@@ -280,7 +307,7 @@ impl ShareHost<'_> {
             // The exchange ends here, and with it the thread that sends.
             clients.replay(plan, &mut files, course)
         });
-        *lock_always(&self.incoming) = None;
+        *lock(&self.incoming) = None;
         match replayed {
             Ok(share) => ShareReport::Replayed(Box::new(share)),
             Err(error) => ShareReport::Failed(error.to_string()),

@@ -1,15 +1,33 @@
 //! The pace of a plan's runs: what a probe found, or an earlier campaign of the same targets.
 //!
-//! Principal type: [`Probed`]. [`of_campaign`] makes it of a campaign (`--assume-pace`), where a
-//! trial lasts until the next one begins, so that the set-up of hosts is part of it.
+//! [`probe_plan`] makes small trials of the plan's own runs, as the campaign would make them, and
+//! keeps none of their results (`--probe`). Runs that do the same share a probe. [`of_campaign`]
+//! uses the trials of a campaign (`--assume-pace`), where a trial lasts until the next one begins,
+//! so that the set-up of hosts is part of it.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
 
 use model::units::Nanos;
-use model::{Campaign, RunSpec, Trial};
-use plan::{Pace, Plan, ProbeTrial, TimedRates, work_of};
+use model::{Campaign, RunSpec, Trial, TrialState};
+use plan::{Pace, Plan, ProbeTrial, TimedRates, can_be_reduced, reduced, work_of};
 
-use crate::exit::Failure;
+use crate::{CampaignRunner, ControllerError};
+
+/// The time for the probes of all runs together.
+const ALL_NS: u64 = 10_000_000_000;
+
+/// The most kinds of run that are probed; others share the probe of the run most like them.
+const PROBES_MAX: usize = 10;
+
+/// The work of the first trial of a probe: a MiB, or some hundred names.
+const FIRST_WORK: u64 = 1 << 20;
+
+/// A trial that takes so long tells enough.
+const ENOUGH_NS: u64 = 1_000_000_000;
+
+/// How many times as much the next trial of a probe does, at least and at most.
+const GROWTH: (u64, u64) = (2, 64);
 
 /// Findings of a probe or of an earlier campaign.
 pub struct Probed {
@@ -21,12 +39,106 @@ pub struct Probed {
     pub basis: String,
 }
 
+/// Probes of the runs of a plan.
+pub struct PlanProbe {
+    /// The pace of each run of the plan, where one was found.
+    pub paces: Vec<Option<Pace>>,
+    /// A probe of each kind of run.
+    pub probes: Vec<RunProbe>,
+    pub took_ns: u64,
+}
+
+/// A probe of a run.
+pub struct RunProbe {
+    /// Index of the run in the plan.
+    pub run: usize,
+    trials: Vec<ProbeTrial>,
+    /// The last trial, which may have failed.
+    pub last: Trial,
+}
+
+impl RunProbe {
+    /// Returns the pace by the trials that were done.
+    pub fn pace(&self) -> Option<Pace> {
+        Pace::of(&self.trials)
+    }
+}
+
+/// Probes each kind of run of the plan, for about ten seconds. `now_ns` is the clock of this host.
+///
+/// # Errors
+/// If no target can be used or the agent is gone.
+pub fn probe_plan(
+    runner: &mut CampaignRunner<'_>,
+    now_ns: &dyn Fn() -> u64,
+) -> Result<PlanProbe, ControllerError> {
+    runner.preflight()?;
+    let begun_ns = now_ns();
+    let plan = runner.plan;
+    let kinds = kinds_of(&plan.runs);
+    let mut probes = Vec::with_capacity(kinds.len());
+    for (number, run) in kinds.iter().enumerate() {
+        // What a probe leaves of its time is for those that follow.
+        let left_ns = ALL_NS.saturating_sub(now_ns() - begun_ns) / (kinds.len() - number) as u64;
+        probes.push(probe_run(runner, *run, left_ns, now_ns)?);
+    }
+    let mut paces = Vec::with_capacity(plan.runs.len());
+    for run in &plan.runs {
+        let mut pace = None;
+        let mut likeness_max = 0;
+        for probe in &probes {
+            let alike = likeness(run, &plan.runs[probe.run]);
+            if can_be_reduced(run) && alike > likeness_max {
+                (pace, likeness_max) = (probe.pace(), alike);
+            }
+        }
+        paces.push(pace);
+    }
+    Ok(PlanProbe { paces, probes, took_ns: now_ns() - begun_ns })
+}
+
+/// Makes trials of a run, each with more work, until one takes long enough to tell.
+fn probe_run(
+    runner: &mut CampaignRunner<'_>,
+    number: usize,
+    time_ns: u64,
+    now_ns: &dyn Fn() -> u64,
+) -> Result<RunProbe, ControllerError> {
+    let begun_ns = now_ns();
+    let plan = runner.plan;
+    let run = &plan.runs[number];
+    let whole = work_of(run);
+    let mut work = FIRST_WORK;
+    let mut trials = Vec::new();
+    loop {
+        let small = reduced(run, work);
+        let started_ns = now_ns();
+        let last = runner.run_once(&small)?;
+        let trial_ns = now_ns() - started_ns;
+        if last.state != TrialState::Done {
+            return Ok(RunProbe { run: number, trials, last });
+        }
+        let found = measured(&small, &last, trial_ns);
+        let ProbeTrial { work: done, took_ns, .. } = found;
+        trials.push(found);
+        let left_ns = time_ns.saturating_sub(now_ns() - begun_ns);
+        // The next trial is to take a part of the time that is left; of twice the work at least,
+        // or it would tell little more.
+        let growth = (left_ns / 3 / took_ns.max(1)).min(GROWTH.1);
+        let is_enough = done >= whole || took_ns >= ENOUGH_NS;
+        if is_enough || growth < GROWTH.0 || runner.stop.load(Relaxed) {
+            return Ok(RunProbe { run: number, trials, last });
+        }
+        work = done.max(work).saturating_mul(growth);
+    }
+}
+
 /// Finds the pace of a plan's runs in an earlier campaign: that of the run most like each. A trial
 /// lasts until the next one begins, the set-up of hosts between them included.
 ///
 /// # Errors
 /// When the campaign has no two trials, or none of a run like one of the plan.
-pub fn of_campaign(plan: &Plan, earlier: &Campaign) -> Result<Probed, Failure> {
+pub fn of_campaign(plan: &Plan, earlier: &Campaign) -> Result<Probed, ControllerError> {
     let took_ns = trial_times(earlier);
     let mut found: Vec<(&RunSpec, Pace)> = Vec::new();
     for run in &earlier.runs {
@@ -53,7 +165,7 @@ pub fn of_campaign(plan: &Plan, earlier: &Campaign) -> Result<Probed, Failure> {
         paces.push(pace);
     }
     if paces.iter().all(Option::is_none) {
-        return Err(Failure::Usage(format!(
+        return Err(ControllerError::Request(format!(
             "--assume-pace: campaign {} has no two trials on a target of this plan (hint: a \
              campaign of the same plan, such as one with --scale 0.01 --trials 1)",
             earlier.id
@@ -67,6 +179,23 @@ pub fn of_campaign(plan: &Plan, earlier: &Campaign) -> Result<Probed, Failure> {
         Nanos(all_ns)
     );
     Ok(Probed { paces, lines: Vec::new(), basis })
+}
+
+/// Chooses runs of which each does something else: first those that differ in target, backend and
+/// workload, then those that differ in anything that counts.
+fn kinds_of(runs: &[RunSpec]) -> Vec<usize> {
+    let mut kinds: Vec<usize> = Vec::new();
+    for least in [likeness_of_kind(), likeness_of_kind() + MINOR] {
+        for (number, run) in runs.iter().enumerate() {
+            if kinds.len() >= PROBES_MAX || !can_be_reduced(run) {
+                continue;
+            }
+            if !kinds.iter().any(|kind| likeness(run, &runs[*kind]) >= least) {
+                kinds.push(number);
+            }
+        }
+    }
+    kinds
 }
 
 /// The time from the begin of each trial to that of the next one, in nanoseconds, by position; the
@@ -106,7 +235,7 @@ fn mean(trials: &[ProbeTrial]) -> Vec<ProbeTrial> {
 }
 
 /// Says what a trial of a run did, and how long that took without the passes that end by time.
-pub fn measured(run: &RunSpec, trial: &Trial, all_ns: u64) -> ProbeTrial {
+fn measured(run: &RunSpec, trial: &Trial, all_ns: u64) -> ProbeTrial {
     let (mut timed_ns, mut timed_ops, mut timed_bytes, mut passes_ns) = (0, 0, 0, 0);
     for pass in &trial.passes {
         if run.time_max_ns(pass.pass).is_some() {
@@ -134,16 +263,16 @@ fn per_second(amount: u64, time_ns: u64) -> u64 {
 }
 
 /// Settings of a run beside target, backend and workload by which runs are distinguished.
-pub const MINOR: u32 = 6;
+const MINOR: u32 = 6;
 
 /// How alike runs of one kind are, whatever else they do.
-pub const fn likeness_of_kind() -> u32 {
+const fn likeness_of_kind() -> u32 {
     3 * (MINOR + 1)
 }
 
 /// Counts what two runs have in common; target, workload and backend weigh more than all others.
 /// 0 where the targets or the workloads differ: a probe of one says nothing of the other.
-pub fn likeness(one: &RunSpec, other: &RunSpec) -> u32 {
+fn likeness(one: &RunSpec, other: &RunSpec) -> u32 {
     if one.target_name != other.target_name || one.workload != other.workload {
         return 0;
     }
@@ -196,5 +325,27 @@ mod tests {
         assert!(elsewhere > 0 && elsewhere < likeness_of_hosts(&one, &one), "{elsewhere}");
         other.workload = Workload::Metadata;
         assert_eq!(likeness_of_hosts(&one, &other), 0);
+    }
+
+    fn stream(io_size_bytes: u32, workers: u32) -> RunSpec {
+        let mut run = RunBuilder::new(Workload::Stream).on_directory(Path::new("/srv")).build();
+        (run.io_size_bytes, run.workers) = (io_size_bytes, workers);
+        run
+    }
+
+    #[test]
+    fn each_kind_of_run_is_probed_once_and_others_share_the_nearest() {
+        let names = RunBuilder::new(Workload::Metadata).on_directory(Path::new("/srv")).build();
+        let null = RunBuilder::new(Workload::Mixed).build();
+        let runs = [stream(4_096, 1), stream(4_096, 1), stream(1 << 20, 1), names, null];
+        assert_eq!(kinds_of(&runs), [0, 3, 2]);
+        assert!(likeness(&runs[0], &runs[1]) > likeness(&runs[0], &runs[2]));
+        assert_eq!(likeness(&runs[0], &runs[3]), 0);
+    }
+
+    #[test]
+    fn of_many_kinds_the_first_are_probed() {
+        let runs: Vec<RunSpec> = (1..40).map(|workers| stream(4_096, workers)).collect();
+        assert_eq!(kinds_of(&runs).len(), PROBES_MAX);
     }
 }

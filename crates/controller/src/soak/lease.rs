@@ -9,23 +9,30 @@ use std::process::{Command, Stdio};
 use model::Soak;
 
 use super::format_ms;
-use crate::exit::Failure;
+use crate::ControllerError;
 
 /// The time of segments beyond their measurement, at most, in percent of it: preparing, reading
 /// back.
 const BESIDES_PERCENT: u64 = 20;
 
+/// Reads an environment variable.
+type ReadVariable<'a> = dyn Fn(&str) -> Option<String> + 'a;
+
 /// Refuses a soak that lasts longer than the job that it is part of.
 ///
 /// # Errors
 /// When it does.
-pub fn fits_job(soak: &Soak, now_unix_ms: u64) -> Result<(), Failure> {
-    let Some((left_ms, source)) = left_ms(now_unix_ms) else { return Ok(()) };
+pub fn fits_job(
+    soak: &Soak,
+    now_unix_ms: u64,
+    read_variable: &ReadVariable<'_>,
+) -> Result<(), ControllerError> {
+    let Some((left_ms, source)) = left_ms(now_unix_ms, read_variable) else { return Ok(()) };
     let takes_ms = soak.duration_ms / 100 * (100 + BESIDES_PERCENT);
     if takes_ms <= left_ms {
         return Ok(());
     }
-    Err(Failure::Usage(format!(
+    Err(ControllerError::Request(format!(
         "the soak takes about {} and the job ends in {} ({source}) (hint: --duration {}s, or a \
          longer --time for the job)",
         format_ms(takes_ms),
@@ -35,13 +42,13 @@ pub fn fits_job(soak: &Soak, now_unix_ms: u64) -> Result<(), Failure> {
 }
 
 /// How long the job still lasts, in milliseconds, and who says so.
-fn left_ms(now_unix_ms: u64) -> Option<(u64, &'static str)> {
-    if let Ok(text) = std::env::var("SLURM_JOB_END_TIME") {
+fn left_ms(now_unix_ms: u64, read_variable: &ReadVariable<'_>) -> Option<(u64, &'static str)> {
+    if let Some(text) = read_variable("SLURM_JOB_END_TIME") {
         let ends_s = text.trim().parse::<u64>().ok()?;
         let left_ms = ends_s.saturating_mul(1_000).saturating_sub(now_unix_ms);
         return Some((left_ms, "SLURM_JOB_END_TIME"));
     }
-    let job = std::env::var("SLURM_JOB_ID").ok()?;
+    let job = read_variable("SLURM_JOB_ID")?;
     let mut squeue = Command::new("squeue");
     squeue.args(["--noheader", "--format", "%L", "--jobs", &job]);
     let output = squeue.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;

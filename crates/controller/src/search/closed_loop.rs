@@ -4,21 +4,14 @@
 //! for want of work. That is all that so many clients can do with so many calls in flight each; an
 //! open loop with as much to do would wait for ever.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use controller::{CampaignRunner, ControllerError};
-use model::question::{ClosedLoop, LoadMaximum};
+use model::question::ClosedLoop;
 use model::units::Nanos;
 use model::{RunSpec, TrialState, Workload};
 use plan::Plan;
-use stats::Rate;
 
-use crate::campaign::{self, Session};
-use crate::embedded;
-use crate::exit::Failure;
-use crate::output;
-use crate::progress::{Progress, Visibility};
+use crate::{CampaignRunner, ControllerError};
 
 /// How long the loop runs at most: a thousand ops of a server that does five hundred a second.
 const DURATION_MS: u64 = 2_000;
@@ -29,11 +22,8 @@ const WARMUP_MS: u64 = 500;
 /// Data files of an op mix in the loop, whose set would else follow from the load: 27 MB.
 const FILES: u32 = 1_000;
 
-/// A heaviest load below this is no load, in ops per second.
-const LEAST: u64 = 50;
-
-/// How long the loop would take, for people.
-pub fn shown(light: &Plan) -> Nanos {
+/// Returns how long the longest loop would take.
+pub fn longest(light: &Plan) -> Nanos {
     let mut longest = 0;
     for run in &light.runs {
         longest = longest.max(closed_loop(run).duration_ms);
@@ -41,54 +31,32 @@ pub fn shown(light: &Plan) -> Nanos {
     Nanos(longest * 1_000_000)
 }
 
-/// Finds the heaviest load; `light` is the plan with a load of next to nothing.
-///
-/// # Errors
-/// When the loop can't be made, or gets next to nothing done.
-pub fn find(session: &Session<'_>, mut light: Plan) -> Result<LoadMaximum, Failure> {
-    for run in &mut light.runs {
+/// Makes the closed loops of a plan's load points.
+pub fn close_loops(plan: &mut Plan) {
+    for run in &mut plan.runs {
         *run = closed_loop(run);
     }
-    if session.visibility() == Visibility::Shown {
-        let time = shown(&light);
-        output::message(&format!("the heaviest load is found by a closed loop of {time}"));
-    }
-    let server = embedded::start(&light)?;
-    if let Some(server) = &server {
-        server.set_addresses(&mut light);
-    }
-    let making = campaign::without_progress(session.making);
-    let mut silent = Session::silent(&making, Arc::clone(&session.stop));
-    let mut observer = silent.observe(Progress::new(&light, Visibility::Hidden), 0)?;
-    let found = silent.with_runner(&light, server.as_ref(), &mut observer, find_best)?;
-    if found.per_s() < LEAST {
-        let rate = Rate::Ops(found.per_s() as f64);
-        let what = format!("a closed loop reached only {rate}, too little for a curve");
-        return Err(Failure::Lab(format!("{what} (hint: more --clients, or --max-load)")));
-    }
-    if session.visibility() == Visibility::Shown {
-        let rate = Rate::Ops(found.per_s() as f64);
-        output::message(&format!("the heaviest load is {rate}"));
-    }
-    Ok(LoadMaximum { per_s: found.per_s(), found: Some(found) })
 }
 
-/// Makes each run of a plan once, and returns the loop with the highest rate.
-fn find_best(runner: &mut CampaignRunner<'_>) -> Result<ClosedLoop, Failure> {
+/// Makes each closed loop of a plan once, and returns the one with the highest rate.
+///
+/// # Errors
+/// If a loop fails or the agent is gone.
+pub fn find_best(runner: &mut CampaignRunner<'_>) -> Result<ClosedLoop, ControllerError> {
     runner.preflight()?;
     let mut best = ClosedLoop::default();
-    let plan: &Plan = runner.plan;
+    let plan = runner.plan;
     for run in &plan.runs {
         if run.impossible().is_some() {
             continue;
         }
         let trial = runner.run_once(run)?;
         if runner.stop.load(Relaxed) {
-            return Err(ControllerError::Interrupted.into());
+            return Err(ControllerError::Interrupted);
         }
         if let TrialState::Failed(reason) = trial.state {
             let what = "the closed loop that finds the heaviest load failed";
-            return Err(Failure::Lab(format!(
+            return Err(ControllerError::Unusable(format!(
                 "{what}: {reason} (hint: name the load with --max-load)"
             )));
         }

@@ -6,31 +6,50 @@ use std::sync::atomic::AtomicBool;
 use engine::Clock;
 use engine::target::mount_options;
 use nfs_client::MountOptions;
-use nfs_proto::ProtocolVersion;
-use nfs_server::{Server, ServerConfig};
-use plan::TargetArg;
-use replay::{
-    DirectoryReplayer, DirectoryTree, Files, Pace, Record, ReplayError, ReplayPlan, ReplaySettings,
-    Replayer, TRANSFER_BYTES, TargetKind,
-};
+use nfs_client::proto::client::ProtocolVersion;
+use nfs_server::{Server, ServerConfig, ServerError};
+use plan::{Surroundings, TargetArg};
 
-use crate::exit::Failure;
-use crate::target;
+use crate::directory::{DirectoryReplayer, DirectoryTree, TRANSFER_BYTES};
+use crate::lanes::Pace;
+use crate::operation::Files;
+use crate::outcome::Record;
+use crate::plan::ReplayPlan;
+use crate::replayer::{ReplayError, ReplaySettings, Replayer};
+use crate::target_kind::TargetKind;
+
+/// Why a target can't be replayed on.
+#[derive(Debug, thiserror::Error)]
+pub enum NamedTargetError {
+    /// Its name or its version can't be used.
+    #[error("{0}")]
+    Unusable(String),
+    /// Its name can't be parsed.
+    #[error(transparent)]
+    Name(#[from] plan::PlanError),
+    /// The server of this process can't be started.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+}
 
 /// A target as it was named, with the server where it is that of this process.
-pub enum Found {
+pub enum NamedTarget {
     /// An NFS server.
     Server(Box<MountOptions>, Option<Box<Server>>),
     /// A directory of this host.
     Directory(PathBuf),
 }
 
-impl Found {
+impl NamedTarget {
     /// Finds a target; starts the server of this process where it is the target.
     ///
     /// # Errors
     /// When the text names nothing that a trace can be replayed on, or the version is none.
-    pub fn find(text: &str, nfsvers: Option<&str>) -> Result<Self, Failure> {
+    pub fn find(
+        text: &str,
+        nfsvers: Option<&str>,
+        around: &Surroundings,
+    ) -> Result<Self, NamedTargetError> {
         let target = plan::parse_target(text)?;
         let (address, server) = match &target {
             TargetArg::Nfs(address) => (address, None),
@@ -41,33 +60,32 @@ impl Found {
                     udp: false,
                     ..ServerConfig::default()
                 };
-                let server = Server::start(config).map_err(Failure::lab)?;
-                (address, Some(server))
+                (address, Some(Server::start(config)?))
             }
             TargetArg::Ready(model::Target::Directory { path }) if nfsvers.is_none() => {
                 return Ok(Self::Directory(path.clone()));
             }
             TargetArg::Ready(model::Target::Directory { .. }) => {
-                return Err(Failure::Usage(format!(
+                return Err(NamedTargetError::Unusable(format!(
                     "--nfsvers: `{text}` is a directory, which is used by system calls (hint: a \
                      mounted file system has its version from mount)"
                 )));
             }
             _ => {
-                return Err(Failure::Usage(format!(
+                return Err(NamedTargetError::Unusable(format!(
                     "`{text}` is neither an NFS server nor a directory (hint: nfs://host/export, \
                      embedded, or a path such as /mnt/nfs)"
                 )));
             }
         };
-        let mut options = mount_options(&target::named(address));
+        let mut options = mount_options(&address.resolve(around));
         if let Some(server) = &server {
             let port = Some(server.address().port());
             (options.port, options.mount_port) = (port, port);
         }
         if let Some(text) = nfsvers {
             options.version = text.parse::<ProtocolVersion>().map_err(|_| {
-                Failure::Usage(format!(
+                NamedTargetError::Unusable(format!(
                     "--nfsvers: `{text}` is no version of NFS (hint: 2, 3, 4.0, 4.1 or 4.2)"
                 ))
             })?;
@@ -84,7 +102,7 @@ impl Found {
 }
 
 /// A target that is in use.
-pub enum Site<'a> {
+pub enum OpenTarget<'a> {
     /// A mounted export.
     Server(Box<Replayer<'a>>),
     /// An open directory.
@@ -92,28 +110,30 @@ pub enum Site<'a> {
 }
 
 /// A tree that was built.
-pub enum Tree {
+pub(crate) enum Tree {
     /// The handles of a server.
     Handles(Files),
     /// The names in a directory.
     Directory(DirectoryTree),
 }
 
-impl<'a> Site<'a> {
+impl<'a> OpenTarget<'a> {
     /// Mounts an export or opens a directory.
     ///
     /// # Errors
     /// When it can't be used.
     pub fn connect(
-        found: &Found,
+        named: &NamedTarget,
         clock: &'a dyn Clock,
         stop: &'a AtomicBool,
     ) -> Result<Self, ReplayError> {
-        Ok(match found {
-            Found::Server(options, _) => {
+        Ok(match named {
+            NamedTarget::Server(options, _) => {
                 Self::Server(Box::new(Replayer::connect(options, clock, stop)?))
             }
-            Found::Directory(path) => Self::Directory(DirectoryReplayer::open(path, clock, stop)?),
+            NamedTarget::Directory(path) => {
+                Self::Directory(DirectoryReplayer::open(path, clock, stop)?)
+            }
         })
     }
 
@@ -137,7 +157,7 @@ impl<'a> Site<'a> {
     ///
     /// # Errors
     /// [`ReplayError`].
-    pub fn prepare(
+    pub(crate) fn prepare(
         &mut self,
         plan: &mut ReplayPlan,
         settings: &ReplaySettings,
@@ -152,7 +172,7 @@ impl<'a> Site<'a> {
     ///
     /// # Errors
     /// [`ReplayError`].
-    pub fn replay(
+    pub(crate) fn replay(
         &mut self,
         plan: &ReplayPlan,
         tree: Tree,
@@ -165,7 +185,7 @@ impl<'a> Site<'a> {
             (Self::Directory(replayer), Tree::Directory(mut tree)) => {
                 replayer.replay(plan, &mut tree, pace)
             }
-            _ => unreachable!("a tree is that of its site"),
+            _ => unreachable!("a tree is that of its target"),
         }
     }
 
@@ -173,7 +193,7 @@ impl<'a> Site<'a> {
     ///
     /// # Errors
     /// [`ReplayError`] with what could not be removed.
-    pub fn remove(&mut self, directory: &str) -> Result<(), ReplayError> {
+    pub(crate) fn remove(&mut self, directory: &str) -> Result<(), ReplayError> {
         match self {
             Self::Server(replayer) => replayer.remove(directory),
             Self::Directory(replayer) => replayer.remove(directory),

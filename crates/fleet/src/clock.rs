@@ -9,9 +9,10 @@
 
 use std::ops::Range;
 
-use fleet::ClockReading;
 use model::units::Nanos;
 use model::{Caveat, CaveatCode, Evidence, Fact};
+
+use crate::ClockReading;
 
 /// Maximum number of exchanges with a host per sample.
 pub const EXCHANGES: u32 = 8;
@@ -21,7 +22,7 @@ const ENOUGH_PERCENT: u64 = 125;
 
 /// How long a sample stays valid, in nanoseconds. A clock that is 100 ppm fast gains 50 µs in this
 /// time.
-pub(crate) const FRESH_NS: u64 = 500_000_000;
+pub const FRESH_NS: u64 = 500_000_000;
 
 /// Deviation of a clock's rate above which a caveat is raised, in parts per million.
 const RATE_OFF_MAX: u64 = 10_000;
@@ -57,7 +58,7 @@ impl Sample {
 
 impl Sample {
     /// Returns the local time at which the sample was taken.
-    pub(crate) const fn taken_ns(&self) -> u64 {
+    pub const fn taken_ns(&self) -> u64 {
         self.here_ns
     }
 
@@ -78,7 +79,7 @@ pub struct Exchanges {
 
 impl Exchanges {
     /// Starts a sample of a host, using what is known about its round trips.
-    pub(crate) fn with(drift: Option<&Drift>) -> Self {
+    pub fn with(drift: Option<&Drift>) -> Self {
         Self { least_ns: drift.map(|drift| drift.least_ns), ..Self::default() }
     }
 
@@ -105,26 +106,26 @@ impl Exchanges {
 
 /// Maps between two clocks, based on a sample taken before and one taken after the interval.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mapping {
-    pub(crate) before: Sample,
-    pub(crate) after: Sample,
+pub struct Mapping {
+    pub before: Sample,
+    pub after: Sample,
 }
 
 impl Mapping {
     /// Converts a time of the remote clock to the local clock.
-    pub(crate) fn here_ns(&self, there_ns: u64) -> u64 {
+    pub fn here_ns(&self, there_ns: u64) -> u64 {
         let Self { before, after } = self;
         along(there_ns, before.there_ns..after.there_ns, before.here_ns..after.here_ns)
     }
 
     /// Converts a local time to the remote clock.
-    pub(crate) fn there_ns(&self, here_ns: u64) -> u64 {
+    pub fn there_ns(&self, here_ns: u64) -> u64 {
         let Self { before, after } = self;
         along(here_ns, before.here_ns..after.here_ns, before.there_ns..after.there_ns)
     }
 
     /// Returns the error bound of both conversions between the two samples.
-    pub(crate) fn error_ns(&self) -> u64 {
+    pub fn error_ns(&self) -> u64 {
         self.before.error_ns.max(self.after.error_ns)
     }
 }
@@ -161,11 +162,11 @@ struct Rate {
 
 impl Drift {
     /// Returns true if the rate is known and the last sample is newer than `oldest_ns`.
-    pub(crate) fn is_known_since(&self, oldest_ns: u64) -> bool {
+    pub fn is_known_since(&self, oldest_ns: u64) -> bool {
         self.first != self.last && self.last.here_ns > oldest_ns
     }
 
-    pub(crate) const fn last(&self) -> Sample {
+    pub const fn last(&self) -> Sample {
         self.last
     }
 

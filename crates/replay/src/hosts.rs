@@ -8,21 +8,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
-use controller::clock::{Exchanges, Sample};
 use engine::{Clock, SystemClock};
+use fleet::clock::{Exchanges, Sample};
 use fleet::{Gone, MessageSender, Remote};
-use model::Host;
-use replay::{
-    Division, Files, HostShare, Pace, PlanSettings, Record, ReplayPlan, ShareRecord, TargetKind,
-};
 
-use super::share::{Begin, ObjectHandle, ShareOrder, ShareReport, ShareTask};
-use crate::agents::Agents;
-use crate::exit::Failure;
-use crate::progress::Visibility;
+use crate::division::Division;
+use crate::lanes::Pace;
+use crate::operation::Files;
+use crate::outcome::{HostShare, Record, ShareRecord};
+use crate::plan::ReplayPlan;
+use crate::planner::PlanSettings;
+use crate::share::{Begin, ObjectHandle, ShareOrder, ShareReport, ShareTask, read_clocks};
+use crate::target_kind::TargetKind;
 
-/// Words that start a host's end.
-const WORDS: &str = "agent --stdio --replay";
 /// Bytes of the trace in a message.
 const PIECE_BYTES: usize = 4 << 20;
 /// Handles in a message.
@@ -31,14 +29,12 @@ const HANDLES: usize = 1 << 14;
 const AHEAD_NS: u64 = 50_000_000;
 
 /// A host that was started, with its end of the messages.
-type ShareRemote = Remote<ShareReport, ShareOrder>;
+pub type ShareRemote = Remote<ShareReport, ShareOrder>;
 
 /// The hosts of a replay.
 pub struct ShareHosts {
     hosts: Vec<ShareHost>,
     division: Division,
-    /// Ends the hosts' programs when it is dropped, so it comes after them.
-    _agents: Agents,
     stop: Arc<AtomicBool>,
     clock: SystemClock,
 }
@@ -46,14 +42,6 @@ pub struct ShareHosts {
 struct ShareHost {
     name: String,
     remote: ShareRemote,
-}
-
-/// The named hosts of a replay.
-pub struct NamedHosts<'a> {
-    /// Names as ssh finds them.
-    pub names: &'a [String],
-    /// The configuration of ssh.
-    pub ssh_config: Option<&'a std::path::Path>,
 }
 
 /// The material of which all hosts make the same plan.
@@ -69,29 +57,23 @@ pub struct SharedTrace<'a> {
 }
 
 impl ShareHosts {
-    /// Starts the hosts, sends them the trace and has them make their plans.
+    /// Sends the trace to hosts that were started, each with its name, and has them make their
+    /// plans.
     ///
     /// # Errors
-    /// When a host can't be reached, or makes another plan.
-    pub fn start(
-        named: &NamedHosts<'_>,
+    /// When a host is lost, or makes another plan.
+    pub fn prepare(
+        remotes: Vec<(String, ShareRemote)>,
         shared: &SharedTrace<'_>,
+        clock: SystemClock,
         stop: &Arc<AtomicBool>,
-    ) -> Result<Self, Failure> {
-        let mut wanted = Vec::with_capacity(named.names.len());
-        for name in named.names {
-            let ssh_config = named.ssh_config.map(Into::into);
-            wanted.push(Host { ssh: Some(name.clone()), ssh_config, ..Host::here(name) });
-        }
-        let mut agents = Agents::new(Arc::clone(stop), Visibility::Shown);
-        let mut hosts = Vec::with_capacity(wanted.len());
-        for (host, remote) in wanted.iter().zip(agents.launch_as(&wanted, WORDS)) {
-            let remote = remote.map_err(failure)?;
-            hosts.push(ShareHost { name: host.name.clone(), remote });
+    ) -> Result<Self, Gone> {
+        let mut hosts = Vec::with_capacity(remotes.len());
+        for (name, remote) in remotes {
+            hosts.push(ShareHost { name, remote });
         }
         let division = Division::of(&shared.plan.batch, hosts.len() as u32);
-        let clock = SystemClock::new();
-        let mut all = Self { hosts, division, _agents: agents, stop: Arc::clone(stop), clock };
+        let mut all = Self { hosts, division, stop: Arc::clone(stop), clock };
         all.send_plan(shared)?;
         Ok(all)
     }
@@ -107,7 +89,7 @@ impl ShareHosts {
         idle
     }
 
-    fn send_plan(&mut self, shared: &SharedTrace<'_>) -> Result<(), Failure> {
+    fn send_plan(&mut self, shared: &SharedTrace<'_>) -> Result<(), Gone> {
         let PlanSettings { window, clients_max, target, rsize, wsize } = shared.settings;
         let TargetKind::Nfs(version) = target else {
             unreachable!("hosts are refused for a directory");
@@ -151,7 +133,7 @@ impl ShareHosts {
         files: &Files,
         pace: Pace,
         target: TargetKind,
-    ) -> Result<Record, Failure> {
+    ) -> Result<Record, Gone> {
         let handles = files.handles();
         let clock = self.clock;
         let samples = self.on_all(|_, host| {
@@ -170,7 +152,7 @@ impl ShareHosts {
         })?;
         let shares = self.run(plan, pace, &samples)?;
         let record = Record::of_shares(plan, pace, target, shares);
-        record.ok_or_else(|| Failure::Lab("no host replays".to_owned()))
+        record.ok_or_else(|| Gone("no host replays".to_owned()))
     }
 
     /// Starts all hosts at one instant, and carries notices until all are done.
@@ -179,7 +161,7 @@ impl ShareHosts {
         plan: &ReplayPlan,
         pace: Pace,
         samples: &[Sample],
-    ) -> Result<Vec<HostShare>, Failure> {
+    ) -> Result<Vec<HostShare>, Gone> {
         let mut relay = Relay { plan, division: self.division.clone(), senders: Vec::new() };
         for host in &self.hosts {
             relay.senders.extend(host.remote.sender());
@@ -201,7 +183,7 @@ impl ShareHosts {
     fn on_all<T: Send>(
         &mut self,
         work: impl Fn(u32, &mut ShareHost) -> Result<T, Gone> + Sync,
-    ) -> Result<Vec<T>, Failure> {
+    ) -> Result<Vec<T>, Gone> {
         let (stop, work) = (&self.stop, &work);
         let mut results = Vec::with_capacity(self.hosts.len());
         thread::scope(|scope| {
@@ -220,16 +202,8 @@ impl ShareHosts {
                 results.push(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
             }
         });
-        let mut done = Vec::with_capacity(results.len());
-        for result in results {
-            done.push(result.map_err(failure)?);
-        }
-        Ok(done)
+        results.into_iter().collect()
     }
-}
-
-fn failure(gone: Gone) -> Failure {
-    Failure::Lab(gone.0)
 }
 
 /// Carries the ends of steps to the hosts that wait for them.
@@ -259,13 +233,13 @@ impl ShareHost {
     fn compare_clocks(&mut self, clock: SystemClock) -> Result<Sample, Gone> {
         let mut exchanges = Exchanges::default();
         loop {
-            let sent = agent::read(&clock);
+            let sent = read_clocks(clock);
             self.remote.send_message(ShareOrder::Clock)?;
             let there = match self.answer()? {
                 ShareReport::Clock(there) => there,
                 other => return Err(self.wrong(&other)),
             };
-            let is_enough = exchanges.add(Sample::of(sent, there, agent::read(&clock)));
+            let is_enough = exchanges.add(Sample::of(sent, there, read_clocks(clock)));
             if let Some(best) = exchanges.best()
                 && is_enough
             {

@@ -10,10 +10,9 @@ use plan::fault::PlannedFault;
 use plan::{Located, Place, PlanError, RawPlan};
 
 use super::format_ms;
-use crate::exit::Failure;
 
 /// The disturbances of a soak, in the order of time.
-pub struct Planned {
+pub struct PlannedDisturbances {
     all: Vec<Located<Disturbance>>,
     /// The name of the plan's text in messages.
     source_name: String,
@@ -39,7 +38,7 @@ type Refusal = (String, &'static str);
 pub fn take_timed_faults(
     texts: &[String],
     raw: &mut RawPlan,
-) -> Result<Vec<Located<Disturbance>>, Failure> {
+) -> Result<Vec<Located<Disturbance>>, PlanError> {
     let mut timed = Vec::new();
     raw.server.faults.planned.retain(|fault| {
         let (fault, at_ns, lasts_ns) = match fault {
@@ -62,7 +61,7 @@ pub fn take_timed_faults(
     Ok(timed)
 }
 
-impl Planned {
+impl PlannedDisturbances {
     /// Reads what flags ask for, or else the plan, beside the faults that have an instant; if none
     /// of them says anything, they are `default`.
     ///
@@ -74,7 +73,7 @@ impl Planned {
         raw: &RawPlan,
         default: Vec<Located<Disturbance>>,
         lengths: Lengths,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, PlanError> {
         let mut all = match texts {
             [] if !raw.disturbances.is_empty() => raw.disturbances.clone(),
             [] if timed.is_empty() => default,
@@ -108,7 +107,7 @@ impl Planned {
     ///
     /// # Errors
     /// When there is one.
-    pub fn check(&self, run: &RunSpec) -> Result<(), Failure> {
+    pub fn check(&self, run: &RunSpec) -> Result<(), PlanError> {
         self.refuse_by(|_, one| can_be_made(run, one))
     }
 
@@ -116,13 +115,13 @@ impl Planned {
     fn refuse_by(
         &self,
         check: impl Fn(usize, &Disturbance) -> Result<(), Refusal>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), PlanError> {
         for (number, Located { value, place }) in self.all.iter().enumerate() {
             let Err((what, hint)) = check(number, value) else { continue };
             let source_name = self.source_name.clone();
             let message = format!("`{value}`: {what}");
             let (place, hint) = (*place, Some(hint.to_owned()));
-            return Err(PlanError { source_name, place, message, hint }.into());
+            return Err(PlanError { source_name, place, message, hint });
         }
         Ok(())
     }
