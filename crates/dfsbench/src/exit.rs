@@ -12,6 +12,7 @@ use std::io::ErrorKind;
 use std::process::{self, ExitCode};
 
 use controller::ControllerError;
+use durability::DurabilityError;
 use model::{Panicked, panicked};
 use plan::PlanError;
 use results::{ExportError, StoreError};
@@ -70,6 +71,16 @@ impl From<ControllerError> for Failure {
             ControllerError::UnusableHere(reason) => Self::Usage(reason),
             error @ ControllerError::Interrupted => Self::Interrupted(error.to_string()),
             error => Self::Lab(error.to_string()),
+        }
+    }
+}
+
+impl From<DurabilityError> for Failure {
+    fn from(error: DurabilityError) -> Self {
+        match error {
+            DurabilityError::Usage(reason) => Self::Usage(reason),
+            DurabilityError::Unusable(reason) => Self::Lab(reason),
+            DurabilityError::Store(error) => Self::Store(error),
         }
     }
 }

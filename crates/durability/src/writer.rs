@@ -10,8 +10,8 @@ use model::Durability;
 use model::durability::{TestFile, TestOp, WorkKind};
 use workload::Pattern;
 
-use super::files::{OpenFile, TestFolder};
-use super::protocol::{Message, now_ns};
+use crate::files::{OpenFile, TestFolder};
+use crate::protocol::{ClientMessage, now_ns};
 
 /// Bytes of a block, which has one stamp.
 pub const BLOCK_BYTES: u32 = 4096;
@@ -36,7 +36,7 @@ const NAMES: u32 = 2;
 pub struct Writer<'a> {
     folder: TestFolder,
     pattern: &'a Pattern,
-    send: &'a dyn Fn(&Message),
+    send: &'a dyn Fn(&ClientMessage),
     /// How many ops were sent.
     sent: usize,
     /// Files that remain open from one round to the next.
@@ -45,7 +45,7 @@ pub struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     /// Begins in a folder.
-    pub fn new(folder: TestFolder, pattern: &'a Pattern, send: &'a dyn Fn(&Message)) -> Self {
+    pub fn new(folder: TestFolder, pattern: &'a Pattern, send: &'a dyn Fn(&ClientMessage)) -> Self {
         Self { folder, pattern, send, sent: 0, open: BTreeMap::new() }
     }
 
@@ -202,12 +202,12 @@ impl<'a> Writer<'a> {
     fn note_sent(&mut self, op: TestOp) -> (usize, TestOp) {
         let id = self.sent;
         self.sent += 1;
-        (self.send)(&Message::Sent(op));
+        (self.send)(&ClientMessage::Sent(op));
         (id, op)
     }
 
     fn note_acked(&self, ops: Vec<usize>) {
-        (self.send)(&Message::Acked { ops, at_ns: now_ns() });
+        (self.send)(&ClientMessage::Acked { ops, at_ns: now_ns() });
     }
 }
 

@@ -5,7 +5,6 @@
 //! is left where the parent was killed.
 
 use std::io::{self, BufRead as _, Read as _, Write as _};
-use std::process::ExitCode;
 use std::time::Duration;
 use std::{process, thread};
 
@@ -13,10 +12,10 @@ use engine::target::leftover::{self, Leftover};
 use model::durability::{FoundBlock, FoundFile, TestFile};
 use workload::Pattern;
 
-use super::files::TestFolder;
-use super::protocol::{Job, Message, Task};
-use super::writer::{BLOCK_BYTES, Writer};
-use crate::exit::{End, Failure};
+use crate::DurabilityError;
+use crate::files::TestFolder;
+use crate::protocol::{ClientJob, ClientMessage, Task};
+use crate::writer::{BLOCK_BYTES, Writer};
 
 /// Seed of the content; stamps tell campaigns, files and generations from each other.
 const SEED: u64 = 24;
@@ -25,17 +24,19 @@ const SEED: u64 = 24;
 ///
 /// # Errors
 /// When stdin has none.
-pub fn run() -> Result<ExitCode, Failure> {
+pub fn run() -> Result<(), DurabilityError> {
     let mut line = String::new();
     let read = io::stdin().lock().read_line(&mut line);
-    let Ok(Ok(job)) = read.map(|_| serde_json::from_str::<Job>(&line)) else {
+    let Ok(Ok(job)) = read.map(|_| serde_json::from_str::<ClientJob>(&line)) else {
         let hint = "`dfsbench durability` starts it";
-        return Err(Failure::Usage(format!("stdin has no job for a client (hint: {hint})")));
+        return Err(DurabilityError::Usage(format!(
+            "stdin has no job for a client (hint: {hint})"
+        )));
     };
     thread::spawn(end_with_parent);
     let last = match do_job(&job) {
-        Ok(()) => Message::Done,
-        Err(why) => Message::Failed(why),
+        Ok(()) => ClientMessage::Done,
+        Err(why) => ClientMessage::Failed(why),
     };
     send(&last);
     // A writer keeps its connection until it is ended: a client that leaves may have a server
@@ -45,7 +46,7 @@ pub fn run() -> Result<ExitCode, Failure> {
             thread::sleep(Duration::from_secs(60));
         }
     }
-    Ok(End::Ok.into())
+    Ok(())
 }
 
 /// Ends this process when its parent has closed stdin, or is gone.
@@ -55,19 +56,19 @@ fn end_with_parent() {
     process::exit(0);
 }
 
-fn do_job(job: &Job) -> Result<(), String> {
+fn do_job(job: &ClientJob) -> Result<(), String> {
     let timeout = Duration::from_millis(job.timeout_ms);
     let pattern = Pattern::new(SEED, BLOCK_BYTES as usize).stamped(job.campaign, BLOCK_BYTES);
     match &job.task {
         Task::Write { promises, rounds, event_after } => {
             let mut folder = TestFolder::open(&job.target, timeout)?;
-            send(&Message::Opened { identity: folder.identity()? });
+            send(&ClientMessage::Opened { identity: folder.identity()? });
             folder.make(&job.folder)?;
             let mut writer = Writer::new(folder, &pattern, &send);
             writer.prepare(promises)?;
             for round in 0..*rounds {
                 if round == *event_after {
-                    send(&Message::Ready);
+                    send(&ClientMessage::Ready);
                 }
                 writer.make_round(promises, round)?;
             }
@@ -98,7 +99,7 @@ fn do_job(job: &Job) -> Result<(), String> {
                     }
                     Err(why) => return Err(why),
                 };
-                send(&Message::Found(found));
+                send(&ClientMessage::Found(found));
             }
             Ok(())
         }
@@ -107,7 +108,7 @@ fn do_job(job: &Job) -> Result<(), String> {
 }
 
 /// Removes the working directories of the campaign.
-fn remove_all(job: &Job) -> Result<(), String> {
+fn remove_all(job: &ClientJob) -> Result<(), String> {
     let found = leftover::remove(&job.target, &job.campaign_name);
     for one in found.map_err(|error| error.to_string())? {
         if let Leftover::Kept(place, why) = one {
@@ -118,7 +119,7 @@ fn remove_all(job: &Job) -> Result<(), String> {
 }
 
 /// Writes a message; without a reader there is nothing to do any more.
-fn send(message: &Message) {
+fn send(message: &ClientMessage) {
     let Ok(mut line) = serde_json::to_vec(message) else { return };
     line.push(b'\n');
     let mut stdout = io::stdout().lock();
