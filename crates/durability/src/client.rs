@@ -9,13 +9,13 @@ use std::time::Duration;
 use std::{process, thread};
 
 use engine::target::leftover::{self, Leftover};
+use engine::target::named_files::NamedFiles;
 use model::durability::{FoundBlock, FoundFile, TestFile};
 use workload::Pattern;
 
 use crate::DurabilityError;
-use crate::files::TestFolder;
 use crate::protocol::{ClientJob, ClientMessage, Task};
-use crate::writer::{BLOCK_BYTES, Writer};
+use crate::writer::{BLOCK_BYTES, WRITE_BYTES, Writer};
 
 /// Seed of the content; stamps tell campaigns, files and generations from each other.
 const SEED: u64 = 24;
@@ -58,13 +58,14 @@ fn end_with_parent() {
 
 fn do_job(job: &ClientJob) -> Result<(), String> {
     let timeout = Duration::from_millis(job.timeout_ms);
-    let pattern = Pattern::new(SEED, BLOCK_BYTES as usize).stamped(job.campaign, BLOCK_BYTES);
+    let pattern = Pattern::new(SEED, WRITE_BYTES as usize).stamped(job.campaign, BLOCK_BYTES);
+    let open = || NamedFiles::open(&job.target, timeout, pattern.clone(), WRITE_BYTES);
     match &job.task {
         Task::Write { promises, rounds, event_after } => {
-            let mut folder = TestFolder::open(&job.target, timeout)?;
-            send(&ClientMessage::Opened { identity: folder.identity()? });
-            folder.make(&job.folder)?;
-            let mut writer = Writer::new(folder, &pattern, &send);
+            let mut files = open()?;
+            send(&ClientMessage::Opened { identity: files.identity()? });
+            files.make(&job.folder)?;
+            let mut writer = Writer::new(files, &send);
             writer.prepare(promises)?;
             for round in 0..*rounds {
                 if round == *event_after {
@@ -75,9 +76,9 @@ fn do_job(job: &ClientJob) -> Result<(), String> {
             Ok(())
         }
         Task::ReadBack { files, identity, accepts_unreadable } => {
-            let mut folder = TestFolder::open(&job.target, timeout)?;
-            let found = folder.identity()?;
-            let is_there = folder.enter(&job.folder)?;
+            let mut directory = open()?;
+            let found = directory.identity()?;
+            let is_there = directory.enter(&job.folder)?;
             // Without the directory all is lost, unless this is not where it was made.
             if !is_there
                 && let Some(identity) = identity
@@ -88,7 +89,7 @@ fn do_job(job: &ClientJob) -> Result<(), String> {
             }
             for file in files {
                 let read = if is_there {
-                    read_back(&mut folder, &pattern, *file)
+                    read_back(&mut directory, &pattern, *file)
                 } else {
                     Ok(FoundFile::missing(*file))
                 };
@@ -130,11 +131,11 @@ fn send(message: &ClientMessage) {
 
 /// Reads a file and tells which generation each of its blocks has.
 fn read_back(
-    folder: &mut TestFolder,
+    directory: &mut NamedFiles,
     pattern: &Pattern,
     file: TestFile,
 ) -> Result<FoundFile, String> {
-    let Some(data) = folder.read(&file.name())? else {
+    let Some(data) = directory.read(&file.name())? else {
         return Ok(FoundFile::missing(file));
     };
     let mut blocks = Vec::new();

@@ -75,9 +75,9 @@ pub enum Way {
     },
 }
 
-/// The means of a system that is up, beside writing and reading.
+/// Kills and starts the servers of a system that is up.
 #[derive(Clone, Copy)]
-pub struct SystemMeans<'a> {
+pub struct SystemControl<'a> {
     /// Kills its servers.
     pub kill: &'a dyn Fn() -> Result<(), String>,
     /// Starts the servers again that were killed.
@@ -86,15 +86,6 @@ pub struct SystemMeans<'a> {
     pub mount_again: &'a dyn Fn() -> Result<(), String>,
     /// Sets up its server again that has lost its power.
     pub start_again: &'a dyn Fn() -> Result<(), String>,
-}
-
-/// The means by which events are made, beside commands.
-#[derive(Clone, Copy)]
-pub struct Means<'a> {
-    /// Injects faults into the in-memory server, where it is the target.
-    pub inject_fault: Option<&'a FaultInjector<'a>>,
-    /// Those of a system that was set up.
-    pub system: Option<SystemMeans<'a>>,
 }
 
 impl ArrangedEvent {
@@ -124,8 +115,13 @@ impl ArrangedEvent {
     ///
     /// # Errors
     /// When it could not be made or undone, in a sentence.
-    pub fn make(&self, means: Means<'_>, kill_client: &mut dyn FnMut()) -> Result<u64, String> {
-        self.way.make(means, kill_client)
+    pub fn make(
+        &self,
+        inject_fault: Option<&FaultInjector<'_>>,
+        system: Option<SystemControl<'_>>,
+        kill_client: &mut dyn FnMut(),
+    ) -> Result<u64, String> {
+        self.way.make(inject_fault, system, kill_client)
     }
 }
 
@@ -142,8 +138,12 @@ impl Way {
         }
     }
 
-    fn make(&self, means: Means<'_>, kill_client: &mut dyn FnMut()) -> Result<u64, String> {
-        let Means { inject_fault, system } = means;
+    fn make(
+        &self,
+        inject_fault: Option<&FaultInjector<'_>>,
+        system: Option<SystemControl<'_>>,
+        kill_client: &mut dyn FnMut(),
+    ) -> Result<u64, String> {
         let set_up = || system.ok_or_else(|| "no system was set up".to_owned());
         match self {
             Self::CrashSystem => {
@@ -155,7 +155,7 @@ impl Way {
             }
             Self::SystemPower(way) => {
                 let system = set_up()?;
-                let made_ns = way.make(means, kill_client)?;
+                let made_ns = way.make(inject_fault, Some(system), kill_client)?;
                 (system.start_again)()?;
                 Ok(made_ns)
             }
@@ -358,7 +358,7 @@ mod tests {
             restarted_ns.set(now_ns());
             Ok(())
         };
-        let system = SystemMeans {
+        let system = SystemControl {
             kill: &kill,
             restart: &restart,
             mount_again: &kill,
@@ -371,13 +371,12 @@ mod tests {
         }));
         for way in [Way::CrashSystem, power] {
             let begun_ns = now_ns();
-            let means = Means { inject_fault: None, system: Some(system) };
-            let made_ns = way.make(means, &mut || panic!("the client is left alone")).unwrap();
+            let mut kill_client = || panic!("the client is left alone");
+            let made_ns = way.make(None, Some(system), &mut kill_client).unwrap();
             assert!(begun_ns < made_ns && made_ns < restarted_ns.get(), "{way:?}: {made_ns}");
             assert!(killed_ns.get() < made_ns, "{way:?}: {made_ns}");
         }
-        let alone = Means { inject_fault: None, system: None };
-        let why = Way::CrashSystem.make(alone, &mut || {}).unwrap_err();
+        let why = Way::CrashSystem.make(None, None, &mut || {}).unwrap_err();
         assert_eq!(why, "no system was set up");
     }
 

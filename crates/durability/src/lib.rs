@@ -12,7 +12,6 @@
 
 mod client;
 mod events;
-mod files;
 mod keep;
 mod measurement;
 mod protocol;

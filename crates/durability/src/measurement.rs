@@ -16,7 +16,7 @@ use model::work::directory_name;
 use model::{Durability, Host, Target};
 use stats::durability::{EventFacts, judge_event, last_writer, tiers};
 
-use crate::events::{ArrangedEvent, Means, SystemMeans, run_shell};
+use crate::events::{ArrangedEvent, SystemControl, run_shell};
 use crate::protocol::{ClientJob, ClientMessage, ClientProcess, ClientProgram, Task, now_ns};
 use crate::request::{DurabilityRequest, access_to};
 use crate::{ContenderFindings, DurabilityError, Event, Session};
@@ -77,8 +77,8 @@ pub struct Measurement<'a> {
     pub target: &'a Target,
     /// The program on the host of the clients.
     pub program: &'a ClientProgram,
-    /// The means of the system, where the plan has set it up.
-    pub system: Option<SystemMeans<'a>>,
+    /// Controls the system, where the plan has set it up.
+    pub system: Option<SystemControl<'a>>,
     /// Name with which the names of the working directories begin.
     pub campaign: String,
 }
@@ -274,8 +274,8 @@ impl Measurement<'_> {
             return Ok(None);
         }
         let begun_ns = now_ns();
-        let means = Means { inject_fault: self.session.inject_fault, system: self.system };
-        let made = arranged.make(means, &mut || client.kill());
+        let inject_fault = self.session.inject_fault;
+        let made = arranged.make(inject_fault, self.system, &mut || client.kill());
         // One that still writes goes on at a server that is back; its work ends here.
         client.kill();
         load.note_last(&client);
@@ -417,7 +417,7 @@ impl Measurement<'_> {
     ///
     /// # Errors
     /// Why it could not be done in time, in a sentence.
-    fn mount_again(&self, system: &SystemMeans<'_>, deadline: Instant) -> Result<(), String> {
+    fn mount_again(&self, system: &SystemControl<'_>, deadline: Instant) -> Result<(), String> {
         loop {
             let Err(why) = (system.mount_again)() else { return Ok(()) };
             if self.session.stop.load(Relaxed) {

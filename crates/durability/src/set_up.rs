@@ -12,7 +12,7 @@ use controller::{Hosts, site};
 use model::durability::{CrashEvent, DurabilityReport};
 use model::{LabSpec, panicked};
 
-use crate::events::SystemMeans;
+use crate::events::SystemControl;
 use crate::measurement::{Measurement, report_of};
 use crate::request::{DurabilityRequest, Subject};
 use crate::{ContenderFindings, DurabilityError, Event, Session};
@@ -118,7 +118,7 @@ impl Systems<'_, '_> {
             session: self.session,
             target: &subject.spec.target,
             program: &program,
-            system: Some(SystemMeans {
+            system: Some(SystemControl {
                 kill: &kill,
                 restart: &restart,
                 mount_again: &mount_again,
