@@ -12,6 +12,7 @@ pub mod clock;
 mod faults;
 mod host_setup;
 mod hosts;
+pub mod leftovers;
 mod merge;
 mod one_directory;
 mod pass;

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use agent::{Agent, LocalServer};
-use controller::{ControllerError, Event, Hosts, Walk};
+use controller::{ControllerError, Event, Hosts, Walk, leftovers};
 use engine::SystemClock;
 use fleet::{Opening, in_process};
 use lab::counters::StorageWork;
@@ -34,8 +34,8 @@ use crate::output::Printable;
 use crate::progress::lines::{self, Lines};
 use crate::progress::{Progress, Visibility, check_screen};
 use crate::{
-    agents, contenders, dry_run, embedded, foreign_folder, job, leftovers, output, output_file,
-    plan_source, render, signals, user_dirs, writeback,
+    agents, contenders, dry_run, embedded, foreign_folder, job, output, output_file, plan_source,
+    render, signals, user_dirs, writeback,
 };
 
 /// Makes the campaign that the arguments ask for.
@@ -351,12 +351,15 @@ pub fn with_agents<T>(
         let token = token();
         let campaign = controller::campaign_name(token);
         foreign_folder::warn_of_targets(&plan.runs);
-        leftovers::warn(means.results, &plan.runs);
+        for warning in leftovers::warnings(means.results, &plan.runs) {
+            output::message(&format!("warning: {warning}"));
+        }
         let _record = if means.keep {
             None
         } else {
-            leftovers::Record::begin(means.results, &campaign, &plan.runs, means.resumes)?
-                .map(|record| record.with_index(means.results))
+            let (results, now_ms) = (means.results, now_unix_ms());
+            leftovers::WorkRecord::begin(results, &campaign, &plan.runs, means.resumes, now_ms)?
+                .map(|record| record.with_index(results, &user_dirs::records_dir()))
         };
         let read_clocks = || agent::read(&*clock);
         let opening = Opening {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use controller::Hosts;
+use controller::{Hosts, leftovers};
 use durability::{ClientProgram, DurabilityRequest, Event, Findings, FindingsKeeper, Session};
 use engine::SystemClock;
 use fleet::Opening;
@@ -24,8 +24,8 @@ use crate::exit::{End, Failure};
 use crate::output::Printable;
 use crate::progress::Visibility;
 use crate::{
-    campaign, embedded, foreign_folder, joined, leftovers, memory_guard, output, plan_source,
-    render, signals,
+    campaign, embedded, foreign_folder, joined, memory_guard, output, plan_source, render, signals,
+    user_dirs,
 };
 
 /// Measures what the arguments name.
@@ -48,9 +48,12 @@ pub fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
     let runs = &request.plan.runs;
     foreign_folder::warn_beside(&args.results);
     foreign_folder::warn_of_targets(runs);
-    leftovers::warn(&args.results, runs);
-    let _record = leftovers::Record::begin(&args.results, &campaign, runs, None)?
-        .map(|record| record.with_index(&args.results));
+    for warning in leftovers::warnings(&args.results, runs) {
+        output::message(&format!("warning: {warning}"));
+    }
+    let _record =
+        leftovers::WorkRecord::begin(&args.results, &campaign, runs, None, now_unix_ms())?
+            .map(|record| record.with_index(&args.results, &user_dirs::records_dir()));
     let mut agents = Agents::new(Arc::clone(&stop), Visibility::Shown);
     let mut launch = |hosts: &[&Host]| agents.launch(hosts);
     let clock = SystemClock::new();

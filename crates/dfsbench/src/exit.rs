@@ -12,6 +12,7 @@ use std::io::ErrorKind;
 use std::process::{self, ExitCode};
 
 use controller::ControllerError;
+use controller::leftovers::UnwritableRecord;
 use durability::DurabilityError;
 use model::{Panicked, panicked};
 use plan::PlanError;
@@ -72,6 +73,13 @@ impl From<ControllerError> for Failure {
             error @ ControllerError::Interrupted => Self::Interrupted(error.to_string()),
             error => Self::Lab(error.to_string()),
         }
+    }
+}
+
+impl From<UnwritableRecord> for Failure {
+    fn from(error: UnwritableRecord) -> Self {
+        let UnwritableRecord { folder, reason, hint } = error;
+        Self::Output { what: format!("to the folder {}", folder.display()), reason, hint }
     }
 }
 

@@ -34,7 +34,6 @@ mod job;
 mod joined;
 mod k8s;
 mod ladder;
-mod leftovers;
 mod manual;
 mod memory_guard;
 mod metrics;
