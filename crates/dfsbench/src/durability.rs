@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use controller::{Hosts, leftovers};
-use durability::{ClientProgram, DurabilityRequest, Event, Findings, FindingsKeeper, Session};
+use durability::{
+    ClientProgram, DurabilityContext, DurabilityEvent, DurabilityRequest, Findings, FindingsKeeper,
+};
 use engine::SystemClock;
 use fleet::Opening;
 use model::durability::DurabilityReport;
@@ -63,7 +65,7 @@ pub fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
         allow_destroy: args.allow_destroy.clone(),
         ..Opening::default()
     };
-    let session = Session {
+    let context = DurabilityContext {
         token,
         campaign,
         stop: &stop,
@@ -79,7 +81,7 @@ pub fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
         observe: &|event| hear(&event, args),
     };
     let hosts = Hosts::new(&mut launch, &read_clocks, opening);
-    let measured = durability::measure(&request, &session, hosts, &mut keeper);
+    let measured = durability::measure(&request, &context, hosts, &mut keeper);
     agents::note_left();
     let Findings { reports, is_clean } = measured?;
     let is_stopped = stop.load(Relaxed);
@@ -139,13 +141,13 @@ fn find_keeper(
     Ok(FindingsKeeper::with_campaign(&store, id, request, now_unix_ms)?)
 }
 
-fn hear(event: &Event<'_>, args: &DurabilityArgs) {
+fn hear(event: &DurabilityEvent<'_>, args: &DurabilityArgs) {
     match event {
-        Event::Progress(_) if args.quiet => {}
-        Event::Progress(line) => output::message(line),
-        Event::Warning(line) => output::message(&format!("warning: {line}")),
-        Event::DirectoryBegun { name, target } => signals::note_directory(name, target),
-        Event::DirectoryRemoved => signals::forget_directory(),
+        DurabilityEvent::Progress(_) if args.quiet => {}
+        DurabilityEvent::Progress(line) => output::message(line),
+        DurabilityEvent::Warning(line) => output::message(&format!("warning: {line}")),
+        DurabilityEvent::DirectoryBegun { name, target } => signals::note_directory(name, target),
+        DurabilityEvent::DirectoryRemoved => signals::forget_directory(),
     }
 }
 

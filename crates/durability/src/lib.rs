@@ -46,7 +46,7 @@ pub enum DurabilityError {
 }
 
 /// The program and the campaign that a measurement belongs to.
-pub struct Session<'a> {
+pub struct DurabilityContext<'a> {
     /// Identifies the campaign in the blocks that are written.
     pub token: u64,
     /// Name of the campaign, with which the names of its working directories begin.
@@ -57,11 +57,11 @@ pub struct Session<'a> {
     pub program_on: &'a dyn Fn(&Host) -> Result<ClientProgram, String>,
     /// Injects faults into the server of this process, if that is the target.
     pub inject_fault: Option<&'a FaultInjector<'a>>,
-    pub observe: &'a dyn Fn(Event<'_>),
+    pub observe: &'a dyn Fn(DurabilityEvent<'_>),
 }
 
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum DurabilityEvent<'a> {
     /// What is done now, as a sentence.
     Progress(&'a str),
     /// Something that went wrong and doesn't end the measurement, as a sentence.
@@ -95,7 +95,7 @@ pub struct Findings {
 /// measured is only a warning.
 pub fn measure(
     request: &DurabilityRequest,
-    session: &Session<'_>,
+    context: &DurabilityContext<'_>,
     hosts: Hosts<'_>,
     keeper: &mut FindingsKeeper,
 ) -> Result<Findings, DurabilityError> {
@@ -106,14 +106,14 @@ pub fn measure(
         _ => Ok(()),
     };
     let found = if request.sets_up() {
-        set_up::measure_all(request, session, hosts, &mut keep)?
+        set_up::measure_all(request, context, hosts, &mut keep)?
     } else {
-        let found = measurement::measure_one(request, session)?;
+        let found = measurement::measure_one(request, context)?;
         keep(&found)?;
         vec![found]
     };
     let mut reports = Vec::new();
-    let mut is_clean = found.len() == request.subjects.len() && !session.stop.load(Relaxed);
+    let mut is_clean = found.len() == request.subjects.len() && !context.stop.load(Relaxed);
     for ContenderFindings { report, .. } in found {
         let Ok(report) = report else {
             is_clean = false;

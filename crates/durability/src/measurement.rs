@@ -19,7 +19,7 @@ use stats::durability::{EventFacts, judge_event, last_writer, tiers};
 use crate::events::{ArrangedEvent, SystemControl, run_shell};
 use crate::protocol::{ClientJob, ClientMessage, ClientProcess, ClientProgram, Task, now_ns};
 use crate::request::{DurabilityRequest, access_to};
-use crate::{ContenderFindings, DurabilityError, Event, Session};
+use crate::{ContenderFindings, DurabilityContext, DurabilityError, DurabilityEvent};
 
 /// How long a message is waited for before the stop flag is checked.
 const TICK: Duration = Duration::from_millis(50);
@@ -37,17 +37,17 @@ const READ_BACK_CALLS: u32 = 10;
 /// Measures the one target of a request that sets up nothing.
 pub fn measure_one(
     request: &DurabilityRequest,
-    session: &Session<'_>,
+    context: &DurabilityContext<'_>,
 ) -> Result<ContenderFindings, DurabilityError> {
     let target = &request.subjects[0].spec.target;
-    let program = (session.program_on)(&Host::here("this host"));
+    let program = (context.program_on)(&Host::here("this host"));
     let measurement = Measurement {
         request,
-        session,
+        context,
         target,
         program: &program.map_err(DurabilityError::Unusable)?,
         system: None,
-        campaign: session.campaign.clone(),
+        campaign: context.campaign.clone(),
     };
     let events = measurement.measure_events()?;
     let report = Ok(report_of(request, target.to_string(), target, events));
@@ -73,7 +73,7 @@ pub fn report_of(
 /// The parts that all events of a measurement share.
 pub struct Measurement<'a> {
     pub request: &'a DurabilityRequest,
-    pub session: &'a Session<'a>,
+    pub context: &'a DurabilityContext<'a>,
     pub target: &'a Target,
     /// The program on the host of the clients.
     pub program: &'a ClientProgram,
@@ -196,7 +196,7 @@ impl Measurement<'_> {
                 Some(known) => known.add(&measured),
                 None => events.push(measured),
             }
-            if self.session.stop.load(Relaxed) {
+            if self.context.stop.load(Relaxed) {
                 return Ok(false);
             }
             next = self.next_last(events.get(first));
@@ -240,8 +240,8 @@ impl Measurement<'_> {
             None => String::new(),
         };
         self.report(&format!("{}: writing under {promises}{ending}", arranged.event));
-        let begun = Event::DirectoryBegun { name: &folder, target: self.target };
-        (self.session.observe)(begun);
+        let begun = DurabilityEvent::DirectoryBegun { name: &folder, target: self.target };
+        (self.context.observe)(begun);
         let measured = self.measure_in(&folder, arranged, last);
         // A working directory that can't be removed is named; whatever happened before goes first.
         let removed = self.remove(&folder);
@@ -249,13 +249,13 @@ impl Measurement<'_> {
         let why = match removed {
             Ok(()) if is_gone => "the target is not back".to_owned(),
             Ok(()) => {
-                (self.session.observe)(Event::DirectoryRemoved);
+                (self.context.observe)(DurabilityEvent::DirectoryRemoved);
                 return measured;
             }
             Err(why) => why,
         };
         let target = self.target;
-        (self.session.observe)(Event::Warning(&format!(
+        (self.context.observe)(DurabilityEvent::Warning(&format!(
             "the working directory `{folder}` may be left in {target}: {why}"
         )));
         measured
@@ -274,7 +274,7 @@ impl Measurement<'_> {
             return Ok(None);
         }
         let begun_ns = now_ns();
-        let inject_fault = self.session.inject_fault;
+        let inject_fault = self.context.inject_fault;
         let made = arranged.make(inject_fault, self.system, &mut || client.kill());
         // One that still writes goes on at a server that is back; its work ends here.
         client.kill();
@@ -325,7 +325,7 @@ impl Measurement<'_> {
     /// Waits until so much was written that the event may be made; returns whether it may.
     fn await_load(&self, client: &ClientProcess, load: &mut Load) -> Result<bool, DurabilityError> {
         while !load.is_ready && !load.is_done {
-            if self.session.stop.load(Relaxed) {
+            if self.context.stop.load(Relaxed) {
                 return Ok(false);
             }
             match client.receive(TICK) {
@@ -345,7 +345,7 @@ impl Measurement<'_> {
         if let Some(idle) = self.request.idle {
             let until = Instant::now() + idle;
             while Instant::now() < until {
-                if self.session.stop.load(Relaxed) {
+                if self.context.stop.load(Relaxed) {
                     return Ok(false);
                 }
                 thread::sleep(TICK.min(until.saturating_duration_since(Instant::now())));
@@ -394,7 +394,7 @@ impl Measurement<'_> {
                 Ok(_) => "the client that reads back ended early".to_owned(),
                 Err(why) => why,
             };
-            if self.session.stop.load(Relaxed) {
+            if self.context.stop.load(Relaxed) {
                 return Err("interrupted".to_owned());
             }
             if Instant::now() >= deadline {
@@ -420,7 +420,7 @@ impl Measurement<'_> {
     fn mount_again(&self, system: &SystemControl<'_>, deadline: Instant) -> Result<(), String> {
         loop {
             let Err(why) = (system.mount_again)() else { return Ok(()) };
-            if self.session.stop.load(Relaxed) {
+            if self.context.stop.load(Relaxed) {
                 return Err("interrupted".to_owned());
             }
             if Instant::now() >= deadline {
@@ -462,7 +462,7 @@ impl Measurement<'_> {
         ClientJob {
             target: self.target.clone(),
             folder: folder.to_owned(),
-            campaign: self.session.token,
+            campaign: self.context.token,
             campaign_name: self.campaign.clone(),
             timeout_ms: self.request.timeout.as_millis() as u64,
             task,
@@ -470,6 +470,6 @@ impl Measurement<'_> {
     }
 
     fn report(&self, line: &str) {
-        (self.session.observe)(Event::Progress(line));
+        (self.context.observe)(DurabilityEvent::Progress(line));
     }
 }

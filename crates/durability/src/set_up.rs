@@ -15,7 +15,7 @@ use model::{LabSpec, panicked};
 use crate::events::SystemControl;
 use crate::measurement::{Measurement, report_of};
 use crate::request::{DurabilityRequest, Subject};
-use crate::{ContenderFindings, DurabilityError, Event, Session};
+use crate::{ContenderFindings, DurabilityContext, DurabilityError, DurabilityEvent};
 
 /// How long a server that has lost its power may take until it can be reached again.
 const STARTED_WITHIN: Duration = Duration::from_secs(300);
@@ -30,24 +30,24 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_secs(2);
 /// When one can't be kept.
 pub fn measure_all(
     request: &DurabilityRequest,
-    session: &Session<'_>,
+    context: &DurabilityContext<'_>,
     hosts: Hosts<'_>,
     keep: &mut dyn FnMut(&ContenderFindings) -> Result<(), DurabilityError>,
 ) -> Result<Vec<ContenderFindings>, DurabilityError> {
     let hosts = RefCell::new(hosts);
-    let systems = Systems { request, session, hosts: &hosts };
+    let systems = Systems { request, context, hosts: &hosts };
     let mut found = Vec::new();
     // Hosts are restored and left, also after an error or a panic.
     let measured = panicked::catch(|| {
         for (number, subject) in request.subjects.iter().enumerate() {
-            if session.stop.load(Relaxed) {
+            if context.stop.load(Relaxed) {
                 break;
             }
             let contender = subject.contender.clone().unwrap_or_default();
-            (session.observe)(Event::Progress(&format!("{contender}: setting up")));
+            (context.observe)(DurabilityEvent::Progress(&format!("{contender}: setting up")));
             let report = systems.measure(subject, number);
             if let Err(why) = &report {
-                (session.observe)(Event::Warning(&format!("{contender}: {why}")));
+                (context.observe)(DurabilityEvent::Warning(&format!("{contender}: {why}")));
             }
             found.push(ContenderFindings { contender, report });
             if let Some(last) = found.last() {
@@ -57,7 +57,7 @@ pub fn measure_all(
         Ok(())
     });
     for left in hosts.borrow_mut().leave() {
-        (session.observe)(Event::Warning(&left));
+        (context.observe)(DurabilityEvent::Warning(&left));
     }
     match measured {
         Ok(kept) => kept.map(|()| found),
@@ -68,7 +68,7 @@ pub fn measure_all(
 /// The contenders of a request, and the hosts that they are set up on.
 struct Systems<'a, 'h> {
     request: &'a DurabilityRequest,
-    session: &'a Session<'a>,
+    context: &'a DurabilityContext<'a>,
     hosts: &'a RefCell<Hosts<'h>>,
 }
 
@@ -88,7 +88,7 @@ impl Systems<'_, '_> {
         }
         let measured = self.measure_system(subject, lab, number);
         for left in self.hosts.borrow_mut().undo_all() {
-            (self.session.observe)(Event::Warning(&left));
+            (self.context.observe)(DurabilityEvent::Warning(&left));
         }
         measured
     }
@@ -103,19 +103,19 @@ impl Systems<'_, '_> {
         lab: &LabSpec,
         number: usize,
     ) -> Result<DurabilityReport, String> {
-        site::set_up(&mut self.hosts.borrow_mut(), lab, self.session.stop)?;
+        site::set_up(&mut self.hosts.borrow_mut(), lab, self.context.stop)?;
         if self.has_event(CrashEvent::PowerCut) {
             site::settle(&mut self.hosts.borrow_mut(), lab)?;
         }
-        let program = (self.session.program_on)(lab.worker())?;
+        let program = (self.context.program_on)(lab.worker())?;
         let kill = || site::kill_system(&mut self.hosts.borrow_mut(), lab);
         let restart = || site::restart_system(&mut self.hosts.borrow_mut(), lab);
-        let stop = self.session.stop;
+        let stop = self.context.stop;
         let mount_again = || site::mount_again(&mut self.hosts.borrow_mut(), lab, stop);
         let start_again = || self.start_again(lab);
         let measurement = Measurement {
             request: self.request,
-            session: self.session,
+            context: self.context,
             target: &subject.spec.target,
             program: &program,
             system: Some(SystemControl {
@@ -124,7 +124,7 @@ impl Systems<'_, '_> {
                 mount_again: &mount_again,
                 start_again: &start_again,
             }),
-            campaign: format!("{}-{number}", self.session.campaign),
+            campaign: format!("{}-{number}", self.context.campaign),
         };
         let events = measurement.measure_events().map_err(|failure| failure.to_string())?;
         let name = subject.contender.as_deref().unwrap_or_default();
@@ -137,7 +137,7 @@ impl Systems<'_, '_> {
         let mut hosts = self.hosts.borrow_mut();
         let deadline = Instant::now() + STARTED_WITHIN;
         while let Err(why) = site::reach_after_power_loss(&mut hosts, lab) {
-            if self.session.stop.load(Relaxed) || Instant::now() > deadline {
+            if self.context.stop.load(Relaxed) || Instant::now() > deadline {
                 return Err(why);
             }
             thread::sleep(TRY_AGAIN_AFTER);
