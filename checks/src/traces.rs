@@ -2,7 +2,7 @@
 //!
 //! [`check_counts`] captures a short run of an op mix and compares the calls of each procedure of
 //! v2, v3 and MOUNT, and of each operation of v4. [`check_python`] runs the reader that
-//! `docs/trace.md` has. [`check_replay`] replays such a run on another server.
+//! `docs/design/trace-format.md` has. [`check_replay`] replays such a run on another server.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -124,7 +124,7 @@ pub fn check_python(ours: Ours, protocol: Protocol, export: &Export) -> Result<(
     let folder = TempDir::with_prefix("dfsbench-trace-")?;
     let trace = folder.path().join("trace.dfst");
     let description = describe(ours, capture.file(), &trace)?;
-    let documentation = fs::read_to_string(repo::root().join("docs/trace.md"))?;
+    let documentation = fs::read_to_string(repo::root().join("docs/design/trace-format.md"))?;
     let (_, rest) = documentation.split_once("```python\n").context("no program in Python")?;
     let (program, _) = rest.split_once("```").context("the program has no end")?;
     let script = folder.path().join("read.py");

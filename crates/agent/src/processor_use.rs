@@ -369,6 +369,19 @@ mod tests {
     }
 
     #[test]
+    fn watch_follows_cpus_of_the_run() {
+        let processors = |server: &ServerPlace| {
+            let watch = ProcessorWatch::begin(server, Some(Cpus::last(1).unwrap()));
+            watch.finish().unwrap().host.processors
+        };
+        assert_eq!(processors(&ServerPlace::InProcess(Vec::new())), 1);
+        // A server in another process may be on any of them.
+        let all = HostTimes::read().unwrap().processors;
+        let server = ServerPlace::Processes { name: "nfsd".to_owned(), pids: Vec::new() };
+        assert_eq!(processors(&server), all);
+    }
+
+    #[test]
     fn watch_counts_work_of_this_process() {
         let watch = ProcessorWatch::begin(&ServerPlace::Elsewhere, None);
         watch.start();

@@ -11,7 +11,7 @@ use model::{RunSpec, Trial, TrialState};
 use results::{Store, StoreError};
 use stats::breaking::{Search, TrialOutcome};
 
-use crate::{ControllerError, Event, Walk, results_place, trial};
+use crate::{CampaignRunner, ControllerError, Event, results_on_target};
 
 /// Number of 100 ms pauses between checks whether a server has recovered. Without them, a server
 /// that refuses connections would be queried in a busy loop.
@@ -44,7 +44,7 @@ impl<'a> Keeping<'a> {
     /// If the results cannot be stored or the agent is gone.
     pub fn make(
         &mut self,
-        walk: &mut Walk<'_>,
+        runner: &mut CampaignRunner<'_>,
         load: u64,
         spec: &RunSpec,
     ) -> Result<Trial, ControllerError> {
@@ -52,12 +52,12 @@ impl<'a> Keeping<'a> {
             Some(run) => *run,
             None => (self.add(spec)?, 0),
         };
-        let mut trial = Trial { index: made, ..trial::run(walk, spec, self.trials)? };
-        results_place::note(self.store, spec, &mut trial);
+        let mut trial = Trial { index: made, ..runner.run_trial(spec, self.trials)? };
+        results_on_target::note(self.store, spec, &mut trial);
         self.store.add_trial(run_id, &trial)?;
         self.tried.insert(load, (run_id, made + 1));
         self.trials += 1;
-        (walk.observe)(Event::TrialEnded { spec, trial: &trial });
+        (runner.observe)(Event::TrialEnded { spec, trial: &trial });
         Ok(trial)
     }
 
@@ -75,7 +75,7 @@ impl<'a> Keeping<'a> {
 /// If a run cannot be created, the results cannot be stored, or the agent is gone. Results stored
 /// so far are kept.
 pub fn search(
-    walk: &mut Walk<'_>,
+    runner: &mut CampaignRunner<'_>,
     keeping: &mut Keeping<'_>,
     requested: &RampRequest,
     at: &dyn Fn(u32) -> Result<RunSpec, String>,
@@ -85,14 +85,14 @@ pub fn search(
     while let Some(load) = search.next() {
         if search.awaits_recovery() {
             for _ in 0..PAUSES {
-                (walk.wait)(walk.hosts.wakeup());
+                runner.hosts.wait();
             }
         }
-        if walk.stop.load(Relaxed) {
+        if runner.stop.load(Relaxed) {
             break;
         }
         let spec = at(load).map_err(ControllerError::Unusable)?;
-        let trial = keeping.make(walk, load.into(), &spec)?;
+        let trial = keeping.make(runner, load.into(), &spec)?;
         if trial.state == TrialState::Interrupted {
             break;
         }

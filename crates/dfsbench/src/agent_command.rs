@@ -13,13 +13,14 @@ use std::time::Duration;
 
 use agent::Agent;
 use engine::SystemClock;
+use fleet::job;
 use fleet::rendezvous::{self, AgentRank, Hello, Joined};
 use fleet::stdio::Flags;
 use model::units;
 
 use crate::args::AgentArgs;
 use crate::exit::{self, End, Failure};
-use crate::{embedded, job, output, replay, signals, user_dirs};
+use crate::{embedded, output, replay, signals, user_dirs};
 
 /// The variables that may name this host; without them the name is the kernel's.
 ///

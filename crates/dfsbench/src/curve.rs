@@ -18,9 +18,9 @@ use plan::{Overrides, Plan, RawPlan, Surroundings};
 use workload::opmix;
 
 use crate::args::{CurveArgs, Launcher};
-use crate::campaign::{self, Means};
+use crate::campaign::{self, Session};
 use crate::exit::{End, Failure};
-use crate::{dry_run, job, output, plan_source, signals};
+use crate::{dry_run, output, plan_source};
 
 /// Draws the curve that the arguments ask for.
 ///
@@ -36,8 +36,7 @@ pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
                 .to_owned(),
         ));
     }
-    let mut around = plan_source::surroundings();
-    around.job = job::stand_ins(&args.run.job)?;
+    let around = plan_source::surroundings_of_job(&args.run.job)?;
     let raw = raw_plan::plan(args, &around)?;
     let mut ask = Asking { args, raw: &raw, around };
     let light = ask.plan(&[1])?;
@@ -46,24 +45,21 @@ pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
     if args.run.estimate.dry_run {
         return ask.describe(&light);
     }
-    let stop = signals::stop_flag()?;
-    let mut means = Means::of(&args.run.making);
-    campaign::prepare(&means)?;
-    campaign::bring(&args.run.job, &means, &mut ask.around, &stop)?;
+    let session = Session::start(&args.run.making, &args.run.job)?;
+    session.add_job_hosts(&mut ask.around);
     let maximum = match args.max_load {
         Some(per_s) => LoadMaximum { per_s, found: None },
-        None => maximum::find(&means, light, &stop)?,
+        None => maximum::find(&session, light)?,
     };
     let loads_per_s = spread_loads(maximum.per_s, args.points);
-    let mut plan = ask.plan(&loads_per_s)?;
+    let plan = ask.plan(&loads_per_s)?;
     let mut request = CurveRequest { loads_per_s, maximum, bound, ..mix_of(&plan) };
     if let Some(bound) = bound {
         // A search chooses its loads itself, by what it found so far.
         request.loads_per_s.clear();
-        return bound::search(&means, &ask, &request, bound, &stop);
+        return bound::search(session, &ask, &request, bound);
     }
-    means.question = Question::Curve(request);
-    campaign::make(&means, &mut plan, None, &stop)
+    session.run_plan(plan, &Question::Curve(request))
 }
 
 /// The arguments that plans of a curve are made from.

@@ -14,6 +14,7 @@ use std::process::{self, ExitCode};
 use controller::ControllerError;
 use controller::leftovers::UnwritableRecord;
 use durability::DurabilityError;
+use fleet::job::JobError;
 use model::{Panicked, panicked};
 use plan::PlanError;
 use results::{ExportError, StoreError};
@@ -89,6 +90,15 @@ impl From<DurabilityError> for Failure {
             DurabilityError::Usage(reason) => Self::Usage(reason),
             DurabilityError::Unusable(reason) => Self::Lab(reason),
             DurabilityError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+impl From<JobError> for Failure {
+    fn from(error: JobError) -> Self {
+        match error {
+            JobError::Request(why) => Self::Usage(why),
+            JobError::Agents(why) => Self::Lab(why),
         }
     }
 }

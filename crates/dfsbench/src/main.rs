@@ -30,7 +30,6 @@ mod exit;
 mod foreign_folder;
 mod http;
 mod input_file;
-mod job;
 mod joined;
 mod k8s;
 mod ladder;

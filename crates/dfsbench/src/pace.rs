@@ -10,17 +10,17 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use controller::Walk;
+use controller::CampaignRunner;
 use model::units::Nanos;
 use model::{RunSpec, TrialState};
 use plan::{Pace, Plan, ProbeTrial, can_be_reduced, reduced, work_of};
 
-use crate::args::RunArgs;
-use crate::campaign::{Means, Observers, with_agents};
+use crate::args::{MakingArgs, RunArgs};
+use crate::campaign::{self, Session};
 use crate::exit::{End, Failure};
 use crate::paces::{MINOR, Probed, likeness, likeness_of_kind, measured};
 use crate::progress::{Progress, Visibility, trial_figures, work_label};
-use crate::{campaign, dry_run, embedded, job, output, plan_source, signals};
+use crate::{dry_run, embedded, output, plan_source, signals};
 
 /// The time for the probes of all runs together.
 const ALL: Duration = Duration::from_secs(10);
@@ -43,13 +43,12 @@ const GROWTH: (u64, u64) = (2, 64);
 /// When the plan can't be used, hosts would have to be set up, or no target can be used.
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let raw = plan_source::read(args)?;
-    let mut around = plan_source::surroundings();
-    around.job = job::stand_ins(&args.job)?;
+    let around = plan_source::surroundings_of_job(&args.job)?;
     let mut plan = Plan::resolve(&raw, &around)?;
     campaign::warn_of_idle_settings(&plan);
     let rates = dry_run::assumed_rates(args)?;
     let stop = signals::stop_flag()?;
-    let probed = measure(&Means::of(&args.making), &mut plan, &stop)?;
+    let probed = measure(&args.making, &mut plan, &stop)?;
     if stop.load(Relaxed) {
         return Ok(End::Invalid.into());
     }
@@ -61,19 +60,23 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 ///
 /// # Errors
 /// When hosts would have to be set up, or no target can be used.
-fn measure(means: &Means<'_>, plan: &mut Plan, stop: &Arc<AtomicBool>) -> Result<Probed, Failure> {
+fn measure(
+    making: &MakingArgs,
+    plan: &mut Plan,
+    stop: &Arc<AtomicBool>,
+) -> Result<Probed, Failure> {
     check_hosts(plan)?;
     embedded::raise_descriptor_limit();
     let server = embedded::start(plan)?;
     if let Some(server) = &server {
         server.set_addresses(plan);
     }
-    let local = server.as_ref().map(embedded::Embedded::as_local_server);
-    let means = means.without_progress();
-    let mut observers = Observers::new(&means, Progress::new(plan, Visibility::Hidden), 0)?;
-    let probed = with_agents(&means, plan, local, stop, &mut observers, |walk| {
-        controller::preflight(walk)?;
-        probe_all(walk, stop)
+    let making = campaign::without_progress(making);
+    let mut session = Session::silent(&making, Arc::clone(stop));
+    let mut observer = session.observe(Progress::new(plan, Visibility::Hidden), 0)?;
+    let probed = session.with_runner(plan, server.as_ref(), &mut observer, |runner| {
+        runner.preflight()?;
+        probe_all(runner, stop)
     });
     if let Some(server) = &server {
         server.warn_of_refused();
@@ -100,9 +103,9 @@ fn check_hosts(plan: &Plan) -> Result<(), Failure> {
 }
 
 /// Probes each kind of run.
-fn probe_all(walk: &mut Walk<'_>, stop: &AtomicBool) -> Result<Probed, Failure> {
+fn probe_all(runner: &mut CampaignRunner<'_>, stop: &AtomicBool) -> Result<Probed, Failure> {
     let begun = Instant::now();
-    let plan = walk.plan;
+    let plan = runner.plan;
     let kinds = kinds_of(&plan.runs);
     let mut lines = Vec::new();
     let mut found: Vec<(usize, Option<Pace>)> = Vec::new();
@@ -110,7 +113,7 @@ fn probe_all(walk: &mut Walk<'_>, stop: &AtomicBool) -> Result<Probed, Failure> 
         // What a probe leaves of its time is for those that follow.
         let left = ALL.saturating_sub(begun.elapsed()) / (kinds.len() - number) as u32;
         let spec = &plan.runs[*run];
-        let probe = probe_run(walk, spec, left, stop)?;
+        let probe = probe_run(runner, spec, left, stop)?;
         lines.push(format!("{} (run {}): {}", work_label(spec), run + 1, probe.outcome));
         found.push((*run, Pace::of(&probe.trials)));
     }
@@ -139,7 +142,7 @@ struct Probe {
 
 /// Makes trials of a run, each with more work, until one takes long enough to tell.
 fn probe_run(
-    walk: &mut Walk<'_>,
+    runner: &mut CampaignRunner<'_>,
     run: &RunSpec,
     time: Duration,
     stop: &AtomicBool,
@@ -151,7 +154,7 @@ fn probe_run(
     loop {
         let small = reduced(run, work);
         let started = Instant::now();
-        let trial = controller::once(walk, &small)?;
+        let trial = runner.run_once(&small)?;
         let took = started.elapsed();
         if trial.state != TrialState::Done {
             probe.outcome = trial_figures(&trial);

@@ -6,9 +6,10 @@
 //! [`stats::breaking`]; the report shows what was found. `dfsbench run --until-broken` is the same
 //! with a plan's own workloads.
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use controller::Walk;
+use controller::CampaignRunner;
 use controller::search::Keeping;
 use model::question::{Question, RampRequest};
 use model::setting::Setting;
@@ -19,11 +20,11 @@ use results::Store;
 use stats::breaking::{RATE_ACCURACY_PERMILLE, Recovery, replay};
 
 use crate::args::{Raise, RampArgs, RunArgs};
-use crate::campaign::{self, Means, Observers};
+use crate::campaign::{self, Session};
 use crate::embedded::{self, Embedded};
 use crate::exit::{End, Failure};
 use crate::progress::Progress;
-use crate::{dry_run, job, output, plan_source, signals};
+use crate::{dry_run, output, plan_source};
 
 /// The heaviest load by default, by what is raised.
 const MAX: u32 = 1_000;
@@ -56,8 +57,7 @@ pub fn run(args: &RampArgs) -> Result<ExitCode, Failure> {
         let what = "--until-broken: a ramp does that already";
         return Err(Failure::Usage(format!("{what} (hint: --max sets the limit)")));
     }
-    let mut around = plan_source::surroundings();
-    around.job = job::stand_ins(&args.run.job)?;
+    let around = plan_source::surroundings_of_job(&args.run.job)?;
     let is_quick = args.run.target.is_none();
     let mut raw = match args.run.target.as_deref() {
         None => quick_plan()?,
@@ -96,8 +96,7 @@ fn quick_plan() -> Result<RawPlan, Failure> {
 /// As [`run`].
 pub fn until_broken(args: &RunArgs, clients_max: u32) -> Result<ExitCode, Failure> {
     let raw = plan_source::read(args)?;
-    let mut around = plan_source::surroundings();
-    around.job = job::stand_ins(&args.job)?;
+    let around = plan_source::surroundings_of_job(&args.job)?;
     let RampRequest { recovery_ms, slow_factor, .. } = RampRequest::default();
     let request =
         SearchRequest { raise: None, from: None, max: Some(clients_max), recovery_ms, slow_factor };
@@ -120,39 +119,37 @@ fn search_plan(
         return Ok(End::Ok.into());
     }
     plan.check_destroy(&args.making.allow_destroy)?;
-    let stop = signals::stop_flag()?;
-    let means = Means::of(&args.making);
-    campaign::prepare(&means)?;
+    let mut session = Session::start(&args.making, &args.job)?;
     let mut around = around.clone();
-    campaign::bring(&args.job, &means, &mut around, &stop)?;
+    session.add_job_hosts(&mut around);
     // Again, since the hosts of a job have names only now.
     let mut raising = Raising::of(raw, &around, request)?;
     let mut plan = raising.plan(raising.ramp.first)?;
     raising.server = embedded::start(&plan)?;
     raising.set_embedded(&mut plan);
-    let progress = Progress::open_ended(&plan, means.visibility());
-    let mut observers = Observers::new(&means, progress, 0)?;
-    let local = raising.server.as_ref().map(Embedded::as_local_server);
-    let searched = campaign::with_agents(&means, &plan, local, &stop, &mut observers, |walk| {
-        search_runs(walk, &means, &raising)
-    });
+    let progress = Progress::open_ended(&plan, session.visibility());
+    let mut observer = session.observe(progress, 0)?;
+    let results = &session.making.results;
+    let server = raising.server.as_ref();
+    let searched = session
+        .with_runner(&plan, server, &mut observer, |runner| search_runs(runner, results, &raising));
     let made = match searched {
-        Ok(stored) => report_campaign(&means, stored, &raising.ramp),
+        Ok(stored) => report_campaign(&session, stored, &raising.ramp),
         Err(failure) => Err(failure),
     };
     // The server goes only now: agents that clean up use it to the end.
     drop(raising);
-    observers.end(&made);
+    observer.end(&made);
     Ok(made?.0.into())
 }
 
 /// Reports what was found. That some trials failed was wanted.
 fn report_campaign(
-    means: &Means<'_>,
+    session: &Session<'_>,
     stored: Campaign,
     ramp: &RampRequest,
 ) -> Result<(End, Campaign), Failure> {
-    campaign::conclude(means, &stored)?;
+    session.report(&stored)?;
     let mut is_known = stored.state == CampaignState::Complete;
     for one in replay(&stored, ramp) {
         is_known &= !matches!(one.search.found().recovery, Some(Recovery::Never { .. }));
@@ -285,24 +282,24 @@ fn find_raised(
 
 /// Searches for each run, all in one campaign.
 fn search_runs(
-    walk: &mut Walk<'_>,
-    means: &Means<'_>,
+    runner: &mut CampaignRunner<'_>,
+    results: &Path,
     raising: &Raising<'_>,
 ) -> Result<Campaign, Failure> {
-    controller::preflight(walk)?;
+    runner.preflight()?;
     let question = Question::Ramp(raising.ramp.clone());
-    let header = campaign::header(walk, &question)?;
-    let mut store = Store::open_or_create(means.results)?;
+    let header = campaign::header(runner, &question)?;
+    let mut store = Store::open_or_create(results)?;
     let id = store.begin_campaign(&header)?;
     let mut state = CampaignState::Complete;
     let mut keeping = Keeping::new(&mut store, id);
-    let plan: &Plan = walk.plan;
+    let plan: &Plan = runner.plan;
     for (number, run) in plan.runs.iter().enumerate() {
         if run.impossible().is_some() {
             continue;
         }
         let at = |load| raising.run(number, load);
-        let search = controller::search::search(walk, &mut keeping, &raising.ramp, &at);
+        let search = controller::search::search(runner, &mut keeping, &raising.ramp, &at);
         if search?.next().is_some() {
             state = CampaignState::Interrupted;
             break;

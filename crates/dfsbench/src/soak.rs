@@ -17,9 +17,9 @@ use model::{Order, Pass, Question, Soak, Workload};
 use plan::{Located, Overrides, Plan, RawPlan};
 
 use crate::args::SoakArgs;
-use crate::campaign::{self, Means};
+use crate::campaign::Session;
 use crate::exit::{End, Failure};
-use crate::{calendar, dry_run, job, output, plan_source, signals};
+use crate::{calendar, dry_run, output, plan_source};
 
 /// Makes the soak that the arguments ask for.
 ///
@@ -30,8 +30,7 @@ pub fn run(args: &SoakArgs) -> Result<ExitCode, Failure> {
     let (mut raw, timed) = read_plan(args)?;
     let (soak, planned) = settings::soak(args, timed, &raw)?;
     add_defaults(&mut raw, &soak)?;
-    let mut around = plan_source::surroundings();
-    around.job = job::stand_ins(&args.run.job)?;
+    let mut around = plan_source::surroundings_of_job(&args.run.job)?;
     let mut plan = Plan::resolve(&raw, &around)?;
     apply(&mut plan, &soak)?;
     settings::check(&plan, &planned)?;
@@ -43,14 +42,12 @@ pub fn run(args: &SoakArgs) -> Result<ExitCode, Failure> {
     plan.check_destroy(&args.run.making.allow_destroy)?;
     // A job that ends first would kill the soak in its last segment, hours later.
     lease::fits_job(&soak, calendar::now_unix_ms())?;
-    let stop = signals::stop_flag()?;
-    let question = Question::Soak(soak.clone());
-    let means = Means { question, ..Means::of(&args.run.making) };
-    if campaign::bring(&args.run.job, &means, &mut around, &stop)? {
+    let session = Session::start(&args.run.making, &args.run.job)?;
+    if session.add_job_hosts(&mut around) {
         plan = Plan::resolve(&raw, &around)?;
         apply(&mut plan, &soak)?;
     }
-    campaign::make(&means, &mut plan, None, &stop)
+    session.run_plan(plan, &Question::Soak(soak))
 }
 
 /// Makes the runs of a plan those of a soak.

@@ -6,6 +6,7 @@
 //! everything else.
 
 pub mod in_process;
+pub mod job;
 mod json;
 mod order;
 pub mod remote;

@@ -6,7 +6,7 @@
 //! what is not on the path is hidden behind it. Times are those of the rates that stand beside the
 //! shares, waiting included: a layer waits for a processor because other work of that layer, such
 //! as the server's, has it. Waiting limits only if its share is larger than that of any layer.
-//! Trials of each layer are resampled to tell how sure that is. `docs/ladder.md` derives it.
+//! Trials of each layer are resampled to tell how sure that is. `docs/design/ladder.md` derives it.
 //!
 //! **Source:** Kelley and Walker, "Critical-Path Planning and Scheduling" (1959), for the path;
 //! Efron and Tibshirani (1993), chapter 13, for the resampling; the bound is that of the range of

@@ -1,5 +1,5 @@
 //! What load that comes and goes does to intervals and comparisons, which assume that trials are
-//! independent: the numbers of `docs/statistics.md`, "Trials that are not independent".
+//! independent: the numbers of `docs/design/statistics.md`, "Simulations".
 //!
 //! The rate is that of a target whose machine has other work to do. How much follows an
 //! autoregressive process from trial to trial, so that neighbours are alike. Each number comes from

@@ -4,7 +4,7 @@ use stats::criteria;
 
 #[test]
 fn the_page_names_every_constant_with_its_value() {
-    let page = include_str!("../../../docs/statistics.md");
+    let page = include_str!("../../../docs/design/statistics.md");
     for (name, value) in [
         ("CONFIDENCE", criteria::CONFIDENCE),
         ("RESAMPLES", criteria::RESAMPLES as f64),
@@ -25,6 +25,6 @@ fn the_page_names_every_constant_with_its_value() {
         ("DRIFT_PROBABILITY_MANY_MAX", criteria::DRIFT_PROBABILITY_MANY_MAX),
     ] {
         let line = format!("| `{name}` | {value} |");
-        assert!(page.contains(&line), "docs/statistics.md lacks {line}");
+        assert!(page.contains(&line), "docs/design/statistics.md lacks {line}");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! R's figures are those that its manual prints; where it prints none, SciPy 1.17.1 and
 //! statsmodels 0.15.0 computed them from the same data. Tests beside the code add properties and
-//! cases by hand; `docs/statistics.md` says which figure is held to what.
+//! cases by hand; `docs/design/statistics.md` lists them.
 
 use stats::{
     Effects, Observation, compare, effects, median, modified_z_scores, rank_test, summary,

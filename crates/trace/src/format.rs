@@ -1,4 +1,4 @@
-//! The file format `.dfst`, specified byte by byte in `docs/trace.md`.
+//! The file format `.dfst`, specified byte by byte in `docs/design/trace-format.md`.
 //!
 //! A file consists of a magic number and sections, each with its length and a CRC-32, compressed
 //! with zlib: a header, blocks of calls preceded by the connections and names that they need, and

@@ -2,8 +2,8 @@
 //!
 //! [`Capture`] converts packets from a [`PacketReader`] to calls. It reassembles IP fragments and
 //! TCP streams, matches RPC replies with their calls, and turns each operation into an [`Op`].
-//! [`TraceWriter`] and [`TraceReader`] implement the file format `.dfst` (`docs/trace.md`), and a
-//! [`Description`] summarizes the load in a trace.
+//! [`TraceWriter`] and [`TraceReader`] implement the file format `.dfst`
+//! (`docs/design/trace-format.md`), and a [`Description`] summarizes the load in a trace.
 //!
 //! Invariants: memory is limited regardless of the length of the input; no input causes a panic;
 //! what was not seen is counted and never guessed; payload is never stored, and neither are names,

@@ -143,6 +143,20 @@ mod tests {
     }
 
     #[test]
+    fn counts_programs_on_cpus_of_the_run() {
+        // The run is confined to one CPU, and the other programs used another one.
+        let mut confined = used();
+        confined.host = HostTimes {
+            busy_ns: confined.client_ns + SECOND / 20,
+            stolen_ns: 0,
+            idle_ns: SECOND * 9 / 20,
+            processors: 1,
+        };
+        let found = on(&RunSpec::null(Workload::Stream), None, &confined);
+        assert_eq!(found.get(InterferenceSource::Programs), Some(50));
+    }
+
+    #[test]
     fn short_passes_have_no_record() {
         let mut short = used();
         short.host.idle_ns = 0;

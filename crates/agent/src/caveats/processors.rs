@@ -313,7 +313,7 @@ fn describe_wait(waits: &Waits, counted: Option<(&ProcessorUse, Shares)>) -> Str
 #[cfg(test)]
 mod tests {
     use lab::processors::HostTimes;
-    use model::{NfsTarget, Pass, Scope, Workload};
+    use model::{NfsTarget, Pass, Scope, Target, Workload};
 
     use super::*;
     use crate::processor_use::ServerUse;

@@ -1,17 +1,19 @@
-//! The page on caveats says of each code what the code says, and which tests plant it.
+//! The page on caveats says of each code what the code says; the design page lists its tests.
 
 use std::path::Path;
 
 use model::{CaveatCode, Severity};
 
 const PAGE: &str = include_str!("../../../../docs/caveats.md");
+const TESTS: &str = include_str!("../../../../docs/design/caveats.md");
 
-/// The cells of the line of a code.
-fn line(code: CaveatCode) -> Vec<&'static str> {
+/// Returns the cells of the line for a code, which must be as many as the page's table has.
+fn line<const CELLS: usize>(page: &'static str, code: CaveatCode) -> [&'static str; CELLS] {
     let start = format!("| `{code}` |");
-    let line = PAGE.lines().find(|line| line.starts_with(&start));
-    let line = line.unwrap_or_else(|| panic!("docs/caveats.md has no line for {code}"));
-    line.trim_matches('|').split('|').map(str::trim).collect()
+    let line = page.lines().find(|line| line.starts_with(&start));
+    let line = line.unwrap_or_else(|| panic!("no line for {code}"));
+    let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+    cells.try_into().unwrap_or_else(|cells| panic!("{code}: {cells:?}"))
 }
 
 /// Says whether a cell names a test that there is, such as `agent/tests/cached.rs::name`.
@@ -27,16 +29,15 @@ fn is_test(cell: &str) -> bool {
 #[test]
 fn every_code_is_on_the_page_as_it_is() {
     for code in CaveatCode::ALL {
-        let cells = line(*code);
-        assert_eq!(cells.len(), 9, "{code}: {cells:?}");
+        let [_, severity, sentence, evidence, advice, cannot_see] = line(PAGE, *code);
         let level = match code.severity() {
             Severity::Note => "note",
             Severity::Degraded => "degraded",
             Severity::Invalid => "invalid",
         };
-        assert_eq!((cells[1], cells[2], cells[4]), (level, code.sentence(), code.advice()));
-        for (name, cell) in [("evidence", 3), ("cannot see", 5), ("planted causes", 6)] {
-            assert!(!cells[cell].is_empty(), "{code}: `{name}` is empty");
+        assert_eq!((severity, sentence, advice), (level, code.sentence(), code.advice()));
+        for (name, cell) in [("evidence", evidence), ("cannot see", cannot_see)] {
+            assert!(!cell.is_empty(), "{code}: `{name}` is empty");
         }
     }
 }
@@ -44,8 +45,9 @@ fn every_code_is_on_the_page_as_it_is() {
 #[test]
 fn every_code_has_a_test_that_plants_it_and_one_that_is_silent() {
     for code in CaveatCode::ALL {
-        let cells = line(*code);
-        for (what, cell) in [("plants", cells[7]), ("is silent about", cells[8])] {
+        let [_, causes, plants, silent] = line(TESTS, *code);
+        assert!(!causes.is_empty(), "{code}: `planted causes` is empty");
+        for (what, cell) in [("plants", plants), ("is silent about", silent)] {
             assert!(is_test(cell), "{cell}, which {what} {code}, is no test");
         }
     }
@@ -53,8 +55,9 @@ fn every_code_has_a_test_that_plants_it_and_one_that_is_silent() {
 }
 
 #[test]
-fn the_page_knows_no_other_codes() {
-    let codes = PAGE.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+fn the_pages_know_no_other_codes() {
+    let lines = PAGE.lines().chain(TESTS.lines());
+    let codes = lines.filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     for code in codes.filter(|code| !code.contains("://")) {
         assert!(CaveatCode::from_code(code).is_some(), "{code}");
     }

@@ -246,7 +246,8 @@ fn processors_that_others_take_are_missed() {
     };
     let null = RunSpec::null(Workload::Stream);
     let mut rig = Rig::new();
-    for target in [on_directory.clone(), nfs(&server), memory, null] {
+    let confined = RunSpec { cpus: Some(1), ..nfs(&server) };
+    for target in [on_directory.clone(), nfs(&server), confined, memory, null] {
         let spec = mix(target, 1_000, Load::default());
         rig.begin(&spec);
         let hogs = Hogs::start();

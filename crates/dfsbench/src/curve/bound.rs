@@ -3,12 +3,11 @@
 //! Which load is tried next, [`BoundSearch`] says. Each load point is a run of one campaign, stored
 //! like any other, so that all that was measured is kept, however the search ends.
 
+use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use controller::Walk;
+use controller::CampaignRunner;
 use controller::search::Keeping;
 use model::question::{CurveRequest, Question, ResponseBound};
 use model::{Campaign, CampaignState, Run, RunSpec, TrialState};
@@ -18,49 +17,48 @@ use stats::curve::{BoundSearch, LoadPoint};
 use stats::judge;
 
 use super::Asking;
-use crate::campaign::{self, Means, Observers};
-use crate::embedded::{self, Embedded};
+use crate::campaign::{self, Session};
+use crate::embedded;
 use crate::exit::{End, Failure};
 use crate::progress::Progress;
 
 /// Searches for the heaviest load of each run, whatever its other settings are.
 ///
 /// # Errors
-/// As [`campaign::make`].
+/// As [`Session::run_plan`].
 pub fn search(
-    means: &Means<'_>,
+    mut session: Session<'_>,
     ask: &Asking<'_>,
     request: &CurveRequest,
     bound: ResponseBound,
-    stop: &Arc<AtomicBool>,
 ) -> Result<ExitCode, Failure> {
     let mut heaviest = ask.plan(&[request.maximum.per_s])?;
     let server = embedded::start(&heaviest)?;
     if let Some(server) = &server {
         server.set_addresses(&mut heaviest);
     }
-    let progress = Progress::open_ended(&heaviest, means.visibility());
-    let mut observers = Observers::new(means, progress, 0)?;
-    let local = server.as_ref().map(Embedded::as_local_server);
-    let searched = campaign::with_agents(means, &heaviest, local, stop, &mut observers, |walk| {
-        search_all_runs(walk, means, request, bound)
+    let progress = Progress::open_ended(&heaviest, session.visibility());
+    let mut observer = session.observe(progress, 0)?;
+    let results = &session.making.results;
+    let searched = session.with_runner(&heaviest, server.as_ref(), &mut observer, |runner| {
+        search_all_runs(runner, results, request, bound)
     });
     drop(server);
     let made = match searched {
-        Ok((stored, searched)) => report_search(means, stored, searched),
+        Ok((stored, searched)) => report_search(&session, stored, searched),
         Err(failure) => Err(failure),
     };
-    observers.end(&made);
+    observer.end(&made);
     Ok(made?.0.into())
 }
 
 /// Reports what was found; `searched` is how the search itself ended.
 fn report_search(
-    means: &Means<'_>,
+    session: &Session<'_>,
     stored: Campaign,
     searched: End,
 ) -> Result<(End, Campaign), Failure> {
-    let end = campaign::conclude(means, &stored)?;
+    let end = session.report(&stored)?;
     if searched != End::Ok || stored.state != CampaignState::Complete {
         return Ok((End::Invalid, stored));
     }
@@ -71,18 +69,18 @@ fn report_search(
 /// Searches with each run of the plan, all in one campaign; the end is Ok where each has its
 /// answer.
 fn search_all_runs(
-    walk: &mut Walk<'_>,
-    means: &Means<'_>,
+    runner: &mut CampaignRunner<'_>,
+    results: &Path,
     request: &CurveRequest,
     bound: ResponseBound,
 ) -> Result<(Campaign, End), Failure> {
-    controller::preflight(walk)?;
+    runner.preflight()?;
     let question = Question::Curve(request.clone());
-    let header = campaign::header(walk, &question)?;
-    let mut store = Store::open_or_create(means.results)?;
+    let header = campaign::header(runner, &question)?;
+    let mut store = Store::open_or_create(results)?;
     let id = store.begin_campaign(&header)?;
     let mut keeping = Keeping::new(&mut store, id);
-    let plan: &Plan = walk.plan;
+    let plan: &Plan = runner.plan;
     let mut is_known = true;
     for run in &plan.runs {
         if run.impossible().is_some() {
@@ -92,11 +90,11 @@ fn search_all_runs(
         let mut search = BoundSearch::new(request.maximum.per_s);
         let mut kept = 0_u32;
         while let Some(load) = search.next() {
-            if walk.stop.load(Relaxed) {
+            if runner.stop.load(Relaxed) {
                 break;
             }
             let spec = at_load(run, load);
-            let trial = keeping.make(walk, load, &spec)?;
+            let trial = keeping.make(runner, load, &spec)?;
             if trial.state == TrialState::Interrupted {
                 break;
             }
@@ -116,7 +114,7 @@ fn search_all_runs(
         }
         is_known &= kept > 0;
     }
-    let stopped = walk.stop.load(Relaxed);
+    let stopped = runner.stop.load(Relaxed);
     let state = if stopped { CampaignState::Interrupted } else { CampaignState::Complete };
     store.finish(id, state)?;
     Ok((store.load(id)?, if is_known { End::Ok } else { End::Invalid }))

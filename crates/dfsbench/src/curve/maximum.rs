@@ -5,18 +5,17 @@
 //! open loop with as much to do would wait for ever.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use controller::{ControllerError, Walk};
+use controller::{CampaignRunner, ControllerError};
 use model::question::{ClosedLoop, LoadMaximum};
 use model::units::Nanos;
 use model::{RunSpec, TrialState, Workload};
 use plan::Plan;
 use stats::Rate;
 
-use crate::campaign::{self, Means, Observers};
-use crate::embedded::{self, Embedded};
+use crate::campaign::{self, Session};
+use crate::embedded;
 use crate::exit::Failure;
 use crate::output;
 use crate::progress::{Progress, Visibility};
@@ -46,15 +45,11 @@ pub fn shown(light: &Plan) -> Nanos {
 ///
 /// # Errors
 /// When the loop can't be made, or gets next to nothing done.
-pub fn find(
-    means: &Means<'_>,
-    mut light: Plan,
-    stop: &Arc<AtomicBool>,
-) -> Result<LoadMaximum, Failure> {
+pub fn find(session: &Session<'_>, mut light: Plan) -> Result<LoadMaximum, Failure> {
     for run in &mut light.runs {
         *run = closed_loop(run);
     }
-    if means.visibility() == Visibility::Shown {
+    if session.visibility() == Visibility::Shown {
         let time = shown(&light);
         output::message(&format!("the heaviest load is found by a closed loop of {time}"));
     }
@@ -62,16 +57,16 @@ pub fn find(
     if let Some(server) = &server {
         server.set_addresses(&mut light);
     }
-    let quiet = means.without_progress();
-    let mut observers = Observers::new(&quiet, Progress::new(&light, Visibility::Hidden), 0)?;
-    let local = server.as_ref().map(Embedded::as_local_server);
-    let found = campaign::with_agents(&quiet, &light, local, stop, &mut observers, find_best)?;
+    let making = campaign::without_progress(session.making);
+    let mut silent = Session::silent(&making, Arc::clone(&session.stop));
+    let mut observer = silent.observe(Progress::new(&light, Visibility::Hidden), 0)?;
+    let found = silent.with_runner(&light, server.as_ref(), &mut observer, find_best)?;
     if found.per_s() < LEAST {
         let rate = Rate::Ops(found.per_s() as f64);
         let what = format!("a closed loop reached only {rate}, too little for a curve");
         return Err(Failure::Lab(format!("{what} (hint: more --clients, or --max-load)")));
     }
-    if means.visibility() == Visibility::Shown {
+    if session.visibility() == Visibility::Shown {
         let rate = Rate::Ops(found.per_s() as f64);
         output::message(&format!("the heaviest load is {rate}"));
     }
@@ -79,16 +74,16 @@ pub fn find(
 }
 
 /// Makes each run of a plan once, and returns the loop with the highest rate.
-fn find_best(walk: &mut Walk<'_>) -> Result<ClosedLoop, Failure> {
-    controller::preflight(walk)?;
+fn find_best(runner: &mut CampaignRunner<'_>) -> Result<ClosedLoop, Failure> {
+    runner.preflight()?;
     let mut best = ClosedLoop::default();
-    let plan: &Plan = walk.plan;
+    let plan: &Plan = runner.plan;
     for run in &plan.runs {
         if run.impossible().is_some() {
             continue;
         }
-        let trial = controller::once(walk, run)?;
-        if walk.stop.load(Relaxed) {
+        let trial = runner.run_once(run)?;
+        if runner.stop.load(Relaxed) {
             return Err(ControllerError::Interrupted.into());
         }
         if let TrialState::Failed(reason) = trial.state {

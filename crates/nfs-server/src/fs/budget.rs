@@ -4,10 +4,11 @@
 //! that returns when the object is dropped. Data that is still on its way to a socket thus remains
 //! charged until it is sent. Counts bytes requested from the allocator, not its overhead.
 //!
-//! The buffers of freed blocks are kept for the next blocks, as far as the limit allows: fresh memory
-//! costs a page fault for every 4 KiB, which halves the rate of writing, and more in a virtual machine.
-//! They are counted apart, and as many as needed are freed before anything is refused for want of
-//! them. So a server that was full once keeps that memory, but never more than its limit.
+//! The buffers of freed blocks are kept for the next blocks, as far as the limit allows: fresh
+//! memory costs a page fault for every 4 KiB, which halves the rate of writing, and more in a
+//! virtual machine. They are counted separately, and as many as needed are freed before anything is
+//! refused for lack of memory. So a server that was full once keeps that memory, but never more
+//! than its limit.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -52,8 +53,7 @@ impl Budget {
         Some(buffer)
     }
 
-    /// Keeps the buffer of a block that is about to give its charge back, as far as the limit allows
-    /// it.
+    /// Keeps the buffer of a block that is about to return its charge, if the limit allows it.
     pub fn keep_spare(&self, mut buffer: Vec<u8>) {
         buffer.clear();
         let mut spare = self.lock_spare();

@@ -6,17 +6,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use controller::{Event, Hosts, Walk, leave, walk};
-use fleet::{Broken, ClockReading, Gone, Opening, Order, PassEnd, QuietWait, Report, Transport};
+use controller::{Event, Hosts, LocalClock};
+use fleet::{
+    Broken, ClockReading, Gone, Opening, Order, PassEnd, QuietWait, Report, Transport, Wakeup,
+};
 use model::{
     Action, Campaign, Difference, EffectiveSettings, Fact, Host, LabSpec, Pass, PassResult, Span,
     Telemetry, Trial,
 };
 use plan::Plan;
-use results::Store;
 
-use crate::no_agent::NoAgent;
-use crate::planned;
+use crate::campaign;
 
 /// What goes otherwise than it should; names of hosts and of actions.
 #[derive(Default)]
@@ -49,7 +49,7 @@ pub struct Script {
 }
 
 /// All hosts together.
-pub struct Rig {
+pub struct ScriptedHosts {
     world: Rc<World>,
     pub stop: Arc<AtomicBool>,
 }
@@ -63,6 +63,16 @@ struct World {
     stop: Arc<AtomicBool>,
 }
 
+impl LocalClock for World {
+    fn read(&self) -> ClockReading {
+        self.read_clock(1)
+    }
+
+    fn wait(&self, _: &Wakeup) {
+        self.now_ns.set(self.now_ns.get() + 100_000_000);
+    }
+}
+
 impl World {
     fn note(&self, line: String) {
         if self.script.borrow().stops_at == Some(line.as_str()) {
@@ -71,8 +81,8 @@ impl World {
         self.log.borrow_mut().push(line);
     }
 
-    /// Time passes at each reading of the clock.
-    fn read(&self, rate: u64) -> ClockReading {
+    /// Time passes at each reading of a clock.
+    fn read_clock(&self, rate: u64) -> ClockReading {
         self.now_ns.set(self.now_ns.get() + 1_000);
         let now_ns = self.now_ns.get();
         ClockReading { mono_ns: now_ns * rate, wall_ns: now_ns }
@@ -98,7 +108,7 @@ impl World {
     }
 }
 
-impl Rig {
+impl ScriptedHosts {
     pub fn new(script: Script) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let world = World {
@@ -120,12 +130,11 @@ impl Rig {
         self.world.tries.get()
     }
 
-    /// Walks a plan of one trial for each lab; what was stored, and what was left on hosts.
-    pub fn walk(&self, labs: &[LabSpec]) -> (Campaign, Vec<String>) {
+    /// Runs a plan of one trial for each lab. Returns what was stored, and what was left on hosts.
+    pub fn run(&self, labs: &[LabSpec]) -> (Campaign, Vec<String>) {
         let mut plan = plan_of(labs);
         plan.quiet_ms = self.world.script.borrow().quiet_ms;
         let folder = tempfile::tempdir().unwrap();
-        let mut store = Store::open_or_create(&folder.path().join("r.db")).unwrap();
         let mut left = Vec::new();
         let mut observe = |event: Event<'_>| match event {
             Event::Left(sentence) => left.push(sentence.to_owned()),
@@ -137,22 +146,10 @@ impl Rig {
         };
         let mut launch =
             |hosts: &[&Host]| hosts.iter().map(|host| self.launch(host)).collect::<Vec<_>>();
-        let read_clocks = || self.world.read(1);
-        let mut campaign = Walk {
-            plan: &plan,
-            agent: &mut NoAgent,
-            hosts: Hosts::new(&mut launch, &read_clocks, Opening::default()),
-            stop: &self.stop,
-            wait: &|_| self.world.now_ns.set(self.world.now_ns.get() + 100_000_000),
-            observe: &mut observe,
-            now_unix_ms: &|| 7,
-            token: 1,
-            keep: false,
-            inject_fault: None,
-        };
-        let (id, _) = walk(&mut campaign, &mut store, &planned::header(&plan)).unwrap();
-        leave(&mut campaign);
-        (store.load(id).unwrap(), left)
+        let hosts = Hosts::new(&mut launch, &*self.world, Opening::default());
+        let campaign =
+            campaign::run(&plan, hosts, &self.stop, &mut observe, folder.path()).unwrap();
+        (campaign, left)
     }
 
     fn launch(&self, host: &Host) -> Result<Box<dyn Transport>, Gone> {
@@ -217,7 +214,7 @@ impl Played {
             Order::Clock => {
                 let clock = self.world.script.borrow().clock;
                 let rate = clock.filter(|(fast, _)| *fast == self.host).map_or(1, |(_, rate)| rate);
-                Report::Clock(self.world.read(rate))
+                Report::Clock(self.world.read_clock(rate))
             }
             Order::Begin(_) => {
                 note("trial");
@@ -252,7 +249,9 @@ impl Played {
             }
             Order::Watch => Report::Watching,
             Order::Unwatch => Report::Watched(Box::new(self.world.script.borrow().seen.clone())),
-            Order::Facts => Report::Facts(vec![Fact::new("host", "kernel", "Linux 6.12", "rig")]),
+            Order::Facts => {
+                Report::Facts(vec![Fact::new("host", "kernel", "Linux 6.12", "script")])
+            }
             Order::Clean { .. } | Order::Disturb(_) | Order::EndDisturbance | Order::Crash => {
                 return None;
             }
@@ -352,7 +351,7 @@ fn plan_of(labs: &[LabSpec]) -> Plan {
          path = \"/d\"\n[[workload]]\nkind = \"stream\"\nio_size = [{}]\n",
         sizes.join(",")
     );
-    let mut plan = planned::plan(&text);
+    let mut plan = campaign::plan(&text);
     for (run, lab) in plan.runs.iter_mut().zip(labs) {
         run.lab = Some(Box::new(lab.clone()));
     }

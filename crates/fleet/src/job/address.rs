@@ -5,13 +5,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};
 
-use crate::exit::Failure;
+use super::JobError;
 
 /// An address, and its name elsewhere.
 #[derive(Debug, PartialEq, Eq)]
-pub struct ListenAddress {
+pub(super) struct ListenAddress {
     /// The socket to listen on; port 0 is any.
-    pub socket: SocketAddr,
+    pub(super) socket: SocketAddr,
     /// The name by which agents reach this host.
     name: String,
 }
@@ -21,7 +21,7 @@ impl ListenAddress {
     ///
     /// # Errors
     /// When it is no address of any host.
-    pub fn parse(text: Option<&str>, default_ip: Ipv4Addr) -> Result<Self, Failure> {
+    pub(super) fn parse(text: Option<&str>, default_ip: Ipv4Addr) -> Result<Self, JobError> {
         let Some(text) = text else {
             return Ok(Self::from_ip(default_ip.into(), 0));
         };
@@ -43,7 +43,7 @@ impl ListenAddress {
             Err(_) => format!("`{port}` is no port"),
         };
         let hint = "an address or name of this host, such as 10.0.0.1:7411";
-        Err(Failure::Usage(format!("--listen {text}: {why} (hint: {hint})")))
+        Err(JobError::Request(format!("--listen {text}: {why} (hint: {hint})")))
     }
 
     fn from_ip(ip: IpAddr, port: u16) -> Self {
@@ -56,7 +56,7 @@ impl ListenAddress {
     }
 
     /// Returns the address for agents, once the port is known.
-    pub fn agent_address(&self, port: u16) -> String {
+    pub(super) fn agent_address(&self, port: u16) -> String {
         format!("{}:{port}", self.name)
     }
 }

@@ -3,28 +3,30 @@
 //! Settings that don't take effect become caveats of every pass, or fail the trial if it is strict.
 //! Caches are dropped by remounting: the last steps are undone and applied again.
 
+use std::sync::atomic::AtomicBool;
+
 use fleet::request;
 use lab::{compose, fresh_from, redo_from};
 use model::{Caveat, Fact, Fresh, Invalidation, LabSpec, Pass, RunSpec, Trial, TrialState};
 
-use crate::Walk;
 use crate::applied_steps::on_host;
 use crate::host_setup::{bring_to, undo_to};
+use crate::hosts::Hosts;
 
 /// Sets up the hosts for a run. Returns the caveats for each pass.
 ///
 /// # Errors
 /// If a host cannot be reached or set up, or a strict run doesn't get the settings it requested.
 pub(crate) fn before_trial(
-    walk: &mut Walk<'_>,
+    hosts: &mut Hosts<'_>,
+    stop: &AtomicBool,
     spec: &RunSpec,
     lab: &LabSpec,
     trial: &mut Trial,
 ) -> Result<Vec<Caveat>, String> {
     let wanted = compose(lab).map_err(|error| error.to_string())?;
-    walk.hosts.reach(lab)?;
-    let stop = walk.stop;
-    walk.hosts.with_applied_steps(|applied_steps, hosts| {
+    hosts.reach(lab)?;
+    hosts.with_applied_steps(|applied_steps, hosts| {
         if applied_steps.begins_fresh(spec, lab.fresh) {
             let kept = fresh_from(&applied_steps.bare());
             undo_to(applied_steps, hosts, kept)?;
@@ -55,7 +57,8 @@ pub(crate) fn steps_before(spec: &RunSpec, lab: &LabSpec, pass: Pass) -> Invalid
 /// # Errors
 /// If a host is lost or cannot drop its caches.
 pub(crate) fn before_pass(
-    walk: &mut Walk<'_>,
+    hosts: &mut Hosts<'_>,
+    stop: &AtomicBool,
     spec: &RunSpec,
     lab: &LabSpec,
     pass: Pass,
@@ -67,8 +70,7 @@ pub(crate) fn before_pass(
     }
     let wanted = compose(lab).map_err(|error| error.to_string())?;
     let kept = redo_from(&wanted, how);
-    let stop = walk.stop;
-    walk.hosts.with_applied_steps(|applied_steps, hosts| {
+    hosts.with_applied_steps(|applied_steps, hosts| {
         if kept < wanted.len() {
             let mut requests = Vec::new();
             for host in spec.client_hosts() {
@@ -108,13 +110,13 @@ pub(crate) fn before_pass(
 }
 
 /// Compares the clocks of the client hosts with ours, and adds caveats to each pass if needed.
-pub(crate) fn after_trial(walk: &mut Walk<'_>, spec: &RunSpec, trial: &mut Trial) {
+pub(crate) fn after_trial(hosts: &mut Hosts<'_>, spec: &RunSpec, trial: &mut Trial) {
     for host in spec.client_hosts() {
         let worker = host.name.as_str();
-        if !walk.hosts.is_there(worker) {
+        if !hosts.is_there(worker) {
             continue;
         }
-        match walk.hosts.drift(worker) {
+        match hosts.drift(worker) {
             Ok(drift) => {
                 trial.facts.extend(drift.facts(worker));
                 for pass in &mut trial.passes {

@@ -12,15 +12,15 @@ use fleet::{Gone, Order, Report, Transport, Wakeup};
 use model::{Campaign, Host};
 use plan::Plan;
 
-use crate::walked::walked;
+use crate::shared_directory;
 
 /// What becomes of an agent: its host, and the order with which it is gone.
 pub type Death = Option<(&'static str, fn(&Order) -> bool)>;
 
-/// Makes a campaign; what is stored, and how long each trial took.
-pub fn made(plan: &Plan, death: Death) -> (Campaign, Vec<Duration>) {
+/// Runs a campaign. Returns what is stored, and how long each trial took.
+pub fn run(plan: &Plan, death: Death) -> (Campaign, Vec<Duration>) {
     let threads: RefCell<Vec<JoinHandle<Vec<String>>>> = RefCell::default();
-    let made = walked(plan, &mut |host: &Host| {
+    let ran = shared_directory::run(plan, &mut |host: &Host| {
         // Every agent's clock began at another instant.
         std::thread::park_timeout(Duration::from_millis(3));
         let (way, end) = in_process::pair();
@@ -38,7 +38,7 @@ pub fn made(plan: &Plan, death: Death) -> (Campaign, Vec<Duration>) {
     for thread in threads.take() {
         assert_eq!(thread.join().unwrap(), [""; 0]);
     }
-    made
+    ran
 }
 
 /// A way to an agent that is gone with some order.

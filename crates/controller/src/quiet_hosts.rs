@@ -8,18 +8,18 @@ use fleet::{QuietWait, request};
 use model::units::three_digits;
 use model::{BusyDevice, Caveat, CaveatCode, Evidence, Fact, LabSpec, Trial};
 
-use crate::Walk;
+use crate::hosts::Hosts;
 
-/// Waits up to the limit in the plan. Returns a caveat for each pass if a host stayed busy.
+/// Waits up to `within_ms`, if that is not 0. Returns a caveat for each pass if a host stayed busy.
 ///
 /// # Errors
 /// If a host is lost; the error is a sentence.
 pub(crate) fn await_quiet(
-    walk: &mut Walk<'_>,
+    hosts: &mut Hosts<'_>,
+    within_ms: u64,
     lab: &LabSpec,
     trial: &mut Trial,
 ) -> Result<Vec<Caveat>, String> {
-    let within_ms = walk.plan.quiet_ms;
     if within_ms == 0 {
         return Ok(Vec::new());
     }
@@ -34,7 +34,7 @@ pub(crate) fn await_quiet(
         requests.push((*name, request::await_quiet(within_ms)));
     }
     let mut caveats = Vec::new();
-    for (name, answer) in names.iter().zip(walk.hosts.ask_each(requests)) {
+    for (name, answer) in names.iter().zip(hosts.ask_each(requests)) {
         let wait = answer?;
         let value = format!("{} s", three_digits(wait.waited_ms as f64 / 1e3));
         trial.facts.push(Fact::new(*name, "waited until quiet", value, SOURCE));

@@ -9,12 +9,10 @@
 //! flux-run(1): --ntasks, --nodes, --tasks-per-node, -o exit-timeout; flux-getattr(1), `size`, the
 //! brokers of an instance, one on each node.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::{MEET, TOKEN};
-use crate::args::Launcher;
-use crate::exit::Failure;
+use super::{JobError, JobRequest, Launcher, MEET, TOKEN};
 
 /// The implementation of `mpirun`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,30 +25,30 @@ enum Mpi {
 /// environment.
 ///
 /// # Errors
-/// When `with` is no command line, or names no launcher that is known.
-pub fn launch_command(
-    launcher: Launcher,
-    with: Option<&str>,
+/// When its command line can't be read, or names no launcher that is known.
+pub(super) fn launch_command(
+    request: &JobRequest,
+    agent: &Path,
     count: u32,
     per_node: Option<u32>,
-) -> Result<Command, Failure> {
-    let usual = match launcher {
+) -> Result<Command, JobError> {
+    let usual = match request.launcher {
         Launcher::Slurm => "srun",
         Launcher::Flux => "flux run",
         _ => "mpirun",
     };
-    let words = split_words(with.unwrap_or(usual))?;
+    let words = split_words(request.launch_with.as_deref().unwrap_or(usual))?;
     let Some((program, words)) = words.split_first() else {
-        return Err(Failure::Usage("--launch-with names no command".to_owned()));
+        return Err(JobError::Request("--launch-with names no command".to_owned()));
     };
     let mut command = Command::new(program);
     command.args(words);
-    match launcher {
+    match request.launcher {
         Launcher::Slurm => add_srun_words(&mut command, count, per_node),
         Launcher::Flux => add_flux_words(&mut command, count, per_node),
-        _ => return finish_mpi(command, program, count, per_node),
+        _ => return finish_mpi(command, agent, count, per_node),
     }
-    command.arg(agent_program()?).args(["agent", "--meet"]);
+    command.arg(agent).args(["agent", "--meet"]);
     Ok(command)
 }
 
@@ -77,13 +75,12 @@ fn add_flux_words(command: &mut Command, count: u32, per_node: Option<u32>) {
 
 fn finish_mpi(
     mut command: Command,
-    program: &str,
+    agent: &Path,
     count: u32,
     per_node: Option<u32>,
-) -> Result<Command, Failure> {
-    let agent = agent_program()?;
+) -> Result<Command, JobError> {
     command.args(["-n", &count.to_string()]);
-    match detect_mpi(program)? {
+    match detect_mpi(&command.get_program().to_string_lossy())? {
         Mpi::Open => {
             if let Some(per_node) = per_node {
                 command.args(["--map-by", &format!("ppr:{per_node}:node")]);
@@ -106,13 +103,15 @@ fn finish_mpi(
 ///
 /// # Errors
 /// When it is in none.
-pub fn count_flux_nodes() -> Result<u32, Failure> {
+pub(super) fn count_flux_nodes() -> Result<u32, JobError> {
     let hint = "(hint: run it in `flux batch` or `flux alloc`, or name their number: --agents 4)";
     let mut flux = Command::new("flux");
     let output = match flux.args(["getattr", "size"]).stdin(Stdio::null()).output() {
         Ok(output) => output,
         Err(error) => {
-            return Err(Failure::Usage(format!("can't start `flux getattr size`: {error} {hint}")));
+            return Err(JobError::Request(format!(
+                "can't start `flux getattr size`: {error} {hint}"
+            )));
         }
     };
     let printed = String::from_utf8_lossy(&output.stdout);
@@ -122,45 +121,26 @@ pub fn count_flux_nodes() -> Result<u32, Failure> {
             let stderr = String::from_utf8_lossy(&output.stderr);
             let reason = stderr.trim().lines().next_back().unwrap_or("it prints no number");
             let reason = reason.escape_default();
-            Err(Failure::Usage(format!(
+            Err(JobError::Request(format!(
                 "`flux getattr size` does not tell the nodes of the job: {reason} {hint}"
             )))
         }
     }
 }
 
-/// Returns the program to run on each host: this one, unless another one is named.
-fn agent_program() -> Result<PathBuf, Failure> {
-    if let Some(named) = std::env::var_os("DFSBENCH_AGENT_BINARY") {
-        return Ok(named.into());
-    }
-    this_program()
-}
-
-/// Returns the path of this program.
-///
-/// # Errors
-/// When the system does not know it, such as without /proc.
-pub fn this_program() -> Result<PathBuf, Failure> {
-    match std::env::current_exe() {
-        Ok(program) => Ok(program),
-        Err(error) => Err(Failure::Lab(format!("can't find this program's file: {error}"))),
-    }
-}
-
 /// Finds out which implementation an `mpirun` belongs to.
-fn detect_mpi(program: &str) -> Result<Mpi, Failure> {
+fn detect_mpi(program: &str) -> Result<Mpi, JobError> {
     let hint = "(hint: --launch-with names the command that starts agents)";
     let output = match Command::new(program).arg("--version").stdin(Stdio::null()).output() {
         Ok(output) => output,
         Err(error) => {
-            return Err(Failure::Lab(format!("can't start `{program}`: {error} {hint}")));
+            return Err(JobError::Agents(format!("can't start `{program}`: {error} {hint}")));
         }
     };
     let version = [output.stdout, output.stderr].concat();
     match parse_mpi_version(&String::from_utf8_lossy(&version)) {
         Some(mpi) => Ok(mpi),
-        None => Err(Failure::Lab(format!(
+        None => Err(JobError::Agents(format!(
             "`{program} --version` names neither Open MPI nor MPICH's HYDRA {hint}"
         ))),
     }
@@ -176,7 +156,7 @@ fn parse_mpi_version(version: &str) -> Option<Mpi> {
 }
 
 /// Splits a command line into words, as a shell does: blanks part, quotes hold together.
-fn split_words(text: &str) -> Result<Vec<String>, Failure> {
+fn split_words(text: &str) -> Result<Vec<String>, JobError> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for letter in text.chars() {
         match (quote, letter) {
@@ -192,7 +172,9 @@ fn split_words(text: &str) -> Result<Vec<String>, Failure> {
     words.extend(word);
     match quote {
         None => Ok(words),
-        Some(open) => Err(Failure::Usage(format!("--launch-with {text}: a {open} is not closed"))),
+        Some(open) => {
+            Err(JobError::Request(format!("--launch-with {text}: a {open} is not closed")))
+        }
     }
 }
 
@@ -207,13 +189,28 @@ mod tests {
         words.join(" ")
     }
 
+    fn launch(launcher: Launcher, with: Option<&str>, count: u32, per_node: Option<u32>) -> String {
+        words(&try_launch(launcher, with, count, per_node).unwrap())
+    }
+
+    fn try_launch(
+        launcher: Launcher,
+        with: Option<&str>,
+        count: u32,
+        per_node: Option<u32>,
+    ) -> Result<Command, JobError> {
+        let request =
+            JobRequest { launch_with: with.map(str::to_owned), ..JobRequest::of(launcher) };
+        launch_command(&request, Path::new("/bin/dfsbench"), count, per_node)
+    }
+
     #[test]
     fn srun_starts_one_task_for_each_agent_and_survives_a_lost_one() {
-        let line = words(&launch_command(Launcher::Slurm, None, 7, None).unwrap());
+        let line = launch(Launcher::Slurm, None, 7, None);
         let start = "srun --ntasks=7 --kill-on-bad-exit=0 --wait=0 --mpi=none --export=ALL /";
         assert!(line.starts_with(start) && line.ends_with(" agent --meet"), "{line}");
         let with = "srun -p 'short jobs' -N2";
-        let line = words(&launch_command(Launcher::Slurm, Some(with), 2, Some(1)).unwrap());
+        let line = launch(Launcher::Slurm, Some(with), 2, Some(1));
         assert!(
             line.starts_with("srun -p short jobs -N2 --ntasks=2 --ntasks-per-node=1 "),
             "{line}"
@@ -222,11 +219,11 @@ mod tests {
 
     #[test]
     fn flux_starts_tasks_by_their_number_or_by_node() {
-        let line = words(&launch_command(Launcher::Flux, None, 7, None).unwrap());
+        let line = launch(Launcher::Flux, None, 7, None);
         assert!(line.starts_with("flux run --ntasks=7 -o exit-timeout=none /"), "{line}");
         assert!(line.ends_with(" agent --meet"), "{line}");
         let with = Some("flux run -q short");
-        let line = words(&launch_command(Launcher::Flux, with, 8, Some(2)).unwrap());
+        let line = launch(Launcher::Flux, with, 8, Some(2));
         let start = "flux run -q short --nodes=4 --tasks-per-node=2 -o exit-timeout=none /";
         assert!(line.starts_with(start), "{line}");
     }
@@ -240,11 +237,10 @@ mod tests {
             Some(Mpi::Mpich)
         );
         assert_eq!(parse_mpi_version("mpirun (mine) 1.0"), None);
-        let error = launch_command(Launcher::Mpi, Some("true"), 1, None).unwrap_err().to_string();
+        let error = try_launch(Launcher::Mpi, Some("true"), 1, None).unwrap_err().to_string();
         assert!(error.starts_with("`true --version` names neither"), "{error}");
-        let error = launch_command(Launcher::Mpi, Some("/no/such/mpirun -q"), 1, None)
-            .unwrap_err()
-            .to_string();
+        let error =
+            try_launch(Launcher::Mpi, Some("/no/such/mpirun -q"), 1, None).unwrap_err().to_string();
         assert!(error.starts_with("can't start `/no/such/mpirun`: "), "{error}");
     }
 
@@ -255,6 +251,6 @@ mod tests {
         assert_eq!(split(""), [""; 0]);
         let error = split_words("a 'b").unwrap_err().to_string();
         assert_eq!(error, "--launch-with a 'b: a ' is not closed");
-        assert!(launch_command(Launcher::Slurm, Some(" "), 1, None).is_err());
+        assert!(try_launch(Launcher::Slurm, Some(" "), 1, None).is_err());
     }
 }

@@ -8,7 +8,7 @@ use fleet::request;
 use model::units::Size;
 use model::{Caveat, CaveatCode, Evidence, FileSystem, HeldOps, LabSpec, PassResult, Telemetry};
 
-use crate::Walk;
+use crate::hosts::Hosts;
 
 /// Minimum share of the bytes served that must have been read from disk. Below it, memory served
 /// some.
@@ -18,9 +18,9 @@ pub const DISK_SHARE_MIN: f64 = 0.9;
 ///
 /// # Errors
 /// If a host is lost.
-pub(crate) fn begin(walk: &mut Walk<'_>, lab: &LabSpec) -> Result<(), String> {
+pub(crate) fn begin(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<(), String> {
     for host in bystanders(lab) {
-        walk.hosts.ask(host, request::watch())?;
+        hosts.ask(host, request::watch())?;
     }
     Ok(())
 }
@@ -30,7 +30,7 @@ pub(crate) fn begin(walk: &mut Walk<'_>, lab: &LabSpec) -> Result<(), String> {
 /// # Errors
 /// If a host is lost.
 pub(crate) fn end(
-    walk: &mut Walk<'_>,
+    hosts: &mut Hosts<'_>,
     lab: &LabSpec,
     result: &mut PassResult,
 ) -> Result<(), String> {
@@ -40,7 +40,7 @@ pub(crate) fn end(
         }
     }
     for host in bystanders(lab) {
-        let mut seen = walk.hosts.ask(host, request::unwatch())?;
+        let mut seen = hosts.ask(host, request::unwatch())?;
         host.clone_into(&mut seen.host);
         result.caveats.extend(about_server(lab, &seen));
         result.caveats.extend(about_lost_answers(result, &seen));

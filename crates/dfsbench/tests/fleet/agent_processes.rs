@@ -12,7 +12,7 @@ use model::{Campaign, Host};
 use plan::Plan;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::walked::walked;
+use crate::shared_directory;
 
 /// Harm done to the process of an agent.
 #[derive(Clone, Copy, Debug)]
@@ -50,22 +50,22 @@ const BY_WIRE: &str = "cat | \"$0\" agent --stdio | cat";
 const LEAVING: Duration = Duration::from_secs(60);
 
 /// Agents, and the harm that is planned for one of them.
-pub struct Group {
+pub struct AgentProcesses {
     fault: Option<Fault>,
     processes: Vec<u32>,
     /// The wires of an agent, which stand still once they were cut.
     wires: Arc<Mutex<Vec<u32>>>,
 }
 
-impl Group {
+impl AgentProcesses {
     pub fn with(fault: Fault) -> Self {
         Self { fault: Some(fault), processes: Vec::new(), wires: Arc::default() }
     }
 
-    /// Makes a campaign; what is stored, and how long each trial took.
-    pub fn made(&mut self, plan: &Plan) -> (Campaign, Vec<Duration>) {
+    /// Runs a campaign. Returns what is stored, and how long each trial took.
+    pub fn run(&mut self, plan: &Plan) -> (Campaign, Vec<Duration>) {
         let Self { fault, processes, wires } = self;
-        walked(plan, &mut |host: &Host| {
+        shared_directory::run(plan, &mut |host: &Host| {
             let program = env!("CARGO_BIN_EXE_dfsbench");
             let fault = fault.take_if(|fault| fault.host == host.name);
             let has_wires = fault.is_some_and(|fault| matches!(fault.harm, Harm::Cut));

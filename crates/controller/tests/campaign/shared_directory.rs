@@ -4,15 +4,13 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use controller::{Event, Hosts, Launched, Walk, leave, walk};
+use controller::{Event, Hosts, Launched};
 use engine::{Clock as _, SystemClock};
 use fleet::{ClockReading, Opening};
 use model::{Campaign, CaveatCode, Host, PassResult, Trial};
 use plan::Plan;
-use results::Store;
 
-use crate::no_agent::NoAgent;
-use crate::planned;
+use crate::campaign;
 
 /// A plan on this directory whose runs are made by so many hosts.
 pub fn plan(directory: &Path, hosts: u32, text: &str) -> Plan {
@@ -21,49 +19,38 @@ pub fn plan(directory: &Path, hosts: u32, text: &str) -> Plan {
          path = \"{}\"\n",
         directory.display()
     );
-    let mut plan = planned::plan(&format!("{head}{text}"));
+    let mut plan = campaign::plan(&format!("{head}{text}"));
     for run in &mut plan.runs {
         run.placement.hosts = (1..=hosts).map(|number| Host::here(format!("c{number}"))).collect();
     }
     plan
 }
 
-/// Makes a campaign by agents that are started one by one; what is stored, and how long each trial
-/// took.
-pub fn walked(
+/// Runs a campaign with agents that are started one by one. Returns what is stored, and how long
+/// each trial took.
+pub fn run(
     plan: &Plan,
     launch_one: &mut dyn FnMut(&Host) -> Launched,
 ) -> (Campaign, Vec<Duration>) {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = Store::open_or_create(&folder.path().join("r.db")).unwrap();
     let clock = SystemClock::new();
     let mut launch =
         |hosts: &[&Host]| hosts.iter().map(|host| launch_one(host)).collect::<Vec<_>>();
     let read_clocks = || ClockReading { mono_ns: clock.now_ns(), wall_ns: clock.calendar_ns() };
     let mut times = Vec::new();
     let mut begun_ns = 0;
-    let mut campaign = Walk {
-        plan,
-        agent: &mut NoAgent,
-        hosts: Hosts::new(&mut launch, &read_clocks, Opening::default()),
-        stop: &AtomicBool::new(false),
-        wait: &|wakeup| wakeup.wait(Duration::from_millis(100)),
-        observe: &mut |event| match event {
-            Event::TrialBegun { .. } => begun_ns = clock.now_ns(),
-            Event::TrialEnded { .. } => {
-                times.push(Duration::from_nanos(clock.now_ns() - begun_ns));
-            }
-            _ => {}
-        },
-        now_unix_ms: &|| 7,
-        token: 1,
-        keep: false,
-        inject_fault: None,
+    let mut observe = |event: Event<'_>| match event {
+        Event::TrialBegun { .. } => begun_ns = clock.now_ns(),
+        Event::TrialEnded { .. } => {
+            times.push(Duration::from_nanos(clock.now_ns() - begun_ns));
+        }
+        _ => {}
     };
-    let (id, _) = walk(&mut campaign, &mut store, &planned::header(plan)).unwrap();
-    leave(&mut campaign);
-    drop(campaign);
-    (store.load(id).unwrap(), times)
+    let opening = Opening { campaign: controller::campaign_name(1), ..Opening::default() };
+    let hosts = Hosts::new(&mut launch, &read_clocks, opening);
+    let never = AtomicBool::new(false);
+    let campaign = campaign::run(plan, hosts, &never, &mut observe, folder.path()).unwrap();
+    (campaign, times)
 }
 
 /// Nothing is wrong with what was counted in a pass, and its hosts add up to it.

@@ -10,13 +10,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use fleet::rendezvous::AGENTS_MAX;
 use model::Host;
 
-use super::{count_per_node, host_name};
-use crate::args::{JobArgs, Launcher};
-use crate::exit::Failure;
-use crate::input_file;
+use super::{JobError, JobRequest, Launcher, Scheduler, count_per_node, host_name};
+use crate::rendezvous::AGENTS_MAX;
 
 /// A variable that has the hosts of a job or the path of a file with them.
 struct Source {
@@ -47,23 +44,26 @@ const LSF: [Source; 2] = [
 ///
 /// # Errors
 /// When this is no such job, its list can't be used, or has fewer hosts than agents are requested.
-pub fn read_hosts(args: &JobArgs) -> Result<Option<Vec<Host>>, Failure> {
-    let sources = match args.launcher {
-        Some(Launcher::Pbs) => &PBS[..],
-        Some(Launcher::Lsf) => &LSF[..],
+pub(super) fn read_hosts(
+    request: &JobRequest,
+    scheduler: &Scheduler<'_>,
+) -> Result<Option<Vec<Host>>, JobError> {
+    let sources = match request.launcher {
+        Launcher::Pbs => &PBS[..],
+        Launcher::Lsf => &LSF[..],
         _ => return Ok(None),
     };
-    check_flags(args)?;
-    let names = read_names(sources, &|name| std::env::var(name).ok())?;
-    let hosts = choose_hosts(args, &names)?;
+    check_flags(request)?;
+    let names = read_names(sources, scheduler)?;
+    let hosts = choose_hosts(request, &names, scheduler)?;
     Ok(Some(hosts))
 }
 
 /// Refuses flags that are for agents that connect.
-fn check_flags(args: &JobArgs) -> Result<(), Failure> {
-    for (flag, value) in [("--launch-with", &args.launch_with), ("--listen", &args.listen)] {
+fn check_flags(request: &JobRequest) -> Result<(), JobError> {
+    for (flag, value) in [("--launch-with", &request.launch_with), ("--listen", &request.listen)] {
         if value.is_some() {
-            return Err(Failure::Usage(format!(
+            return Err(JobError::Request(format!(
                 "{flag} has no effect with this launcher: the hosts are reached by ssh (hint: \
                  leave it out, or use `--launcher mpi`)"
             )));
@@ -73,21 +73,18 @@ fn check_flags(args: &JobArgs) -> Result<(), Failure> {
 }
 
 /// Reads the list of the first variable that is set; each host once.
-fn read_names(
-    sources: &[Source],
-    get: &dyn Fn(&str) -> Option<String>,
-) -> Result<Vec<String>, Failure> {
+fn read_names(sources: &[Source], scheduler: &Scheduler<'_>) -> Result<Vec<String>, JobError> {
     for source in sources {
         let variable = source.variable;
-        let Some(value) = get(variable) else { continue };
+        let Some(value) = (scheduler.variable)(variable) else { continue };
         let (place, parsed) = match source.form {
             Form::Pairs => (variable.to_owned(), parse_pairs(&value)),
             Form::File => {
                 let place = format!("{variable}, `{value}`");
-                match input_file::read_host_list(Path::new(&value)) {
+                match (scheduler.read_file)(Path::new(&value)) {
                     Ok(text) => (place, parse_lines(&text)),
                     Err(why) => {
-                        return Err(Failure::Usage(format!(
+                        return Err(JobError::Request(format!(
                             "can't read the hosts of the job: {place}: {why} (hint: the file is on \
                              the first host of the job, while the job runs)"
                         )));
@@ -98,19 +95,19 @@ fn read_names(
         let hint = "one host name for each slot of the job is expected";
         return match parsed {
             Ok(names) if names.is_empty() => {
-                Err(Failure::Usage(format!("{place}: it names no host (hint: {hint})")))
+                Err(JobError::Request(format!("{place}: it names no host (hint: {hint})")))
             }
             Ok(names) => Ok(names),
-            Err(why) => Err(Failure::Usage(format!("{place}: {why} (hint: {hint})"))),
+            Err(why) => Err(JobError::Request(format!("{place}: {why} (hint: {hint})"))),
         };
     }
     let mut variables = Vec::new();
     for source in sources {
         variables.push(source.variable);
     }
-    Err(Failure::Usage(format!(
-        "this is no job of that scheduler: {} is not set (hint: run it in the script of a job or in \
-         an interactive one; elsewhere name the hosts in the plan)",
+    Err(JobError::Request(format!(
+        "this is no job of that scheduler: {} is not set (hint: run it in the script of a job or \
+         in an interactive one; elsewhere name the hosts in the plan)",
         variables.join(" or ")
     )))
 }
@@ -181,20 +178,25 @@ fn check_name(name: &str) -> Result<(), String> {
 }
 
 /// Chooses as many hosts as agents are requested, from the first on.
-fn choose_hosts(args: &JobArgs, names: &[String]) -> Result<Vec<Host>, Failure> {
-    let per_node = args.agents_per_node.unwrap_or(1);
+fn choose_hosts(
+    request: &JobRequest,
+    names: &[String],
+    scheduler: &Scheduler<'_>,
+) -> Result<Vec<Host>, JobError> {
+    let per_node = request.agents_per_node.unwrap_or(1);
     let most = (names.len() as u32).saturating_mul(per_node);
-    let agents = args.agents.unwrap_or(most);
-    count_per_node(&JobArgs { agents_per_node: Some(per_node), ..args.clone() }, agents)?;
+    let agents = request.agents.unwrap_or(most);
+    let laid_out = JobRequest { agents_per_node: Some(per_node), ..request.clone() };
+    count_per_node(&laid_out, agents, scheduler)?;
     if agents > most {
-        return Err(Failure::Usage(format!(
+        return Err(JobError::Request(format!(
             "--agents {agents}: the job has {} hosts, with {per_node} on each that is {most} \
              (hint: --agents-per-node)",
             names.len()
         )));
     }
     if !(1..=AGENTS_MAX).contains(&agents) {
-        return Err(Failure::Usage(format!("--agents {agents}: must be 1 to {AGENTS_MAX}")));
+        return Err(JobError::Request(format!("--agents {agents}: must be 1 to {AGENTS_MAX}")));
     }
     let this = host_name();
     let mut hosts = Vec::new();
@@ -228,7 +230,12 @@ mod tests {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        read_names(sources, &get).map_err(|failure| failure.to_string())
+        let scheduler = Scheduler { variable: &get, read_file: &read_file };
+        read_names(sources, &scheduler).map_err(|error| error.to_string())
+    }
+
+    fn read_file(path: &Path) -> Result<String, String> {
+        std::fs::read_to_string(path).map_err(|error| error.to_string())
     }
 
     fn file_with(text: &[u8]) -> (tempfile::TempDir, String) {
@@ -264,7 +271,7 @@ mod tests {
         let gone = refused("/no/such/file");
         assert!(gone.contains("PBS_NODEFILE, `/no/such/file`: No such file"), "{gone}");
         let folder = refused("/");
-        assert!(folder.contains("PBS_NODEFILE, `/`: it is a directory"), "{folder}");
+        assert!(folder.contains("PBS_NODEFILE, `/`: Is a directory"), "{folder}");
         for (text, why) in [
             (&b""[..], "it names no host"),
             (b"\n \n", "it names no host"),
@@ -290,23 +297,18 @@ mod tests {
         }
     }
 
-    fn args_of(agents: Option<u32>, agents_per_node: Option<u32>) -> JobArgs {
-        JobArgs {
-            launcher: Some(Launcher::Pbs),
-            agents,
-            agents_per_node,
-            listen: None,
-            meet_within: "2m".to_owned(),
-            launch_with: None,
-        }
-    }
-
     #[test]
     fn agents_go_to_the_hosts_breadth_first() {
         let listed = ["n1", "n2", "n3"].map(str::to_owned);
-        let chosen = |agents, per_node| match choose_hosts(&args_of(agents, per_node), &listed) {
-            Ok(hosts) => Ok(hosts.into_iter().map(|host| host.name).collect::<Vec<_>>().join(" ")),
-            Err(failure) => Err(failure.to_string()),
+        let scheduler = Scheduler { variable: &|_| None, read_file: &read_file };
+        let chosen = |agents, agents_per_node| {
+            let request = JobRequest { agents, agents_per_node, ..JobRequest::of(Launcher::Pbs) };
+            match choose_hosts(&request, &listed, &scheduler) {
+                Ok(hosts) => {
+                    Ok(hosts.into_iter().map(|host| host.name).collect::<Vec<_>>().join(" "))
+                }
+                Err(error) => Err(error.to_string()),
+            }
         };
         assert_eq!(chosen(None, None).unwrap(), "n1 n2 n3");
         assert_eq!(chosen(Some(2), None).unwrap(), "n1 n2");

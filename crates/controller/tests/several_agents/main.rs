@@ -1,13 +1,11 @@
 //! Trials that several agents make at one moment, each a real one with a clock of its own: what
 //! they count together, when they start, and what becomes of one that is lost.
 
-#[path = "../no_agent/mod.rs"]
-mod no_agent;
-#[path = "../planned/mod.rs"]
-mod planned;
-mod rig;
-#[path = "../no_agent/walked.rs"]
-mod walked;
+mod agent_threads;
+#[path = "../campaign/mod.rs"]
+mod campaign;
+#[path = "../campaign/shared_directory.rs"]
+mod shared_directory;
 
 use std::fs;
 use std::time::Duration;
@@ -18,8 +16,8 @@ use model::{Pass, TrialState};
 /// Says at which order an agent dies.
 type Dies = fn(&Order) -> bool;
 
-use rig::made;
-use walked::{assert_counted, only, plan};
+use agent_threads::run;
+use shared_directory::{assert_counted, only, plan};
 
 /// Maximum time until a lost agent is noticed, on a busy machine.
 const SOON: Duration = Duration::from_secs(60);
@@ -34,7 +32,7 @@ fn every_byte_is_written_once_and_neighbours_read_it() {
          io_size = \"64KiB\"\nverify = true\n",
     );
     plan.runs[0].placement.neighbour = 1;
-    let (campaign, _) = made(&plan, None);
+    let (campaign, _) = run(&plan, None);
     let trial = only(&campaign, 0);
     assert_eq!(trial.state, TrialState::Done);
     assert_eq!(trial.passes.len(), 2);
@@ -66,7 +64,7 @@ fn shared_files_names_and_mixes_add_up_and_bounds_hold_over_all() {
                      [[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 4\n\
                      file_size = \"256KiB\"\nops = 101\n";
     let plan = plan(target.path(), 2, workloads);
-    let (campaign, _) = made(&plan, None);
+    let (campaign, _) = run(&plan, None);
     assert_eq!(campaign.runs.len(), 4);
     for run in 0..campaign.runs.len() {
         let trial = only(&campaign, run);
@@ -102,7 +100,7 @@ fn an_agent_that_is_lost_at_any_step_is_named_and_the_others_are_cleaned() {
             }
             // What the others make without it goes on.
             plan.runs[1].placement.hosts.retain(|host| host.name != lost);
-            let (campaign, times) = made(&plan, Some((lost, dies)));
+            let (campaign, times) = run(&plan, Some((lost, dies)));
             let TrialState::Failed(why) = &only(&campaign, 0).state else {
                 panic!("{step} {lost}: {:?}", only(&campaign, 0).state);
             };
@@ -128,7 +126,7 @@ fn clocks_that_are_read_while_workers_wait_are_fresh() {
         }
         false
     };
-    let (campaign, _) = made(&plan(target.path(), 2, text), Some(("c2", slow)));
+    let (campaign, _) = run(&plan(target.path(), 2, text), Some(("c2", slow)));
     let trial = only(&campaign, 0);
     assert_eq!(trial.state, TrialState::Done);
     assert_counted(&trial.passes[0], 2);
