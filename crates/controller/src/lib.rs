@@ -14,6 +14,7 @@ mod error;
 mod faults;
 mod host_setup;
 mod hosts;
+pub mod leftovers;
 mod merge;
 mod one_directory;
 pub mod pace;

@@ -69,7 +69,7 @@ pub fn gather_job(request: &JobRequest, stop: &Arc<AtomicBool>) -> Result<Job, F
 pub struct Agents {
     stop: Arc<AtomicBool>,
     /// Made when a host is first reached over ssh.
-    launcher: Option<Launcher>,
+    launcher: Option<Arc<Launcher>>,
     copies: Copies,
     /// Agents that connected by themselves.
     job: Option<Job>,
@@ -105,13 +105,13 @@ impl Agents {
             }
             if host.ssh.is_some() && self.launcher.is_none() {
                 match self.make_launcher(host) {
-                    Ok(launcher) => self.launcher = Some(launcher),
+                    Ok(launcher) => self.launcher = Some(Arc::new(launcher)),
                     Err(gone) => return vec![gone; hosts.len()].into_iter().map(Err).collect(),
                 }
             }
         }
         let machines = group_by_machine(&missing);
-        launched.extend(start_all(&machines, self.launcher.as_ref(), &self.stop));
+        launched.extend(start_all(&machines, self.launcher.as_deref(), &self.stop));
         self.copies.finish();
         let mut transports: Vec<Launched> = Vec::with_capacity(hosts.len());
         for (index, agent) in launched {
@@ -148,11 +148,11 @@ impl Agents {
         let Some(first) = hosts.first() else { return Vec::new() };
         if self.launcher.is_none() {
             match self.make_launcher(first) {
-                Ok(launcher) => self.launcher = Some(launcher),
+                Ok(launcher) => self.launcher = Some(Arc::new(launcher)),
                 Err(gone) => return hosts.iter().map(|_| Err(gone.clone())).collect(),
             }
         }
-        let Some(launcher) = &self.launcher else { unreachable!("it was made") };
+        let Some(launcher) = self.launcher.as_deref() else { unreachable!("it was made") };
         let stop = &self.stop;
         let mut started = Vec::with_capacity(hosts.len());
         for some in hosts.chunks(ssh::AT_ONCE_MAX) {
@@ -174,16 +174,17 @@ impl Agents {
     ///
     /// # Errors
     /// When the host can't be reached or can't run this program; in a sentence.
-    pub fn program_on(&mut self, host: &Host) -> Result<HostProgram<'_>, Gone> {
+    pub fn program_on(&mut self, host: &Host) -> Result<HostProgram, Gone> {
         if host.ssh.is_none() {
             return Ok(HostProgram::Here);
         }
         if self.launcher.is_none() {
-            self.launcher = Some(self.make_launcher(host)?);
+            self.launcher = Some(Arc::new(self.make_launcher(host)?));
         }
         let Some(launcher) = &self.launcher else { unreachable!("it was made") };
         let path = launcher.program_on(host)?;
         self.copies.finish();
+        let launcher = Arc::clone(launcher);
         Ok(HostProgram::There { launcher, host: host.clone(), path })
     }
 
@@ -198,13 +199,13 @@ impl Agents {
 }
 
 /// This program on a host.
-pub enum HostProgram<'a> {
+pub enum HostProgram {
     /// It is started on this host, where it may be upgraded meanwhile.
     Here,
     /// It is started on another one.
     There {
         /// The launcher that has put it there.
-        launcher: &'a Launcher,
+        launcher: Arc<Launcher>,
         /// The other host.
         host: Host,
         /// Its path on that host.
@@ -212,7 +213,7 @@ pub enum HostProgram<'a> {
     },
 }
 
-impl HostProgram<'_> {
+impl HostProgram {
     /// Makes a command that runs it with a word.
     ///
     /// # Errors

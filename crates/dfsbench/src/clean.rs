@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use controller::leftovers;
 use fleet::ssh::{self, RemovedPrograms};
 use fleet::{Report, RestoredChange, request};
 use model::Host;
@@ -17,7 +18,7 @@ use crate::agents::Agents;
 use crate::args::CleanArgs;
 use crate::exit::{End, Failure};
 use crate::progress::Visibility;
-use crate::{leftovers, output, output_file, plan_source, signals, temporary, user_dirs};
+use crate::{output, output_file, plan_source, signals, temporary, user_dirs};
 
 /// Cleans this host and those that are named.
 ///
@@ -25,8 +26,9 @@ use crate::{leftovers, output, output_file, plan_source, signals, temporary, use
 /// When the plan can't be read, a host can't be reached, or something can't be restored.
 pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     let stop = signals::stop_flag()?;
-    let results_files = leftovers::results_files(&args.results);
-    let cleaned = leftovers::clean(&results_files);
+    let records_dir = user_dirs::records_dir();
+    let results_files = leftovers::results_files(&args.results, &records_dir);
+    let cleaned = leftovers::clean(&results_files, &records_dir);
     for place in &cleaned.removed {
         output::text(&format!("removed: {place}\n"))?;
     }

@@ -128,14 +128,6 @@ impl Embedded {
         }
     }
 
-    /// Disturbs the server with the planned faults, for so many milliseconds.
-    ///
-    /// # Errors
-    /// When it knows no such fault.
-    pub fn inject(&self, fault: FaultKind, lasts_ms: u64) -> Result<(), String> {
-        disturb_server(&self.usual.server, fault, lasts_ms)
-    }
-
     /// Returns the servers as one, as an agent uses them.
     pub fn as_local_server(&self) -> LocalServer {
         let mut servers = vec![Arc::clone(&self.usual.server)];

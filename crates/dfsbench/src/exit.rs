@@ -12,6 +12,8 @@ use std::io::ErrorKind;
 use std::process::{self, ExitCode};
 
 use controller::ControllerError;
+use controller::leftovers::UnwritableRecord;
+use durability::DurabilityError;
 use fleet::job::JobError;
 use model::{Panicked, panicked};
 use plan::PlanError;
@@ -74,6 +76,23 @@ impl From<ControllerError> for Failure {
             ControllerError::Plan(error) => Self::Plan(error),
             error @ ControllerError::Interrupted => Self::Interrupted(error.to_string()),
             error => Self::Lab(error.to_string()),
+        }
+    }
+}
+
+impl From<UnwritableRecord> for Failure {
+    fn from(error: UnwritableRecord) -> Self {
+        let UnwritableRecord { folder, reason, hint } = error;
+        Self::Output { what: format!("to the folder {}", folder.display()), reason, hint }
+    }
+}
+
+impl From<DurabilityError> for Failure {
+    fn from(error: DurabilityError) -> Self {
+        match error {
+            DurabilityError::Usage(reason) => Self::Usage(reason),
+            DurabilityError::Unusable(reason) => Self::Lab(reason),
+            DurabilityError::Store(error) => Self::Store(error),
         }
     }
 }

@@ -33,7 +33,6 @@ mod input_file;
 mod joined;
 mod k8s;
 mod ladder;
-mod leftovers;
 mod manual;
 mod memory_guard;
 mod metrics;

@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use controller::leftovers::WorkRecord;
 use engine::SystemClock;
 use model::{Host, NfsVersion, Target};
 use plan::TargetArg;
@@ -32,7 +33,7 @@ use crate::exit::{End, Failure};
 use crate::output::Printable;
 use crate::progress::Visibility;
 use crate::{
-    calendar, embedded, foreign_folder, input_file, leftovers, output, output_file, signals, target,
+    calendar, embedded, foreign_folder, input_file, output, output_file, signals, target, user_dirs,
 };
 use request::{check_hosts, read_request};
 
@@ -78,7 +79,8 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     }
     let record = match recorded {
         Some(target) if request.tree_use == TreeUse::Temporary => {
-            Some(leftovers::Record::of_replay(target, &request.directory)?)
+            let (records_dir, now_ms) = (user_dirs::records_dir(), calendar::now_unix_ms());
+            Some(WorkRecord::of_replay(target, &request.directory, &records_dir, now_ms)?)
         }
         _ => None,
     };

@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use controller::leftovers;
 use model::{Campaign, CampaignState, Question, RunSpec};
 use plan::{Plan, RawPlan};
 use results::Store;
@@ -13,7 +14,7 @@ use results::Store;
 use crate::args::ResumeArgs;
 use crate::campaign::Session;
 use crate::exit::Failure;
-use crate::{input_file, joined, leftovers, output, target};
+use crate::{input_file, joined, output, target, user_dirs};
 
 /// Makes the missing trials of a stored campaign.
 ///
@@ -76,7 +77,8 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     plan.check_destroy(&args.making.allow_destroy)?;
     // Before anything is measured: what a killed run left would fill the target, or be found by
     // passes that list directories.
-    let cleaned = leftovers::clean(std::slice::from_ref(&args.making.results));
+    let results = std::slice::from_ref(&args.making.results);
+    let cleaned = leftovers::clean(results, &user_dirs::records_dir());
     for place in &cleaned.removed {
         output::message(&format!("removed what a killed run left: {place}"));
     }

@@ -13,6 +13,7 @@ pub mod leftover;
 pub mod marked;
 mod memory;
 mod mount_options;
+pub mod named_files;
 mod neighbor_search;
 mod neighbors;
 mod nfs;

@@ -9,9 +9,8 @@ use super::files::SourceFile;
 const BINARY: &str = "crates/dfsbench/src/";
 
 /// Files that write bytes of a protocol or a file, JSON that is escaped, or what they have cleaned.
-const OWNERS: [&str; 7] = [
+const OWNERS: [&str; 6] = [
     "agent_command.rs",
-    "durability/client.rs",
     "output.rs",
     "output_file/streamed.rs",
     "progress.rs",

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, ValueHint};
+use durability::DurabilityOptions;
 use model::Durability;
 use report::Format;
 
@@ -155,4 +156,38 @@ pub struct DurabilityArgs {
     /// Show no progress
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,
+}
+
+impl DurabilityArgs {
+    /// Returns the options of the measurement, all but its target and its output.
+    pub fn options(&self) -> DurabilityOptions {
+        DurabilityOptions {
+            kill_server: self.kill_server,
+            stop_command: self.stop_command.clone(),
+            start_command: self.start_command.clone(),
+            power_cut: self.power_cut.clone(),
+            confirm_power_cut: self.confirm_power_cut.clone(),
+            power_cut_command: self.power_cut_command.clone(),
+            power_on_command: self.power_on_command.clone(),
+            lose_server: self.lose_server.clone(),
+            confirm_lose_server: self.confirm_lose_server.clone(),
+            lose_command: self.lose_command.clone(),
+            ssh_config: self.ssh_config.clone(),
+            kill_client: self.kill_client,
+            cut_network: self.cut_network,
+            cut_command: self.cut_command.clone(),
+            restore_command: self.restore_command.clone(),
+            cut_for: self.cut_for.clone(),
+            promises: self.promise.clone(),
+            rounds: self.rounds,
+            crashes: self.crashes,
+            idle: self.idle.clone(),
+            timeout: self.timeout.clone(),
+            faults: self.fault.clone(),
+            back_within: self.back_within.clone(),
+            before_reading: self.before_reading.clone(),
+            campaign: self.campaign.clone(),
+            contender: self.contender.clone(),
+        }
+    }
 }

@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use controller::Event;
+use controller::{Event, leftovers};
 use model::Campaign;
 
 use crate::args::MakingArgs;
@@ -13,7 +13,7 @@ use crate::exit::{End, Failure};
 use crate::metrics::{self, Endpoint};
 use crate::progress::lines::{self, Lines};
 use crate::progress::{Progress, Visibility};
-use crate::{leftovers, output, output_file, signals};
+use crate::{output, output_file, signals};
 
 /// Shows the events of a campaign to people and to programs.
 pub struct CampaignObserver {

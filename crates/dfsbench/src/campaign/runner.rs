@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use agent::Agent;
+use controller::leftovers::{self, WorkRecord};
 use controller::{CampaignRunner, Event, Hosts};
 use engine::SystemClock;
 use fleet::{Opening, in_process};
@@ -15,10 +16,9 @@ use plan::Plan;
 use super::observer::CampaignObserver;
 use super::session::Session;
 use crate::agents::{self, Agents};
-use crate::calendar::token;
+use crate::calendar::{now_unix_ms, token};
 use crate::embedded::Embedded;
 use crate::exit::Failure;
-use crate::leftovers::{self, Record};
 use crate::{foreign_folder, output, user_dirs};
 
 impl Session<'_> {
@@ -97,14 +97,21 @@ impl Session<'_> {
 
     /// Warns of what others have in the targets of a plan, and records that its working directories
     /// are about to be made; `None` if they are kept.
-    fn record_directories(&self, plan: &Plan, campaign: &str) -> Result<Option<Record>, Failure> {
+    fn record_directories(
+        &self,
+        plan: &Plan,
+        campaign: &str,
+    ) -> Result<Option<WorkRecord>, Failure> {
         let results = &self.making.results;
         foreign_folder::warn_of_targets(&plan.runs);
-        leftovers::warn(results, &plan.runs);
+        for warning in leftovers::warnings(results, &plan.runs) {
+            output::message(&format!("warning: {warning}"));
+        }
         if self.making.keep {
             return Ok(None);
         }
-        let record = Record::begin(results, campaign, &plan.runs, self.resumes)?;
-        Ok(record.map(|record| record.with_index(results)))
+        let (runs, now_ms) = (&plan.runs, now_unix_ms());
+        let record = WorkRecord::begin(results, campaign, runs, self.resumes, now_ms)?;
+        Ok(record.map(|record| record.with_index(results, &user_dirs::records_dir())))
     }
 }

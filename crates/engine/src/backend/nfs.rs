@@ -18,8 +18,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use model::{ClientResult, Completion, Op};
-use nfs_client::proto::client::Event;
+use nfs_client::proto::client::{Event, File};
+use nfs_client::proto::nfs3::StableHow;
 use nfs_client::{Connection, Scratch, TcpCounters};
+use workload::Pattern;
 
 use super::{Backend, Lost, Recovered, Tally, wait_time};
 use crate::clock::Clock;
@@ -54,6 +56,16 @@ impl Nfs {
         let (common, scratch) = (Common::new(set), Scratch::new());
         connection.begin_tcp_counters();
         Self { connection, scratch, clock, transfers, common, timeout_ns, checked_ns: 0 }
+    }
+
+    /// Works on a single open file from now on, which any op with this number means. No op may be
+    /// in flight.
+    pub fn switch_file(&mut self, number: u32, file: File, stable: StableHow, pattern: Pattern) {
+        let set = &mut self.common.set;
+        set.files.clear();
+        set.files.push(file);
+        (set.first, set.stride) = (number, u32::MAX);
+        (set.stable, set.pattern) = (stable, pattern);
     }
 
     /// Checks for calls that have timed out. Does so only once per tick, since it visits all of

@@ -16,6 +16,7 @@ use std::sync::atomic::AtomicBool;
 
 use model::{Completion, Op, OpError, OpKind, Outcome};
 use rustix::io::Errno;
+use workload::Pattern;
 
 use super::files::{Files, failed};
 use super::in_turn::InTurn;
@@ -46,6 +47,11 @@ impl Posix {
         let buffer = Buffers::new(1, set.io_size_bytes);
         let stdio = Buffers::new(1, STDIO_BYTES);
         Self { queue, calls: Calls { set, buffer, stdio } }
+    }
+
+    /// Writes this content from now on.
+    pub fn set_pattern(&mut self, pattern: Pattern) {
+        self.calls.set.pattern = pattern;
     }
 }
 

@@ -8,6 +8,7 @@ mod filling;
 mod opening;
 mod spread;
 
+pub(super) use opening::sync_flags;
 pub(super) use spread::empty_top;
 
 use std::fs;

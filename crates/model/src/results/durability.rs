@@ -102,6 +102,9 @@ pub enum Access {
     FileSystem,
 }
 
+/// Maximum number of files of one promise and kind.
+const FILES_MAX: u32 = 4_000_000;
+
 /// A file written by a durability measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TestFile {
@@ -114,9 +117,11 @@ pub struct TestFile {
 }
 
 impl TestFile {
-    /// Returns the number stamped into its blocks, which is unique per file.
+    /// Returns the number stamped into its blocks, which is unique per file. It has 8 digits, like
+    /// the numbers of all files that backends work on.
     pub const fn stamp_number(&self) -> u32 {
-        (self.promise as u32) << 28 | (self.kind as u32) << 24 | self.number & 0x00ff_ffff
+        let kinds = WorkKind::ALL.len() as u32;
+        (self.promise as u32 * kinds + self.kind as u32) * FILES_MAX + self.number % FILES_MAX
     }
 
     pub fn name(&self) -> String {

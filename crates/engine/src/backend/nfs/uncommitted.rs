@@ -123,6 +123,9 @@ pub(super) struct Uncommitted {
     grid: Grid,
     /// Files with data that was acknowledged as UNSTABLE and isn't committed.
     dirty: Bits,
+    /// Files whose next COMMIT fails: a server may have lost data of theirs, and without blocks it
+    /// isn't known which.
+    damaged: Bits,
     /// Something was written outside of all blocks, so the tracking is incomplete.
     beyond: bool,
     /// Blocks acknowledged under the current verifier and not committed.
@@ -145,6 +148,7 @@ impl Uncommitted {
         Self {
             verifier: None,
             dirty: Bits::new(grid.files()),
+            damaged: Bits::new(grid.files()),
             grid,
             beyond: false,
             taken: Bits::new(blocks),
@@ -163,7 +167,7 @@ impl Uncommitted {
 
     /// Returns true if a file has data that the server may lose until it is committed.
     pub(super) fn is_dirty(&self, file: usize) -> bool {
-        self.dirty.has(file)
+        self.dirty.has(file) || self.damaged.has(file)
     }
 
     /// Returns true if it is known which data has to be rewritten.
@@ -196,7 +200,8 @@ impl Uncommitted {
     pub(super) fn note_committed(&mut self, file: usize, verifier: Verifier) -> bool {
         // A COMMIT covers what was written under the verifier that it returns. If that has changed,
         // the server has restarted between the WRITEs and the COMMIT, and the file isn't safe.
-        let safe = !self.adopt_verifier(verifier);
+        let safe = !self.adopt_verifier(verifier) && !self.damaged.has(file);
+        self.damaged.clear_all(file..file + 1);
         if safe {
             self.taken.clear_all(self.grid.blocks_of(file));
             self.dirty.clear_all(file..file + 1);
@@ -250,6 +255,9 @@ impl Uncommitted {
         // Blocks that already had to be rewritten remain lost, because the new server process
         // doesn't have them either.
         self.verifier = Some(verifier);
+        if self.taken.0.is_empty() {
+            self.damaged.take_from(&mut self.dirty);
+        }
         self.lost_count = self.lost.take_from(&mut self.taken);
         self.lost_most = self.lost_most.max(self.lost_count as u64);
         self.cursor = 0;
@@ -348,6 +356,20 @@ mod tests {
         assert!(uncommitted.note_committed(3, FIRST));
         assert!(!uncommitted.note_committed(3, SECOND));
         assert!(!uncommitted.has_lost());
+        assert!(uncommitted.note_committed(3, SECOND));
+    }
+
+    #[test]
+    fn without_blocks_a_commit_fails_after_writes_under_two_verifiers() {
+        let mut uncommitted = Uncommitted::without_blocks(4);
+        uncommitted.note_written(1, 0, 10, FIRST);
+        uncommitted.note_written(2, 0, 10, FIRST);
+        uncommitted.note_written(1, 10, 10, SECOND);
+        assert!(uncommitted.is_dirty(2));
+        assert!(!uncommitted.note_committed(1, SECOND) && !uncommitted.note_committed(2, SECOND));
+        // What is written again is safe.
+        uncommitted.note_written(1, 0, 20, SECOND);
+        assert!(uncommitted.note_committed(1, SECOND));
         assert!(uncommitted.note_committed(3, SECOND));
     }
 

@@ -221,7 +221,7 @@ fn written_bytes(file: &OwnedFd, fill: Fill) -> Result<u64, Errno> {
     }
 }
 
-const fn sync_flags(durability: Durability) -> OFlags {
+pub(in super::super) const fn sync_flags(durability: Durability) -> OFlags {
     match durability {
         Durability::Dsync => OFlags::DSYNC,
         Durability::Osync => OFlags::SYNC,

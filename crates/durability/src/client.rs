@@ -5,18 +5,17 @@
 //! is left where the parent was killed.
 
 use std::io::{self, BufRead as _, Read as _, Write as _};
-use std::process::ExitCode;
 use std::time::Duration;
 use std::{process, thread};
 
 use engine::target::leftover::{self, Leftover};
+use engine::target::named_files::NamedFiles;
 use model::durability::{FoundBlock, FoundFile, TestFile};
 use workload::Pattern;
 
-use super::files::TestFolder;
-use super::protocol::{Job, Message, Task};
-use super::writer::{BLOCK_BYTES, Writer};
-use crate::exit::{End, Failure};
+use crate::DurabilityError;
+use crate::protocol::{ClientJob, ClientMessage, Task};
+use crate::writer::{BLOCK_BYTES, WRITE_BYTES, Writer};
 
 /// Seed of the content; stamps tell campaigns, files and generations from each other.
 const SEED: u64 = 24;
@@ -25,17 +24,19 @@ const SEED: u64 = 24;
 ///
 /// # Errors
 /// When stdin has none.
-pub fn run() -> Result<ExitCode, Failure> {
+pub fn run() -> Result<(), DurabilityError> {
     let mut line = String::new();
     let read = io::stdin().lock().read_line(&mut line);
-    let Ok(Ok(job)) = read.map(|_| serde_json::from_str::<Job>(&line)) else {
+    let Ok(Ok(job)) = read.map(|_| serde_json::from_str::<ClientJob>(&line)) else {
         let hint = "`dfsbench durability` starts it";
-        return Err(Failure::Usage(format!("stdin has no job for a client (hint: {hint})")));
+        return Err(DurabilityError::Usage(format!(
+            "stdin has no job for a client (hint: {hint})"
+        )));
     };
     thread::spawn(end_with_parent);
     let last = match do_job(&job) {
-        Ok(()) => Message::Done,
-        Err(why) => Message::Failed(why),
+        Ok(()) => ClientMessage::Done,
+        Err(why) => ClientMessage::Failed(why),
     };
     send(&last);
     // A writer keeps its connection until it is ended: a client that leaves may have a server
@@ -45,7 +46,7 @@ pub fn run() -> Result<ExitCode, Failure> {
             thread::sleep(Duration::from_secs(60));
         }
     }
-    Ok(End::Ok.into())
+    Ok(())
 }
 
 /// Ends this process when its parent has closed stdin, or is gone.
@@ -55,28 +56,29 @@ fn end_with_parent() {
     process::exit(0);
 }
 
-fn do_job(job: &Job) -> Result<(), String> {
+fn do_job(job: &ClientJob) -> Result<(), String> {
     let timeout = Duration::from_millis(job.timeout_ms);
-    let pattern = Pattern::new(SEED, BLOCK_BYTES as usize).stamped(job.campaign, BLOCK_BYTES);
+    let pattern = Pattern::new(SEED, WRITE_BYTES as usize).stamped(job.campaign, BLOCK_BYTES);
+    let open = || NamedFiles::open(&job.target, timeout, pattern.clone(), WRITE_BYTES);
     match &job.task {
         Task::Write { promises, rounds, event_after } => {
-            let mut folder = TestFolder::open(&job.target, timeout)?;
-            send(&Message::Opened { identity: folder.identity()? });
-            folder.make(&job.folder)?;
-            let mut writer = Writer::new(folder, &pattern, &send);
+            let mut files = open()?;
+            send(&ClientMessage::Opened { identity: files.identity()? });
+            files.make(&job.folder)?;
+            let mut writer = Writer::new(files, &send);
             writer.prepare(promises)?;
             for round in 0..*rounds {
                 if round == *event_after {
-                    send(&Message::Ready);
+                    send(&ClientMessage::Ready);
                 }
                 writer.make_round(promises, round)?;
             }
             Ok(())
         }
         Task::ReadBack { files, identity, accepts_unreadable } => {
-            let mut folder = TestFolder::open(&job.target, timeout)?;
-            let found = folder.identity()?;
-            let is_there = folder.enter(&job.folder)?;
+            let mut directory = open()?;
+            let found = directory.identity()?;
+            let is_there = directory.enter(&job.folder)?;
             // Without the directory all is lost, unless this is not where it was made.
             if !is_there
                 && let Some(identity) = identity
@@ -87,7 +89,7 @@ fn do_job(job: &Job) -> Result<(), String> {
             }
             for file in files {
                 let read = if is_there {
-                    read_back(&mut folder, &pattern, *file)
+                    read_back(&mut directory, &pattern, *file)
                 } else {
                     Ok(FoundFile::missing(*file))
                 };
@@ -98,7 +100,7 @@ fn do_job(job: &Job) -> Result<(), String> {
                     }
                     Err(why) => return Err(why),
                 };
-                send(&Message::Found(found));
+                send(&ClientMessage::Found(found));
             }
             Ok(())
         }
@@ -107,7 +109,7 @@ fn do_job(job: &Job) -> Result<(), String> {
 }
 
 /// Removes the working directories of the campaign.
-fn remove_all(job: &Job) -> Result<(), String> {
+fn remove_all(job: &ClientJob) -> Result<(), String> {
     let found = leftover::remove(&job.target, &job.campaign_name);
     for one in found.map_err(|error| error.to_string())? {
         if let Leftover::Kept(place, why) = one {
@@ -118,7 +120,7 @@ fn remove_all(job: &Job) -> Result<(), String> {
 }
 
 /// Writes a message; without a reader there is nothing to do any more.
-fn send(message: &Message) {
+fn send(message: &ClientMessage) {
     let Ok(mut line) = serde_json::to_vec(message) else { return };
     line.push(b'\n');
     let mut stdout = io::stdout().lock();
@@ -129,11 +131,11 @@ fn send(message: &Message) {
 
 /// Reads a file and tells which generation each of its blocks has.
 fn read_back(
-    folder: &mut TestFolder,
+    directory: &mut NamedFiles,
     pattern: &Pattern,
     file: TestFile,
 ) -> Result<FoundFile, String> {
-    let Some(data) = folder.read(&file.name())? else {
+    let Some(data) = directory.read(&file.name())? else {
         return Ok(FoundFile::missing(file));
     };
     let mut blocks = Vec::new();

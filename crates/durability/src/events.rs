@@ -1,9 +1,9 @@
 //! The events of a durability measurement: how each is made, and how it is undone.
 //!
-//! [`Arranged`] is an event that was named on the command line, with all that it takes. Nothing
-//! else is ever killed, cut or reset. The command that undoes an event waits in a process of its
-//! own before the event is made, and runs when this process asks for it or is gone, however it
-//! ended.
+//! [`ArrangedEvent`] is an event that was named on the command line, with all that it takes.
+//! Nothing else is ever killed, cut or reset. The command that undoes an event waits in a process
+//! of its own before the event is made, and runs when this process asks for it or is gone, however
+//! it ended.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
@@ -13,11 +13,11 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use controller::FaultInjector;
 use model::durability::CrashEvent;
 use model::soak::FaultKind;
 
-use super::protocol::now_ns;
-use crate::embedded::Embedded;
+use crate::protocol::now_ns;
 
 /// How long a command may take.
 const COMMAND_WITHIN: Duration = Duration::from_secs(120);
@@ -31,7 +31,7 @@ const NOTHING_AT_RISK: &str = "the in-memory server keeps its memory when it res
 
 /// An event, and the way in which it is made.
 #[derive(Debug)]
-pub struct Arranged {
+pub struct ArrangedEvent {
     /// The event to make.
     pub event: CrashEvent,
     /// The way in which it is made.
@@ -75,9 +75,9 @@ pub enum Way {
     },
 }
 
-/// The means of a system that is up, beside writing and reading.
+/// Kills and starts the servers of a system that is up.
 #[derive(Clone, Copy)]
-pub struct SystemMeans<'a> {
+pub struct SystemControl<'a> {
     /// Kills its servers.
     pub kill: &'a dyn Fn() -> Result<(), String>,
     /// Starts the servers again that were killed.
@@ -88,16 +88,7 @@ pub struct SystemMeans<'a> {
     pub start_again: &'a dyn Fn() -> Result<(), String>,
 }
 
-/// The means by which events are made, beside commands.
-#[derive(Clone, Copy)]
-pub struct Means<'a> {
-    /// The in-memory server, where it is the target.
-    pub embedded: Option<&'a Embedded>,
-    /// Those of a system that was set up.
-    pub system: Option<SystemMeans<'a>>,
-}
-
-impl Arranged {
+impl ArrangedEvent {
     /// Returns true for a crash after which the target starts again with the data it kept, if it
     /// can lose any.
     pub const fn can_be_repeated(&self) -> bool {
@@ -124,8 +115,13 @@ impl Arranged {
     ///
     /// # Errors
     /// When it could not be made or undone, in a sentence.
-    pub fn make(&self, means: Means<'_>, kill_client: &mut dyn FnMut()) -> Result<u64, String> {
-        self.way.make(means, kill_client)
+    pub fn make(
+        &self,
+        inject_fault: Option<&FaultInjector<'_>>,
+        system: Option<SystemControl<'_>>,
+        kill_client: &mut dyn FnMut(),
+    ) -> Result<u64, String> {
+        self.way.make(inject_fault, system, kill_client)
     }
 }
 
@@ -142,8 +138,12 @@ impl Way {
         }
     }
 
-    fn make(&self, means: Means<'_>, kill_client: &mut dyn FnMut()) -> Result<u64, String> {
-        let Means { embedded, system } = means;
+    fn make(
+        &self,
+        inject_fault: Option<&FaultInjector<'_>>,
+        system: Option<SystemControl<'_>>,
+        kill_client: &mut dyn FnMut(),
+    ) -> Result<u64, String> {
         let set_up = || system.ok_or_else(|| "no system was set up".to_owned());
         match self {
             Self::CrashSystem => {
@@ -155,16 +155,16 @@ impl Way {
             }
             Self::SystemPower(way) => {
                 let system = set_up()?;
-                let made_ns = way.make(means, kill_client)?;
+                let made_ns = way.make(inject_fault, Some(system), kill_client)?;
                 (system.start_again)()?;
                 Ok(made_ns)
             }
             Self::RestartEmbedded { .. } => {
-                inject(embedded, FaultKind::ServerRestart, Duration::ZERO)?;
+                inject(inject_fault, FaultKind::ServerRestart, Duration::ZERO)?;
                 Ok(now_ns())
             }
             Self::StallEmbedded(lasts) => {
-                inject(embedded, FaultKind::ServerStall, *lasts)?;
+                inject(inject_fault, FaultKind::ServerStall, *lasts)?;
                 let made_ns = now_ns();
                 thread::sleep(*lasts);
                 Ok(made_ns)
@@ -194,9 +194,13 @@ impl Way {
     }
 }
 
-fn inject(embedded: Option<&Embedded>, fault: FaultKind, lasts: Duration) -> Result<(), String> {
-    let Some(embedded) = embedded else { return Err("there is no in-memory server".to_owned()) };
-    embedded.inject(fault, lasts.as_millis() as u64)
+fn inject(
+    inject_fault: Option<&FaultInjector<'_>>,
+    fault: FaultKind,
+    lasts: Duration,
+) -> Result<(), String> {
+    let Some(inject) = inject_fault else { return Err("there is no in-memory server".to_owned()) };
+    inject(fault, lasts.as_millis() as u64)
 }
 
 /// A command that waits for its time in a process of its own.
@@ -354,7 +358,7 @@ mod tests {
             restarted_ns.set(now_ns());
             Ok(())
         };
-        let system = SystemMeans {
+        let system = SystemControl {
             kill: &kill,
             restart: &restart,
             mount_again: &kill,
@@ -367,13 +371,12 @@ mod tests {
         }));
         for way in [Way::CrashSystem, power] {
             let begun_ns = now_ns();
-            let means = Means { embedded: None, system: Some(system) };
-            let made_ns = way.make(means, &mut || panic!("the client is left alone")).unwrap();
+            let mut kill_client = || panic!("the client is left alone");
+            let made_ns = way.make(None, Some(system), &mut kill_client).unwrap();
             assert!(begun_ns < made_ns && made_ns < restarted_ns.get(), "{way:?}: {made_ns}");
             assert!(killed_ns.get() < made_ns, "{way:?}: {made_ns}");
         }
-        let alone = Means { embedded: None, system: None };
-        let why = Way::CrashSystem.make(alone, &mut || {}).unwrap_err();
+        let why = Way::CrashSystem.make(None, None, &mut || {}).unwrap_err();
         assert_eq!(why, "no system was set up");
     }
 

@@ -11,7 +11,6 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use super::record_file;
-use crate::user_dirs;
 
 /// Beginning of an entry's name, before that of the campaign.
 const BEGIN: &str = "run-";
@@ -26,11 +25,10 @@ pub struct IndexEntry {
 
 impl IndexEntry {
     /// Adds an entry; `None` if this user has no folder in which one can be made.
-    pub fn add(results: &Path, campaign: &str) -> Option<Self> {
+    pub fn add(results: &Path, campaign: &str, records_dir: &Path) -> Option<Self> {
         let results = std::path::absolute(results).ok()?;
-        let folder = user_dirs::records_dir();
-        fs::create_dir_all(&folder).ok()?;
-        let path = folder.join(format!("{BEGIN}{campaign}"));
+        fs::create_dir_all(records_dir).ok()?;
+        let path = records_dir.join(format!("{BEGIN}{campaign}"));
         fs::write(&path, results.as_os_str().as_bytes()).ok()?;
         Some(Self { path, results })
     }
@@ -52,9 +50,9 @@ impl IndexEntry {
 }
 
 /// Lists the entries of this user.
-pub fn list() -> Vec<IndexEntry> {
+pub fn list(records_dir: &Path) -> Vec<IndexEntry> {
     let mut found = Vec::new();
-    let Ok(entries) = fs::read_dir(user_dirs::records_dir()) else { return found };
+    let Ok(entries) = fs::read_dir(records_dir) else { return found };
     for entry in entries.flatten() {
         if !entry.file_name().as_bytes().starts_with(BEGIN.as_bytes()) {
             continue;

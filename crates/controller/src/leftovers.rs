@@ -1,7 +1,7 @@
 //! Working directories that killed processes left behind, and the records by which they are found.
 //!
-//! Before anything is made at a target, a [`Record`] is written and synced beside the results file:
-//! the name of the campaign, its targets, and the hosts that work there. Its process keeps it
+//! Before anything is made at a target, a [`WorkRecord`] is written and synced beside the results
+//! file: the name of the campaign, its targets, and the hosts that work there. Its process keeps it
 //! locked and removes it at its end; kill -9 drops the lock and leaves the file. A record that
 //! no process holds therefore names what may still be there: `dfsbench clean` and `resume` remove
 //! it, and the next run on the same target says so.
@@ -18,9 +18,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use engine::target::leftover::{self, Leftover};
 use model::{RunSpec, Target};
 
-use crate::calendar::now_unix_ms;
-use crate::exit::Failure;
-use crate::{output, user_dirs};
 use index::IndexEntry;
 use record_file::{AbandonedRecord, RecordContent, Worked};
 
@@ -32,9 +29,19 @@ pub fn note_left() {
     IS_ANY_LEFT.store(true, Relaxed);
 }
 
+/// No record can be made in a folder.
+#[derive(Debug, thiserror::Error)]
+#[error("can't write to the folder {}: {reason} (hint: {hint})", folder.display())]
+pub struct UnwritableRecord {
+    pub folder: PathBuf,
+    /// The system's reason.
+    pub reason: String,
+    pub hint: &'static str,
+}
+
 /// The record of this process, until it is dropped.
 #[derive(Debug)]
-pub struct Record {
+pub struct WorkRecord {
     path: PathBuf,
     targets: Vec<Worked>,
     campaign: String,
@@ -44,7 +51,7 @@ pub struct Record {
     _file: File,
 }
 
-impl Record {
+impl WorkRecord {
     /// Writes what a campaign is about to work on, and which stored one it resumes; `None` if it
     /// leaves nothing behind.
     ///
@@ -55,17 +62,20 @@ impl Record {
         campaign: &str,
         runs: &[RunSpec],
         resumes: Option<i64>,
-    ) -> Result<Option<Self>, Failure> {
+        now_unix_ms: u64,
+    ) -> Result<Option<Self>, UnwritableRecord> {
         let targets = targets_of(runs);
         if targets.is_empty() {
             return Ok(None);
         }
-        Self::write(results, content_of(campaign, targets, resumes)).map(Some)
+        Self::write(results, content_of(campaign, targets, resumes, now_unix_ms)).map(Some)
     }
 
-    /// Lets `dfsbench clean` find the record without the name of the results file.
-    pub fn with_index(mut self, results: &Path) -> Self {
-        self.index = IndexEntry::add(results, &self.campaign);
+    /// Lets `dfsbench clean` find the record without the name of the results file, by an entry in
+    /// the folder for records of this user.
+    #[must_use]
+    pub fn with_index(mut self, results: &Path, records_dir: &Path) -> Self {
+        self.index = IndexEntry::add(results, &self.campaign, records_dir);
         self
     }
 
@@ -74,17 +84,22 @@ impl Record {
     ///
     /// # Errors
     /// When no file can be made there.
-    pub fn of_replay(target: Target, directory: &str) -> Result<Self, Failure> {
+    pub fn of_replay(
+        target: Target,
+        directory: &str,
+        records_dir: &Path,
+        now_unix_ms: u64,
+    ) -> Result<Self, UnwritableRecord> {
         let worked = Worked::new(target, Vec::new(), Some(directory.to_owned()));
-        let records = replay_records();
+        let records = replay_records(records_dir);
         if let Some(folder) = records.parent() {
             let made = fs::create_dir_all(folder);
             made.map_err(|error| unwritable(folder, &error, REPLAY_HINT))?;
         }
-        Self::write(&records, content_of(directory, vec![worked], None))
+        Self::write(&records, content_of(directory, vec![worked], None, now_unix_ms))
     }
 
-    fn write(results: &Path, content: RecordContent) -> Result<Self, Failure> {
+    fn write(results: &Path, content: RecordContent) -> Result<Self, UnwritableRecord> {
         let path = record_file::path_of(results, &content.campaign);
         let hint = if content.targets.iter().any(|worked| worked.tree.is_some()) {
             REPLAY_HINT
@@ -98,11 +113,16 @@ impl Record {
     }
 }
 
-fn content_of(campaign: &str, targets: Vec<Worked>, resumes: Option<i64>) -> RecordContent {
+fn content_of(
+    campaign: &str,
+    targets: Vec<Worked>,
+    resumes: Option<i64>,
+    begun_unix_ms: u64,
+) -> RecordContent {
     RecordContent {
         campaign: campaign.to_owned(),
         pid: std::process::id(),
-        begun_unix_ms: now_unix_ms(),
+        begun_unix_ms,
         resumes,
         targets,
     }
@@ -112,17 +132,16 @@ fn content_of(campaign: &str, targets: Vec<Worked>, resumes: Option<i64>) -> Rec
 const REPLAY_HINT: &str = "set XDG_STATE_HOME to a folder in which files can be made, or keep the \
                            tree: --tree";
 
-fn unwritable(folder: &Path, error: &io::Error, hint: &'static str) -> Failure {
-    let what = format!("to the folder {}", folder.display());
-    Failure::Output { what, reason: error.to_string(), hint }
+fn unwritable(folder: &Path, error: &io::Error, hint: &'static str) -> UnwritableRecord {
+    UnwritableRecord { folder: folder.to_owned(), reason: error.to_string(), hint }
 }
 
 /// Returns where records of replays are kept, as beside a results file of that name.
-fn replay_records() -> PathBuf {
-    user_dirs::records_dir().join("replay")
+fn replay_records(records_dir: &Path) -> PathBuf {
+    records_dir.join("replay")
 }
 
-impl Drop for Record {
+impl Drop for WorkRecord {
     fn drop(&mut self) {
         // Directories that could not be removed are kept on record. Those of this host are looked
         // for; of others it is known whether their removal failed.
@@ -203,20 +222,20 @@ fn describe_refused(path: &Path, why: &str) -> String {
 
 /// Removes what killed processes left that kept their results in one of these files, and what
 /// killed replays of this user left.
-pub fn clean(results_files: &[PathBuf]) -> Cleaned {
+pub fn clean(results_files: &[PathBuf], records_dir: &Path) -> Cleaned {
     let mut cleaned = Cleaned::default();
     for results in results_files {
         clean_recorded(results, &mut cleaned);
     }
-    clean_recorded(&replay_records(), &mut cleaned);
-    index::list().iter().filter(|entry| entry.is_stale()).for_each(IndexEntry::remove);
+    clean_recorded(&replay_records(records_dir), &mut cleaned);
+    index::list(records_dir).iter().filter(|entry| entry.is_stale()).for_each(IndexEntry::remove);
     cleaned
 }
 
 /// Returns this results file and all others beside which campaigns of this user have records.
-pub fn results_files(named: &Path) -> Vec<PathBuf> {
+pub fn results_files(named: &Path, records_dir: &Path) -> Vec<PathBuf> {
     let mut files = vec![std::path::absolute(named).unwrap_or_else(|_| named.to_owned())];
-    files.extend(index::list().into_iter().map(|entry| entry.results));
+    files.extend(index::list(records_dir).into_iter().map(|entry| entry.results));
     files.sort();
     files.dedup();
     files
@@ -248,22 +267,24 @@ fn clean_recorded(results: &Path, cleaned: &mut Cleaned) {
     }
 }
 
-/// Says of each target of these runs what a killed process may have left there.
-pub fn warn(results: &Path, runs: &[RunSpec]) {
+/// Returns a warning for each target of these runs in which a killed process may have left files.
+pub fn warnings(results: &Path, runs: &[RunSpec]) -> Vec<String> {
     let ours = targets_of(runs);
+    let mut warnings = Vec::new();
     for abandoned in record_file::find(results).abandoned {
         for worked in &abandoned.content.targets {
             if !ours.contains(worked) {
                 continue;
             }
             let shown = results.display();
-            output::message(&format!(
-                "warning: process {} was killed while it worked on {}, and may have left files \
+            warnings.push(format!(
+                "process {} was killed while it worked on {}, and may have left files \
                  there (hint: `dfsbench clean --results {shown}` removes them)",
                 abandoned.content.pid, worked.target
             ));
         }
     }
+    warnings
 }
 
 /// Returns the targets of a campaign that was begun after this instant, killed, and never stored.
@@ -374,7 +395,7 @@ mod tests {
 
     /// A record of a process that is gone, beside a results file.
     fn abandon(results: &Path, campaign: &str, targets: Vec<Worked>) -> PathBuf {
-        let content = content_of(campaign, targets, None);
+        let content = content_of(campaign, targets, None, 0);
         let path = record_file::path_of(results, campaign);
         drop(record_file::write(&path, &content).unwrap());
         path
@@ -392,7 +413,7 @@ mod tests {
             if !found.abandoned.is_empty() || !found.refused.is_empty() {
                 break;
             }
-            std::thread::sleep(std::time::Duration::from_millis(10));
+            std::thread::park_timeout(std::time::Duration::from_millis(10));
         }
         let mut cleaned = Cleaned::default();
         clean_recorded(results, &mut cleaned);
@@ -405,18 +426,18 @@ mod tests {
         let (results, target) = (folder.path().join("r.db"), folder.path().join("target"));
         fs::create_dir(&target).unwrap();
         let runs = [run_on(&target)];
-        let record = Record::begin(&results, "ab", &runs, None).unwrap().unwrap();
+        let record = WorkRecord::begin(&results, "ab", &runs, None, 0).unwrap().unwrap();
         assert_eq!((files(folder.path()), record_file::find(&results).abandoned.len()), (2, 0));
         drop(record);
         assert_eq!(files(folder.path()), 1);
-        let record = Record::begin(&results, "ab", &runs, None).unwrap();
+        let record = WorkRecord::begin(&results, "ab", &runs, None, 0).unwrap();
         fs::create_dir(target.join(".dfsbench-ab-0")).unwrap();
         drop(record);
         let cleaned = clean_beside(&results);
         assert_eq!((cleaned.removed.len(), cleaned.unfinished.len()), (1, 0), "{cleaned:?}");
         assert_eq!((files(folder.path()), files(&target)), (1, 0));
         assert!(
-            Record::begin(&results, "ab", &[RunSpec::null(Workload::Stream)], None)
+            WorkRecord::begin(&results, "ab", &[RunSpec::null(Workload::Stream)], None, 0)
                 .unwrap()
                 .is_none()
         );
@@ -536,7 +557,7 @@ mod tests {
         let results = folder.path().join("r.db");
         let begun = |campaign: &str, begun_unix_ms, resumes| {
             let targets = worked(Path::new("/some/where"), None);
-            let content = RecordContent { begun_unix_ms, ..content_of(campaign, targets, resumes) };
+            let content = content_of(campaign, targets, resumes, begun_unix_ms);
             drop(record_file::write(&record_file::path_of(&results, campaign), &content).unwrap());
         };
         // That of the stored campaign itself, and of a process that went on with it.

@@ -1,27 +1,59 @@
-//! The request of a durability measurement, read from its arguments: target, promises and events.
+//! The request of a durability measurement, read from its options: target, promises and events.
 //!
-//! [`Request`] is the principal type. All that can be wrong with a command line is found here,
-//! before anything is started.
+//! [`DurabilityRequest`] is the principal type. All that can be wrong with a command line is found
+//! here, before anything is started.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use model::contender::{contender_of, contenders};
-use model::durability::Access;
-use model::setting::Setting;
+use model::durability::{Access, CrashEvent};
 use model::units::parse_time_ns;
 use model::{Durability, LabSpec, RunSpec, Target};
+use plan::Plan;
 use plan::fault::PlannedFault;
-use plan::{Overrides, Plan, RawPlan};
 
-use super::CrashEvent;
-use super::events::{Arranged, Way};
-use crate::args::DurabilityArgs;
-use crate::contenders::unknown_contender;
-use crate::exit::Failure;
-use crate::plan_source;
+use crate::DurabilityError;
+use crate::events::{ArrangedEvent, Way};
 
 /// The word for the in-memory server, as a target and as a host.
 const EMBEDDED: &str = "embedded";
+
+/// The options of a measurement, with events, times and commands as a user writes them.
+#[derive(Debug, Default)]
+pub struct DurabilityOptions {
+    pub kill_server: bool,
+    pub stop_command: Option<String>,
+    pub start_command: Option<String>,
+    pub power_cut: Option<String>,
+    pub confirm_power_cut: Option<String>,
+    pub power_cut_command: Option<String>,
+    pub power_on_command: Option<String>,
+    pub lose_server: Option<String>,
+    pub confirm_lose_server: Option<String>,
+    pub lose_command: Option<String>,
+    /// Configuration file of ssh.
+    pub ssh_config: Option<PathBuf>,
+    pub kill_client: bool,
+    pub cut_network: bool,
+    pub cut_command: Option<String>,
+    pub restore_command: Option<String>,
+    pub cut_for: String,
+    /// Names of the promises.
+    pub promises: Vec<String>,
+    pub rounds: u32,
+    pub crashes: u32,
+    pub idle: Option<String>,
+    pub timeout: String,
+    /// Planned faults of the in-memory server.
+    pub faults: Vec<String>,
+    pub back_within: String,
+    pub before_reading: Option<String>,
+    /// The campaign that the findings are stored with, if it was named.
+    pub campaign: Option<String>,
+    /// The contender of that campaign that is measured.
+    pub contender: Option<String>,
+}
 
 /// A target that is measured.
 pub struct Subject {
@@ -31,8 +63,8 @@ pub struct Subject {
     pub spec: RunSpec,
 }
 
-/// The measurement that the arguments ask for.
-pub struct Request {
+/// The measurement that the options ask for.
+pub struct DurabilityRequest {
     /// The plan, which may be that of one target alone.
     pub plan: Plan,
     /// The targets, one after the other.
@@ -40,7 +72,7 @@ pub struct Request {
     /// The promises, each once, the weakest first.
     pub promises: Vec<Durability>,
     /// The events, in the order in which they are made.
-    pub events: Vec<Arranged>,
+    pub events: Vec<ArrangedEvent>,
     /// Rounds before an event.
     pub rounds: u32,
     /// Crashes before which each promise that is kept has the last write.
@@ -53,25 +85,27 @@ pub struct Request {
     pub back_within: Duration,
     /// A command to run before files are read back.
     pub before_reading: Option<String>,
-    /// Whether no progress is shown.
-    pub is_quiet: bool,
+    /// The contender of a stored campaign that is measured.
+    pub contender: Option<String>,
 }
 
-impl Request {
-    /// Reads the arguments.
+impl DurabilityRequest {
+    /// Reads the options of a measurement of a plan's targets.
     ///
     /// # Errors
     /// When they can't be used.
-    pub fn read(args: &DurabilityArgs) -> Result<Self, Failure> {
-        let plan = read_plan(args)?;
-        let subjects = subjects_of(&plan, args)?;
+    pub fn new(plan: Plan, options: &DurabilityOptions) -> Result<Self, DurabilityError> {
+        if plan.runs.is_empty() {
+            return Err(DurabilityError::Usage("the plan has no target".to_owned()));
+        }
+        let subjects = subjects_of(&plan, options)?;
         let first = &subjects[0].spec;
         let target = &first.target;
-        if !is_embedded(target) && !args.fault.is_empty() {
+        if !is_embedded(target) && !options.faults.is_empty() {
             return Err(usage("--fault", "only the in-memory server has planned faults", EMBEDDED));
         }
         let mut promises: Vec<Durability> = Vec::new();
-        for name in &args.promise {
+        for name in &options.promises {
             if let Some(promise) = Durability::from_name(name)
                 && !promises.contains(&promise)
             {
@@ -80,8 +114,8 @@ impl Request {
         }
         // The weakest first, however they were given.
         promises.sort_unstable();
-        let events = arrange(args, &subjects, &plan.server.faults)?;
-        let idle = match &args.idle {
+        let events = arrange(options, &subjects, &plan.server.faults)?;
+        let idle = match &options.idle {
             Some(text) => Some(read_time("--idle", text)?),
             None => None,
         };
@@ -90,14 +124,20 @@ impl Request {
             subjects,
             promises,
             events,
-            rounds: args.rounds,
-            crashes: args.crashes,
+            rounds: options.rounds,
+            crashes: options.crashes,
             idle,
-            timeout: read_time("--timeout", &args.timeout)?,
-            back_within: read_time("--back-within", &args.back_within)?,
-            before_reading: args.before_reading.clone(),
-            is_quiet: args.quiet,
+            timeout: read_time("--timeout", &options.timeout)?,
+            back_within: read_time("--back-within", &options.back_within)?,
+            before_reading: options.before_reading.clone(),
+            contender: options.contender.clone(),
         })
+    }
+
+    /// Writes the address of the in-memory server into the plan and its target.
+    pub fn set_addresses(&mut self, set: impl FnOnce(&mut Plan)) {
+        set(&mut self.plan);
+        self.subjects[0].spec = self.plan.runs[0].clone();
     }
 
     /// Says whether the plan sets up its systems.
@@ -160,41 +200,22 @@ const fn in_directory(promise: Durability) -> &'static str {
     }
 }
 
-/// Reads the target into a plan whose first run has it.
-fn read_plan(args: &DurabilityArgs) -> Result<Plan, Failure> {
-    let mut raw = match args.target.as_deref() {
-        None | Some(EMBEDDED) => RawPlan::for_target(plan::parse_target(EMBEDDED)?),
-        Some(text) => plan_source::named(text)?,
-    };
-    if let Some(version) = &args.nfsvers {
-        raw.apply(&Overrides::default().with(Setting::NfsVers, &[version]))?;
-    }
-    plan_source::read_inputs(&mut raw)?;
-    for text in &args.fault {
-        raw.server.faults.planned.push(plan::fault::parse_fault(text)?);
-    }
-    plan::fault::check_faults(&raw.server.faults.planned)?;
-    let plan = Plan::resolve(&raw, &plan_source::surroundings())?;
-    if plan.runs.is_empty() {
-        return Err(Failure::Usage("the plan has no target".to_owned()));
-    }
-    Ok(plan)
-}
-
 /// Returns what is measured: the one target, or each contender that the plan sets up.
-fn subjects_of(plan: &Plan, args: &DurabilityArgs) -> Result<Vec<Subject>, Failure> {
+fn subjects_of(plan: &Plan, options: &DurabilityOptions) -> Result<Vec<Subject>, DurabilityError> {
     let first = &plan.runs[0];
     let is_lab = first.lab.is_some();
     let mut subjects: Vec<Subject> = Vec::new();
     for run in &plan.runs {
         if is_lab != run.lab.is_some() {
             let what = format!("{} is set up by the plan, and another target is not", run.target);
-            return Err(Failure::Usage(format!("{what} (hint: measure them apart)")));
+            return Err(DurabilityError::Usage(format!("{what} (hint: measure them apart)")));
         }
         if !is_lab && run.target != first.target {
             let what =
                 format!("durability is that of one target: {} or {}", first.target, run.target);
-            return Err(Failure::Usage(format!("{what} (hint: a plan with one, or name it here)")));
+            return Err(DurabilityError::Usage(format!(
+                "{what} (hint: a plan with one, or name it here)"
+            )));
         }
         check_target(&run.target)?;
         let name = contender_of(run);
@@ -204,26 +225,36 @@ fn subjects_of(plan: &Plan, args: &DurabilityArgs) -> Result<Vec<Subject>, Failu
         }
         subjects.push(Subject { contender, spec: run.clone() });
     }
-    if is_lab && let Some(wanted) = &args.contender {
+    if is_lab && let Some(wanted) = &options.contender {
         let known = contenders(&plan.runs);
         subjects.retain(|subject| subject.contender.as_ref() == Some(wanted));
         if subjects.is_empty() {
-            return Err(unknown_contender("--contender", wanted, &known));
+            return Err(unknown_contender(wanted, &known));
         }
     }
-    if !is_lab && args.campaign.is_some() != args.contender.is_some() {
+    if !is_lab && options.campaign.is_some() != options.contender.is_some() {
         let what = "--campaign and --contender belong together for a target of yours";
-        return Err(Failure::Usage(format!("{what} (hint: `dfsbench contenders` has the names)")));
+        return Err(DurabilityError::Usage(format!(
+            "{what} (hint: `dfsbench contenders` has the names)"
+        )));
     }
     Ok(subjects)
 }
 
-fn check_target(target: &Target) -> Result<(), Failure> {
+/// Refuses a contender that is not one of those that are known.
+pub fn unknown_contender(name: &str, known: &[String]) -> DurabilityError {
+    let known = known.join("`, `");
+    DurabilityError::Usage(format!(
+        "--contender: there is no contender `{name}` (hint: there are `{known}`)"
+    ))
+}
+
+fn check_target(target: &Target) -> Result<(), DurabilityError> {
     if matches!(target, Target::Nfs(_) | Target::Directory { .. }) {
         return Ok(());
     }
     let what = format!("durability is that of files, and {target} keeps none");
-    Err(Failure::Usage(format!("{what} (hint: a directory, nfs://..., `embedded`)")))
+    Err(DurabilityError::Usage(format!("{what} (hint: a directory, nfs://..., `embedded`)")))
 }
 
 /// Says whether the target is the in-memory server of this process.
@@ -233,16 +264,16 @@ fn is_embedded(target: &Target) -> bool {
 
 /// Arranges the events that were named.
 fn arrange(
-    args: &DurabilityArgs,
+    options: &DurabilityOptions,
     subjects: &[Subject],
     faults: &[PlannedFault],
-) -> Result<Vec<Arranged>, Failure> {
+) -> Result<Vec<ArrangedEvent>, DurabilityError> {
     let first = &subjects[0].spec;
     if let Some(lab) = &first.lab {
-        let arranged = arrange_set_up(args, lab)?;
+        let arranged = arrange_set_up(options, lab)?;
         for Subject { spec, contender } in subjects {
             let keeper = spec.lab.as_ref().map(|lab| &lab.keeper().name);
-            if let Some(host) = &args.power_cut
+            if let Some(host) = &options.power_cut
                 && keeper != Some(host)
             {
                 let name = contender.as_deref().unwrap_or_default();
@@ -255,23 +286,26 @@ fn arrange(
     }
     let target = &first.target;
     let mut events = Vec::new();
-    if args.kill_client {
-        events.push(Arranged { event: CrashEvent::KillClient, way: Way::KillClient });
+    if options.kill_client {
+        events.push(ArrangedEvent { event: CrashEvent::KillClient, way: Way::KillClient });
     }
-    if args.cut_network {
-        events.push(Arranged { event: CrashEvent::CutNetwork, way: cut_network(args, target)? });
+    if options.cut_network {
+        events.push(ArrangedEvent {
+            event: CrashEvent::CutNetwork,
+            way: cut_network(options, target)?,
+        });
     }
-    if args.kill_server {
-        let way = kill_server(args, target, faults)?;
-        events.push(Arranged { event: CrashEvent::KillServer, way });
+    if options.kill_server {
+        let way = kill_server(options, target, faults)?;
+        events.push(ArrangedEvent { event: CrashEvent::KillServer, way });
     }
-    if args.power_cut.is_some() || args.confirm_power_cut.is_some() {
-        let way = power_cut(args, target, faults)?;
-        events.push(Arranged { event: CrashEvent::PowerCut, way });
+    if options.power_cut.is_some() || options.confirm_power_cut.is_some() {
+        let way = power_cut(options, target, faults)?;
+        events.push(ArrangedEvent { event: CrashEvent::PowerCut, way });
     }
-    if args.lose_server.is_some() || args.confirm_lose_server.is_some() {
-        let way = lose_server(args, target)?;
-        events.push(Arranged { event: CrashEvent::LoseServer, way });
+    if options.lose_server.is_some() || options.confirm_lose_server.is_some() {
+        let way = lose_server(options, target)?;
+        events.push(ArrangedEvent { event: CrashEvent::LoseServer, way });
     }
     if events.is_empty() {
         let hint =
@@ -282,13 +316,16 @@ fn arrange(
 }
 
 /// Arranges the events of systems that the plan sets up: what it does by itself.
-fn arrange_set_up(args: &DurabilityArgs, lab: &LabSpec) -> Result<Vec<Arranged>, Failure> {
+fn arrange_set_up(
+    options: &DurabilityOptions,
+    lab: &LabSpec,
+) -> Result<Vec<ArrangedEvent>, DurabilityError> {
     for (flag, is_given) in [
-        ("--cut-network", args.cut_network),
-        ("--lose-server", args.lose_server.is_some() || args.confirm_lose_server.is_some()),
-        ("--stop-command", args.stop_command.is_some()),
-        ("--start-command", args.start_command.is_some()),
-        ("--before-reading", args.before_reading.is_some()),
+        ("--cut-network", options.cut_network),
+        ("--lose-server", options.lose_server.is_some() || options.confirm_lose_server.is_some()),
+        ("--stop-command", options.stop_command.is_some()),
+        ("--start-command", options.start_command.is_some()),
+        ("--before-reading", options.before_reading.is_some()),
     ] {
         if is_given {
             let what = "it can't be used with a plan that sets up its systems";
@@ -297,14 +334,17 @@ fn arrange_set_up(args: &DurabilityArgs, lab: &LabSpec) -> Result<Vec<Arranged>,
         }
     }
     let mut events = Vec::new();
-    if args.kill_client {
-        events.push(Arranged { event: CrashEvent::KillClient, way: Way::KillClient });
+    if options.kill_client {
+        events.push(ArrangedEvent { event: CrashEvent::KillClient, way: Way::KillClient });
     }
-    if args.kill_server {
-        events.push(Arranged { event: CrashEvent::KillServer, way: Way::CrashSystem });
+    if options.kill_server {
+        events.push(ArrangedEvent { event: CrashEvent::KillServer, way: Way::CrashSystem });
     }
-    if args.power_cut.is_some() || args.confirm_power_cut.is_some() {
-        events.push(Arranged { event: CrashEvent::PowerCut, way: planned_power_cut(args, lab)? });
+    if options.power_cut.is_some() || options.confirm_power_cut.is_some() {
+        events.push(ArrangedEvent {
+            event: CrashEvent::PowerCut,
+            way: planned_power_cut(options, lab)?,
+        });
     }
     if events.is_empty() {
         return Err(no_event("--kill-server, --power-cut HOST or --kill-client"));
@@ -312,9 +352,9 @@ fn arrange_set_up(args: &DurabilityArgs, lab: &LabSpec) -> Result<Vec<Arranged>,
     Ok(events)
 }
 
-fn no_event(hint: &str) -> Failure {
+fn no_event(hint: &str) -> DurabilityError {
     let what = "no event is named, and nothing is killed or cut without its name";
-    Failure::Usage(format!("{what} (hint: {hint})"))
+    DurabilityError::Usage(format!("{what} (hint: {hint})"))
 }
 
 /// Arranges a restart of the in-memory server, which loses data only if a fault says so.
@@ -325,11 +365,11 @@ fn restart_embedded(faults: &[PlannedFault]) -> Way {
 }
 
 fn kill_server(
-    args: &DurabilityArgs,
+    options: &DurabilityOptions,
     target: &Target,
     faults: &[PlannedFault],
-) -> Result<Way, Failure> {
-    match (&args.stop_command, &args.start_command) {
+) -> Result<Way, DurabilityError> {
+    match (&options.stop_command, &options.start_command) {
         (None, None) if is_embedded(target) => Ok(restart_embedded(faults)),
         (Some(make), Some(undo)) if !is_embedded(target) => Ok(Way::Commands {
             make: make.clone(),
@@ -347,9 +387,9 @@ fn kill_server(
     }
 }
 
-fn cut_network(args: &DurabilityArgs, target: &Target) -> Result<Way, Failure> {
-    let lasts = read_time("--cut-for", &args.cut_for)?;
-    match (&args.cut_command, &args.restore_command) {
+fn cut_network(options: &DurabilityOptions, target: &Target) -> Result<Way, DurabilityError> {
+    let lasts = read_time("--cut-for", &options.cut_for)?;
+    match (&options.cut_command, &options.restore_command) {
         (None, None) if is_embedded(target) => Ok(Way::StallEmbedded(lasts)),
         (Some(make), Some(undo)) if !is_embedded(target) => {
             Ok(Way::Commands { make: make.clone(), undo: Some(undo.clone()), lasts })
@@ -366,15 +406,16 @@ fn cut_network(args: &DurabilityArgs, target: &Target) -> Result<Way, Failure> {
 }
 
 /// Arranges a loss of power of the plan's host that keeps the files; it has to be named twice.
-fn planned_power_cut(args: &DurabilityArgs, lab: &LabSpec) -> Result<Way, Failure> {
-    let host = named_twice("power-cut", args.power_cut.as_ref(), args.confirm_power_cut.as_ref())?;
+fn planned_power_cut(options: &DurabilityOptions, lab: &LabSpec) -> Result<Way, DurabilityError> {
+    let host =
+        named_twice("power-cut", options.power_cut.as_ref(), options.confirm_power_cut.as_ref())?;
     let keeper = lab.keeper();
     if host != keeper.name {
         let what = "it is not the plan's host that keeps the files";
         return Err(usage(&format!("--power-cut `{host}`"), what, &format!("`{}`", keeper.name)));
     }
-    let undo = args.power_on_command.clone();
-    let way = match (&args.power_cut_command, &keeper.ssh) {
+    let undo = options.power_on_command.clone();
+    let way = match (&options.power_cut_command, &keeper.ssh) {
         (Some(make), _) => Way::Commands { make: make.clone(), undo, lasts: Duration::ZERO },
         (None, Some(ssh)) => {
             let ssh_config = keeper.ssh_config.clone();
@@ -390,11 +431,12 @@ fn planned_power_cut(args: &DurabilityArgs, lab: &LabSpec) -> Result<Way, Failur
 
 /// Arranges a loss of power; its host has to be named twice.
 fn power_cut(
-    args: &DurabilityArgs,
+    options: &DurabilityOptions,
     target: &Target,
     faults: &[PlannedFault],
-) -> Result<Way, Failure> {
-    let host = named_twice("power-cut", args.power_cut.as_ref(), args.confirm_power_cut.as_ref())?;
+) -> Result<Way, DurabilityError> {
+    let host =
+        named_twice("power-cut", options.power_cut.as_ref(), options.confirm_power_cut.as_ref())?;
     if (host == EMBEDDED) != is_embedded(target) {
         let what = "the in-memory server is the host `embedded`, and no other target is";
         return Err(usage(
@@ -403,7 +445,7 @@ fn power_cut(
             "the host that serves the target",
         ));
     }
-    match (&args.power_cut_command, &args.power_on_command) {
+    match (&options.power_cut_command, &options.power_on_command) {
         (None, None) if is_embedded(target) => Ok(restart_embedded(faults)),
         _ if is_embedded(target) => {
             Err(usage("--power-cut", "the in-memory server takes no commands", "leave them out"))
@@ -411,21 +453,23 @@ fn power_cut(
         (Some(make), undo) => {
             Ok(Way::Commands { make: make.clone(), undo: undo.clone(), lasts: Duration::ZERO })
         }
-        (None, power_on) => {
-            Ok(Way::Sysrq { host, ssh_config: args.ssh_config.clone(), power_on: power_on.clone() })
-        }
+        (None, power_on) => Ok(Way::Sysrq {
+            host,
+            ssh_config: options.ssh_config.clone(),
+            power_on: power_on.clone(),
+        }),
     }
 }
 
 /// Arranges the loss of one of several servers; it has to be named twice, and nothing undoes it.
-fn lose_server(args: &DurabilityArgs, target: &Target) -> Result<Way, Failure> {
-    let lost = args.lose_server.as_ref();
-    let host = named_twice("lose-server", lost, args.confirm_lose_server.as_ref())?;
+fn lose_server(options: &DurabilityOptions, target: &Target) -> Result<Way, DurabilityError> {
+    let lost = options.lose_server.as_ref();
+    let host = named_twice("lose-server", lost, options.confirm_lose_server.as_ref())?;
     if is_embedded(target) {
         let what = "the in-memory server is one server, and nothing is left of it";
         return Err(usage("--lose-server", what, "a directory or nfs://... of several servers"));
     }
-    match &args.lose_command {
+    match &options.lose_command {
         Some(make) => Ok(Way::Commands { make: make.clone(), undo: None, lasts: Duration::ZERO }),
         None => Err(usage(
             &format!("--lose-server `{host}`"),
@@ -440,7 +484,7 @@ fn named_twice(
     option: &str,
     host: Option<&String>,
     again: Option<&String>,
-) -> Result<String, Failure> {
+) -> Result<String, DurabilityError> {
     let Some(host) = host else {
         let what = format!("no --{option} names a host");
         return Err(usage(&format!("--confirm-{option}"), &what, &format!("--{option} HOST")));
@@ -459,7 +503,7 @@ fn named_twice(
     Ok(host.clone())
 }
 
-fn read_time(flag: &str, text: &str) -> Result<Duration, Failure> {
+fn read_time(flag: &str, text: &str) -> Result<Duration, DurabilityError> {
     match parse_time_ns(text) {
         Ok(ns) => Ok(Duration::from_nanos(ns)),
         Err(_) => {
@@ -468,6 +512,6 @@ fn read_time(flag: &str, text: &str) -> Result<Duration, Failure> {
     }
 }
 
-fn usage(flag: &str, what: &str, hint: &str) -> Failure {
-    Failure::Usage(format!("{flag}: {what} (hint: {hint})"))
+fn usage(flag: &str, what: &str, hint: &str) -> DurabilityError {
+    DurabilityError::Usage(format!("{flag}: {what} (hint: {hint})"))
 }

@@ -6,12 +6,11 @@
 
 use std::collections::BTreeMap;
 
+use engine::target::named_files::{NamedFile, NamedFiles, NamedWrite};
 use model::Durability;
 use model::durability::{TestFile, TestOp, WorkKind};
-use workload::Pattern;
 
-use super::files::{OpenFile, TestFolder};
-use super::protocol::{Message, now_ns};
+use crate::protocol::{ClientMessage, now_ns};
 
 /// Bytes of a block, which has one stamp.
 pub const BLOCK_BYTES: u32 = 4096;
@@ -23,6 +22,8 @@ const SMALL_FILES: u32 = 4;
 const BATCH: u32 = 4;
 /// Blocks of a write to the large file.
 const LARGE_BLOCKS: u32 = 16;
+/// Maximum size of a write.
+pub const WRITE_BYTES: u32 = LARGE_BLOCKS * BLOCK_BYTES;
 /// Blocks of an overwrite.
 const OVERWRITE_BLOCKS: u32 = 4;
 /// Parts of the file that is overwritten, each written once before any is written again.
@@ -34,19 +35,18 @@ const NAMES: u32 = 2;
 
 /// Writes files and reports what was acknowledged.
 pub struct Writer<'a> {
-    folder: TestFolder,
-    pattern: &'a Pattern,
-    send: &'a dyn Fn(&Message),
+    files: NamedFiles,
+    send: &'a dyn Fn(&ClientMessage),
     /// How many ops were sent.
     sent: usize,
     /// Files that remain open from one round to the next.
-    open: BTreeMap<TestFile, OpenFile>,
+    open: BTreeMap<TestFile, NamedFile>,
 }
 
 impl<'a> Writer<'a> {
-    /// Begins in a folder.
-    pub fn new(folder: TestFolder, pattern: &'a Pattern, send: &'a dyn Fn(&Message)) -> Self {
-        Self { folder, pattern, send, sent: 0, open: BTreeMap::new() }
+    /// Begins in a working directory.
+    pub fn new(files: NamedFiles, send: &'a dyn Fn(&ClientMessage)) -> Self {
+        Self { files, send, sent: 0, open: BTreeMap::new() }
     }
 
     /// Makes the files that are there from the start, and makes them safe.
@@ -60,7 +60,7 @@ impl<'a> Writer<'a> {
             let large = first_file(*promise, WorkKind::LargeFile);
             self.make_safe_file(large, 0)?;
         }
-        self.folder.make_names_safe()
+        self.files.make_names_safe()
     }
 
     /// Makes one round under all promises. They take turns op by op, or batch by batch, so that
@@ -91,22 +91,22 @@ impl<'a> Writer<'a> {
 
     fn write_small(&mut self, file: TestFile) -> Result<(), String> {
         let (id, op) = self.note_sent(one_block(file));
-        let open = self.folder.create(&file.name(), file.promise)?;
-        self.write_blocks(&open, &op)?;
+        let mut open = self.create(file)?;
+        self.write_blocks(&mut open, &op)?;
         self.fulfil(id, file.promise, open)
     }
 
     /// Makes a batch of writes to a file that is there.
     fn write_batch(&mut self, file: TestFile, round: u32) -> Result<(), String> {
         let promise = file.promise;
-        let open = match self.open.remove(&file) {
+        let mut open = match self.open.remove(&file) {
             Some(open) => open,
-            None => self.folder.open_file(&file.name(), promise)?,
+            None => self.files.open_file(&file.name(), file.stamp_number(), promise)?,
         };
         let mut waiting = Vec::new();
         for number in round * BATCH..(round + 1) * BATCH {
             let (id, op) = self.note_sent(batch_op(file, number));
-            self.write_blocks(&open, &op)?;
+            self.write_blocks(&mut open, &op)?;
             match promise {
                 Durability::Close | Durability::Sync => waiting.push(id),
                 _ => self.note_acked(vec![id]),
@@ -114,12 +114,12 @@ impl<'a> Writer<'a> {
         }
         match promise {
             Durability::Close => {
-                self.folder.close(open)?;
+                self.files.close(open)?;
                 self.note_acked(waiting);
                 return Ok(());
             }
             Durability::Sync => {
-                self.folder.make_safe(&open)?;
+                self.files.make_safe(&mut open)?;
                 self.note_acked(waiting);
             }
             _ => {}
@@ -131,25 +131,25 @@ impl<'a> Writer<'a> {
     fn create_empty(&mut self, file: TestFile) -> Result<(), String> {
         let op = TestOp { file, first_block: 0, blocks: 0, generation: 1, bytes: 0 };
         let (id, _) = self.note_sent(op);
-        let open = self.folder.create(&file.name(), file.promise)?;
+        let open = self.create(file)?;
         self.fulfil(id, file.promise, open)
     }
 
     /// Writes a new file and renames it over an older one, as programs replace a file.
     fn replace(&mut self, file: TestFile) -> Result<(), String> {
         self.make_safe_file(file, 1)?;
-        self.folder.make_names_safe()?;
+        self.files.make_names_safe()?;
         let (id, op) = self.note_sent(one_block(file));
         let name = file.replacement_name();
-        let open = self.folder.create(&name, file.promise)?;
-        self.write_blocks(&open, &op)?;
+        let mut open = self.files.create(&name, file.stamp_number(), file.promise)?;
+        self.write_blocks(&mut open, &op)?;
         if file.promise == Durability::Sync {
-            self.folder.make_safe(&open)?;
+            self.files.make_safe(&mut open)?;
         }
-        self.folder.close(open)?;
-        self.folder.rename(&name, &file.name())?;
+        self.files.close(open)?;
+        self.files.rename(&name, &file.name())?;
         if keeps_names(file.promise) {
-            self.folder.make_names_safe()?;
+            self.files.make_names_safe()?;
         }
         self.note_acked(vec![id]);
         Ok(())
@@ -157,57 +157,61 @@ impl<'a> Writer<'a> {
 
     /// Does what a promise takes once the data of a new file is written, reports that its op is
     /// acknowledged as soon as that is so, and closes the file.
-    fn fulfil(&mut self, id: usize, promise: Durability, open: OpenFile) -> Result<(), String> {
+    fn fulfil(
+        &mut self,
+        id: usize,
+        promise: Durability,
+        mut open: NamedFile,
+    ) -> Result<(), String> {
         if promise == Durability::Sync {
-            self.folder.make_safe(&open)?;
+            self.files.make_safe(&mut open)?;
         }
         // A new file is there only when its name is.
         if keeps_names(promise) {
-            self.folder.make_names_safe()?;
+            self.files.make_names_safe()?;
         }
         if promise == Durability::Close {
-            self.folder.close(open)?;
+            self.files.close(open)?;
             self.note_acked(vec![id]);
             return Ok(());
         }
         self.note_acked(vec![id]);
-        self.folder.close(open)
+        self.files.close(open)
+    }
+
+    fn create(&mut self, file: TestFile) -> Result<NamedFile, String> {
+        self.files.create(&file.name(), file.stamp_number(), file.promise)
     }
 
     /// Makes a file of so many blocks of generation 0, and makes it safe in every way.
     fn make_safe_file(&mut self, file: TestFile, blocks: u32) -> Result<(), String> {
-        let open = self.folder.create(&file.name(), Durability::Osync)?;
-        let op = TestOp { file, first_block: 0, blocks, generation: 0, bytes: 0 };
-        if blocks > 0 {
-            self.write_blocks(&open, &op)?;
+        let (name, number) = (file.name(), file.stamp_number());
+        let mut open = self.files.create(&name, number, Durability::Osync)?;
+        for first_block in (0..blocks).step_by(LARGE_BLOCKS as usize) {
+            let blocks = LARGE_BLOCKS.min(blocks - first_block);
+            let op = TestOp { file, first_block, blocks, generation: 0, bytes: 0 };
+            self.write_blocks(&mut open, &op)?;
         }
-        self.folder.make_safe(&open)?;
-        self.folder.close(open)
+        self.files.make_safe(&mut open)?;
+        self.files.close(open)
     }
 
-    /// Writes the blocks of an op; generation 0 is safe at once.
-    fn write_blocks(&mut self, open: &OpenFile, op: &TestOp) -> Result<(), String> {
-        let content = self.pattern.in_generation(op.generation);
-        let number = op.file.stamp_number();
-        let mut data = vec![0; op.blocks as usize * BLOCK_BYTES as usize];
-        let first = u64::from(op.first_block) * u64::from(BLOCK_BYTES);
-        for (at, block) in data.chunks_mut(BLOCK_BYTES as usize).enumerate() {
-            content.fill(block, number, first + at as u64 * u64::from(BLOCK_BYTES));
-        }
-        let promise = if op.generation == 0 { Durability::Osync } else { op.file.promise };
-        self.folder.write(open, first, &data, promise)
+    fn write_blocks(&mut self, open: &mut NamedFile, op: &TestOp) -> Result<(), String> {
+        let offset_bytes = u64::from(op.first_block) * u64::from(BLOCK_BYTES);
+        let (len_bytes, generation) = (op.blocks * BLOCK_BYTES, op.generation);
+        self.files.write(open, NamedWrite { offset_bytes, len_bytes, generation })
     }
 
     /// Reports an op that is about to be made; returns its number.
     fn note_sent(&mut self, op: TestOp) -> (usize, TestOp) {
         let id = self.sent;
         self.sent += 1;
-        (self.send)(&Message::Sent(op));
+        (self.send)(&ClientMessage::Sent(op));
         (id, op)
     }
 
     fn note_acked(&self, ops: Vec<usize>) {
-        (self.send)(&Message::Acked { ops, at_ns: now_ns() });
+        (self.send)(&ClientMessage::Acked { ops, at_ns: now_ns() });
     }
 }
 

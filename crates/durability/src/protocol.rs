@@ -1,12 +1,12 @@
 //! Messages of a durability measurement and its clients: a job in, a line for each event out.
 //!
 //! A client is a process of its own, so that it can be killed, and so that each reading back is
-//! done by a fresh one. It gets one [`Job`] as the first line of stdin, and ends when its stdin is
-//! closed. Each line of its stdout is a [`Message`].
+//! done by a fresh one. It gets one [`ClientJob`] as the first line of stdin, and ends when its
+//! stdin is closed. Each line of its stdout is a [`ClientMessage`].
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -16,15 +16,14 @@ use model::{Durability, Target};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::agents::HostProgram;
-use crate::exit::Failure;
+use crate::DurabilityError;
 
 /// Name of the hidden command that a client is.
-pub const CLIENT_COMMAND: &str = "durability-client";
+const CLIENT_COMMAND: &str = "durability-client";
 
 /// The work of one client.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Job {
+pub struct ClientJob {
     /// The target to work on.
     pub target: Target,
     /// Name of the campaign, by which the names of its working directories begin.
@@ -67,7 +66,7 @@ pub enum Task {
 
 /// A message of a client.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Message {
+pub enum ClientMessage {
     /// The target is open, and is this one.
     Opened {
         /// The identity, which tells it from others.
@@ -98,25 +97,35 @@ pub fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+/// Makes a command that runs a program with a word.
+pub type MakeCommand = dyn Fn(&str) -> io::Result<Command>;
+
+/// The program that clients are processes of, on one host.
+pub struct ClientProgram {
+    pub command: Box<MakeCommand>,
+    /// It runs on another host.
+    pub is_remote: bool,
+}
+
 /// A client that runs.
-pub struct Client {
+pub struct ClientProcess {
     child: Child,
     // It ends when this is closed.
     _stdin: ChildStdin,
-    messages: Receiver<Message>,
+    messages: Receiver<ClientMessage>,
 }
 
-impl Client {
+impl ClientProcess {
     /// Starts a client with its job, by a program on this or another host.
     ///
     /// # Errors
     /// When the program can't be started.
-    pub fn start(job: &Job, program: &HostProgram<'_>) -> Result<Self, Failure> {
+    pub fn start(job: &ClientJob, program: &ClientProgram) -> Result<Self, DurabilityError> {
         let failed = |error: &dyn std::fmt::Display| {
-            Failure::Lab(format!("can't start a client process: {error}"))
+            DurabilityError::Unusable(format!("can't start a client process: {error}"))
         };
-        let is_remote = program.is_remote();
-        let mut command = program.command(CLIENT_COMMAND).map_err(|error| failed(&error))?;
+        let is_remote = program.is_remote;
+        let mut command = (program.command)(CLIENT_COMMAND).map_err(|error| failed(&error))?;
         // In a group of its own: ctrl-C of a terminal is for the parent, which ends it in order.
         command.process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -136,7 +145,7 @@ impl Client {
                 let Ok(mut message) = serde_json::from_str(&line) else { return };
                 // The clock of another host is not this one's: what was acknowledged counts from
                 // when that is known here, where no event can take it back.
-                if let Message::Acked { at_ns, .. } = &mut message
+                if let ClientMessage::Acked { at_ns, .. } = &mut message
                     && is_remote
                 {
                     *at_ns = now_ns();
@@ -153,7 +162,7 @@ impl Client {
     ///
     /// # Errors
     /// When the client has ended, and no message is left.
-    pub fn receive(&self, wait: Duration) -> Result<Option<Message>, Ended> {
+    pub fn receive(&self, wait: Duration) -> Result<Option<ClientMessage>, Ended> {
         match self.messages.recv_timeout(wait) {
             Ok(message) => Ok(Some(message)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
@@ -167,7 +176,7 @@ impl Client {
     }
 }
 
-impl Drop for Client {
+impl Drop for ClientProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         // Not waited for where it hangs in the kernel, which may be for ever.
